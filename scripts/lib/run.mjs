@@ -1,0 +1,70 @@
+import { spawn, spawnSync } from "node:child_process";
+import { root } from "./paths.mjs";
+import { Failure, ticking } from "./say.mjs";
+
+const children = new Set();
+
+/** Ctrl-C and a plain kill end every child before this process. */
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+  process.on(signal, () => {
+    for (const child of children) child.kill(signal);
+    process.exitCode = 130;
+    // A second signal, or a child that does not listen, must not keep us here.
+    setTimeout(() => process.exit(130), 3_000).unref();
+    if (children.size === 0) process.exit(130);
+  });
+}
+
+function start(command, args, options) {
+  const child = spawn(command, args, { cwd: root, ...options });
+  children.add(child);
+  const ended = new Promise((resolve) => {
+    child.once("error", (error) => resolve({ code: -1, error }));
+    child.once("close", (code, signal) => resolve({ code: code ?? -1, signal }));
+  }).finally(() => children.delete(child));
+  return { child, ended };
+}
+
+const line = (command, args) => [command, ...args].join(" ");
+
+/** Runs a command that speaks for itself. */
+export async function show(command, args, options = {}) {
+  const { ended } = start(command, args, { stdio: "inherit", ...options });
+  const { code, signal, error } = await ended;
+  if (code !== 0) {
+    const how = error ? error.message : signal ? `ended by ${signal}` : `exit code ${code}`;
+    throw new Failure(`${line(command, args)} (${how})`);
+  }
+}
+
+/** Runs a long command quietly: a line every few seconds, its whole output when it fails. */
+export async function quiet(name, command, args, { remedy, ...options } = {}) {
+  const { child, ended } = start(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
+  let output = "";
+  const keep = (chunk) => {
+    output += chunk;
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  const stop = ticking(name, () => lastLine(output));
+  const { code, error } = await ended;
+  stop();
+  if (code !== 0) {
+    throw new Failure(line(command, args), { remedy, output: output || error?.message });
+  }
+  return output;
+}
+
+/** A child that stays, with its output to read. */
+export const serve = (command, args, options) => start(command, args, options);
+
+/** The output of a short command, or null when it cannot be run or fails. */
+export function ask(command, args, options = {}) {
+  const { status, stdout } = spawnSync(command, args, { cwd: root, encoding: "utf8", ...options });
+  return status === 0 ? stdout.trim() : null;
+}
+
+function lastLine(text) {
+  const lines = text.split(/[\r\n]+/).filter((each) => each.trim());
+  return (lines.at(-1) ?? "").trim().slice(0, 70);
+}

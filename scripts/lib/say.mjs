@@ -1,0 +1,49 @@
+const colour = process.stdout.isTTY && !process.env.NO_COLOR;
+const paint = (code) => (text) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
+
+export const bold = paint(1);
+export const dim = paint(2);
+export const red = paint(31);
+export const green = paint(32);
+
+export const say = (line = "") => console.log(line);
+
+export function seconds(ms) {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
+}
+
+/** Says every few seconds that a long piece of work goes on, until the returned function is called. */
+export function ticking(name, latest = () => "") {
+  const started = performance.now();
+  const timer = setInterval(() => {
+    const note = latest();
+    say(dim(`      … ${name}: ${seconds(performance.now() - started)}${note && `  ${note}`}`));
+  }, 5_000);
+  return () => {
+    clearInterval(timer);
+    return performance.now() - started;
+  };
+}
+
+/** A failure that a person can act on: what failed, and what to do. */
+export class Failure extends Error {
+  constructor(what, { remedy = "", output = "" } = {}) {
+    super(what);
+    this.remedy = remedy;
+    this.output = output;
+  }
+}
+
+/** Prints a failure for a person and gives the process a failing exit code. */
+export function report(error) {
+  if (!(error instanceof Failure)) {
+    console.error(error);
+  } else {
+    if (error.output) console.error(error.output.trimEnd());
+    console.error(red(`\nFailed: ${error.message}`));
+    if (error.remedy) console.error(`What you can do: ${error.remedy}`);
+  }
+  process.exitCode = 1;
+}

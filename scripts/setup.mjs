@@ -1,0 +1,27 @@
+import { isMain } from "./lib/main.mjs";
+import { report } from "./lib/say.mjs";
+import { setUp } from "./lib/steps.mjs";
+import { browser } from "./setup/browser.mjs";
+import { continuedUnderOwnNode } from "./setup/node.mjs";
+import { packages } from "./setup/packages.mjs";
+import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
+import { wasmTarget } from "./setup/wasm-target.mjs";
+
+export const toBuild = [packages, wasmTarget, wasmBindgen];
+export const toTest = [...toBuild, browser];
+
+/**
+ * Sets up what is missing, then does `work` with what was found, under the Node of
+ * package.json. Every command of the project goes through here.
+ */
+export async function afterSetUp(steps, work) {
+  try {
+    if (packages.check() === null) await setUp([packages], steps.length);
+    if (await continuedUnderOwnNode()) return;
+    await work(await setUp(steps));
+  } catch (error) {
+    report(error);
+  }
+}
+
+if (isMain(import.meta)) await afterSetUp(toTest, () => {});

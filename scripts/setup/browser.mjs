@@ -1,0 +1,74 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { finished } from "../lib/finished.mjs";
+import { tools } from "../lib/paths.mjs";
+import { ask } from "../lib/run.mjs";
+import { Failure } from "../lib/say.mjs";
+import { isDebian, libraryPath, readText, unpack, updateLists } from "./debian.mjs";
+
+const home = join(tools, "debian-chromium");
+
+const browsers = [
+  process.env.CHROME_PATH,
+  "chromium",
+  "chromium-browser",
+  "google-chrome",
+  "google-chrome-stable",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+  "/Applications/Chromium.app/Contents/MacOS/Chromium",
+];
+const drivers = [
+  process.env.CHROMEDRIVER,
+  process.env.CHROMEWEBDRIVER && join(process.env.CHROMEWEBDRIVER, "chromedriver"),
+  "chromedriver",
+  "/usr/lib/chromium/chromedriver",
+];
+
+const major = (program) => ask(program, ["--version"], { timeout: 10_000 })?.match(/\b(\d+)\.\d+/)?.[1];
+const absolute = (program) => (program.includes("/") ? program : ask("which", [program]));
+
+/** A browser and a driver of the same major version, from the machine. */
+function installed() {
+  for (const browser of browsers.filter(Boolean)) {
+    const version = major(browser);
+    const driver = version && drivers.filter(Boolean).find((each) => major(each) === version);
+    if (driver) return { browser: absolute(browser), driver: absolute(driver), env: {} };
+  }
+  return null;
+}
+
+const fontSettings = (folder) => join(folder, "fonts.conf");
+
+function unpacked() {
+  if (readText(fontSettings(home)) === null) return null;
+  return {
+    browser: join(home, "usr/lib/chromium/chromium"),
+    driver: join(home, "usr/bin/chromedriver"),
+    env: { LD_LIBRARY_PATH: libraryPath(home), FONTCONFIG_FILE: fontSettings(home) },
+  };
+}
+
+async function make() {
+  if (!isDebian()) {
+    throw new Failure("no Chrome or Chromium with a chromedriver of the same version", {
+      remedy: "install both, or name them in CHROME_PATH and CHROMEDRIVER, then run this again.",
+    });
+  }
+  await updateLists();
+  await finished(home, async (folder) => {
+    await unpack(folder, ["chromium", "chromium-driver"]);
+    rmSync(join(folder, "archives"), { recursive: true });
+    const places = ["/usr/share/fonts", join(home, "usr/share/fonts")];
+    const listed = places.map((place) => `<dir>${place}</dir>`).join("");
+    writeFileSync(fontSettings(folder), `<fontconfig>${listed}</fontconfig>\n`);
+  });
+}
+
+/** Answers `{ browser, driver, env }`, absolute paths and what to add to the environment. */
+export const browser = {
+  id: "browser",
+  name: "Chromium",
+  what: "none found with its chromedriver; unpacking Debian's into the tools folder (about half a minute)",
+  check: () => installed() ?? unpacked(),
+  make,
+};

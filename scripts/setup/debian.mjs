@@ -1,0 +1,63 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { tools } from "../lib/paths.mjs";
+import { ask, quiet } from "../lib/run.mjs";
+
+/**
+ * Debian's packages unpacked into a folder of their own, with the libraries they need:
+ * nothing is installed on the machine, so no root is needed and nothing of it changes.
+ */
+export const isDebian = () => existsSync("/etc/debian_version") && ask("apt-get", ["--version"]) !== null;
+
+const apt = join(tools, "apt");
+
+/** apt's own lists and downloads, kept apart from the machine's. */
+const privately = [
+  ["Dir::State", join(apt, "state")],
+  ["Dir::State::status", "/var/lib/dpkg/status"],
+  ["Dir::Cache", join(apt, "cache")],
+  ["Debug::NoLocking", "1"],
+  // As root, apt would give up its rights and then fail to write below a home folder.
+  ...(process.getuid?.() === 0 ? [["APT::Sandbox::User", "root"]] : []),
+].flatMap(([name, value]) => ["-o", `${name}=${value}`]);
+
+const remedy = "check that Debian's package mirror can be reached (apt-get update), then run this again.";
+
+export async function updateLists() {
+  mkdirSync(join(apt, "state", "lists", "partial"), { recursive: true });
+  await quiet("apt-get update", "apt-get", [...privately, "update"], { remedy });
+}
+
+/** The version apt would install, or null. */
+export function candidate(name) {
+  const policy = ask("apt-cache", [...privately, "policy", name], { env: { ...process.env, LC_ALL: "C" } });
+  const version = policy?.match(/Candidate: (?:\d+:)?(\S+)/)?.[1] ?? "(none)";
+  return version === "(none)" ? null : version;
+}
+
+/** Downloads packages with all that the machine lacks of their dependencies, into `folder`. */
+export async function unpack(folder, names) {
+  const archives = join(folder, "archives");
+  mkdirSync(join(archives, "partial"), { recursive: true });
+  const download = ["install", "-y", "--download-only", "--no-install-recommends", ...names];
+  await quiet("downloading Debian packages", "apt-get", [...privately, "-o", `Dir::Cache::archives=${archives}`, ...download], { remedy });
+  for (const file of readdirSync(archives).filter((name) => name.endsWith(".deb"))) {
+    await quiet(`unpacking ${file}`, "dpkg-deb", ["-x", join(archives, file), folder]);
+  }
+}
+
+/** Where programs unpacked into `folder` find their libraries, those in folders of their own included. */
+export function libraryPath(folder) {
+  const bases = ["usr/lib", "lib"].map((name) => join(folder, name)).filter(existsSync);
+  const systems = bases.flatMap((base) => foldersIn(base).filter((name) => name.endsWith("-linux-gnu")));
+  return systems.flatMap((system) => [system, ...foldersIn(system).filter(holdsLibraries)]).join(":");
+}
+
+function foldersIn(folder) {
+  const entries = readdirSync(folder, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name));
+}
+
+const holdsLibraries = (folder) => readdirSync(folder).some((name) => name.includes(".so"));
+
+export const readText = (file) => (existsSync(file) ? readFileSync(file, "utf8").trim() : null);
