@@ -1,0 +1,225 @@
+//! What an algorithm is, and every operation on it: written once, here, for all of them.
+//!
+//! An algorithm knows no store, no clock and no platform. It reads a state as it stands at a
+//! moment (a view), charges the view, and commits the view back into the state. What is not
+//! committed did not happen, which is how `peek` and a denied hit change nothing.
+
+pub(crate) mod bucket;
+pub(crate) mod fix_window;
+pub(crate) mod fix_window_per_key;
+pub(crate) mod leaky_bucket;
+pub(crate) mod rule;
+pub(crate) mod sliding_counter;
+pub(crate) mod sliding_window;
+pub(crate) mod token_bucket;
+pub(crate) mod window;
+
+use crate::{Decision, Denied, Error, Violated};
+use sliding_window::Log;
+
+/// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
+pub(crate) trait Algorithm: Sized {
+    /// What a store keeps of one key.
+    type State: Held + Clone;
+    /// What a state comes to at one moment, with what has been charged to it since.
+    type View;
+    /// The algorithm's name, as policies spell it.
+    const NAME: &'static str;
+
+    /// The window's `scale` or the bucket's `per`.
+    fn scale(&self) -> u64;
+    /// The same numbers with another `scale` or `per`: what a stored state was made by.
+    fn with_scale(&self, scale: u64) -> Self;
+
+    /// The most that fits at once: the limit or the capacity.
+    fn limit(&self) -> u64;
+    /// How far behind a state the clock may be before the state follows it.
+    fn period(&self) -> u64;
+    /// The state of a key that was never used.
+    fn fresh(&self, now: u64) -> Self::State;
+    /// The last time a state knows of.
+    fn latest(&self, state: &Self::State) -> u64;
+
+    /// What the state comes to at `now`. Reads only.
+    fn view(&self, state: &Self::State, now: u64) -> Self::View;
+    /// Whether a hit of `cost` fits.
+    fn fits(&self, view: &Self::View, cost: u64) -> bool;
+    /// Adds `cost`, whether it fits or not.
+    fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
+    /// Makes the view as if `count` had just been used (or leaves `count` tokens).
+    fn assign(&self, view: &mut Self::View, count: u64, now: u64);
+    /// Keeps the view.
+    fn commit(&self, state: &mut Self::State, view: Self::View);
+
+    /// Hammer's number.
+    fn count(&self, view: &Self::View) -> u64;
+    /// How many hits of cost 1 fit.
+    fn remaining(&self, view: &Self::View) -> u64;
+    /// When a hit of `cost`, which does not fit now but can fit, will.
+    fn fits_at(&self, state: &Self::State, view: &Self::View, cost: u64) -> u64;
+    /// When the key will be as if it had never been used; `now` or earlier if it is so already.
+    fn unused_at(&self, view: &Self::View) -> u64;
+    /// When a stored state ends; `now` or earlier if it has ended.
+    fn ends_at(&self, state: &Self::State, now: u64) -> u64 {
+        self.unused_at(&self.view(state, now))
+    }
+
+    /// What a state held when it was last touched, whatever has become of it since.
+    fn value(&self, state: &Self::State) -> u64 {
+        self.count(&self.view(state, self.latest(state)))
+    }
+
+    /// The state as plain numbers.
+    fn export(&self, state: &Self::State) -> Vec<i64>;
+    /// The state from plain numbers, which may be anything at all.
+    fn import(&self, numbers: &[i64]) -> Option<Self::State>;
+    /// A state made under another `scale` or `per`, rounded against the client.
+    fn convert(&self, state: Self::State, made_by: &Self, now: u64) -> Self::State;
+    /// This algorithm with the numbers of a policy given for one call.
+    fn adjusted(&self, call: &Self) -> Result<Self, Error>;
+    /// The numbers by which a state lives longest under both.
+    fn widest(&self, call: &Self) -> Self;
+
+    /// How many words of a slot a state takes.
+    fn width(&self) -> usize;
+
+    /// Reads the state in a cell.
+    fn look<R>(&self, cell: Cell<'_>, with: impl FnOnce(&Self, &Self::State) -> R) -> R {
+        Self::State::read(cell, |state| with(self, state))
+    }
+
+    /// Changes the state in a cell.
+    #[inline]
+    fn change<R>(&self, cell: CellMut<'_>, with: impl FnOnce(&Self, &mut Self::State) -> R) -> R {
+        Self::State::write(cell, |state| with(self, state))
+    }
+
+    /// Whether the clock fell so far behind the state that the state must follow it.
+    #[inline]
+    fn is_ahead(&self, state: &Self::State, now: u64) -> bool {
+        self.latest(state) > now + self.period()
+    }
+
+    /// Asks, and takes if it fits. Also says whether the state changed.
+    #[inline]
+    fn hit(&self, state: &mut Self::State, cost: u64, now: u64, denied: Denied) -> (Decision, bool) {
+        let mut view = self.view(state, now);
+        let (decision, charged) = self.ask(state, &mut view, cost, now, denied);
+        // A state that followed the clock is kept even on a denial: else it would follow it for ever.
+        let changed = charged || self.is_ahead(state, now);
+        if changed {
+            self.commit(state, view);
+        }
+        (decision, changed)
+    }
+
+    /// What a hit would answer.
+    fn peek(&self, state: &Self::State, cost: u64, now: u64, denied: Denied) -> Decision {
+        self.ask(state, &mut self.view(state, now), cost, now, denied).0
+    }
+
+    /// Decides about a view and charges it. Says whether anything was charged.
+    #[inline]
+    fn ask(&self, state: &Self::State, view: &mut Self::View, cost: u64, now: u64, denied: Denied) -> (Decision, bool) {
+        let allowed = self.fits(view, cost);
+        let charged = cost > 0 && (allowed || denied == Denied::Count);
+        if charged {
+            self.charge(view, cost, now);
+        }
+        let retry_after = if allowed {
+            Some(0)
+        } else if cost > self.limit() {
+            None
+        } else {
+            Some(self.fits_at(state, view, cost).saturating_sub(now))
+        };
+        let decision = Decision {
+            allowed,
+            count: self.count(view),
+            limit: self.limit(),
+            remaining: self.remaining(view),
+            retry_after,
+            reset_after: self.unused_at(view).saturating_sub(now),
+            policy: 0,
+            violated: Violated(u32::from(!allowed)),
+            reason: None,
+        };
+        (decision, charged)
+    }
+
+    /// Adds without asking, and answers the count.
+    fn inc(&self, state: &mut Self::State, cost: u64, now: u64) -> u64 {
+        let mut view = self.view(state, now);
+        if cost > 0 {
+            self.charge(&mut view, cost, now);
+        }
+        let count = self.count(&view);
+        if cost > 0 {
+            self.commit(state, view);
+        }
+        count
+    }
+
+    /// Makes it as if `count` had just been used, and answers the count.
+    fn set(&self, state: &mut Self::State, count: u64, now: u64) -> u64 {
+        let mut view = self.view(state, now);
+        self.assign(&mut view, count, now);
+        let count = self.count(&view);
+        self.commit(state, view);
+        count
+    }
+
+    /// Lets a state that is too far ahead follow the clock, and nothing else. Says whether it did.
+    fn follow(&self, state: &mut Self::State, now: u64) -> bool {
+        let ahead = self.is_ahead(state, now);
+        if ahead {
+            let view = self.view(state, now);
+            self.commit(state, view);
+        }
+        ahead
+    }
+}
+
+/// Where one policy's state of one key lies: a run of words, and a log if the algorithm keeps one.
+#[derive(Clone, Copy)]
+pub(crate) struct Cell<'a> {
+    pub(crate) words: &'a [u64],
+    pub(crate) log: Option<&'a Log>,
+}
+
+/// The same, to be written.
+pub(crate) struct CellMut<'a> {
+    pub(crate) words: &'a mut [u64],
+    pub(crate) log: Option<&'a mut Log>,
+}
+
+/// A state that can lie in a cell.
+pub(crate) trait Held: Sized {
+    /// Reads the state where it lies.
+    fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R;
+    /// Changes the state where it lies.
+    fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R;
+}
+
+/// A state of fixed size, packed into words.
+pub(crate) trait Packed: Copy {
+    /// The state in these words.
+    fn unpack(words: &[u64]) -> Self;
+    /// Puts the state into these words.
+    fn pack(self, words: &mut [u64]);
+}
+
+impl<S: Packed> Held for S {
+    #[inline]
+    fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R {
+        with(&S::unpack(cell.words))
+    }
+
+    #[inline]
+    fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R {
+        let mut state = S::unpack(cell.words);
+        let answer = with(&mut state);
+        state.pack(cell.words);
+        answer
+    }
+}

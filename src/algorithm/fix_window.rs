@@ -1,0 +1,176 @@
+//! One counter per window of the clock: all keys' windows begin and end together.
+//!
+//! `window = floor(now / scale)`; allowed while `count + cost <= limit`.
+//!
+//! Two numbers a key and the cheapest of all, but a key may spend its limit at the end of one
+//! window and again at the start of the next: up to twice the limit within one `scale`.
+
+use super::Algorithm;
+use super::window::Window;
+use crate::{Error, number};
+
+/// The numbers of a `fix_window` policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FixWindow {
+    pub(crate) limit: u64,
+    pub(crate) scale: u64,
+}
+
+impl FixWindow {
+    fn start_of(&self, now: u64) -> u64 {
+        now - now % self.scale
+    }
+}
+
+impl Algorithm for FixWindow {
+    type State = Window;
+    type View = Window;
+
+    const NAME: &'static str = "fix_window";
+
+    fn scale(&self) -> u64 {
+        self.scale
+    }
+
+    fn with_scale(&self, scale: u64) -> Self {
+        Self { scale, ..self.clone() }
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn period(&self) -> u64 {
+        self.scale
+    }
+
+    fn fresh(&self, _now: u64) -> Window {
+        Window::NONE
+    }
+
+    fn latest(&self, state: &Window) -> u64 {
+        state.started().unwrap_or(0)
+    }
+
+    #[inline]
+    fn view(&self, state: &Window, now: u64) -> Window {
+        // Most hits fall into the stored window: no division for them.
+        if now >= state.start && now - state.start < self.scale {
+            return *state;
+        }
+        let start = self.start_of(now);
+        match state.started() {
+            Some(stored) if stored > start && !self.is_ahead(state, now) => *state,
+            Some(stored) if stored > start => Window { start, count: state.count },
+            _ => Window { start, count: 0 },
+        }
+    }
+
+    fn fits(&self, view: &Window, cost: u64) -> bool {
+        number::add(view.count, cost) <= self.limit
+    }
+
+    fn charge(&self, view: &mut Window, cost: u64, _now: u64) {
+        view.count = number::add(view.count, cost);
+    }
+
+    fn assign(&self, view: &mut Window, count: u64, _now: u64) {
+        view.count = count;
+    }
+
+    fn commit(&self, state: &mut Window, view: Window) {
+        *state = view;
+    }
+
+    fn count(&self, view: &Window) -> u64 {
+        view.count
+    }
+
+    fn remaining(&self, view: &Window) -> u64 {
+        self.limit.saturating_sub(view.count)
+    }
+
+    fn fits_at(&self, _state: &Window, view: &Window, _cost: u64) -> u64 {
+        view.start + self.scale
+    }
+
+    fn unused_at(&self, view: &Window) -> u64 {
+        if view.count == 0 { 0 } else { view.start + self.scale }
+    }
+
+    fn ends_at(&self, state: &Window, now: u64) -> u64 {
+        match state.started() {
+            Some(_) if self.is_ahead(state, now) => self.start_of(now) + self.scale,
+            Some(start) => start + self.scale,
+            None => 0,
+        }
+    }
+
+    fn export(&self, state: &Window) -> Vec<i64> {
+        state.export()
+    }
+
+    fn import(&self, numbers: &[i64]) -> Option<Window> {
+        Window::import(numbers).filter(|window| self.latest(window).is_multiple_of(self.scale))
+    }
+
+    fn convert(&self, state: Window, made_by: &Self, now: u64) -> Window {
+        // When in the old window the hits came is not known: the whole count goes to now's window.
+        if made_by.ends_at(&state, now) <= now {
+            return Window::NONE;
+        }
+        Window { start: self.start_of(now), count: made_by.view(&state, now).count }
+    }
+
+    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        Ok(call.clone())
+    }
+
+    fn widest(&self, _call: &Self) -> Self {
+        self.clone()
+    }
+
+    fn width(&self) -> usize {
+        Window::WIDTH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Denied::{Count, Free};
+
+    const MINUTE: FixWindow = FixWindow { limit: 2, scale: 60_000 };
+
+    #[test]
+    fn a_window_ends_at_a_multiple_of_its_scale() {
+        let mut state = MINUTE.fresh(90_000);
+        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).0.reset_after, 30_000);
+        assert!(!MINUTE.hit(&mut state, 1, 119_999, Count).0.allowed);
+        assert!(MINUTE.hit(&mut state, 1, 120_000, Count).0.allowed);
+    }
+
+    #[test]
+    fn a_denied_hit_counts_unless_it_is_free() {
+        let mut state = MINUTE.fresh(0);
+        assert_eq!(MINUTE.hit(&mut state, 3, 0, Free).0.count, 0);
+        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).0.count, 3);
+        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).0.retry_after, None);
+    }
+
+    #[test]
+    fn a_clock_one_window_behind_still_counts_in_the_stored_window() {
+        let mut state = MINUTE.fresh(60_000);
+        MINUTE.hit(&mut state, 2, 60_000, Count);
+        let decision = MINUTE.hit(&mut state, 1, 1, Count).0;
+        assert_eq!((decision.allowed, decision.retry_after), (false, Some(119_999)));
+    }
+
+    #[test]
+    fn a_clock_further_behind_takes_the_count_along_and_frees_the_key_in_a_window() {
+        let mut state = MINUTE.fresh(6_000_000);
+        MINUTE.hit(&mut state, 2, 6_000_000, Free);
+        assert_eq!(MINUTE.hit(&mut state, 1, 90_000, Free).0.retry_after, Some(30_000));
+        assert!(MINUTE.hit(&mut state, 1, 120_000, Free).0.allowed);
+    }
+}

@@ -1,0 +1,124 @@
+//! A bucket that starts empty and leaks steadily; a hit pours its cost in.
+//!
+//! Allowed when `level + cost <= capacity`; a denied hit adds nothing.
+//!
+//! The mirror of the token bucket: the same hits pass, and the number that is shown rises with use.
+
+use super::Algorithm;
+use super::bucket::{Bucket, Content};
+use crate::Error;
+use crate::number::{MAX, divide, divide_up};
+
+/// The numbers of a `leaky_bucket` policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeakyBucket(pub(crate) Bucket);
+
+impl Algorithm for LeakyBucket {
+    type State = Content;
+    type View = Content;
+
+    const NAME: &'static str = "leaky_bucket";
+
+    fn scale(&self) -> u64 {
+        self.0.per
+    }
+
+    fn with_scale(&self, scale: u64) -> Self {
+        Self(Bucket::new(self.0.capacity, self.0.rate, scale))
+    }
+
+    fn limit(&self) -> u64 {
+        self.0.capacity
+    }
+
+    fn period(&self) -> u64 {
+        self.0.period
+    }
+
+    fn fresh(&self, now: u64) -> Content {
+        Content { at: now, units: 0 }
+    }
+
+    fn latest(&self, state: &Content) -> u64 {
+        state.at
+    }
+
+    #[inline]
+    fn view(&self, state: &Content, now: u64) -> Content {
+        let (at, leaked) = self.0.flowed(state, now);
+        Content { at, units: (state.units - leaked).max(0) }
+    }
+
+    fn fits(&self, view: &Content, cost: u64) -> bool {
+        view.units + self.0.units(cost) <= self.0.full
+    }
+
+    fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
+        view.units = (view.units + self.0.units(cost)).min(self.0.most());
+    }
+
+    fn assign(&self, view: &mut Content, count: u64, _now: u64) {
+        view.units = self.0.units(count);
+    }
+
+    fn commit(&self, state: &mut Content, view: Content) {
+        *state = view;
+    }
+
+    fn count(&self, view: &Content) -> u64 {
+        divide_up(view.units as u128, self.0.per).min(MAX)
+    }
+
+    fn remaining(&self, view: &Content) -> u64 {
+        divide(u128::try_from(self.0.full - view.units).unwrap_or(0), self.0.per)
+    }
+
+    fn fits_at(&self, _state: &Content, view: &Content, cost: u64) -> u64 {
+        view.at + self.0.time_for(view.units + self.0.units(cost) - self.0.full)
+    }
+
+    fn unused_at(&self, view: &Content) -> u64 {
+        if view.units == 0 { 0 } else { view.at + self.0.time_for(view.units) }
+    }
+
+    fn export(&self, state: &Content) -> Vec<i64> {
+        self.0.export(state)
+    }
+
+    fn import(&self, numbers: &[i64]) -> Option<Content> {
+        self.0.import(numbers).filter(|content| content.units >= 0)
+    }
+
+    fn convert(&self, state: Content, made_by: &Self, _now: u64) -> Content {
+        // Rounded up: the negative of the negative rounded down.
+        Content { units: -made_by.0.rescaled(-state.units, self.0.per), ..state }
+    }
+
+    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        Ok(call.clone())
+    }
+
+    fn widest(&self, call: &Self) -> Self {
+        Self(self.0.widest(&call.0))
+    }
+
+    fn width(&self) -> usize {
+        self.0.width()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Denied::Free;
+
+    #[test]
+    fn it_starts_empty_and_leaks_to_the_millisecond() {
+        let bucket = LeakyBucket(Bucket::new(2, 3, 1_000));
+        let mut state = bucket.fresh(0);
+        assert_eq!(bucket.hit(&mut state, 2, 0, Free).0.count, 2);
+        assert_eq!(bucket.hit(&mut state, 1, 333, Free).0.retry_after, Some(1));
+        let allowed = bucket.hit(&mut state, 1, 334, Free).0;
+        assert_eq!((allowed.allowed, allowed.count, allowed.remaining), (true, 2, 0));
+    }
+}

@@ -1,0 +1,91 @@
+//! Whichever algorithm a policy names, and the one dispatch to it.
+
+use super::Algorithm;
+use super::fix_window::FixWindow;
+use super::fix_window_per_key::FixWindowPerKey;
+use super::leaky_bucket::LeakyBucket;
+use super::sliding_counter::SlidingCounter;
+use super::sliding_window::SlidingWindow;
+use super::token_bucket::TokenBucket;
+use crate::Error;
+
+/// Makes the enum of all algorithms, and the way between it and each of them.
+macro_rules! rules {
+    ($($name:ident),+) => {
+        /// An algorithm with its numbers.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) enum Rule { $($name($name)),+ }
+
+        $(
+            impl From<$name> for Rule {
+                fn from(algorithm: $name) -> Self {
+                    Self::$name(algorithm)
+                }
+            }
+
+            impl<'a> TryFrom<&'a Rule> for &'a $name {
+                type Error = ();
+
+                fn try_from(rule: &'a Rule) -> Result<Self, ()> {
+                    match rule {
+                        Rule::$name(algorithm) => Ok(algorithm),
+                        _ => Err(()),
+                    }
+                }
+            }
+        )+
+    };
+}
+
+rules!(FixWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket);
+
+/// Runs one expression for whichever algorithm a rule holds.
+macro_rules! dispatch {
+    ($rule:expr, $algorithm:ident => $body:expr) => {
+        match $rule {
+            $crate::algorithm::rule::Rule::FixWindow($algorithm) => $body,
+            $crate::algorithm::rule::Rule::FixWindowPerKey($algorithm) => $body,
+            $crate::algorithm::rule::Rule::SlidingWindow($algorithm) => $body,
+            $crate::algorithm::rule::Rule::SlidingCounter($algorithm) => $body,
+            $crate::algorithm::rule::Rule::TokenBucket($algorithm) => $body,
+            $crate::algorithm::rule::Rule::LeakyBucket($algorithm) => $body,
+        }
+    };
+}
+pub(crate) use dispatch;
+
+impl Rule {
+    pub(crate) fn name(&self) -> &'static str {
+        fn name<A: Algorithm>(_: &A) -> &'static str {
+            A::NAME
+        }
+        dispatch!(self, algorithm => name(algorithm))
+    }
+
+    pub(crate) fn scale(&self) -> u64 {
+        dispatch!(self, algorithm => algorithm.scale())
+    }
+
+    /// This rule with the numbers of a rule given for one call: the same algorithm and `scale` or `per`.
+    pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        let mismatch = |field, found: String, accepts: String| Error::PolicyMismatch { field, found, accepts };
+        if self.name() != call.name() {
+            return Err(mismatch("algorithm", call.name().into(), format!("only {}", self.name())));
+        }
+        if self.scale() != call.scale() {
+            return Err(mismatch("scale", format!("{} ms", call.scale()), format!("only {} ms", self.scale())));
+        }
+        dispatch!(self, algorithm => match call.try_into() {
+            Ok(call) => Ok(algorithm.adjusted(call)?.into()),
+            Err(()) => Ok(self.clone()),
+        })
+    }
+
+    /// The rule by which a state lives longest under both.
+    pub(crate) fn widest(&self, call: &Self) -> Self {
+        dispatch!(self, algorithm => match call.try_into() {
+            Ok(call) => algorithm.widest(call).into(),
+            Err(()) => self.clone(),
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! Two counters that stand in for a log: this window's, and the last one's by how much of it still overlaps.
+//!
+//! Allowed when `previous * (scale - elapsed) + (current + cost) * scale <= limit * scale`.
+//!
+//! Three numbers a key whatever the limit. It takes the last window's hits to have been spread
+//! evenly: had they all come at its very end, then `elapsed` into this one a key may have made up
+//! to `limit * (1 + elapsed / scale)` hits within one `scale`, which is less than twice the limit
+//! and never at once. Had they come at its start, it denies some that a log would allow.
+
+use super::window::in_range;
+use super::{Algorithm, Packed};
+use crate::Error;
+use crate::number::{self, divide, divide_up, product};
+
+/// The numbers of a `sliding_counter` policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlidingCounter {
+    pub(crate) limit: u64,
+    pub(crate) scale: u64,
+}
+
+/// The counts of a window of the clock and of the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counters {
+    start: u64,
+    previous: u64,
+    current: u64,
+}
+
+/// The counters, and how far into the window it is.
+pub(crate) struct Reading {
+    counters: Counters,
+    elapsed: u64,
+}
+
+impl SlidingCounter {
+    fn start_of(&self, now: u64) -> u64 {
+        now - now % self.scale
+    }
+
+    /// What counts now, in `1 / scale` of a hit.
+    fn weight(&self, view: &Reading) -> u128 {
+        let Counters { previous, current, .. } = view.counters;
+        product(previous, self.scale - view.elapsed) + product(current, self.scale)
+    }
+
+    fn capacity(&self) -> u128 {
+        product(self.limit, self.scale)
+    }
+}
+
+impl Algorithm for SlidingCounter {
+    type State = Counters;
+    type View = Reading;
+
+    const NAME: &'static str = "sliding_counter";
+
+    fn scale(&self) -> u64 {
+        self.scale
+    }
+
+    fn with_scale(&self, scale: u64) -> Self {
+        Self { scale, ..self.clone() }
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn period(&self) -> u64 {
+        self.scale
+    }
+
+    fn fresh(&self, now: u64) -> Counters {
+        Counters { start: self.start_of(now), previous: 0, current: 0 }
+    }
+
+    fn latest(&self, state: &Counters) -> u64 {
+        state.start
+    }
+
+    #[inline]
+    fn view(&self, state: &Counters, now: u64) -> Reading {
+        // Most hits fall into the stored window: no division for them.
+        if now >= state.start && now - state.start < self.scale {
+            return Reading { counters: *state, elapsed: now - state.start };
+        }
+        let start = self.start_of(now);
+        let counters = if state.start + self.scale == start {
+            Counters { start, previous: state.current, current: 0 }
+        } else if state.start < start {
+            Counters { start, previous: 0, current: 0 }
+        } else if self.is_ahead(state, now) {
+            Counters { start, ..*state }
+        } else {
+            *state
+        };
+        Reading { counters, elapsed: now.saturating_sub(counters.start) }
+    }
+
+    fn fits(&self, view: &Reading, cost: u64) -> bool {
+        self.weight(view) + product(cost, self.scale) <= self.capacity()
+    }
+
+    fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
+        view.counters.current = number::add(view.counters.current, cost);
+    }
+
+    fn assign(&self, view: &mut Reading, count: u64, _now: u64) {
+        view.counters.previous = 0;
+        view.counters.current = count;
+    }
+
+    fn commit(&self, state: &mut Counters, view: Reading) {
+        *state = view.counters;
+    }
+
+    fn count(&self, view: &Reading) -> u64 {
+        divide_up(self.weight(view), self.scale).min(number::MAX)
+    }
+
+    fn remaining(&self, view: &Reading) -> u64 {
+        divide(self.capacity().saturating_sub(self.weight(view)), self.scale)
+    }
+
+    fn fits_at(&self, _state: &Counters, view: &Reading, cost: u64) -> u64 {
+        let Counters { start, previous, current } = view.counters;
+        // The hit waits for the older of two counts to fade: the previous one if there is room beside the current.
+        let (start, fading, beside) = match self.limit.checked_sub(number::add(current, cost)) {
+            Some(room) => (start, previous, room),
+            None => (start + self.scale, current, self.limit - cost),
+        };
+        let overlap = divide(product(beside, self.scale), fading.max(1)).min(self.scale);
+        start + self.scale - overlap
+    }
+
+    fn unused_at(&self, view: &Reading) -> u64 {
+        match view.counters {
+            Counters { previous: 0, current: 0, .. } => 0,
+            Counters { start, current: 0, .. } => start + self.scale,
+            Counters { start, .. } => start + 2 * self.scale,
+        }
+    }
+
+    fn export(&self, state: &Counters) -> Vec<i64> {
+        vec![state.start as i64, state.previous as i64, state.current as i64]
+    }
+
+    fn import(&self, numbers: &[i64]) -> Option<Counters> {
+        let &[start, previous, current] = numbers else { return None };
+        let counters = Counters { start: in_range(start)?, previous: in_range(previous)?, current: in_range(current)? };
+        counters.start.is_multiple_of(self.scale).then_some(counters)
+    }
+
+    fn convert(&self, state: Counters, made_by: &Self, now: u64) -> Counters {
+        // When in the old windows the hits came is not known: what counts of them goes to now's window.
+        let current = made_by.count(&made_by.view(&state, now));
+        Counters { current, ..self.fresh(now) }
+    }
+
+    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        Ok(call.clone())
+    }
+
+    fn widest(&self, _call: &Self) -> Self {
+        self.clone()
+    }
+
+    fn width(&self) -> usize {
+        3
+    }
+}
+
+impl Packed for Counters {
+    #[inline]
+    fn unpack(words: &[u64]) -> Self {
+        match *words {
+            [start, previous, current, ..] => Self { start, previous, current },
+            _ => Self { start: 0, previous: 0, current: 0 },
+        }
+    }
+
+    #[inline]
+    fn pack(self, words: &mut [u64]) {
+        if let [start, previous, current, ..] = words {
+            *start = self.start;
+            *previous = self.previous;
+            *current = self.current;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Denied::Free;
+
+    const TEN: SlidingCounter = SlidingCounter { limit: 10, scale: 1_000 };
+
+    #[test]
+    fn the_last_window_fades_as_this_one_passes() {
+        let mut state = TEN.fresh(0);
+        assert!(TEN.hit(&mut state, 10, 999, Free).0.allowed);
+        let denied = TEN.hit(&mut state, 1, 1_000, Free).0;
+        assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
+        assert!(!TEN.hit(&mut state, 1, 1_099, Free).0.allowed);
+        assert!(TEN.hit(&mut state, 1, 1_100, Free).0.allowed);
+        assert_eq!(TEN.peek(&state, 5, 1_500, Free).retry_after, Some(100));
+    }
+
+    #[test]
+    fn a_hit_as_large_as_the_limit_waits_for_both_windows() {
+        let mut state = TEN.fresh(0);
+        TEN.hit(&mut state, 1, 0, Free);
+        assert_eq!(TEN.hit(&mut state, 10, 0, Free).0.retry_after, Some(2_000));
+        assert_eq!(TEN.ends_at(&state, 0), 2_000);
+    }
+
+    #[test]
+    fn a_state_lives_to_the_end_of_the_next_window() {
+        let mut state = TEN.fresh(0);
+        TEN.set(&mut state, 7, 500);
+        assert_eq!(TEN.peek(&state, 0, 1_999, Free).count, 1);
+        assert_eq!(TEN.peek(&state, 0, 2_000, Free).count, 0);
+    }
+}

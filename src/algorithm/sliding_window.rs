@@ -1,0 +1,305 @@
+//! A log of hits: exact at every moment, with no edges.
+//!
+//! A hit at `t` counts while `t + scale > now`; allowed when the sum in the window, this hit
+//! included, is `<= limit`.
+//!
+//! The strictest, and the one whose memory grows with the limit: at most `limit + 1` entries a
+//! key, since hits older than those that make up `limit + 1` cannot change an answer.
+
+use std::collections::VecDeque;
+
+use super::window::in_range;
+use super::{Algorithm, Cell, CellMut, Held};
+use crate::Error;
+
+/// The numbers of a `sliding_window` policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SlidingWindow {
+    pub(crate) limit: u64,
+    pub(crate) scale: u64,
+    /// The limit the log is kept for: the policy's own, also when one call lowers the limit.
+    pub(crate) keep: u64,
+}
+
+/// Hits of one millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    time: u64,
+    cost: u64,
+}
+
+/// The hits that still count, oldest first, and their sum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Log {
+    entries: VecDeque<Entry>,
+    total: u64,
+}
+
+/// What a log comes to at a moment: which of it counts, and what has been added.
+pub(crate) struct Reading {
+    /// The time that counts: the clock's, or the newest hit's while the clock is a little behind.
+    at: u64,
+    /// The newest hit's time.
+    newest: u64,
+    /// How far every time moves back, when the clock fell far behind.
+    shift: u64,
+    /// How many of the oldest entries count no more.
+    skip: usize,
+    /// The sum of what counts.
+    total: u64,
+    /// What has been added at `at`.
+    added: u64,
+}
+
+impl SlidingWindow {
+    pub(crate) fn new(limit: u64, scale: u64) -> Self {
+        Self { limit, scale, keep: limit }
+    }
+
+    /// Forgets the oldest hits past `keep + 1`.
+    fn trim(&self, log: &mut Log) {
+        let mut excess = log.total.saturating_sub(self.keep + 1);
+        log.total -= excess;
+        while excess > 0 {
+            match log.entries.front_mut() {
+                Some(oldest) if oldest.cost > excess => {
+                    oldest.cost -= excess;
+                    return;
+                }
+                Some(oldest) => excess -= oldest.cost,
+                None => return,
+            }
+            log.entries.pop_front();
+        }
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    type State = Log;
+    type View = Reading;
+
+    const NAME: &'static str = "sliding_window";
+
+    fn scale(&self) -> u64 {
+        self.scale
+    }
+
+    fn with_scale(&self, scale: u64) -> Self {
+        Self { scale, ..self.clone() }
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn period(&self) -> u64 {
+        self.scale
+    }
+
+    fn fresh(&self, _now: u64) -> Log {
+        Log::default()
+    }
+
+    fn latest(&self, state: &Log) -> u64 {
+        state.entries.back().map_or(0, |newest| newest.time)
+    }
+
+    #[inline]
+    fn view(&self, state: &Log, now: u64) -> Reading {
+        let latest = self.latest(state);
+        let shift = if self.is_ahead(state, now) { latest - now } else { 0 };
+        let newest = latest - shift;
+        let mut view = Reading { at: now.max(newest), newest, shift, skip: 0, total: state.total, added: 0 };
+        for entry in &state.entries {
+            if entry.time.saturating_sub(shift) + self.scale > view.at {
+                break;
+            }
+            view.skip += 1;
+            view.total -= entry.cost;
+        }
+        view
+    }
+
+    fn fits(&self, view: &Reading, cost: u64) -> bool {
+        view.total + cost <= self.limit
+    }
+
+    fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
+        view.total += cost;
+        view.added += cost;
+        view.newest = view.at;
+    }
+
+    fn assign(&self, view: &mut Reading, count: u64, _now: u64) {
+        view.skip = usize::MAX;
+        view.total = count;
+        view.added = count;
+        view.newest = view.at;
+    }
+
+    fn commit(&self, state: &mut Log, view: Reading) {
+        let skip = view.skip.min(state.entries.len());
+        state.entries.drain(..skip);
+        if view.shift > 0 {
+            for entry in &mut state.entries {
+                entry.time = entry.time.saturating_sub(view.shift);
+            }
+        }
+        match state.entries.back_mut() {
+            _ if view.added == 0 => {}
+            Some(newest) if newest.time == view.at => newest.cost += view.added,
+            _ => state.entries.push_back(Entry { time: view.at, cost: view.added }),
+        }
+        state.total = view.total;
+        self.trim(state);
+    }
+
+    fn count(&self, view: &Reading) -> u64 {
+        view.total.min(self.keep + 1)
+    }
+
+    fn remaining(&self, view: &Reading) -> u64 {
+        self.limit.saturating_sub(view.total)
+    }
+
+    fn fits_at(&self, state: &Log, view: &Reading, cost: u64) -> u64 {
+        let mut excess = (view.total + cost).saturating_sub(self.limit);
+        for entry in state.entries.iter().skip(view.skip) {
+            excess = excess.saturating_sub(entry.cost);
+            if excess == 0 {
+                return entry.time.saturating_sub(view.shift) + self.scale;
+            }
+        }
+        view.at + self.scale
+    }
+
+    fn unused_at(&self, view: &Reading) -> u64 {
+        if view.total == 0 { 0 } else { view.newest + self.scale }
+    }
+
+    fn ends_at(&self, state: &Log, now: u64) -> u64 {
+        // The newest hit tells, however long the log.
+        match self.latest(state) {
+            _ if state.entries.is_empty() => 0,
+            newest if newest > now + self.scale => now + self.scale,
+            newest => newest + self.scale,
+        }
+    }
+
+    fn export(&self, state: &Log) -> Vec<i64> {
+        let mut last = 0;
+        let mut numbers = Vec::with_capacity(2 * state.entries.len());
+        for entry in &state.entries {
+            // Each time is told from the one before it: short numbers, however long the log.
+            numbers.extend([(entry.time - last) as i64, entry.cost as i64]);
+            last = entry.time;
+        }
+        numbers
+    }
+
+    fn import(&self, numbers: &[i64]) -> Option<Log> {
+        let (pairs, rest) = numbers.as_chunks::<2>();
+        if !rest.is_empty() {
+            return None;
+        }
+        let mut log = Log::default();
+        let mut time = 0;
+        for (position, &[since, cost]) in pairs.iter().enumerate() {
+            let (since, cost) = (in_range(since)?, in_range(cost).filter(|&cost| cost > 0)?);
+            if since == 0 && position > 0 {
+                return None;
+            }
+            time = in_range(i64::try_from(time + since).ok()?)?;
+            log.entries.push_back(Entry { time, cost });
+            log.total = log.total.checked_add(cost)?;
+        }
+        self.trim(&mut log);
+        Some(log)
+    }
+
+    fn convert(&self, mut state: Log, _made_by: &Self, _now: u64) -> Log {
+        // Every hit knows its own time, so there is nothing to convert.
+        self.trim(&mut state);
+        state
+    }
+
+    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        if call.limit > self.keep {
+            return Err(Error::PolicyMismatch {
+                field: "limit",
+                found: call.limit.to_string(),
+                accepts: format!("at most {}, for which its sliding window keeps hits", self.keep),
+            });
+        }
+        Ok(Self { keep: self.keep, ..call.clone() })
+    }
+
+    fn widest(&self, _call: &Self) -> Self {
+        self.clone()
+    }
+
+    fn width(&self) -> usize {
+        0
+    }
+}
+
+impl Held for Log {
+    fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R {
+        match cell.log {
+            Some(log) => with(log),
+            None => with(&Self::default()),
+        }
+    }
+
+    #[inline]
+    fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R {
+        match cell.log {
+            Some(log) => with(log),
+            None => with(&mut Self::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Denied::{Count, Free};
+
+    fn three() -> SlidingWindow {
+        SlidingWindow::new(3, 1_000)
+    }
+
+    #[test]
+    fn a_hit_counts_for_a_scale_and_no_longer() {
+        let (three, mut log) = (three(), Log::default());
+        three.hit(&mut log, 2, 100, Free);
+        three.hit(&mut log, 1, 600, Free);
+        assert_eq!(three.hit(&mut log, 1, 700, Free).0.retry_after, Some(400));
+        assert_eq!(three.hit(&mut log, 3, 700, Free).0.retry_after, Some(900));
+        assert!(!three.hit(&mut log, 1, 1_099, Free).0.allowed);
+        assert!(three.hit(&mut log, 2, 1_100, Free).0.allowed);
+    }
+
+    #[test]
+    fn the_log_is_bounded_and_the_count_saturates() {
+        let (three, mut log) = (three(), Log::default());
+        for now in 0..900 {
+            three.hit(&mut log, 7, now, Count);
+        }
+        assert_eq!((log.entries.len(), log.total), (1, 4));
+        for now in 900..990 {
+            three.hit(&mut log, 1, now, Count);
+        }
+        assert_eq!((log.entries.len(), log.total), (4, 4));
+        assert_eq!(three.peek(&log, 1, 990, Free).retry_after, Some(997));
+    }
+
+    #[test]
+    fn a_clock_far_behind_takes_the_log_along() {
+        let (three, mut log) = (three(), Log::default());
+        three.hit(&mut log, 1, 50_000, Free);
+        three.hit(&mut log, 2, 50_400, Free);
+        assert_eq!(three.hit(&mut log, 1, 10_000, Free).0.retry_after, Some(600));
+        assert!(three.hit(&mut log, 1, 10_600, Free).0.allowed);
+    }
+}

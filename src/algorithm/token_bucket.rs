@@ -1,0 +1,135 @@
+//! A bucket of tokens that starts full and refills steadily; a hit takes its cost in tokens.
+//!
+//! Allowed when `tokens >= cost`; a denied hit takes nothing.
+//!
+//! Lets bursts of up to `capacity` through and holds the average to the rate.
+
+use super::Algorithm;
+use super::bucket::{Bucket, Content};
+use crate::Error;
+use crate::number::divide;
+
+/// The numbers of a `token_bucket` policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TokenBucket(pub(crate) Bucket);
+
+impl Algorithm for TokenBucket {
+    type State = Content;
+    type View = Content;
+
+    const NAME: &'static str = "token_bucket";
+
+    fn scale(&self) -> u64 {
+        self.0.per
+    }
+
+    fn with_scale(&self, scale: u64) -> Self {
+        Self(Bucket::new(self.0.capacity, self.0.rate, scale))
+    }
+
+    fn limit(&self) -> u64 {
+        self.0.capacity
+    }
+
+    fn period(&self) -> u64 {
+        self.0.period
+    }
+
+    fn fresh(&self, now: u64) -> Content {
+        Content { at: now, units: self.0.full }
+    }
+
+    fn latest(&self, state: &Content) -> u64 {
+        state.at
+    }
+
+    #[inline]
+    fn view(&self, state: &Content, now: u64) -> Content {
+        let (at, refilled) = self.0.flowed(state, now);
+        Content { at, units: (state.units + refilled).min(self.0.full) }
+    }
+
+    fn fits(&self, view: &Content, cost: u64) -> bool {
+        view.units >= self.0.units(cost)
+    }
+
+    fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
+        view.units = (view.units - self.0.units(cost)).max(-self.0.most());
+    }
+
+    fn assign(&self, view: &mut Content, count: u64, _now: u64) {
+        view.units = self.0.units(count);
+    }
+
+    fn commit(&self, state: &mut Content, view: Content) {
+        *state = view;
+    }
+
+    fn count(&self, view: &Content) -> u64 {
+        divide(u128::try_from(view.units).unwrap_or(0), self.0.per)
+    }
+
+    fn remaining(&self, view: &Content) -> u64 {
+        self.count(view)
+    }
+
+    fn fits_at(&self, _state: &Content, view: &Content, cost: u64) -> u64 {
+        view.at + self.0.time_for(self.0.units(cost) - view.units)
+    }
+
+    fn unused_at(&self, view: &Content) -> u64 {
+        if view.units >= self.0.full { 0 } else { view.at + self.0.time_for(self.0.full - view.units) }
+    }
+
+    fn export(&self, state: &Content) -> Vec<i64> {
+        self.0.export(state)
+    }
+
+    fn import(&self, numbers: &[i64]) -> Option<Content> {
+        self.0.import(numbers)
+    }
+
+    fn convert(&self, state: Content, made_by: &Self, _now: u64) -> Content {
+        Content { units: made_by.0.rescaled(state.units, self.0.per), ..state }
+    }
+
+    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        Ok(call.clone())
+    }
+
+    fn widest(&self, call: &Self) -> Self {
+        Self(self.0.widest(&call.0))
+    }
+
+    fn width(&self) -> usize {
+        self.0.width()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Denied::Free;
+
+    fn bucket() -> TokenBucket {
+        TokenBucket(Bucket::new(10, 3, 1_000))
+    }
+
+    #[test]
+    fn it_starts_full_and_refills_to_the_millisecond() {
+        let bucket = bucket();
+        let mut state = bucket.fresh(0);
+        assert_eq!(bucket.hit(&mut state, 10, 0, Free).0.reset_after, 3_334);
+        assert_eq!(bucket.hit(&mut state, 1, 333, Free).0.retry_after, Some(1));
+        assert!(bucket.hit(&mut state, 1, 334, Free).0.allowed);
+    }
+
+    #[test]
+    fn a_debt_shows_as_nothing_and_is_paid_back() {
+        let bucket = bucket();
+        let mut state = bucket.fresh(0);
+        assert_eq!(bucket.inc(&mut state, 13, 0), 0);
+        assert_eq!(bucket.peek(&state, 0, 0, Free).retry_after, Some(1_000));
+        assert_eq!(bucket.peek(&state, 1, 0, Free).retry_after, Some(1_334));
+    }
+}

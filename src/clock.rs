@@ -1,0 +1,100 @@
+//! The only source of time. The core never asks the platform.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tells the time in whole milliseconds since the epoch. A limiter reads it once per operation.
+///
+/// Any `Fn() -> u64` is a clock, and so is a reference to one.
+///
+/// ```
+/// use tollgate::Clock;
+///
+/// let noon = || 43_200_000;
+/// assert_eq!(noon.now(), 43_200_000);
+/// ```
+pub trait Clock {
+    /// The time now.
+    fn now(&self) -> u64;
+}
+
+impl<F: Fn() -> u64> Clock for F {
+    fn now(&self) -> u64 {
+        self()
+    }
+}
+
+impl Clock for Rc<ManualClock> {
+    fn now(&self) -> u64 {
+        self.as_ref().now()
+    }
+}
+
+impl Clock for Arc<ManualClock> {
+    fn now(&self) -> u64 {
+        self.as_ref().now()
+    }
+}
+
+impl Clock for &ManualClock {
+    fn now(&self) -> u64 {
+        (*self).now()
+    }
+}
+
+/// A clock that stands still until it is told otherwise.
+///
+/// ```
+/// use tollgate::{Clock, ManualClock};
+///
+/// let clock = ManualClock::new(1_000);
+/// clock.advance(500);
+/// assert_eq!(clock.now(), 1_500);
+/// clock.set(0);
+/// assert_eq!(clock.now(), 0);
+/// ```
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicU64);
+
+impl ManualClock {
+    /// A clock that stands at `now`.
+    pub fn new(now: u64) -> Self {
+        Self(AtomicU64::new(now))
+    }
+
+    /// Moves the clock to `now`, forwards or back.
+    pub fn set(&self, now: u64) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+
+    /// Moves the clock forwards.
+    pub fn advance(&self, milliseconds: u64) {
+        self.0.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The operating system's clock.
+///
+/// ```
+/// use tollgate::{Clock, SystemClock};
+/// assert!(SystemClock.now() > 1_700_000_000_000);
+/// ```
+#[cfg(feature = "system-clock")]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+#[cfg(feature = "system-clock")]
+impl Clock for SystemClock {
+    fn now(&self) -> u64 {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,120 @@
+//! The answer to a hit.
+
+/// The answer to a hit, with what a client needs to know to behave.
+///
+/// ```
+/// use tollgate::{Limiter, ManualClock, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(1, "1m")?, ManualClock::new(15_000))?;
+/// assert!(limiter.hit("login:42", 1)?.allowed);
+///
+/// let denied = limiter.hit("login:42", 1)?;
+/// assert!(!denied.allowed);
+/// assert_eq!(denied.retry_after, Some(45_000));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the key may act now.
+    pub allowed: bool,
+    /// The counter (windows), hits in the window (sliding), level rounded up (leaky), whole tokens left (token).
+    pub count: u64,
+    /// The policy's limit or capacity.
+    pub limit: u64,
+    /// How many hits of cost 1 would be allowed right now.
+    pub remaining: u64,
+    /// Milliseconds until this same hit would be allowed if nothing else came: 0 when allowed, `None` for never.
+    pub retry_after: Option<u64>,
+    /// Milliseconds until the key is as if it had never been used.
+    pub reset_after: u64,
+    /// The position of the policy that the numbers are of.
+    pub policy: usize,
+    /// The positions of the policies that denied.
+    pub violated: Violated,
+    /// Why the hit was denied, when it was not a limit.
+    pub reason: Option<Reason>,
+}
+
+impl Decision {
+    /// The decision of no policy at all.
+    pub(crate) const NOTHING: Self = Self {
+        allowed: false,
+        count: 0,
+        limit: 0,
+        remaining: 0,
+        retry_after: None,
+        reset_after: 0,
+        policy: 0,
+        violated: Violated(0),
+        reason: None,
+    };
+
+    /// Whether these numbers bind a client more than `other`'s: less remaining, or on a denial a longer wait.
+    pub(crate) fn binds_more_than(&self, other: &Self) -> bool {
+        let never = |wait: Option<u64>| wait.unwrap_or(u64::MAX);
+        if self.allowed { self.remaining < other.remaining } else { never(self.retry_after) > never(other.retry_after) }
+    }
+}
+
+/// A reason for a denial that is not a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The limiter holds as many keys as it may and was told to refuse more.
+    Full,
+    /// The store failed, and the rule says that such hits are denied.
+    Error,
+}
+
+impl Reason {
+    /// The reason as it is written in JSON.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Reason::Full.as_str(), "full");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// The positions of the policies that denied a hit.
+///
+/// ```
+/// use tollgate::{Limiter, ManualClock, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let policies = [Policy::fix_window(9, "1s")?, Policy::fix_window(1, "1d")?];
+/// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+/// limiter.hit("key", 1)?;
+/// assert_eq!(limiter.hit("key", 1)?.violated.iter().collect::<Vec<_>>(), [1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Violated(pub(crate) u32);
+
+impl Violated {
+    pub(crate) fn add(&mut self, position: usize) {
+        self.0 |= 1 << position;
+    }
+
+    /// Whether no policy denied.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the policy at `position` denied.
+    pub fn contains(self, position: usize) -> bool {
+        position < 32 && self.0 >> position & 1 == 1
+    }
+
+    /// The positions, in order.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..32).filter(move |&position| self.contains(position))
+    }
+}

@@ -1,0 +1,88 @@
+//! Durations as people write them: `60000`, `"250ms"`, `"1m"`.
+
+use std::time::Duration;
+
+/// What a duration may be, for error messages.
+pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 9007199254740991, or text such as \"250ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+
+/// A length of time in whole milliseconds, made from a number, a text or a [`Duration`].
+///
+/// It is checked where it is used, so that the error can name the field.
+///
+/// ```
+/// use tollgate::Span;
+///
+/// assert_eq!(Span::from("5m"), Span::from(300_000));
+/// assert_eq!(Span::from("5m"), Span::from(std::time::Duration::from_secs(300)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span(pub(crate) Result<u64, String>);
+
+impl From<u64> for Span {
+    fn from(milliseconds: u64) -> Self {
+        Self(Ok(milliseconds))
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_millis()).map_err(|_| "a longer time".into()))
+    }
+}
+
+impl From<&str> for Span {
+    fn from(text: &str) -> Self {
+        Self(parse(text).ok_or_else(|| format!("{text:?}")))
+    }
+}
+
+/// Reads digits and a unit, nothing else: no sign, no fraction, no space.
+fn parse(text: &str) -> Option<u64> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (digits, unit) = text.split_at(unit_at);
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_unit() {
+        for (text, milliseconds) in
+            [("250ms", 250), ("1s", 1_000), ("5m", 300_000), ("1h", 3_600_000), ("1d", 86_400_000), ("007s", 7_000)]
+        {
+            assert_eq!(parse(text), Some(milliseconds), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in [
+            "",
+            "1",
+            "s",
+            "1.5h",
+            "-1s",
+            "+1s",
+            " 1s",
+            "1 s",
+            "1S",
+            "1sec",
+            "1m30s",
+            "99999999999999999999s",
+            "213503982334602d",
+            "١s",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What can be wrong with what a caller gave: never a denial, always a mistake that can be named.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::MAX;
+
+/// A mistake in a policy, key, cost, time or stored state. Nothing was changed when it is returned.
+///
+/// ```
+/// use tollgate::Policy;
+///
+/// let error = Policy::fix_window(0, "1m").unwrap_err();
+/// assert_eq!(error.code(), "invalid_policy");
+/// assert_eq!(error.to_string(), "limit: 0 is not accepted; give a whole number from 1 to 9007199254740991");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A field of a policy holds what it cannot.
+    InvalidPolicy {
+        /// The field, as it was spelled.
+        field: Cow<'static, str>,
+        /// What was there.
+        found: String,
+        /// What would have been accepted.
+        accepts: Cow<'static, str>,
+    },
+    /// No algorithm has that name.
+    UnknownAlgorithm {
+        /// What was there.
+        found: String,
+    },
+    /// A field that the policy's algorithm does not know.
+    UnknownField {
+        /// The field, as it was spelled.
+        field: String,
+        /// The fields it does know.
+        known: &'static [&'static str],
+    },
+    /// A key that may not leave the process.
+    InvalidKey {
+        /// What was there, in words.
+        found: String,
+    },
+    /// A cost out of range.
+    InvalidCost {
+        /// What was there.
+        found: String,
+    },
+    /// A count out of range.
+    InvalidCount {
+        /// What was there.
+        found: String,
+        /// The largest count that would have been accepted.
+        most: u64,
+    },
+    /// A clock that answered something that is no time.
+    InvalidTime {
+        /// What was there.
+        found: String,
+    },
+    /// An option of the limiter holds what it cannot.
+    InvalidOption {
+        /// The option.
+        option: &'static str,
+        /// What was there.
+        found: String,
+        /// What would have been accepted.
+        accepts: &'static str,
+    },
+    /// The policy given with one call does not fit the limiter's.
+    PolicyMismatch {
+        /// The field that differs.
+        field: &'static str,
+        /// What the call's policy has.
+        found: String,
+        /// What the limiter accepts there.
+        accepts: String,
+    },
+    /// No policy of the limiter has that name, or a name is needed and none was given.
+    UnknownPolicy {
+        /// The name, if one was given.
+        found: Option<String>,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The limiter holds `max_keys` keys and was told to refuse more.
+    Full {
+        /// How many keys it holds.
+        max_keys: u32,
+    },
+    /// A stored state or snapshot that was not written by this library.
+    InvalidState {
+        /// What is wrong with it.
+        problem: Cow<'static, str>,
+    },
+    /// A stored state or snapshot of a version this library does not read.
+    UnsupportedVersion {
+        /// The version that was found.
+        found: u64,
+        /// The version that is read.
+        supported: u64,
+    },
+}
+
+impl Error {
+    /// A name for the kind of mistake that does not change between versions.
+    ///
+    /// ```
+    /// use tollgate::check_key;
+    /// assert_eq!(check_key("").unwrap_err().code(), "invalid_key");
+    /// ```
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidPolicy { .. } => "invalid_policy",
+            Self::UnknownAlgorithm { .. } => "unknown_algorithm",
+            Self::UnknownField { .. } => "unknown_field",
+            Self::InvalidKey { .. } => "invalid_key",
+            Self::InvalidCost { .. } => "invalid_cost",
+            Self::InvalidCount { .. } => "invalid_count",
+            Self::InvalidTime { .. } => "invalid_time",
+            Self::InvalidOption { .. } => "invalid_option",
+            Self::PolicyMismatch { .. } => "policy_mismatch",
+            Self::UnknownPolicy { .. } => "unknown_policy",
+            Self::Full { .. } => "full",
+            Self::InvalidState { .. } => "invalid_state",
+            Self::UnsupportedVersion { .. } => "unsupported_version",
+        }
+    }
+
+    pub(crate) fn state(problem: impl Into<Cow<'static, str>>) -> Self {
+        Self::InvalidState { problem: problem.into() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidPolicy { field, found, accepts } => {
+                write!(f, "{field}: {found} is not accepted; give {accepts}")
+            }
+            Self::UnknownAlgorithm { found } => {
+                write!(f, "algorithm: {found} is not known; give one of ")?;
+                list(f, crate::policy::ALGORITHMS)
+            }
+            Self::UnknownField { field, known } => {
+                write!(f, "{field}: no such field; known here are ")?;
+                list(f, known)
+            }
+            Self::InvalidKey { found } => {
+                write!(f, "key: {found} is not accepted; give a string of 1 to 1024 UTF-8 bytes")
+            }
+            Self::InvalidCost { found } => {
+                write!(f, "cost: {found} is not accepted; give a whole number from 0 to {MAX}")
+            }
+            Self::InvalidCount { found, most } => {
+                write!(f, "count: {found} is not accepted; give a whole number from 0 to {most}")
+            }
+            Self::InvalidTime { found } => {
+                write!(f, "clock: {found} is not a time; it must answer milliseconds since the epoch, from 0 to {MAX}")
+            }
+            Self::InvalidOption { option, found, accepts } => {
+                write!(f, "{option}: {found} is not accepted; give {accepts}")
+            }
+            Self::PolicyMismatch { field, found, accepts } => {
+                write!(f, "the policy of this call has {field} {found}, but this limiter accepts {accepts}")
+            }
+            Self::UnknownPolicy { found: Some(found), known } => {
+                write!(f, "policy: {found} is not one of this limiter's, which are ")?;
+                list(f, known)
+            }
+            Self::UnknownPolicy { found: None, known } => {
+                f.write_str("policy: this limiter has several, so give the name of one of ")?;
+                list(f, known)
+            }
+            Self::Full { max_keys } => {
+                write!(f, "the limiter is full: it holds max_keys = {max_keys} keys and on_full is deny")
+            }
+            Self::InvalidState { problem } => write!(f, "the stored state cannot be read: {problem}"),
+            Self::UnsupportedVersion { found, supported } => {
+                write!(f, "the stored state is of version {found}, and only version {supported} can be read")
+            }
+        }
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, names: &[impl AsRef<str>]) -> fmt::Result {
+    for (position, name) in names.iter().enumerate() {
+        if position > 0 {
+            f.write_str(", ")?;
+        }
+        f.write_str(name.as_ref())?;
+    }
+    Ok(())
+}
+
+impl std::error::Error for Error {}

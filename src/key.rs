@@ -1,0 +1,23 @@
+//! What a key must be before it may leave the process.
+
+use crate::Error;
+
+/// The longest key, in UTF-8 bytes, that a store outside the process takes.
+pub const MAX_KEY_BYTES: usize = 1024;
+
+/// Passes a key that may leave the process: 1 to 1,024 bytes of UTF-8.
+///
+/// ```
+/// use tollgate::check_key;
+///
+/// assert_eq!(check_key("login:42"), Ok("login:42"));
+/// assert!(check_key("").is_err());
+/// assert!(check_key(&"k".repeat(1025)).is_err());
+/// ```
+pub fn check_key(key: &str) -> Result<&str, Error> {
+    match key.len() {
+        0 => Err(Error::InvalidKey { found: "an empty string".into() }),
+        1..=MAX_KEY_BYTES => Ok(key),
+        bytes => Err(Error::InvalidKey { found: format!("a string of {bytes} bytes") }),
+    }
+}

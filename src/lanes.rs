@@ -1,0 +1,276 @@
+//! One key's states under all of a limiter's policies, side by side, and every operation on them.
+
+use crate::algorithm::rule::{Rule, dispatch};
+use crate::algorithm::sliding_window::Log;
+use crate::algorithm::{Algorithm, Cell, CellMut};
+use crate::number::{MAX, check_cost};
+use crate::{Decision, Denied, Error, Policies, Violated};
+
+/// Where each policy's state lies within an entry, and what is asked of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    policies: Policies,
+    rules: Vec<Rule>,
+    /// The rules by which states end: widened by the numbers that calls brought along.
+    widest: Vec<Rule>,
+    places: Vec<Place>,
+    denied: Denied,
+    words: usize,
+    logs: usize,
+}
+
+/// Where one policy's state lies within an entry.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: usize,
+    width: usize,
+    log: Option<usize>,
+}
+
+/// All states of one key.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) words: &'a [u64],
+    pub(crate) logs: &'a [Log],
+}
+
+/// All states of one key, to be changed.
+pub(crate) struct EntryMut<'a> {
+    pub(crate) words: &'a mut [u64],
+    pub(crate) logs: &'a mut [Log],
+}
+
+impl Place {
+    fn cell<'a>(&self, entry: Entry<'a>) -> Cell<'a> {
+        let words = entry.words.get(self.offset..self.offset + self.width).unwrap_or(&[]);
+        Cell { words, log: self.log.and_then(|log| entry.logs.get(log)) }
+    }
+
+    #[inline]
+    fn cell_mut<'a>(&self, entry: &'a mut EntryMut<'_>) -> CellMut<'a> {
+        let words = entry.words.get_mut(self.offset..self.offset + self.width).unwrap_or(&mut []);
+        CellMut { words, log: self.log.and_then(|log| entry.logs.get_mut(log)) }
+    }
+}
+
+impl EntryMut<'_> {
+    pub(crate) fn as_entry(&self) -> Entry<'_> {
+        Entry { words: self.words, logs: self.logs }
+    }
+}
+
+impl Lanes {
+    pub(crate) fn new(policies: Policies) -> Self {
+        let rules: Vec<Rule> = policies.iter().map(|policy| policy.rule.clone()).collect();
+        let (mut words, mut logs) = (0, 0);
+        let place = |rule: &Rule| {
+            let width = dispatch!(rule, algorithm => algorithm.width());
+            let log = matches!(rule, Rule::SlidingWindow(_)).then_some(logs);
+            let place = Place { offset: words, width, log };
+            words += width;
+            logs += usize::from(log.is_some());
+            place
+        };
+        let places = rules.iter().map(place).collect();
+        Self { denied: policies.denied(), widest: rules.clone(), policies, rules, places, words, logs }
+    }
+
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// How many words an entry takes.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// How many logs an entry takes.
+    pub(crate) fn logs(&self) -> usize {
+        self.logs
+    }
+
+    /// The limiter's own rules.
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The rules for one call that brings its own numbers. What is stored then lives by the longer of the two.
+    pub(crate) fn adjusted(&mut self, call: &Policies) -> Result<Vec<Rule>, Error> {
+        if call.len() != self.rules.len() {
+            return Err(Error::PolicyMismatch {
+                field: "policies",
+                found: format!("({} of them)", call.len()),
+                accepts: format!("as many as its own, {}", self.rules.len()),
+            });
+        }
+        let rules = self.rules.iter().zip(call.iter()).map(|(rule, call)| rule.adjusted(&call.rule));
+        let rules = rules.collect::<Result<Vec<_>, _>>()?;
+        for (widest, rule) in self.widest.iter_mut().zip(&rules) {
+            *widest = widest.widest(rule);
+        }
+        Ok(rules)
+    }
+
+    /// Makes an entry that of a key never used.
+    pub(crate) fn clear(&self, entry: &mut EntryMut<'_>, now: u64) {
+        for (rule, place) in self.rules.iter().zip(&self.places) {
+            dispatch!(rule, algorithm => {
+                algorithm.change(place.cell_mut(entry), |algorithm, state| *state = algorithm.fresh(now));
+            });
+        }
+    }
+
+    /// Asks all policies, and takes from all of them if all allow it. Also says whether anything changed.
+    #[inline]
+    pub(crate) fn hit(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
+        match (rules, self.places.as_slice()) {
+            ([rule], [place]) => dispatch!(rule, algorithm => {
+                algorithm.change(place.cell_mut(entry), |algorithm, state| algorithm.hit(state, cost, now, self.denied))
+            }),
+            _ => self.hit_all(rules, entry, cost, now),
+        }
+    }
+
+    fn hit_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
+        let decision = self.peek(rules, entry.as_entry(), cost, now);
+        let mut changed = false;
+        for (rule, place) in rules.iter().zip(&self.places) {
+            let cell = place.cell_mut(entry);
+            changed |= dispatch!(rule, algorithm => algorithm.change(cell, |algorithm, state| {
+                if decision.allowed {
+                    algorithm.hit(state, cost, now, Denied::Free).1
+                } else {
+                    algorithm.follow(state, now)
+                }
+            }));
+        }
+        (decision, changed)
+    }
+
+    /// What a hit would answer.
+    pub(crate) fn peek(&self, rules: &[Rule], entry: Entry<'_>, cost: u64, now: u64) -> Decision {
+        let mut binding: Option<Decision> = None;
+        let mut violated = Violated::default();
+        for (position, (rule, place)) in rules.iter().zip(&self.places).enumerate() {
+            let mut decision = dispatch!(rule, algorithm => {
+                algorithm.look(place.cell(entry), |algorithm, state| algorithm.peek(state, cost, now, self.denied))
+            });
+            decision.policy = position;
+            if !decision.allowed {
+                violated.add(position);
+            }
+            let binds = |other: &Decision| {
+                if decision.allowed == other.allowed { decision.binds_more_than(other) } else { !decision.allowed }
+            };
+            if binding.as_ref().is_none_or(binds) {
+                binding = Some(decision);
+            }
+        }
+        let mut decision = binding.unwrap_or(Decision::NOTHING);
+        decision.violated = violated;
+        decision
+    }
+
+    /// Whether a hit that got this decision leaves something behind.
+    pub(crate) fn records(&self, decision: &Decision, cost: u64) -> bool {
+        cost > 0 && (decision.allowed || self.denied == Denied::Count)
+    }
+
+    /// Adds to one policy without asking.
+    pub(crate) fn inc(&self, position: usize, entry: &mut EntryMut<'_>, cost: u64, now: u64) -> u64 {
+        let cell = self.places[position].cell_mut(entry);
+        dispatch!(&self.rules[position], algorithm => {
+            algorithm.change(cell, |algorithm, state| algorithm.inc(state, cost, now))
+        })
+    }
+
+    /// Sets what one policy has counted.
+    pub(crate) fn set(&self, position: usize, entry: &mut EntryMut<'_>, count: u64, now: u64) -> u64 {
+        let cell = self.places[position].cell_mut(entry);
+        dispatch!(&self.rules[position], algorithm => {
+            algorithm.change(cell, |algorithm, state| algorithm.set(state, count, now))
+        })
+    }
+
+    /// What one policy has counted.
+    pub(crate) fn get(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
+        let cell = self.places[position].cell(entry);
+        dispatch!(&self.rules[position], algorithm => {
+            algorithm.look(cell, |algorithm, state| algorithm.count(&algorithm.view(state, now)))
+        })
+    }
+
+    /// When one policy's state ends; 0 if it has ended.
+    pub(crate) fn expires_at(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
+        let ends = self.ends_at(&self.rules[position], position, entry, now);
+        if ends > now { ends } else { 0 }
+    }
+
+    /// When the last of the states ends by the widest rules; `now` or earlier if it has.
+    pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
+        let ends = self.widest.iter().enumerate().map(|(position, rule)| self.ends_at(rule, position, entry, now));
+        ends.max().unwrap_or(0)
+    }
+
+    fn ends_at(&self, rule: &Rule, position: usize, entry: Entry<'_>, now: u64) -> u64 {
+        let cell = self.places[position].cell(entry);
+        dispatch!(rule, algorithm => algorithm.look(cell, |algorithm, state| algorithm.ends_at(state, now)))
+    }
+
+    /// What one policy's state held when it was last touched, and when it ended by that.
+    pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>) -> (u64, u64) {
+        let cell = self.places[position].cell(entry);
+        dispatch!(&self.rules[position], algorithm => algorithm.look(cell, |algorithm, state| {
+            (algorithm.value(state), algorithm.ends_at(state, algorithm.latest(state)))
+        }))
+    }
+
+    /// The states as plain numbers.
+    pub(crate) fn export(&self, entry: Entry<'_>) -> Vec<Vec<i64>> {
+        let export = |(rule, place): (&Rule, &Place)| {
+            dispatch!(rule, algorithm => {
+                algorithm.look(place.cell(entry), |algorithm, state| algorithm.export(state))
+            })
+        };
+        self.rules.iter().zip(&self.places).map(export).collect()
+    }
+
+    /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.
+    pub(crate) fn import(
+        &self,
+        position: usize,
+        entry: &mut EntryMut<'_>,
+        scale: u64,
+        numbers: &[i64],
+        now: u64,
+    ) -> bool {
+        let cell = self.places[position].cell_mut(entry);
+        dispatch!(&self.rules[position], algorithm => {
+            let made_by = algorithm.with_scale(scale);
+            let Some(imported) = made_by.import(numbers) else { return false };
+            algorithm.change(cell, |algorithm, state| {
+                *state = if scale == algorithm.scale() { imported } else { algorithm.convert(imported, &made_by, now) };
+            });
+            true
+        })
+    }
+
+    /// Passes what `set` may be given, for the policy of that name.
+    pub(crate) fn check_set(&self, policy: Option<&str>, count: u64) -> Result<usize, Error> {
+        let position = self.policies.position(policy)?;
+        let most = match &self.rules[position] {
+            Rule::TokenBucket(bucket) => bucket.limit(),
+            _ => MAX,
+        };
+        if count > most {
+            return Err(Error::InvalidCount { found: count.to_string(), most });
+        }
+        Ok(position)
+    }
+
+    /// Passes what `inc` may be given, for the policy of that name.
+    pub(crate) fn check_inc(&self, policy: Option<&str>, cost: u64) -> Result<usize, Error> {
+        check_cost(cost)?;
+        self.policies.position(policy)
+    }
+}

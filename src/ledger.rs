@@ -1,0 +1,186 @@
+//! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
+
+use crate::algorithm::sliding_window::Log;
+use crate::lanes::{Entry, EntryMut, Lanes};
+use crate::number::{check_cost, check_time};
+use crate::{Decision, Error, IntoPolicies, Policies, Record};
+
+/// The largest limit of a sliding window whose log is written out on every hit.
+pub const MAX_STORED_LOG: u64 = 1_000;
+
+/// What can be asked of a key. Where a limiter has several policies, `policy` names one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation<'a> {
+    /// Asks, and takes if it fits.
+    Hit {
+        /// How much it weighs.
+        cost: u64,
+    },
+    /// What a hit would answer.
+    Peek {
+        /// How much it would weigh.
+        cost: u64,
+    },
+    /// Adds without asking.
+    Inc {
+        /// The policy that counts it.
+        policy: Option<&'a str>,
+        /// How much is added.
+        cost: u64,
+    },
+    /// Makes it as if `count` had just been used, or leaves `count` tokens.
+    Set {
+        /// The policy that is set.
+        policy: Option<&'a str>,
+        /// What it is set to.
+        count: u64,
+    },
+    /// The count.
+    Get {
+        /// The policy that is read.
+        policy: Option<&'a str>,
+    },
+    /// When the state ends, in milliseconds since the epoch; 0 when there is none.
+    ExpiresAt {
+        /// The policy that is read.
+        policy: Option<&'a str>,
+    },
+    /// Forgets the key.
+    Reset,
+}
+
+/// What an [`Operation`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// To a hit or a peek.
+    Decision(Decision),
+    /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
+    Number(u64),
+    /// To a reset.
+    Done,
+}
+
+/// One key's states under all policies.
+///
+/// For a store that keeps a key's states in memory between operations, as a Durable Object does.
+/// A store that loads and saves on each operation has [`step`](crate::step).
+///
+/// ```
+/// use tollgate::{Answer, Ledger, Operation, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let mut ledger = Ledger::new(Policy::token_bucket(10, 1, "1s")?)?;
+/// let (answer, changed) = ledger.apply(Operation::Hit { cost: 4 }, 1_000)?;
+/// assert!(matches!(answer, Answer::Decision(decision) if decision.allowed && changed));
+///
+/// let mut copy = Ledger::new(Policy::token_bucket(10, 1, "1s")?)?;
+/// copy.load(&ledger.record(1_000).unwrap(), 2_000)?;
+/// assert_eq!(copy.apply(Operation::Get { policy: None }, 2_000)?.0, Answer::Number(7));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    lanes: Lanes,
+    words: Vec<u64>,
+    logs: Vec<Log>,
+}
+
+impl Ledger {
+    /// A key that was never used. A sliding window's limit is at most [`MAX_STORED_LOG`] here.
+    pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
+        let policies = policies.into_policies()?;
+        for policy in policies.iter() {
+            if policy.algorithm() == "sliding_window" && policy.limit() > MAX_STORED_LOG {
+                return Err(Error::InvalidPolicy {
+                    field: "limit".into(),
+                    found: policy.limit().to_string(),
+                    accepts: "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter".into(),
+                });
+            }
+        }
+        let lanes = Lanes::new(policies);
+        let mut ledger = Self { words: vec![0; lanes.words()], logs: vec![Log::default(); lanes.logs()], lanes };
+        ledger.clear(0);
+        Ok(ledger)
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &Policies {
+        self.lanes.policies()
+    }
+
+    /// Reads what was stored. Answers the names of the policies that start afresh because their algorithm changed.
+    ///
+    /// On an error the key is as if it had never been used.
+    pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
+        check_time(now)?;
+        self.clear(now);
+        let (lanes, mut entry) = self.parts();
+        let loaded = record.load(lanes, &mut entry, now);
+        if loaded.is_err() {
+            self.clear(now);
+        }
+        loaded
+    }
+
+    /// What is to be stored; nothing when the key is as if it had never been used.
+    pub fn record(&self, now: u64) -> Option<Record> {
+        (self.expires_at(now) > 0).then(|| Record::new(self.lanes.policies(), self.lanes.export(self.entry())))
+    }
+
+    /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
+    pub fn expires_at(&self, now: u64) -> u64 {
+        let ends = self.lanes.all_end_at(self.entry(), now);
+        if ends > now { ends } else { 0 }
+    }
+
+    /// Does one operation. Also says whether the states changed.
+    pub fn apply(&mut self, operation: Operation<'_>, now: u64) -> Result<(Answer, bool), Error> {
+        check_time(now)?;
+        let (lanes, mut entry) = self.parts();
+        Ok(match operation {
+            Operation::Hit { cost } => {
+                let (decision, changed) = lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now);
+                (Answer::Decision(decision), changed)
+            }
+            Operation::Peek { cost } => {
+                (Answer::Decision(lanes.peek(lanes.rules(), entry.as_entry(), check_cost(cost)?, now)), false)
+            }
+            Operation::Inc { policy, cost } => {
+                let position = lanes.check_inc(policy, cost)?;
+                (Answer::Number(lanes.inc(position, &mut entry, cost, now)), cost > 0)
+            }
+            Operation::Set { policy, count } => {
+                let position = lanes.check_set(policy, count)?;
+                (Answer::Number(lanes.set(position, &mut entry, count, now)), true)
+            }
+            Operation::Get { policy } => {
+                let position = lanes.policies().position(policy)?;
+                (Answer::Number(lanes.get(position, entry.as_entry(), now)), false)
+            }
+            Operation::ExpiresAt { policy } => {
+                let position = lanes.policies().position(policy)?;
+                (Answer::Number(lanes.expires_at(position, entry.as_entry(), now)), false)
+            }
+            Operation::Reset => {
+                self.clear(now);
+                (Answer::Done, true)
+            }
+        })
+    }
+
+    fn clear(&mut self, now: u64) {
+        let (lanes, mut entry) = self.parts();
+        lanes.clear(&mut entry, now);
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        Entry { words: &self.words, logs: &self.logs }
+    }
+
+    fn parts(&mut self) -> (&Lanes, EntryMut<'_>) {
+        (&self.lanes, EntryMut { words: &mut self.words, logs: &mut self.logs })
+    }
+}

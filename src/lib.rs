@@ -1,0 +1,58 @@
+//! Tollgate decides whether a key may act now: exact rate limiting with an injected clock.
+//!
+//! ```
+//! use tollgate::{Limiter, ManualClock, Policy};
+//!
+//! # fn main() -> Result<(), tollgate::Error> {
+//! let clock = ManualClock::new(1_767_225_600_000);
+//! let mut limiter = Limiter::<String, _>::new(Policy::token_bucket(10, 2, "1s")?, &clock)?;
+//!
+//! let decision = limiter.hit("user:42", 1)?;
+//! assert!(decision.allowed);
+//! assert_eq!(decision.remaining, 9);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Policy`]: an algorithm and its numbers. [`Limiter`]: many keys in memory. [`Decision`]: the answer.
+//! - [`Ledger`], [`step`], [`Store`]: one key's states, for stores outside the process.
+//! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
+
+mod algorithm;
+mod clock;
+mod decision;
+mod duration;
+mod error;
+mod headers;
+mod key;
+mod lanes;
+mod ledger;
+mod limiter;
+mod number;
+mod options;
+mod policy;
+mod record;
+mod snapshot;
+mod step;
+mod store;
+
+#[cfg(feature = "cloudflare")]
+mod cloudflare;
+
+#[cfg(feature = "system-clock")]
+pub use clock::SystemClock;
+pub use clock::{Clock, ManualClock};
+pub use decision::{Decision, Reason, Violated};
+pub use duration::Span;
+pub use error::Error;
+pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
+pub use key::{MAX_KEY_BYTES, check_key};
+pub use ledger::{Answer, Ledger, MAX_STORED_LOG, Operation};
+pub use limiter::{Cleaned, Limiter};
+pub use number::MAX;
+pub use options::{OnFull, Options};
+pub use policy::{ALGORITHMS, Denied, IntoPolicies, MAX_POLICIES, Policies, Policy, PolicyDraft};
+pub use record::Record;
+pub use snapshot::Snapshot;
+pub use step::{Step, step};
+pub use store::{Store, StoreError, StoreLimiter};

@@ -1,0 +1,490 @@
+//! A limiter in memory: key → slot → algorithm → decision.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+
+use crate::number::{check_cost, check_time};
+use crate::record::check_version;
+use crate::store::index::Index;
+use crate::store::slots::{Expired, Imported, Slots};
+use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies, Record, Snapshot, Store};
+
+/// A rate limiter in memory, over keys of any type that can be hashed.
+///
+/// It is synchronous and starts no timer: it is cleaned a few keys at a time, as it is used.
+///
+/// ```
+/// use tollgate::{Limiter, ManualClock, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let clock = ManualClock::new(1_767_225_600_000);
+/// let mut limiter = Limiter::<String, _>::new(Policy::sliding_window(2, "1m")?, &clock)?;
+///
+/// assert!(limiter.hit("login:42", 1)?.allowed);
+/// clock.advance(10_000);
+/// assert!(limiter.hit("login:42", 1)?.allowed);
+///
+/// // Denied hits count as well, unless the policy says `Denied::Free`: wait for the second of three.
+/// let denied = limiter.hit("login:42", 1)?;
+/// assert_eq!((denied.allowed, denied.retry_after), (false, Some(60_000)));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Limiter<K, C> {
+    slots: Slots,
+    index: Index<K>,
+    clock: C,
+    before_clean: Option<BeforeClean<K>>,
+}
+
+type BeforeClean<K> = Box<dyn FnMut(&Policies, &[(u32, K)], &[Expired]) + Send>;
+
+/// An expired state, as [`Limiter::before_clean`] is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cleaned<K> {
+    /// The key.
+    pub key: K,
+    /// The name of the policy.
+    pub policy: String,
+    /// What the state held when it was last touched.
+    pub value: u64,
+    /// When it expired, in milliseconds since the epoch.
+    pub expired_at: u64,
+}
+
+impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
+    /// A limiter with one policy or several, for up to a million keys.
+    pub fn new(policies: impl IntoPolicies, clock: C) -> Result<Self, Error> {
+        Self::with_options(policies, clock, Options::default())
+    }
+
+    /// A limiter with other [`Options`].
+    pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
+        let slots = Slots::new(policies.into_policies()?, options);
+        Ok(Self { slots, index: Index::new(), clock, before_clean: None })
+    }
+
+    /// Calls `tell` with what has expired, algorithm by algorithm, each time some keys are cleaned away.
+    /// They are gone by then, so nothing that `tell` does can keep them.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use tollgate::{Limiter, ManualClock, Policy};
+    ///
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let seen = Arc::new(Mutex::new(Vec::new()));
+    /// let log = Arc::clone(&seen);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1s")?, &clock)?
+    ///     .before_clean(move |algorithm, entries| log.lock().unwrap().push((algorithm, entries.to_vec())));
+    ///
+    /// limiter.hit("login:42", 3)?;
+    /// clock.advance(5_000);
+    /// assert_eq!(limiter.clean()?, 1);
+    ///
+    /// let seen = seen.lock().unwrap();
+    /// let (algorithm, entries) = &seen[0];
+    /// assert_eq!((*algorithm, entries[0].key.as_str()), ("fix_window", "login:42"));
+    /// assert_eq!((entries[0].value, entries[0].expired_at), (3, 1_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn before_clean(mut self, mut tell: impl FnMut(&'static str, &[Cleaned<K>]) + Send + 'static) -> Self
+    where
+        K: Clone,
+    {
+        self.before_clean = Some(Box::new(move |policies, keys, expired| {
+            for (position, (policy, name)) in policies.iter().zip(policies.names()).enumerate() {
+                let entries = cleaned(position, name, keys, expired);
+                if !entries.is_empty() {
+                    tell(policy.algorithm(), &entries);
+                }
+            }
+        }));
+        self.slots.reports = true;
+        self
+    }
+
+    /// Whether the key may act now. Asks, and takes if it fits.
+    pub fn hit<Q>(&mut self, key: &Q, cost: u64) -> Result<Decision, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let (decision, taken) = self.slots.hit(self.index.get(key), None, check_cost(cost)?, now);
+        self.settle(key, taken);
+        Ok(decision)
+    }
+
+    /// The same with other numbers, for this call only: the same algorithms and `scale`s, but another
+    /// limit, capacity or rate. A sliding window's limit may only be lower.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policies, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(1, "1m")?, ManualClock::new(0))?;
+    /// let paying = Policies::from(Policy::fix_window(100, "1m")?);
+    /// limiter.hit("user:42", 1)?;
+    /// assert!(limiter.hit_with("user:42", 1, &paying)?.allowed);
+    /// assert!(!limiter.hit("user:42", 1)?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hit_with<Q>(&mut self, key: &Q, cost: u64, policies: &Policies) -> Result<Decision, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        check_cost(cost)?;
+        let rules = self.slots.adjusted(policies)?;
+        let (decision, taken) = self.slots.hit(self.index.get(key), Some(&rules), cost, now);
+        self.settle(key, taken);
+        Ok(decision)
+    }
+
+    /// What a hit would answer. Changes nothing.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<u32, _>::new(Policy::fix_window(1, "1m")?, ManualClock::new(0))?;
+    /// assert_eq!(limiter.peek(&42, 1)?, limiter.peek(&42, 1)?);
+    /// assert_eq!(limiter.peek(&42, 1)?, limiter.hit(&42, 1)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn peek<Q>(&self, key: &Q, cost: u64) -> Result<Decision, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        Ok(self.slots.peek(self.index.get(key), None, check_cost(cost)?, now))
+    }
+
+    /// Adds without asking, and answers the count: what has happened is recorded, whether it fits or not.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// // Only failures count: peek, then inc.
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(3, "1m")?, ManualClock::new(0))?;
+    /// assert!(limiter.peek("login:42", 1)?.allowed);
+    /// assert_eq!(limiter.inc("login:42", 1)?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn inc<Q>(&mut self, key: &Q, cost: u64) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.inc_policy(key, cost, None)
+    }
+
+    /// The same for one of several policies, by its name.
+    pub fn inc_policy<Q>(&mut self, key: &Q, cost: u64, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.slots.lanes().check_inc(policy, cost)?;
+        let slot = self.index.get(key);
+        if cost == 0 {
+            return Ok(self.slots.get(slot, position, now));
+        }
+        let (count, taken) = self.slots.change(slot, now, |lanes, entry| lanes.inc(position, entry, cost, now))?;
+        self.settle(key, taken);
+        Ok(count)
+    }
+
+    /// Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::token_bucket(10, 1, "1s")?, ManualClock::new(0))?;
+    /// assert_eq!(limiter.set("login:42", 3)?, 3);
+    /// assert!(limiter.set("login:42", 11).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set<Q>(&mut self, key: &Q, count: u64) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.set_policy(key, count, None)
+    }
+
+    /// The same for one of several policies, by its name.
+    pub fn set_policy<Q>(&mut self, key: &Q, count: u64, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.slots.lanes().check_set(policy, count)?;
+        let slot = self.index.get(key);
+        let (count, taken) = self.slots.change(slot, now, |lanes, entry| lanes.set(position, entry, count, now))?;
+        self.settle(key, taken);
+        Ok(count)
+    }
+
+    /// The key's count.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let limiter = Limiter::<String, _>::new(Policy::token_bucket(10, 1, "1s")?, ManualClock::new(0))?;
+    /// assert_eq!(limiter.get("nobody")?, 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get<Q>(&self, key: &Q) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.get_policy(key, None)
+    }
+
+    /// The same for one of several policies, by its name.
+    pub fn get_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.slots.lanes().policies().position(policy)?;
+        Ok(self.slots.get(self.index.get(key), position, now))
+    }
+
+    /// When the key's state ends, in milliseconds since the epoch; 0 when it has none.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1m")?, ManualClock::new(5_000))?;
+    /// assert_eq!(limiter.expires_at("login:42")?, 0);
+    /// limiter.hit("login:42", 1)?;
+    /// assert_eq!(limiter.expires_at("login:42")?, 60_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expires_at<Q>(&self, key: &Q) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.expires_at_policy(key, None)
+    }
+
+    /// The same for one of several policies, by its name.
+    pub fn expires_at_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.slots.lanes().policies().position(policy)?;
+        Ok(self.slots.expires_at(self.index.get(key), position, now))
+    }
+
+    /// Forgets the key. Says whether there was anything to forget.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1m")?, ManualClock::new(0))?;
+    /// limiter.hit("login:42", 9)?;
+    /// assert!(limiter.reset("login:42"));
+    /// assert_eq!(limiter.get("login:42")?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset<Q>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let Some(slot) = self.index.get(key) else { return false };
+        self.slots.release(slot);
+        self.index.remove(slot).is_some()
+    }
+
+    /// Removes every expired key now, and answers how many there were. The only operation that looks at all keys.
+    pub fn clean(&mut self) -> Result<u32, Error> {
+        let removed = self.slots.clean(check_time(self.clock.now())?);
+        self.forget();
+        Ok(removed)
+    }
+
+    /// How many keys it holds, expired ones that have not been cleaned away included.
+    pub fn len(&self) -> u32 {
+        self.slots.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many keys with time left were pushed out because the limiter was full.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Options, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let (policy, options) = (Policy::fix_window(9, "1m")?, Options::new().max_keys(1)?);
+    /// let mut limiter = Limiter::<u32, _>::with_options(policy, ManualClock::new(0), options)?;
+    /// limiter.hit(&1, 1)?;
+    /// limiter.hit(&2, 1)?;
+    /// assert_eq!((limiter.len(), limiter.evicted()), (1, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn evicted(&self) -> u64 {
+        self.slots.evicted()
+    }
+
+    /// The policies.
+    pub fn policies(&self) -> &Policies {
+        self.slots.lanes().policies()
+    }
+
+    /// All states as plain data, to be taken over by [`Limiter::restore`].
+    pub fn snapshot(&self) -> Result<Snapshot<K>, Error>
+    where
+        K: Clone,
+    {
+        let now = check_time(self.clock.now())?;
+        let live = self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now));
+        let keys = live.filter_map(|slot| Some((self.index.key(slot)?.clone(), self.slots.export(slot))));
+        Ok(Snapshot::new(self.policies(), keys.collect()))
+    }
+
+    /// Takes over all states of a snapshot, or on an error none. Answers the names of the policies that
+    /// start afresh, because in the snapshot they have another algorithm.
+    ///
+    /// Where numbers have changed since, a limit or rate applies to what is there, and a `scale` or `per`
+    /// is converted, rounded against the client.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, ManualClock, Policy, Snapshot};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1m")?, ManualClock::new(0))?;
+    /// limiter.hit("login:42", 4)?;
+    /// let json = serde_json::to_string(&limiter.snapshot()?)?;
+    ///
+    /// let snapshot: Snapshot<String> = serde_json::from_str(&json)?;
+    /// let mut again = Limiter::new(snapshot.policies()?, ManualClock::new(1_000))?;
+    /// again.restore(&snapshot)?;
+    /// assert_eq!(again.get("login:42")?, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn restore(&mut self, snapshot: &Snapshot<K>) -> Result<Vec<String>, Error>
+    where
+        K: Clone,
+    {
+        let now = check_time(self.clock.now())?;
+        let made_by = snapshot.made_by()?;
+        let read = |(key, states): &(K, Vec<Vec<i64>>)| Ok((key.clone(), self.slots.read(&made_by, states, now)?));
+        let all = snapshot.keys.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        let mut afresh = Vec::new();
+        for (key, states) in all {
+            for name in &states.afresh {
+                if !afresh.contains(name) {
+                    afresh.push(name.clone());
+                }
+            }
+            self.put(&key, states, now)?;
+        }
+        Ok(afresh)
+    }
+
+    /// Gives a key states that were read, or forgets it if they have ended.
+    fn put<Q>(&mut self, key: &Q, states: Imported, now: u64) -> Result<(), Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        if states.ended {
+            self.reset(key);
+            return Ok(());
+        }
+        let taken = self.slots.import(self.index.get(key), states, now)?;
+        self.settle(key, taken);
+        Ok(())
+    }
+
+    /// Forgets the keys of freed slots, and only then gives the key of this operation its slot.
+    #[inline]
+    fn settle<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q, taken: Option<u32>) {
+        if !self.slots.freed.is_empty() {
+            self.forget();
+        }
+        if let Some(slot) = taken {
+            self.index.insert(key.to_owned(), slot);
+        }
+    }
+
+    #[cold]
+    fn forget(&mut self) {
+        let mut keys = Vec::with_capacity(self.slots.freed.len());
+        for slot in self.slots.freed.drain(..) {
+            if let Some(key) = self.index.remove(slot) {
+                keys.push((slot, key));
+            }
+        }
+        if let Some(tell) = &mut self.before_clean {
+            let expired = std::mem::take(&mut self.slots.expired);
+            tell(self.slots.lanes().policies(), &keys, &expired);
+        }
+    }
+}
+
+/// The expired states of one policy, with the keys of their slots.
+fn cleaned<K: Clone>(position: usize, name: &str, keys: &[(u32, K)], expired: &[Expired]) -> Vec<Cleaned<K>> {
+    // Both lists are in the order in which slots were freed; evicted ones are only among the keys.
+    let mut keys = keys.iter();
+    let of_policy = expired.iter().filter(|state| state.policy == position);
+    let cleaned = of_policy.filter_map(|state| {
+        let (_, key) = keys.find(|(slot, _)| *slot == state.slot)?;
+        Some(Cleaned { key: key.clone(), policy: name.into(), value: state.value, expired_at: state.expired_at })
+    });
+    cleaned.collect()
+}
+
+impl<C: Clock> Store for Limiter<String, C> {
+    type Error = Error;
+
+    fn load(&mut self, key: &str) -> Result<Option<Record>, Error> {
+        let now = check_time(self.clock.now())?;
+        let slot = self.index.get(key).filter(|&slot| !self.slots.has_ended(slot, now));
+        Ok(slot.map(|slot| Record::new(self.policies(), self.slots.export(slot))))
+    }
+
+    fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Error> {
+        let Some(record) = record else {
+            self.reset(key);
+            return Ok(());
+        };
+        let now = check_time(self.clock.now())?;
+        check_version(record.version)?;
+        let states = self.slots.read(&record.policies, &record.states, now)?;
+        self.put(key, states, now)
+    }
+}
+
+impl<K, C> fmt::Debug for Limiter<K, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policies = self.slots.lanes().policies();
+        f.debug_struct("Limiter").field("policies", policies).field("len", &self.slots.len()).finish_non_exhaustive()
+    }
+}

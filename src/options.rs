@@ -1,0 +1,100 @@
+//! How a limiter in memory is kept small and clean.
+
+use crate::number::MAX;
+use crate::{Error, Span};
+
+/// What a full limiter does with a new key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// Makes room: an expired key of a few goes, else the one of them that would expire soonest.
+    #[default]
+    Evict,
+    /// Denies the new key with [`Reason::Full`](crate::Reason::Full).
+    Deny,
+}
+
+/// How a limiter in memory is kept small and clean.
+///
+/// ```
+/// use tollgate::{Limiter, ManualClock, OnFull, Options, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let options = Options::new().max_keys(10_000)?.on_full(OnFull::Deny).clean_period("10s")?.key_older_than("1d")?;
+/// let limiter = Limiter::<String, _>::with_options(Policy::fix_window(9, "1s")?, ManualClock::new(0), options)?;
+/// assert_eq!(limiter.len(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub(crate) max_keys: u32,
+    pub(crate) on_full: OnFull,
+    pub(crate) clean_period: u64,
+    pub(crate) key_older_than: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { max_keys: 1_000_000, on_full: OnFull::Evict, clean_period: 60_000, key_older_than: None }
+    }
+}
+
+impl Options {
+    /// The most keys that any limiter can hold.
+    pub const MOST_KEYS: u32 = u32::MAX - 1;
+
+    /// A million keys, evicted when full, cleaned every minute, kept however old they are.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many keys there may be.
+    ///
+    /// ```
+    /// assert!(tollgate::Options::new().max_keys(0).is_err());
+    /// ```
+    pub fn max_keys(mut self, max_keys: u64) -> Result<Self, Error> {
+        let fits = u32::try_from(max_keys).ok().filter(|keys| (1..=Self::MOST_KEYS).contains(keys));
+        self.max_keys = fits.ok_or_else(|| Error::InvalidOption {
+            option: "max_keys",
+            found: max_keys.to_string(),
+            accepts: "a whole number from 1 to 4294967294",
+        })?;
+        Ok(self)
+    }
+
+    /// What happens to a new key when there are that many.
+    pub fn on_full(mut self, on_full: OnFull) -> Self {
+        self.on_full = on_full;
+        self
+    }
+
+    /// How often expired keys are looked for.
+    ///
+    /// ```
+    /// assert!(tollgate::Options::new().clean_period("soon").is_err());
+    /// ```
+    pub fn clean_period(mut self, period: impl Into<Span>) -> Result<Self, Error> {
+        self.clean_period = span("clean_period", period.into())?;
+        Ok(self)
+    }
+
+    /// How long a key may lie untouched before it counts as gone, whatever its state.
+    ///
+    /// ```
+    /// assert!(tollgate::Options::new().key_older_than("1d").is_ok());
+    /// ```
+    pub fn key_older_than(mut self, age: impl Into<Span>) -> Result<Self, Error> {
+        self.key_older_than = Some(span("key_older_than", age.into())?);
+        Ok(self)
+    }
+}
+
+fn span(option: &'static str, span: Span) -> Result<u64, Error> {
+    let found = match span.0 {
+        Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => return Ok(milliseconds),
+        Ok(milliseconds) => milliseconds.to_string(),
+        Err(found) => found,
+    };
+    Err(Error::InvalidOption { option, found, accepts: crate::duration::ACCEPTS })
+}

@@ -1,0 +1,237 @@
+//! An algorithm and its numbers, checked once when it is made.
+
+mod draft;
+mod policies;
+
+use std::borrow::Cow;
+
+use crate::Error;
+use crate::algorithm::Algorithm;
+use crate::algorithm::bucket::Bucket;
+use crate::algorithm::fix_window::FixWindow;
+use crate::algorithm::fix_window_per_key::FixWindowPerKey;
+use crate::algorithm::leaky_bucket::LeakyBucket;
+use crate::algorithm::rule::{Rule, dispatch};
+use crate::algorithm::sliding_counter::SlidingCounter;
+use crate::algorithm::sliding_window::SlidingWindow;
+use crate::algorithm::token_bucket::TokenBucket;
+use crate::duration::{self, Span};
+use crate::number::{MAX, product};
+
+pub use draft::PolicyDraft;
+pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
+
+/// The names of the algorithms.
+pub const ALGORITHMS: &[&str] =
+    &["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter", "token_bucket", "leaky_bucket"];
+
+pub(crate) const WHOLE: &str = "a whole number from 1 to 9007199254740991";
+const PRINTABLE: &str = "1 to 64 printable ASCII characters";
+
+/// What a denied hit does to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// It is counted all the same, as Hammer does: who keeps knocking keeps waiting.
+    Count,
+    /// It changes nothing.
+    Free,
+}
+
+/// An algorithm and its numbers.
+///
+/// ```
+/// use tollgate::{Denied, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let per_minute = Policy::sliding_window(100, "1m")?.named("burst")?.denied(Denied::Free)?;
+/// assert_eq!((per_minute.algorithm(), per_minute.limit()), ("sliding_window", 100));
+///
+/// // The same from JSON, TOML or anything else that serde reads.
+/// let json = r#"{ "algorithm": "sliding_window", "limit": 100, "scale": "1m", "name": "burst", "denied": "free" }"#;
+/// assert_eq!(serde_json::from_str::<Policy>(json).unwrap(), per_minute);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub(crate) rule: Rule,
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) denied: Option<Denied>,
+}
+
+impl Policy {
+    /// At most `limit` in each window of the clock, `scale` long.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window(100, "1m").unwrap().scale(), 60_000);
+    /// ```
+    pub fn fix_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
+        Ok(Rule::FixWindow(FixWindow { limit: whole("limit", limit)?, scale: span("scale", scale.into())? }).into())
+    }
+
+    /// At most `limit` in a window that starts at the key's first hit and is `scale` long.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window_per_key(100, 60_000).unwrap().limit(), 100);
+    /// ```
+    pub fn fix_window_per_key(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
+        let (limit, scale) = (whole("limit", limit)?, span("scale", scale.into())?);
+        Ok(Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }).into())
+    }
+
+    /// At most `limit` in any stretch of time that is `scale` long.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::sliding_window(100, "1h").unwrap().scale(), 3_600_000);
+    /// ```
+    pub fn sliding_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
+        Ok(Rule::SlidingWindow(SlidingWindow::new(whole("limit", limit)?, span("scale", scale.into())?)).into())
+    }
+
+    /// About `limit` in any stretch of time that is `scale` long, from two counters.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::sliding_counter(1_000_000, "1d").unwrap().limit(), 1_000_000);
+    /// ```
+    pub fn sliding_counter(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
+        let (limit, scale) = (whole("limit", limit)?, span("scale", scale.into())?);
+        Ok(Rule::SlidingCounter(SlidingCounter { limit, scale }).into())
+    }
+
+    /// Bursts of up to `capacity`, refilled at `refill_rate` for each `per`.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().limit(), 500);
+    /// ```
+    pub fn token_bucket(capacity: u64, refill_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
+        Ok(Rule::TokenBucket(TokenBucket(bucket(capacity, ("refillRate", refill_rate), per.into())?)).into())
+    }
+
+    /// A level of up to `capacity`, leaking at `leak_rate` for each `per`.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::leaky_bucket(500, 100, "1s").unwrap().algorithm(), "leaky_bucket");
+    /// ```
+    pub fn leaky_bucket(capacity: u64, leak_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
+        Ok(Rule::LeakyBucket(LeakyBucket(bucket(capacity, ("leakRate", leak_rate), per.into())?)).into())
+    }
+
+    /// The same policy with a name, for headers, logs and limiters with several policies.
+    ///
+    /// ```
+    /// # use tollgate::Policy;
+    /// assert_eq!(Policy::fix_window(1, "1s").unwrap().named("burst").unwrap().name(), Some("burst"));
+    /// assert!(Policy::fix_window(1, "1s").unwrap().named("new\nline").is_err());
+    /// ```
+    pub fn named(mut self, name: &str) -> Result<Self, Error> {
+        let printable = name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+        if !printable || !(1..=64).contains(&name.len()) {
+            return Err(invalid("name", format!("{name:?}"), PRINTABLE));
+        }
+        self.name = Some(name.into());
+        Ok(self)
+    }
+
+    /// The same policy with a choice of what a denied hit does. A bucket's denied hits are always free.
+    ///
+    /// ```
+    /// # use tollgate::{Denied, Policy};
+    /// assert!(Policy::fix_window(1, "1s").unwrap().denied(Denied::Free).is_ok());
+    /// assert!(Policy::token_bucket(1, 1, "1s").unwrap().denied(Denied::Count).is_err());
+    /// ```
+    pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
+        let bucket = matches!(self.rule, Rule::TokenBucket(_) | Rule::LeakyBucket(_));
+        if bucket && denied == Denied::Count {
+            return Err(invalid("denied", "\"count\"".into(), "\"free\", since a bucket never counts what it denies"));
+        }
+        self.denied = Some(denied);
+        Ok(self)
+    }
+
+    /// The algorithm's name.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window(1, "1s").unwrap().algorithm(), "fix_window");
+    /// ```
+    pub fn algorithm(&self) -> &'static str {
+        self.rule.name()
+    }
+
+    /// The limit or the capacity.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().limit(), 9);
+    /// ```
+    pub fn limit(&self) -> u64 {
+        dispatch!(&self.rule, algorithm => algorithm.limit())
+    }
+
+    /// The window's `scale`, or a bucket's `per`, in milliseconds.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().scale(), 1_000);
+    /// ```
+    pub fn scale(&self) -> u64 {
+        self.rule.scale()
+    }
+
+    /// The window's `scale`, or how long a bucket takes to fill or empty, in milliseconds.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().period(), 5_000);
+    /// ```
+    pub fn period(&self) -> u64 {
+        dispatch!(&self.rule, algorithm => algorithm.period())
+    }
+
+    /// The name that was given, if one was.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().name(), None);
+    /// ```
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// What a denied hit does when this is a limiter's only policy.
+    pub(crate) fn denied_alone(&self) -> Denied {
+        match (&self.rule, self.denied) {
+            (_, Some(denied)) => denied,
+            (Rule::TokenBucket(_) | Rule::LeakyBucket(_), None) => Denied::Free,
+            (_, None) => Denied::Count,
+        }
+    }
+}
+
+impl From<Rule> for Policy {
+    fn from(rule: Rule) -> Self {
+        Self { rule, name: None, denied: None }
+    }
+}
+
+pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, found: String, accepts: &'static str) -> Error {
+    Error::InvalidPolicy { field: field.into(), found, accepts: accepts.into() }
+}
+
+fn whole(field: &'static str, number: u64) -> Result<u64, Error> {
+    if (1..=MAX).contains(&number) { Ok(number) } else { Err(invalid(field, number.to_string(), WHOLE)) }
+}
+
+fn span(field: &'static str, span: Span) -> Result<u64, Error> {
+    match span.0 {
+        Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => Ok(milliseconds),
+        Ok(milliseconds) => Err(invalid(field, milliseconds.to_string(), duration::ACCEPTS)),
+        Err(found) => Err(invalid(field, found, duration::ACCEPTS)),
+    }
+}
+
+fn bucket(capacity: u64, (rate_field, rate): (&'static str, u64), per: Span) -> Result<Bucket, Error> {
+    let capacity = whole("capacity", capacity)?;
+    let rate = whole(rate_field, rate)?;
+    let per = span("per", per)?;
+    if product(capacity, per).div_ceil(u128::from(rate)) > u128::from(MAX) {
+        let accepts = "a capacity that the rate fills within 9007199254740991 ms";
+        return Err(invalid("capacity", capacity.to_string(), accepts));
+    }
+    Ok(Bucket::new(capacity, rate, per))
+}

@@ -1,0 +1,269 @@
+//! A policy as it is written down, before it is known to be right: every mistake gets its own name.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::{ALGORITHMS, Denied, PRINTABLE, Policy, WHOLE, invalid};
+use crate::Error;
+use crate::algorithm::leaky_bucket::LeakyBucket;
+use crate::algorithm::rule::Rule;
+use crate::algorithm::token_bucket::TokenBucket;
+use crate::duration::{self, Span};
+use crate::number::MAX;
+
+/// What a policy is written with: any map of names to plain values. [`PolicyDraft::build`] checks it.
+///
+/// Reading a [`Policy`] through serde gives the same message, but as the format's own error; reading
+/// a draft first keeps the typed one.
+///
+/// ```
+/// use tollgate::PolicyDraft;
+///
+/// let draft: PolicyDraft = serde_json::from_str(r#"{ "algorithm": "fix_window", "limit": 1.5, "scale": "1m" }"#).unwrap();
+/// let error = draft.build().unwrap_err();
+/// assert_eq!(error.code(), "invalid_policy");
+/// assert_eq!(error.to_string(), "limit: a fraction is not accepted; give a whole number from 1 to 9007199254740991");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct PolicyDraft {
+    fields: Vec<(String, Value)>,
+}
+
+/// A plain value, as much of it as an error message needs.
+#[derive(Clone, Debug)]
+enum Value {
+    Whole(u64),
+    Text(String),
+    /// Anything else, in words.
+    Other(&'static str),
+}
+
+const WINDOW_FIELDS: &[&str] = &["algorithm", "limit", "scale", "name", "denied"];
+const TOKEN_FIELDS: &[&str] = &["algorithm", "capacity", "refillRate", "per", "name", "denied"];
+const LEAKY_FIELDS: &[&str] = &["algorithm", "capacity", "leakRate", "per", "name", "denied"];
+
+impl PolicyDraft {
+    /// The policy, or what is wrong with it.
+    pub fn build(&self) -> Result<Policy, Error> {
+        let algorithm = match self.get("algorithm")? {
+            Some(Value::Text(name)) if ALGORITHMS.contains(&name.as_str()) => name.as_str(),
+            Some(value) => return Err(Error::UnknownAlgorithm { found: value.to_string() }),
+            None => return Err(Error::UnknownAlgorithm { found: "nothing".into() }),
+        };
+        self.refuse_unknown(match algorithm {
+            "token_bucket" => TOKEN_FIELDS,
+            "leaky_bucket" => LEAKY_FIELDS,
+            _ => WINDOW_FIELDS,
+        })?;
+        let policy = match algorithm {
+            "fix_window" => Policy::fix_window(self.whole("limit")?, self.span("scale")?),
+            "fix_window_per_key" => Policy::fix_window_per_key(self.whole("limit")?, self.span("scale")?),
+            "sliding_window" => Policy::sliding_window(self.whole("limit")?, self.span("scale")?),
+            "sliding_counter" => Policy::sliding_counter(self.whole("limit")?, self.span("scale")?),
+            "token_bucket" => Policy::token_bucket(self.whole("capacity")?, self.whole("refillRate")?, self.per()?),
+            _ => Policy::leaky_bucket(self.whole("capacity")?, self.whole("leakRate")?, self.per()?),
+        }?;
+        self.finish(policy)
+    }
+
+    fn finish(&self, mut policy: Policy) -> Result<Policy, Error> {
+        policy = match self.get("name")? {
+            None => policy,
+            Some(Value::Text(name)) => policy.named(name)?,
+            Some(value) => return Err(invalid("name", value.to_string(), PRINTABLE)),
+        };
+        match self.get("denied")? {
+            None => Ok(policy),
+            Some(Value::Text(text)) if text == "count" => policy.denied(Denied::Count),
+            Some(Value::Text(text)) if text == "free" => policy.denied(Denied::Free),
+            Some(value) => Err(invalid("denied", value.to_string(), "\"count\" or \"free\"")),
+        }
+    }
+
+    /// The value of a field, under its camelCase or its snake_case name, but not under both.
+    fn get(&self, field: &'static str) -> Result<Option<&Value>, Error> {
+        let mut values = self.fields.iter().filter(|(name, _)| is(name, field)).map(|(_, value)| value);
+        let value = values.next();
+        match values.next() {
+            Some(_) => Err(invalid(field, "a second value".into(), "the field once")),
+            None => Ok(value),
+        }
+    }
+
+    fn refuse_unknown(&self, known: &'static [&'static str]) -> Result<(), Error> {
+        match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name, field))) {
+            Some((name, _)) => Err(Error::UnknownField { field: name.clone(), known }),
+            None => Ok(()),
+        }
+    }
+
+    fn whole(&self, field: &'static str) -> Result<u64, Error> {
+        match self.get(field)? {
+            Some(&Value::Whole(number)) => Ok(number),
+            Some(value) => Err(invalid(field, value.to_string(), WHOLE)),
+            None => Err(invalid(field, "nothing".into(), WHOLE)),
+        }
+    }
+
+    fn span(&self, field: &'static str) -> Result<Span, Error> {
+        match self.get(field)? {
+            Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
+            Some(Value::Text(text)) => Ok(text.as_str().into()),
+            Some(value) => Err(invalid(field, value.to_string(), duration::ACCEPTS)),
+            None => Err(invalid(field, "nothing".into(), duration::ACCEPTS)),
+        }
+    }
+
+    /// A bucket's `per`: one second unless it says otherwise.
+    fn per(&self) -> Result<Span, Error> {
+        match self.get("per")? {
+            Some(_) => self.span("per"),
+            None => Ok(1_000.into()),
+        }
+    }
+}
+
+/// Whether a field was written under this name, or under the same in snake_case.
+fn is(written: &str, field: &str) -> bool {
+    written == field || matches!((written, field), ("refill_rate", "refillRate") | ("leak_rate", "leakRate"))
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Other(words) => f.write_str(words),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        PolicyDraft::deserialize(deserializer)?.build().map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for PolicyDraft {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(DraftVisitor)
+    }
+}
+
+struct DraftVisitor;
+
+impl<'de> Visitor<'de> for DraftVisitor {
+    type Value = PolicyDraft;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a policy, such as { \"algorithm\": \"fix_window\", \"limit\": 100, \"scale\": \"1m\" }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PolicyDraft, A::Error> {
+        let mut draft = PolicyDraft::default();
+        while let Some((name, value)) = map.next_entry::<String, Option<Value>>()? {
+            // A field that is there but undefined or null was left out.
+            if let Some(value) = value {
+                draft.fields.push((name, value));
+            }
+        }
+        Ok(draft)
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a text")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value::Whole(number))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(u64::try_from(number).map_or(Value::Other("a negative number"), Value::Whole))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        // In words: printing a float would be the largest thing in the wasm.
+        Ok(if number.is_nan() {
+            Value::Other("not a number")
+        } else if number < 0.0 {
+            Value::Other("a negative number")
+        } else if number > MAX as f64 {
+            Value::Other("a number past 9007199254740991")
+        } else if number.fract() != 0.0 {
+            Value::Other("a fraction")
+        } else {
+            Value::Whole(number as u64)
+        })
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.into()))
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+        Ok(Value::Other(if truth { "true" } else { "false" }))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Other("nothing"))
+    }
+
+    fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value, E> {
+        Ok(Value::Other("bytes"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Value::Other("a list"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Value::Other("an object"))
+    }
+}
+
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("algorithm", self.algorithm())?;
+        match &self.rule {
+            Rule::TokenBucket(TokenBucket(bucket)) => {
+                map.serialize_entry("capacity", &bucket.capacity)?;
+                map.serialize_entry("refillRate", &bucket.rate)?;
+                map.serialize_entry("per", &bucket.per)?;
+            }
+            Rule::LeakyBucket(LeakyBucket(bucket)) => {
+                map.serialize_entry("capacity", &bucket.capacity)?;
+                map.serialize_entry("leakRate", &bucket.rate)?;
+                map.serialize_entry("per", &bucket.per)?;
+            }
+            _ => {
+                map.serialize_entry("limit", &self.limit())?;
+                map.serialize_entry("scale", &self.scale())?;
+            }
+        }
+        if let Some(name) = self.name() {
+            map.serialize_entry("name", name)?;
+        }
+        if let Some(denied) = self.denied {
+            map.serialize_entry("denied", if denied == Denied::Count { "count" } else { "free" })?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,183 @@
+//! One policy or several, decided together.
+
+use super::{Denied, Policy, invalid};
+use crate::Error;
+
+/// How many policies one limiter takes.
+pub const MAX_POLICIES: usize = 32;
+
+/// The policies of a limiter: one, or several that are one atomic decision.
+///
+/// Each has a name: its own, or its algorithm's (`fix_window`, `fix_window-2`, …), which does not
+/// change when the numbers do, so that a stored state finds its policy again.
+///
+/// ```
+/// use tollgate::{Policies, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let policies = Policies::new([Policy::fix_window(10, "1s")?, Policy::fix_window(1000, "1d")?])?;
+/// assert_eq!(policies.names().collect::<Vec<_>>(), ["fix_window", "fix_window-2"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policies {
+    list: Vec<Policy>,
+    names: Vec<Box<str>>,
+}
+
+impl Policies {
+    /// Checks that the policies go together: at least one, at most [`MAX_POLICIES`], no name twice,
+    /// and no `denied: "count"` among several, where a denial changes nothing at all.
+    ///
+    /// ```
+    /// # use tollgate::{Policies, Policy};
+    /// let twice = Policy::fix_window(10, "1s").unwrap().named("twice").unwrap();
+    /// assert!(Policies::new([twice.clone(), twice]).is_err());
+    /// assert!(Policies::new([]).is_err());
+    /// ```
+    pub fn new(policies: impl IntoIterator<Item = Policy>) -> Result<Self, Error> {
+        let list: Vec<Policy> = policies.into_iter().collect();
+        if !(1..=MAX_POLICIES).contains(&list.len()) {
+            return Err(invalid("policies", format!("a list of {}", list.len()), "1 to 32 policies"));
+        }
+        if list.len() > 1 && list.iter().any(|policy| policy.denied == Some(Denied::Count)) {
+            let accepts = "\"free\", since a denial by one of several policies changes none";
+            return Err(invalid("denied", "\"count\"".into(), accepts));
+        }
+        let names = names(&list)?;
+        Ok(Self { list, names })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Never: there is at least one.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The policies, in order.
+    ///
+    /// ```
+    /// # use tollgate::{Policies, Policy};
+    /// let policies = Policies::from(Policy::fix_window(10, "1s").unwrap());
+    /// assert_eq!(policies.iter().map(Policy::limit).collect::<Vec<_>>(), [10]);
+    /// ```
+    pub fn iter(&self) -> std::slice::Iter<'_, Policy> {
+        self.list.iter()
+    }
+
+    /// Their names, in order.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(AsRef::as_ref)
+    }
+
+    /// The name of the policy at `position`, as a [`Decision`](crate::Decision) tells it.
+    ///
+    /// ```
+    /// # use tollgate::{Policies, Policy};
+    /// let policies = Policies::from(Policy::fix_window(10, "1s").unwrap());
+    /// assert_eq!(policies.name(0), "fix_window");
+    /// assert_eq!(policies.name(7), "");
+    /// ```
+    pub fn name(&self, position: usize) -> &str {
+        self.names.get(position).map_or("", AsRef::as_ref)
+    }
+
+    /// The position of the policy of that name. The name may be left out when there is only one.
+    pub(crate) fn position(&self, name: Option<&str>) -> Result<usize, Error> {
+        let found = match name {
+            None if self.list.len() == 1 => Some(0),
+            None => None,
+            Some(name) => self.names.iter().position(|known| **known == *name),
+        };
+        found.ok_or_else(|| Error::UnknownPolicy {
+            found: name.map(|name| format!("{name:?}")),
+            known: self.names().map(Into::into).collect(),
+        })
+    }
+
+    /// What a denied hit does.
+    pub(crate) fn denied(&self) -> Denied {
+        match self.list.as_slice() {
+            [alone] => alone.denied_alone(),
+            _ => Denied::Free,
+        }
+    }
+}
+
+/// Each policy's own name, or its algorithm's with a number where that is taken.
+fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
+    let given: Vec<&str> = list.iter().filter_map(Policy::name).collect();
+    if let Some(twice) = given.iter().enumerate().find(|(position, name)| given[..*position].contains(name)) {
+        return Err(invalid("name", format!("{:?} a second time", twice.1), "each policy a name of its own"));
+    }
+    let mut names: Vec<Box<str>> = Vec::with_capacity(list.len());
+    for policy in list {
+        let taken = |name: &str, names: &[Box<str>]| given.contains(&name) || names.iter().any(|n| **n == *name);
+        let name = match policy.name() {
+            Some(name) => name.into(),
+            None => (1..)
+                .map(|number| match number {
+                    1 => policy.algorithm().to_owned(),
+                    _ => format!("{}-{number}", policy.algorithm()),
+                })
+                .find(|name| !taken(name, &names))
+                .unwrap_or_default(),
+        };
+        names.push(name.into());
+    }
+    Ok(names)
+}
+
+impl From<Policy> for Policies {
+    fn from(policy: Policy) -> Self {
+        let name = policy.name().unwrap_or(policy.algorithm()).into();
+        Self { list: vec![policy], names: vec![name] }
+    }
+}
+
+/// What a limiter's policies may be given as: one, an array, a list, or [`Policies`] made before.
+///
+/// ```
+/// use tollgate::{Limiter, ManualClock, Policies, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let one = Policy::fix_window(1, "1s")?;
+/// Limiter::<String, _>::new(one.clone(), ManualClock::new(0))?;
+/// Limiter::<String, _>::new([one.clone()], ManualClock::new(0))?;
+/// Limiter::<String, _>::new(Policies::from(one), ManualClock::new(0))?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait IntoPolicies {
+    /// Checks that the policies go together.
+    fn into_policies(self) -> Result<Policies, Error>;
+}
+
+impl IntoPolicies for Policies {
+    fn into_policies(self) -> Result<Policies, Error> {
+        Ok(self)
+    }
+}
+
+impl IntoPolicies for Policy {
+    fn into_policies(self) -> Result<Policies, Error> {
+        Ok(self.into())
+    }
+}
+
+impl<const N: usize> IntoPolicies for [Policy; N] {
+    fn into_policies(self) -> Result<Policies, Error> {
+        Policies::new(self)
+    }
+}
+
+impl IntoPolicies for Vec<Policy> {
+    fn into_policies(self) -> Result<Policies, Error> {
+        Policies::new(self)
+    }
+}

@@ -1,0 +1,54 @@
+//! A whole limiter as plain data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{MadeBy, VERSION, check_version};
+use crate::{Error, Policies, Policy};
+
+/// All states of a limiter, with the policies they were made by, in a form that any serde format can hold.
+///
+/// ```
+/// use tollgate::{Limiter, ManualClock, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1s")?, ManualClock::new(1_500))?;
+/// limiter.hit("a", 2)?;
+/// assert_eq!(
+///     serde_json::to_string(&limiter.snapshot()?).unwrap(),
+///     r#"{"version":1,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]]}"#,
+/// );
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot<K> {
+    version: u64,
+    policies: Vec<Policy>,
+    pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
+}
+
+impl<K> Snapshot<K> {
+    pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>) -> Self {
+        Self { version: VERSION, policies: policies.iter().cloned().collect(), keys }
+    }
+
+    /// The policies that the states were made by.
+    pub fn policies(&self) -> Result<Policies, Error> {
+        check_version(self.version)?;
+        Policies::new(self.policies.iter().cloned())
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(crate) fn made_by(&self) -> Result<Vec<MadeBy>, Error> {
+        Ok(MadeBy::all(&self.policies()?))
+    }
+}

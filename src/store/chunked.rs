@@ -1,0 +1,43 @@
+//! A growing array of runs that never moves what it holds: growth costs one small allocation, never a copy.
+
+/// How many slots one allocation holds.
+const CHUNK: usize = 256;
+
+/// Runs of `width` values, one run a slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunked<T> {
+    width: usize,
+    chunks: Vec<Box<[T]>>,
+}
+
+impl<T: Default> Chunked<T> {
+    pub(crate) fn new(width: usize) -> Self {
+        Self { width, chunks: Vec::new() }
+    }
+
+    /// Makes room for slots below `slots`.
+    pub(crate) fn reserve(&mut self, slots: u32) {
+        while self.width > 0 && self.chunks.len() * CHUNK < slots as usize {
+            self.chunks.push((0..CHUNK * self.width).map(|_| T::default()).collect());
+        }
+    }
+
+    /// The run of a slot; empty where there is none.
+    #[inline]
+    pub(crate) fn get(&self, slot: u32) -> &[T] {
+        let (chunk, start) = self.place(slot);
+        self.chunks.get(chunk).and_then(|chunk| chunk.get(start..start + self.width)).unwrap_or(&[])
+    }
+
+    /// The run of a slot, to be changed; empty where there is none.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut [T] {
+        let (chunk, start) = self.place(slot);
+        self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(start..start + self.width)).unwrap_or(&mut [])
+    }
+
+    fn place(&self, slot: u32) -> (usize, usize) {
+        let slot = slot as usize;
+        (slot / CHUNK, slot % CHUNK * self.width)
+    }
+}

@@ -1,0 +1,147 @@
+//! From keys to slots, without a pause: the table grows a few keys at a time.
+
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::chunked::Chunked;
+
+/// How many slots one insertion moves from the old table to the new.
+const MOVED: u32 = 8;
+
+/// Which slot each key has. Keys are held once, by slot; the tables hold slot numbers.
+pub(crate) struct Index<K, S = DefaultHashBuilder> {
+    hasher: S,
+    keys: Chunked<Option<K>>,
+    table: HashTable<u32>,
+    /// The smaller table that is being emptied into `table`, and the first slot not yet moved.
+    old: HashTable<u32>,
+    moved: u32,
+    /// Slots from here on never had a key.
+    end: u32,
+}
+
+impl<K: Hash + Eq> Index<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            keys: Chunked::new(1),
+            table: HashTable::new(),
+            old: HashTable::new(),
+            moved: 0,
+            end: 0,
+        }
+    }
+
+    /// The slot of a key.
+    #[inline]
+    pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<u32>
+    where
+        K: Borrow<Q>,
+    {
+        let hash = self.hasher.hash_one(key);
+        let same = |slot: &u32| self.key(*slot).is_some_and(|held| held.borrow() == key);
+        let found = self.table.find(hash, same);
+        if found.is_none() && !self.old.is_empty() {
+            return self.old.find(hash, same).copied();
+        }
+        found.copied()
+    }
+
+    /// The key of a slot.
+    pub(crate) fn key(&self, slot: u32) -> Option<&K> {
+        self.keys.get(slot).first().and_then(Option::as_ref)
+    }
+
+    /// Gives a slot to a key that has none.
+    pub(crate) fn insert(&mut self, key: K, slot: u32) {
+        self.grow();
+        let hash = self.hasher.hash_one(&key);
+        self.keys.reserve(slot + 1);
+        if let Some(held) = self.keys.get_mut(slot).first_mut() {
+            *held = Some(key);
+        }
+        self.end = self.end.max(slot + 1);
+        self.put(hash, slot);
+    }
+
+    /// Takes a slot from its key.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<K> {
+        let key = self.keys.get_mut(slot).first_mut()?.take()?;
+        let hash = self.hasher.hash_one(&key);
+        for table in [&mut self.table, &mut self.old] {
+            if let Ok(entry) = table.find_entry(hash, |&held| held == slot) {
+                entry.remove();
+                break;
+            }
+        }
+        Some(key)
+    }
+
+    /// Starts a larger table when this one is full, and moves some keys while the old one has any.
+    fn grow(&mut self) {
+        if self.table.len() == self.table.capacity() {
+            let len = self.table.len();
+            // Room for the insertions that it takes to move everything, so that the next growth finds `old` empty.
+            let room = (self.end / MOVED) as usize + 16;
+            self.old = std::mem::replace(&mut self.table, HashTable::with_capacity((2 * len).max(len + room)));
+            self.moved = 0;
+        }
+        let until = self.end.min(self.moved.saturating_add(MOVED));
+        while self.moved < until && !self.old.is_empty() {
+            let slot = self.moved;
+            self.moved += 1;
+            if let Some(hash) = self.key(slot).map(|key| self.hasher.hash_one(key))
+                && let Ok(entry) = self.old.find_entry(hash, |&held| held == slot)
+            {
+                entry.remove();
+                self.put(hash, slot);
+            }
+        }
+        if self.old.is_empty() && self.old.capacity() > 0 {
+            self.old = HashTable::new();
+        }
+    }
+
+    fn put(&mut self, hash: u64, slot: u32) {
+        let Self { table, keys, hasher, .. } = self;
+        // Never rehashes: `grow` made room before.
+        table.insert_unique(hash, slot, |&slot| {
+            keys.get(slot).first().and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn every_key_is_found_while_the_table_grows() {
+        let mut index = Index::new();
+        let mut model = HashMap::new();
+        let mut random = 1_u64;
+        for round in 0..60_000_u32 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let slot = (random >> 33) as u32 % 20_000;
+            // Mostly filled for a while, then mostly emptied, so that few keys are left in many slots.
+            if model.contains_key(&slot) && (round / 15_000 % 2 == 1 || random >> 60 == 0) {
+                assert_eq!(index.remove(slot), model.remove(&slot));
+            } else {
+                model.entry(slot).or_insert_with(|| {
+                    index.insert(format!("{slot}:{round}"), slot);
+                    format!("{slot}:{round}")
+                });
+            }
+            if round % 1_000 == 0 {
+                for (slot, key) in &model {
+                    assert_eq!(index.get(key.as_str()), Some(*slot));
+                }
+            }
+        }
+        assert_eq!(index.get("no such key"), None);
+        assert_eq!(index.table.len() + index.old.len(), model.len());
+    }
+}
