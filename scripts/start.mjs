@@ -1,9 +1,9 @@
+import { build } from "./build.mjs";
 import { bin } from "./lib/paths.mjs";
 import { serve } from "./lib/run.mjs";
 import { bold, Failure, say, seconds } from "./lib/say.mjs";
-import { build } from "./build.mjs";
-import { afterSetUp, toBuild } from "./setup.mjs";
 import { wranglerEnv } from "./lib/wrangler.mjs";
+import { afterSetUp, toBuild } from "./setup.mjs";
 
 const port = process.env.PORT || "8787";
 const address = `http://localhost:${port}`;
@@ -12,11 +12,16 @@ await afterSetUp(toBuild, async (found) => {
   await build(found);
   const started = performance.now();
   const args = ["dev", "--port", port, "--ip", "localhost", "--show-interactive-dev-session=false"];
-  const { ended } = serve(bin("wrangler"), args, { stdio: ["ignore", "inherit", "inherit"], env: wranglerEnv });
+  const { ended } = serve(bin("wrangler"), args, {
+    stdio: ["ignore", "inherit", "inherit"],
+    env: wranglerEnv,
+  });
   const stopped = ended.then(({ code }) => code);
   const outcome = await Promise.race([answers(address), stopped]);
   if (outcome === true) {
-    say(`\n${bold(`Tollgate is at ${address}`)} (ready in ${seconds(performance.now() - started)}, Ctrl-C stops it)\n`);
+    say(
+      `\n${bold(`Tollgate is at ${address}`)} (ready in ${seconds(performance.now() - started)}, Ctrl-C stops it)\n`,
+    );
   }
   const code = await stopped;
   if (code !== 0 && !process.exitCode) {

@@ -24,7 +24,11 @@ function removeAbandonedDrafts(folder) {
   const parent = dirname(folder);
   for (const name of readdirSync(parent)) {
     const [, pid] = name.match(/\.(\d+)\.part$/) ?? [];
-    if (pid && name.startsWith(`${basename(folder)}.`) && (Number(pid) === process.pid || !isRunning(Number(pid)))) {
+    if (
+      pid &&
+      name.startsWith(`${basename(folder)}.`) &&
+      (Number(pid) === process.pid || !isRunning(Number(pid)))
+    ) {
       rmSync(join(parent, name), { recursive: true, force: true });
     }
   }

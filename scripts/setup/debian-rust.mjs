@@ -38,7 +38,8 @@ export async function makeDebianRust() {
   const family = families.find(([rustc]) => newEnough(candidate(rustc)));
   if (!family) {
     throw new Failure(`this Debian has no Rust of at least ${oldest.join(".")}`, {
-      remedy: "make `rustup target add wasm32-unknown-unknown` work (it needs static.rust-lang.org), then run this again.",
+      remedy:
+        "make `rustup target add wasm32-unknown-unknown` work (it needs static.rust-lang.org), then run this again.",
     });
   }
   await finished(home, async (folder) => {
@@ -69,7 +70,14 @@ async function addStandardLibrary(folder) {
   mkdirSync(join(empty, "src"), { recursive: true });
   writeFileSync(join(empty, "Cargo.toml"), '[package]\nname = "empty"\nedition = "2021"\n\n[workspace]\n');
   writeFileSync(join(empty, "src/lib.rs"), "");
-  const build = ["build", "--release", "--target", "wasm32-unknown-unknown", "-Z", "build-std=std,panic_abort,test"];
+  const build = [
+    "build",
+    "--release",
+    "--target",
+    "wasm32-unknown-unknown",
+    "-Z",
+    "build-std=std,panic_abort,test",
+  ];
   await quiet("building the wasm32 standard library", join(folder, "usr/bin/cargo"), build, {
     cwd: empty,
     env: {
@@ -84,7 +92,8 @@ async function addStandardLibrary(folder) {
   const library = join(folder, "usr/lib/rustlib/wasm32-unknown-unknown/lib");
   mkdirSync(library, { recursive: true });
   for (const file of readdirSync(built)) {
-    if (file.endsWith(".rlib") && !file.startsWith("libempty-")) cpSync(join(built, file), join(library, file));
+    if (file.endsWith(".rlib") && !file.startsWith("libempty-"))
+      cpSync(join(built, file), join(library, file));
   }
   rmSync(empty, { recursive: true });
 }

@@ -40,7 +40,12 @@ export async function unpack(folder, names) {
   const archives = join(folder, "archives");
   mkdirSync(join(archives, "partial"), { recursive: true });
   const download = ["install", "-y", "--download-only", "--no-install-recommends", ...names];
-  await quiet("downloading Debian packages", "apt-get", [...privately, "-o", `Dir::Cache::archives=${archives}`, ...download], { remedy });
+  await quiet(
+    "downloading Debian packages",
+    "apt-get",
+    [...privately, "-o", `Dir::Cache::archives=${archives}`, ...download],
+    { remedy },
+  );
   for (const file of readdirSync(archives).filter((name) => name.endsWith(".deb"))) {
     await quiet(`unpacking ${file}`, "dpkg-deb", ["-x", join(archives, file), folder]);
   }

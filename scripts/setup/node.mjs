@@ -16,9 +16,12 @@ export async function continuedUnderOwnNode() {
   if (version === process.version) return false;
   if (version === null) {
     if (Number.parseInt(process.versions.node, 10) >= needed) return false;
-    throw new Failure(`Node ${process.versions.node} is too old, and the npm package "node" does not run here`, {
-      remedy: `install Node ${needed} or newer (https://nodejs.org), then run this again.`,
-    });
+    throw new Failure(
+      `Node ${process.versions.node} is too old, and the npm package "node" does not run here`,
+      {
+        remedy: `install Node ${needed} or newer (https://nodejs.org), then run this again.`,
+      },
+    );
   }
   try {
     await show(own, process.argv.slice(1));

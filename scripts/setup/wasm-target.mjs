@@ -26,7 +26,11 @@ async function make() {
       error.remedy = `make \`rustup target add ${target}\` work (it needs static.rust-lang.org), then run this again.`;
       throw error;
     }
-    say(dim("      rustup cannot download it here; taking Debian's Rust instead, into the tools folder (about a minute)"));
+    say(
+      dim(
+        "      rustup cannot download it here; taking Debian's Rust instead, into the tools folder (about a minute)",
+      ),
+    );
     await makeDebianRust();
   }
 }

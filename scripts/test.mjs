@@ -1,0 +1,40 @@
+import { parseArgs } from "node:util";
+import { bold, Failure, green, say, seconds } from "./lib/say.mjs";
+import { afterSetUp, toTest } from "./setup.mjs";
+import { suites } from "./test/suites.mjs";
+
+const { values } = parseArgs({
+  options: { only: { type: "string", multiple: true }, list: { type: "boolean" } },
+});
+
+/** `--only clippy` runs every suite whose name holds that word; several may be given. */
+const wanted = ({ name }) => !values.only || values.only.some((word) => name.includes(word));
+
+function table(times) {
+  const width = Math.max(...times.map(({ name }) => name.length));
+  for (const { name, took } of times) say(`  ${name.padEnd(width)}  ${seconds(took).padStart(12)}`);
+}
+
+async function runAll(found) {
+  const chosen = suites.filter(wanted);
+  if (chosen.length === 0) throw new Failure("no suite has that name", { remedy: "npm test -- --list" });
+  const times = [];
+  for (const [index, suite] of chosen.entries()) {
+    say(bold(`\n[${index + 1}/${chosen.length}] ${suite.name}`));
+    const started = performance.now();
+    try {
+      await suite.run(found);
+    } finally {
+      times.push({ name: suite.name, took: performance.now() - started });
+    }
+  }
+  say("");
+  table(times);
+  say(green(`\nAll ${chosen.length} suites passed.`));
+}
+
+if (values.list) {
+  for (const { name } of suites) say(name);
+} else {
+  await afterSetUp(toTest, runAll);
+}

@@ -1,0 +1,35 @@
+import { build, wasmTargetArgs } from "../build.mjs";
+import { bin } from "../lib/paths.mjs";
+import { show } from "../lib/run.mjs";
+import { wranglerEnv } from "../lib/wrangler.mjs";
+import { inChromium, inNode } from "./wasm.mjs";
+
+const denyWarnings = ["--", "-D", "warnings"];
+
+/** Debian's Rust has no clippy; the machine's own then checks the same code for the machine's own target. */
+const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust, "clippy") : []);
+
+/** In order: what fails soonest comes first. */
+export const suites = [
+  { name: "cargo fmt", run: () => show("cargo", ["fmt", "--check"]) },
+  {
+    name: "clippy",
+    run: () => show("cargo", ["clippy", "--all-targets", "--features", "system-clock", ...denyWarnings]),
+  },
+  {
+    name: "clippy cloudflare",
+    run: (found) =>
+      show("cargo", ["clippy", "--lib", "--features", "cloudflare", ...clippyTarget(found), ...denyWarnings]),
+  },
+  { name: "cargo test", run: () => show("cargo", ["test", "--features", "system-clock"]) },
+  { name: "build", run: build },
+  { name: "biome", run: () => show(bin("biome"), ["ci", "--error-on-warnings"]) },
+  { name: "tsc", run: () => show(bin("tsc"), []) },
+  { name: "wasm in Node", run: inNode },
+  { name: "wasm in Chromium", run: inChromium },
+  {
+    name: "workerd",
+    run: () =>
+      show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
+  },
+];

@@ -1,0 +1,44 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { wasmTargetArgs } from "../build.mjs";
+import { inProject } from "../lib/paths.mjs";
+import { show } from "../lib/run.mjs";
+
+/** The Rust tests that also run as wasm. */
+const tests = ["conformance"];
+
+const browserFlags = [
+  "--headless=new",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--no-first-run",
+];
+
+const runTests = ({ rust, wasmBindgen }, env) =>
+  show(rust.cargo, ["test", ...tests.flatMap((name) => ["--test", name]), ...wasmTargetArgs(rust, "test")], {
+    env: {
+      ...rust.env,
+      CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: join(wasmBindgen, "wasm-bindgen-test-runner"),
+      ...env,
+    },
+  });
+
+export const inNode = (found) => runTests(found, {});
+
+export async function inChromium(found) {
+  const { browser, driver, env } = found.browser;
+  const options = { "goog:chromeOptions": { binary: browser, args: browserFlags } };
+  const capabilities = inProject("build", "webdriver.json");
+  mkdirSync(inProject("build"), { recursive: true });
+  writeFileSync(capabilities, JSON.stringify(options, null, 2));
+  await runTests(found, {
+    ...env,
+    CHROMEDRIVER: driver,
+    WASM_BINDGEN_USE_BROWSER: "1",
+    WASM_BINDGEN_TEST_WEBDRIVER_JSON: capabilities,
+  });
+}

@@ -1,0 +1,22 @@
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { call } from "../../js/cloudflare/wasm.ts";
+
+const policies = JSON.stringify({ algorithm: "fix_window", limit: 3, scale: "1d", denied: "free" });
+
+/** What a panic in Rust looks like from outside. */
+function trap(): never {
+  throw new WebAssembly.RuntimeError("unreachable");
+}
+
+it("gives every object a fresh instance after a panic, with nothing lost", async () => {
+  const [first, second] = [env.LIMITERS.getByName("panic:1"), env.LIMITERS.getByName("panic:2")];
+  await first.hit(policies, 2);
+  await second.hit(policies, 1);
+
+  expect(() => call(trap)).toThrow("unreachable");
+
+  expect(await first.hit(policies, 1)).toMatchObject({ allowed: true, count: 3 });
+  expect(await second.hit(policies, 1)).toMatchObject({ allowed: true, count: 2 });
+  expect(await first.hit(policies, 1)).toMatchObject({ allowed: false });
+});

@@ -1,0 +1,7 @@
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  plugins: [cloudflareTest({ wrangler: { configPath: "wrangler.toml" } })],
+  test: { include: ["tests/workerd/**/*.test.ts"] },
+});
