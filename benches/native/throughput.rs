@@ -1,0 +1,100 @@
+//! How long a hit takes, beside governor.
+
+use std::time::{Duration, Instant};
+
+use crate::clock::{Cost, Ticking};
+use crate::peers::{Foldhash, OverDashMap, OverHashMap, Peer, SipHash, tollgate};
+use crate::report::table;
+use crate::{TRAFFIC, keys, policies};
+
+const HITS: u64 = 1 << 20;
+
+/// The best of the rounds of one limiter.
+struct Measured {
+    name: String,
+    is_governor: bool,
+    nanoseconds: f64,
+    allowed: f64,
+}
+
+pub(crate) fn report(quick: bool) -> Result<String, Box<dyn std::error::Error>> {
+    let rounds = if quick { 5 } else { 15 };
+    let columns = [(1, Cost::System), (65_536, Cost::System), (1, Cost::Free), (65_536, Cost::Free)];
+    let mut head = vec![String::new()];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (count, cost) in columns {
+        let measured = measure(count, cost, rounds)?;
+        let of_governor = measured.iter().filter(|measured| measured.is_governor);
+        let best = of_governor.map(|measured| measured.nanoseconds).fold(f64::INFINITY, f64::min);
+        rows.resize(measured.len(), Vec::new());
+        for (row, Measured { name, nanoseconds, allowed, .. }) in rows.iter_mut().zip(&measured) {
+            if row.is_empty() {
+                row.push(name.clone());
+            }
+            let all = if *allowed > 0.9995 { String::new() } else { format!(", {:.1} % allowed", 100.0 * allowed) };
+            row.push(format!("{nanoseconds:.1} ns, {:.2}×{all}", best / nanoseconds));
+        }
+        let clock = if cost == Cost::System { "system clock" } else { "free clock" };
+        head.push(format!("{count} key{}, {clock}", if count == 1 { "" } else { "s" }));
+    }
+    Ok(format!(
+        "### Time per hit\n\n\
+         One thread, {HITS} hits a round, best of {rounds} alternating rounds. Every key may make 100 hits a second and \
+         makes {TRAFFIC}, evenly, so all are allowed unless it says otherwise. × is throughput relative to the fastest \
+         governor of the column. All read the same clock: once it costs as much as the system's, once next to nothing.\n\n{}",
+        table(&head, &rows)
+    ))
+}
+
+fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgate::Error> {
+    let step = 1_000_000_000 / (TRAFFIC * count);
+    let mut clocks: Vec<Ticking> = Vec::new();
+    clocks.resize_with(4 + policies()?.len(), || Ticking::new(step, cost));
+    let (of_governor, of_tollgate) = clocks.split_at(4);
+
+    let mut peers: Vec<(String, Box<dyn Rounds + '_>)> = vec![
+        ("governor, HashMap, SipHash".into(), Box::new(OverHashMap::<SipHash>::hashmap(&of_governor[0]))),
+        ("governor, HashMap, foldhash".into(), Box::new(OverHashMap::<Foldhash>::hashmap(&of_governor[1]))),
+        ("governor, DashMap, SipHash".into(), Box::new(OverDashMap::<SipHash>::dashmap(&of_governor[2]))),
+        ("governor, DashMap, foldhash".into(), Box::new(OverDashMap::<Foldhash>::dashmap(&of_governor[3]))),
+    ];
+    for (policy, clock) in policies()?.into_iter().zip(of_tollgate) {
+        peers.push((format!("**tollgate**, {}", policy.algorithm()), Box::new(tollgate(policy, clock)?)));
+    }
+
+    // Keys come in another order than they were first seen in, so that memory is not read in order.
+    let first_seen = keys(count);
+    let traffic: Vec<String> = (0..count).map(|turn| first_seen[(turn * 40_503 % count) as usize].clone()).collect();
+    let mut measured = Vec::new();
+    for (name, peer) in &mut peers {
+        peer.round(&first_seen, count);
+        // A second of traffic fills the sliding window's logs.
+        peer.round(&traffic, TRAFFIC * count);
+        let is_governor = name.starts_with("governor");
+        measured.push(Measured { name: name.clone(), is_governor, nanoseconds: f64::INFINITY, allowed: 0.0 });
+    }
+    for _ in 0..rounds {
+        for ((_, peer), best) in peers.iter_mut().zip(&mut measured) {
+            let (took, allowed) = peer.round(&traffic, HITS);
+            best.nanoseconds = best.nanoseconds.min(took.as_nanos() as f64 / HITS as f64);
+            best.allowed = allowed as f64 / HITS as f64;
+        }
+    }
+    Ok(measured)
+}
+
+/// A whole round behind one dynamic call, so that each hit is a static one.
+trait Rounds {
+    fn round(&mut self, keys: &[String], hits: u64) -> (Duration, u64);
+}
+
+impl<P: Peer> Rounds for P {
+    fn round(&mut self, keys: &[String], hits: u64) -> (Duration, u64) {
+        let start = Instant::now();
+        let mut allowed = 0;
+        for key in keys.iter().cycle().take(hits as usize) {
+            allowed += u64::from(self.hit(key));
+        }
+        (start.elapsed(), allowed)
+    }
+}
