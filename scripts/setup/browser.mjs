@@ -1,10 +1,10 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { finished } from "../lib/finished.mjs";
 import { tools } from "../lib/paths.mjs";
 import { ask } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
-import { isDebian, libraryPath, readText, unpack, updateLists } from "./debian.mjs";
+import { isDebian, unpack, updateLists, wrap } from "./debian.mjs";
 
 const home = join(tools, "debian-chromium");
 
@@ -32,39 +32,39 @@ function installed() {
   for (const browser of browsers.filter(Boolean)) {
     const version = major(browser);
     const driver = version && drivers.filter(Boolean).find((each) => major(each) === version);
-    if (driver) return { browser: absolute(browser), driver: absolute(driver), env: {} };
+    if (driver) return { browser: absolute(browser), driver: absolute(driver) };
   }
   return null;
 }
 
-const fontSettings = (folder) => join(folder, "fonts.conf");
-
 function unpacked() {
-  if (readText(fontSettings(home)) === null) return null;
-  return {
-    browser: join(home, "usr/lib/chromium/chromium"),
-    driver: join(home, "usr/bin/chromedriver"),
-    env: { LD_LIBRARY_PATH: libraryPath(home), FONTCONFIG_FILE: fontSettings(home) },
-  };
+  const [browser, driver] = [join(home, "bin/chromium"), join(home, "bin/chromedriver")];
+  return existsSync(home) ? { browser, driver } : null;
 }
 
+const missing = () =>
+  new Failure("no Chrome or Chromium with a chromedriver of the same version", {
+    remedy: "install both, or name them in CHROME_PATH and CHROMEDRIVER, then run this again.",
+  });
+
 async function make() {
-  if (!isDebian()) {
-    throw new Failure("no Chrome or Chromium with a chromedriver of the same version", {
-      remedy: "install both, or name them in CHROME_PATH and CHROMEDRIVER, then run this again.",
-    });
-  }
+  if (!isDebian()) throw missing();
   await updateLists();
   await finished(home, async (folder) => {
     await unpack(folder, ["chromium", "chromium-driver"]);
     rmSync(join(folder, "archives"), { recursive: true });
-    const places = ["/usr/share/fonts", join(home, "usr/share/fonts")];
-    const listed = places.map((place) => `<dir>${place}</dir>`).join("");
-    writeFileSync(fontSettings(folder), `<fontconfig>${listed}</fontconfig>\n`);
+    const places = ["/usr/share/fonts", join(home, "usr/share/fonts")].map((place) => `<dir>${place}</dir>`);
+    writeFileSync(join(folder, "fonts.conf"), `<fontconfig>${places.join("")}</fontconfig>\n`);
+    const runs = [
+      wrap(folder, "chromium", "usr/lib/chromium/chromium", 'FONTCONFIG_FILE="$here/fonts.conf"'),
+      wrap(folder, "chromedriver", "usr/bin/chromedriver"),
+    ].every(major);
+    // Where the packages of these names are only pointers to another installer.
+    if (!runs) throw missing();
   });
 }
 
-/** Answers `{ browser, driver, env }`, absolute paths and what to add to the environment. */
+/** Answers `{ browser, driver }`, absolute paths. */
 export const browser = {
   id: "browser",
   name: "Chromium",

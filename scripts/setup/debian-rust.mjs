@@ -4,7 +4,7 @@ import { finished } from "../lib/finished.mjs";
 import { tools, withPath } from "../lib/paths.mjs";
 import { ask, quiet } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
-import { candidate, libraryPath, readText, unpack, updateLists } from "./debian.mjs";
+import { candidate, readText, unpack, updateLists, wrap } from "./debian.mjs";
 
 const home = join(tools, "debian-rust");
 const oldest = [1, 91];
@@ -20,17 +20,13 @@ function newEnough(version) {
   return major > oldest[0] || (major === oldest[0] && minor >= oldest[1]);
 }
 
-const environment = (folder) => ({
-  ...withPath([join(folder, "usr/bin")]),
-  RUSTC: join(folder, "usr/bin/rustc"),
-  LD_LIBRARY_PATH: libraryPath(folder),
-});
+const environment = (folder) => ({ ...withPath([join(folder, "bin")]), RUSTC: join(folder, "bin/rustc") });
 
 /** Debian's Rust with its wasm32 standard library, once it is whole; null before. */
 export function debianRust() {
   const id = readText(join(home, "id"));
   if (id === null) return null;
-  return { from: "debian", id, cargo: join(home, "usr/bin/cargo"), env: environment(home) };
+  return { from: "debian", id, cargo: join(home, "bin/cargo"), env: environment(home) };
 }
 
 export async function makeDebianRust() {
@@ -44,6 +40,7 @@ export async function makeDebianRust() {
   }
   await finished(home, async (folder) => {
     await unpack(folder, family);
+    for (const name of ["cargo", "rustc", "rustdoc"]) wrap(folder, name, `usr/bin/${name}`);
     await addLinker(folder);
     await addStandardLibrary(folder);
     rmSync(join(folder, "archives"), { recursive: true });
@@ -54,7 +51,7 @@ export async function makeDebianRust() {
 
 /** rustc looks for its linker beside its libraries; LLD must be of the same LLVM. */
 async function addLinker(folder) {
-  const about = ask(join(folder, "usr/bin/rustc"), ["-vV"], { env: environment(folder) }) ?? "";
+  const about = ask(join(folder, "bin/rustc"), ["-vV"]) ?? "";
   const host = about.match(/^host: (.+)$/m)?.[1];
   const llvm = about.match(/^LLVM version: (\d+)/m)?.[1];
   if (!host || !llvm) throw new Failure("Debian's rustc does not run from its folder", { output: about });
@@ -78,7 +75,7 @@ async function addStandardLibrary(folder) {
     "-Z",
     "build-std=std,panic_abort,test",
   ];
-  await quiet("building the wasm32 standard library", join(folder, "usr/bin/cargo"), build, {
+  await quiet("building the wasm32 standard library", join(folder, "bin/cargo"), build, {
     cwd: empty,
     env: {
       ...environment(folder),

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { tools } from "../lib/paths.mjs";
 import { ask, quiet } from "../lib/run.mjs";
 
@@ -51,11 +51,30 @@ export async function unpack(folder, names) {
   }
 }
 
-/** Where programs unpacked into `folder` find their libraries, those in folders of their own included. */
-export function libraryPath(folder) {
+/**
+ * Writes `bin/<name>` in `folder`: the unpacked program with its own libraries, for itself and
+ * its children only. It finds its way from where it lies, since the folder is renamed when whole.
+ */
+export function wrap(folder, name, program, settings = "") {
+  const libraries = libraryFolders(folder).map((each) => `$here/${relative(folder, each)}`);
+  const lines = [
+    "#!/bin/sh",
+    'here=$(cd "$(dirname "$0")/.." && pwd)',
+    `export LD_LIBRARY_PATH="${libraries.join(":")}\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"`,
+    ...(settings ? [`export ${settings}`] : []),
+    `exec "$here/${program}" "$@"`,
+  ];
+  const file = join(folder, "bin", name);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${lines.join("\n")}\n`, { mode: 0o755 });
+  return file;
+}
+
+/** Where the libraries are, those in folders of their own included. */
+function libraryFolders(folder) {
   const bases = ["usr/lib", "lib"].map((name) => join(folder, name)).filter(existsSync);
   const systems = bases.flatMap((base) => foldersIn(base).filter((name) => name.endsWith("-linux-gnu")));
-  return systems.flatMap((system) => [system, ...foldersIn(system).filter(holdsLibraries)]).join(":");
+  return systems.flatMap((system) => [system, ...foldersIn(system).filter(holdsLibraries)]);
 }
 
 function foldersIn(folder) {

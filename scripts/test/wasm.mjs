@@ -30,13 +30,12 @@ const runTests = ({ rust, wasmBindgen }, env) =>
 export const inNode = (found) => runTests(found, {});
 
 export async function inChromium(found) {
-  const { browser, driver, env } = found.browser;
+  const { browser, driver } = found.browser;
   const options = { "goog:chromeOptions": { binary: browser, args: browserFlags } };
   const capabilities = inProject("build", "webdriver.json");
   mkdirSync(inProject("build"), { recursive: true });
   writeFileSync(capabilities, JSON.stringify(options, null, 2));
   await runTests(found, {
-    ...env,
     CHROMEDRIVER: driver,
     WASM_BINDGEN_USE_BROWSER: "1",
     WASM_BINDGEN_TEST_WEBDRIVER_JSON: capabilities,
