@@ -6,24 +6,20 @@ import { wranglerEnv } from "./lib/wrangler.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 
 const port = process.env.PORT || "8787";
-const address = `http://localhost:${port}`;
 
 await afterSetUp(toBuild, async (found) => {
   await build(found);
   const started = performance.now();
   const args = ["dev", "--port", port, "--ip", "localhost", "--show-interactive-dev-session=false"];
-  const { ended } = serve(bin("wrangler"), args, {
-    stdio: ["ignore", "inherit", "inherit"],
+  const { child, ended } = serve(bin("wrangler"), args, {
+    stdio: ["ignore", "pipe", "inherit"],
     env: wranglerEnv,
   });
-  const stopped = ended.then(({ code }) => code);
-  const outcome = await Promise.race([answers(address), stopped]);
-  if (outcome === true) {
-    say(
-      `\n${bold(`Tollgate is at ${address}`)} (ready in ${seconds(performance.now() - started)}, Ctrl-C stops it)\n`,
-    );
-  }
-  const code = await stopped;
+  whenItSays(child.stdout, /Ready on/, () => {
+    const took = seconds(performance.now() - started);
+    say(`\n${bold(`Tollgate is at http://localhost:${port}`)} (ready in ${took}, Ctrl-C stops it)\n`);
+  });
+  const { code } = await ended;
   if (code !== 0 && !process.exitCode) {
     throw new Failure(`wrangler dev ended with exit code ${code}`, {
       remedy: `if port ${port} is taken, choose another: PORT=8788 npm start`,
@@ -31,15 +27,16 @@ await afterSetUp(toBuild, async (found) => {
   }
 });
 
-/** True as soon as the page is served. */
-async function answers(url) {
-  for (;;) {
-    try {
-      const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
-      if (response.ok) return true;
-    } catch {
-      // Not listening yet.
+/** Passes a child's words on and acts on the first that match. */
+function whenItSays(stream, words, act) {
+  let seen = "";
+  stream.on("data", (chunk) => {
+    process.stdout.write(chunk);
+    if (seen === null) return;
+    seen = (seen + chunk).slice(-1_000);
+    if (words.test(seen)) {
+      seen = null;
+      act();
     }
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  });
 }

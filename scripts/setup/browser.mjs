@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { finished } from "../lib/finished.mjs";
 import { tools } from "../lib/paths.mjs";
@@ -52,7 +52,6 @@ async function make() {
   await updateLists();
   await finished(home, async (folder) => {
     await unpack(folder, ["chromium", "chromium-driver"]);
-    rmSync(join(folder, "archives"), { recursive: true });
     const places = ["/usr/share/fonts", join(home, "usr/share/fonts")].map((place) => `<dir>${place}</dir>`);
     writeFileSync(join(folder, "fonts.conf"), `<fontconfig>${places.join("")}</fontconfig>\n`);
     const runs = [

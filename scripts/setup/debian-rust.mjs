@@ -43,7 +43,6 @@ export async function makeDebianRust() {
     for (const name of ["cargo", "rustc", "rustdoc"]) wrap(folder, name, `usr/bin/${name}`);
     await addLinker(folder);
     await addStandardLibrary(folder);
-    rmSync(join(folder, "archives"), { recursive: true });
     // A new id means a new target folder: cargo does not notice a rebuilt standard library.
     writeFileSync(join(folder, "id"), Date.now().toString(36));
   });

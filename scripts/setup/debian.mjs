@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { tools } from "../lib/paths.mjs";
 import { ask, quiet } from "../lib/run.mjs";
@@ -49,6 +49,7 @@ export async function unpack(folder, names) {
   for (const file of readdirSync(archives).filter((name) => name.endsWith(".deb"))) {
     await quiet(`unpacking ${file}`, "dpkg-deb", ["-x", join(archives, file), folder]);
   }
+  rmSync(archives, { recursive: true });
 }
 
 /**
