@@ -7,11 +7,12 @@ import { isMain } from "./lib/main.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet, show } from "./lib/run.mjs";
 import { dim, say } from "./lib/say.mjs";
+import { buildPackage } from "./package.mjs";
 import { readText } from "./setup/debian.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 
 /** What rustc emits by default for this target; wasm-opt must be told. */
-const features = [
+const wasmFeatures = [
   "bulk-memory",
   "multivalue",
   "mutable-globals",
@@ -31,32 +32,39 @@ export const wasmTargetArgs = (rust, use) => [
 ];
 
 const wasmOptFlags = [
-  "-O3",
   "--strip-debug",
   "--strip-producers",
-  ...features.map((name) => `--enable-${name}`),
+  ...wasmFeatures.map((name) => `--enable-${name}`),
 ];
 
-/** Web glue that is given its module; the reset function gives a fresh instance after a panic. */
-const glueFlags = ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"];
+/** How each feature of the crate is compiled. Both are small first: their time goes elsewhere than into arithmetic. */
+const features = {
+  // Web glue that is given its module; the reset function gives a fresh instance after a panic.
+  cloudflare: {
+    optimize: "-O3",
+    glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
+  },
+  // Glue that is given its instance, so that each entry of the package can bring the module in its own way.
+  js: { optimize: "-Oz", glue: ["--target", "bundler"] },
+};
 
-/** Compiles one feature of the crate into build/<feature>/tollgate.js, .d.ts and _bg.wasm. */
-async function buildFeature(feature, { rust, wasmBindgen }) {
+/** Compiles one feature of the crate into build/<feature>/: the wasm and its glue. Says whether it is new. */
+export async function buildFeature(feature, { rust, wasmBindgen }) {
+  const { optimize, glue } = features[feature];
   const args = ["build", "--release", "--lib", "--features", feature, ...wasmTargetArgs(rust, feature)];
-  // Small starts sooner, and a Worker's time goes into its storage, not into arithmetic.
   await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: "s" } });
   const compiled = join(targetFolder(rust, feature), "wasm32-unknown-unknown/release/tollgate.wasm");
   const out = inProject("build", feature);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
-    .update(JSON.stringify([wasmBindgen, glueFlags, wasmOptFlags]))
+    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags]))
     .digest("hex");
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {
     const wasm = join(folder, "tollgate_bg.wasm");
-    const glue = [compiled, "--out-dir", folder, "--out-name", "tollgate", ...glueFlags];
-    await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), glue);
-    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...wasmOptFlags]);
+    const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
+    await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
+    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, optimize, ...wasmOptFlags]);
     writeFileSync(join(folder, "stamp"), stamp);
   });
   saySize(join(out, "tollgate_bg.wasm"));
@@ -72,6 +80,10 @@ function saySize(file) {
   );
 }
 
-export const build = (found) => buildFeature("cloudflare", found);
+export async function build(found) {
+  await buildFeature("cloudflare", found);
+  await buildFeature("js", found);
+  await buildPackage();
+}
 
 if (isMain(import.meta)) await afterSetUp(toBuild, build);

@@ -100,32 +100,40 @@ pub(crate) trait Algorithm: Sized {
         self.latest(state) > now + self.period()
     }
 
-    /// Asks, and takes if it fits. Also says whether the state changed.
+    /// Asks, and takes if it fits.
     #[inline]
-    fn hit(&self, state: &mut Self::State, cost: u64, now: u64, denied: Denied) -> (Decision, bool) {
+    fn hit(&self, state: &mut Self::State, cost: u64, now: u64, denied: Denied) -> Decision {
         let mut view = self.view(state, now);
-        let (decision, charged) = self.ask(state, &mut view, cost, now, denied);
+        let (allowed, charged) = self.ask(&mut view, cost, now, denied);
+        let decision = self.decision(state, &view, allowed, cost, now);
         // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        let changed = charged || self.is_ahead(state, now);
-        if changed {
+        if charged || self.is_ahead(state, now) {
             self.commit(state, view);
         }
-        (decision, changed)
+        decision
     }
 
     /// What a hit would answer.
     fn peek(&self, state: &Self::State, cost: u64, now: u64, denied: Denied) -> Decision {
-        self.ask(state, &mut self.view(state, now), cost, now, denied).0
+        let mut view = self.view(state, now);
+        let (allowed, _) = self.ask(&mut view, cost, now, denied);
+        self.decision(state, &view, allowed, cost, now)
     }
 
-    /// Decides about a view and charges it. Says whether anything was charged.
+    /// Whether a hit is allowed, and whether it was charged to the view.
     #[inline]
-    fn ask(&self, state: &Self::State, view: &mut Self::View, cost: u64, now: u64, denied: Denied) -> (Decision, bool) {
+    fn ask(&self, view: &mut Self::View, cost: u64, now: u64, denied: Denied) -> (bool, bool) {
         let allowed = self.fits(view, cost);
         let charged = cost > 0 && (allowed || denied == Denied::Count);
         if charged {
             self.charge(view, cost, now);
         }
+        (allowed, charged)
+    }
+
+    /// The decision about a hit that has been asked for.
+    #[inline(always)]
+    fn decision(&self, state: &Self::State, view: &Self::View, allowed: bool, cost: u64, now: u64) -> Decision {
         let retry_after = if allowed {
             Some(0)
         } else if cost > self.limit() {
@@ -133,7 +141,7 @@ pub(crate) trait Algorithm: Sized {
         } else {
             Some(self.fits_at(state, view, cost).saturating_sub(now))
         };
-        let decision = Decision {
+        Decision {
             allowed,
             count: self.count(view),
             limit: self.limit(),
@@ -143,8 +151,7 @@ pub(crate) trait Algorithm: Sized {
             policy: 0,
             violated: Violated(u32::from(!allowed)),
             reason: None,
-        };
-        (decision, charged)
+        }
     }
 
     /// Adds without asking, and answers the count.
@@ -169,14 +176,12 @@ pub(crate) trait Algorithm: Sized {
         count
     }
 
-    /// Lets a state that is too far ahead follow the clock, and nothing else. Says whether it did.
-    fn follow(&self, state: &mut Self::State, now: u64) -> bool {
-        let ahead = self.is_ahead(state, now);
-        if ahead {
+    /// Lets a state that is too far ahead follow the clock, and nothing else.
+    fn follow(&self, state: &mut Self::State, now: u64) {
+        if self.is_ahead(state, now) {
             let view = self.view(state, now);
             self.commit(state, view);
         }
-        ahead
     }
 }
 

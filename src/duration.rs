@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::text::shown;
+
 /// What a duration may be, for error messages.
 pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 9007199254740991, or text such as \"250ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
 
@@ -18,6 +20,14 @@ pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 90071
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span(pub(crate) Result<u64, String>);
 
+impl Span {
+    /// Whether it is a length of time that any field takes.
+    #[cfg(feature = "js")]
+    pub(crate) fn is_valid(&self) -> bool {
+        self.0.as_ref().is_ok_and(|milliseconds| (1..=crate::MAX).contains(milliseconds))
+    }
+}
+
 impl From<u64> for Span {
     fn from(milliseconds: u64) -> Self {
         Self(Ok(milliseconds))
@@ -32,7 +42,7 @@ impl From<Duration> for Span {
 
 impl From<&str> for Span {
     fn from(text: &str) -> Self {
-        Self(parse(text).ok_or_else(|| format!("{text:?}")))
+        Self(parse(text).ok_or_else(|| shown(text)))
     }
 }
 

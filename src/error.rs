@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::MAX;
+use crate::text::{digits, listed, text};
 
 /// A mistake in a policy, key, cost, time or stored state. Nothing was changed when it is returned.
 ///
@@ -134,65 +134,53 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Error {
+    /// What was wrong, and what would have been accepted.
+    pub(crate) fn message(&self) -> String {
+        let refused =
+            |field: &str, found: &str, accepts: &str| text(&[field, ": ", found, " is not accepted; give ", accepts]);
         match self {
-            Self::InvalidPolicy { field, found, accepts } => {
-                write!(f, "{field}: {found} is not accepted; give {accepts}")
-            }
+            Self::InvalidPolicy { field, found, accepts } => refused(field, found, accepts),
             Self::UnknownAlgorithm { found } => {
-                write!(f, "algorithm: {found} is not known; give one of ")?;
-                list(f, crate::policy::ALGORITHMS)
+                text(&["algorithm: ", found, " is not known; give one of ", &listed(crate::policy::ALGORITHMS)])
             }
-            Self::UnknownField { field, known } => {
-                write!(f, "{field}: no such field; known here are ")?;
-                list(f, known)
-            }
-            Self::InvalidKey { found } => {
-                write!(f, "key: {found} is not accepted; give a string of 1 to 1024 UTF-8 bytes")
-            }
-            Self::InvalidCost { found } => {
-                write!(f, "cost: {found} is not accepted; give a whole number from 0 to {MAX}")
-            }
+            Self::UnknownField { field, known } => text(&[field, ": no such field; known here are ", &listed(known)]),
+            Self::InvalidKey { found } => refused("key", found, "a string of 1 to 1024 UTF-8 bytes"),
+            Self::InvalidCost { found } => refused("cost", found, "a whole number from 0 to 9007199254740991"),
             Self::InvalidCount { found, most } => {
-                write!(f, "count: {found} is not accepted; give a whole number from 0 to {most}")
+                refused("count", found, &text(&["a whole number from 0 to ", &digits(*most)]))
             }
             Self::InvalidTime { found } => {
-                write!(f, "clock: {found} is not a time; it must answer milliseconds since the epoch, from 0 to {MAX}")
+                let accepts = " is not a time; it must answer milliseconds since the epoch, from 0 to 9007199254740991";
+                text(&["clock: ", found, accepts])
             }
-            Self::InvalidOption { option, found, accepts } => {
-                write!(f, "{option}: {found} is not accepted; give {accepts}")
-            }
+            Self::InvalidOption { option, found, accepts } => refused(option, found, accepts),
             Self::PolicyMismatch { field, found, accepts } => {
-                write!(f, "the policy of this call has {field} {found}, but this limiter accepts {accepts}")
+                text(&["the policy of this call has ", field, " ", found, ", but this limiter accepts ", accepts])
             }
             Self::UnknownPolicy { found: Some(found), known } => {
-                write!(f, "policy: {found} is not one of this limiter's, which are ")?;
-                list(f, known)
+                text(&["policy: ", found, " is not one of this limiter's, which are ", &listed(known)])
             }
             Self::UnknownPolicy { found: None, known } => {
-                f.write_str("policy: this limiter has several, so give the name of one of ")?;
-                list(f, known)
+                text(&["policy: this limiter has several, so give the name of one of ", &listed(known)])
             }
             Self::Full { max_keys } => {
-                write!(f, "the limiter is full: it holds max_keys = {max_keys} keys and on_full is deny")
+                let keys = digits((*max_keys).into());
+                text(&["the limiter is full: it holds max_keys = ", &keys, " keys and on_full is deny"])
             }
-            Self::InvalidState { problem } => write!(f, "the stored state cannot be read: {problem}"),
+            Self::InvalidState { problem } => text(&["the stored state cannot be read: ", problem]),
             Self::UnsupportedVersion { found, supported } => {
-                write!(f, "the stored state is of version {found}, and only version {supported} can be read")
+                let (found, supported) = (digits(*found), digits(*supported));
+                text(&["the stored state is of version ", &found, ", and only version ", &supported, " can be read"])
             }
         }
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, names: &[impl AsRef<str>]) -> fmt::Result {
-    for (position, name) in names.iter().enumerate() {
-        if position > 0 {
-            f.write_str(", ")?;
-        }
-        f.write_str(name.as_ref())?;
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message())
     }
-    Ok(())
 }
 
 impl std::error::Error for Error {}

@@ -1,7 +1,6 @@
 //! A decision as a client reads it: `RateLimit` fields, `Retry-After`, and a problem body. The one place that writes them.
 
-use std::fmt::Write;
-
+use crate::text::{digits, quoted, text};
 use crate::{Decision, Policies};
 
 /// The type of the problem that a denial is.
@@ -33,7 +32,7 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
         ("RateLimit-Policy", policy_field(policies)),
         ("RateLimit", limit_field(decision, policies.name(decision.policy))),
     ];
-    headers.extend(retry_after(decision).map(|seconds| ("Retry-After", seconds.to_string())));
+    headers.extend(retry_after(decision).map(|seconds| ("Retry-After", digits(seconds))));
     headers
 }
 
@@ -53,9 +52,9 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
 /// ```
 pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
     [
-        ("X-RateLimit-Limit", decision.limit.to_string()),
-        ("X-RateLimit-Remaining", decision.remaining.to_string()),
-        ("X-RateLimit-Reset", seconds(decision.reset_after).to_string()),
+        ("X-RateLimit-Limit", digits(decision.limit)),
+        ("X-RateLimit-Remaining", digits(decision.remaining)),
+        ("X-RateLimit-Reset", digits(seconds(decision.reset_after))),
     ]
 }
 
@@ -97,11 +96,20 @@ pub fn retry_after(decision: &Decision) -> Option<u64> {
 /// # }
 /// ```
 pub fn problem_body(decision: &Decision, policies: &Policies) -> String {
-    let violated: Vec<String> = decision.violated.iter().map(|position| quoted(policies.name(position))).collect();
-    format!(
-        "{{\"type\":\"{PROBLEM_TYPE}\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",\"status\":429,\"violated-policies\":[{}]}}",
-        violated.join(",")
-    )
+    let mut violated = String::new();
+    for position in decision.violated.iter() {
+        if !violated.is_empty() {
+            violated.push(',');
+        }
+        violated.push_str(&quoted(policies.name(position)));
+    }
+    text(&[
+        "{\"type\":\"",
+        PROBLEM_TYPE,
+        "\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",\"status\":429,\"violated-policies\":[",
+        &violated,
+        "]}",
+    ])
 }
 
 fn policy_field(policies: &Policies) -> String {
@@ -110,27 +118,22 @@ fn policy_field(policies: &Policies) -> String {
         if !field.is_empty() {
             field.push_str(", ");
         }
-        // Writing to a string cannot fail.
-        let _ = write!(field, "{};q={}", quoted(name), integer(policy.limit()));
+        field.push_str(&text(&[&quoted(name), ";q=", &integer(policy.limit())]));
         if policy.period() >= 1_000 {
-            let _ = write!(field, ";w={}", integer(seconds(policy.period())));
+            field.push_str(&text(&[";w=", &integer(seconds(policy.period()))]));
         }
     }
     field
 }
 
 fn limit_field(decision: &Decision, name: &str) -> String {
-    format!("{};r={};t={}", quoted(name), integer(decision.remaining), integer(seconds(decision.reset_after)))
+    let (remaining, reset) = (integer(decision.remaining), integer(seconds(decision.reset_after)));
+    text(&[&quoted(name), ";r=", &remaining, ";t=", &reset])
 }
 
-/// A string of structured fields, and of JSON: for printable ASCII both quote alike.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// The largest integer that structured fields hold has 15 digits.
-fn integer(number: u64) -> u64 {
-    number.min(999_999_999_999_999)
+/// An integer of structured fields, which has 15 digits at the most.
+fn integer(number: u64) -> String {
+    digits(number.min(999_999_999_999_999))
 }
 
 fn seconds(milliseconds: u64) -> u64 {

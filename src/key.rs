@@ -1,6 +1,7 @@
 //! What a key must be before it may leave the process.
 
 use crate::Error;
+use crate::text::{digits, text};
 
 /// The longest key, in UTF-8 bytes, that a store outside the process takes.
 pub const MAX_KEY_BYTES: usize = 1024;
@@ -18,6 +19,6 @@ pub fn check_key(key: &str) -> Result<&str, Error> {
     match key.len() {
         0 => Err(Error::InvalidKey { found: "an empty string".into() }),
         1..=MAX_KEY_BYTES => Ok(key),
-        bytes => Err(Error::InvalidKey { found: format!("a string of {bytes} bytes") }),
+        bytes => Err(Error::InvalidKey { found: text(&["a string of ", &digits(bytes as u64), " bytes"]) }),
     }
 }

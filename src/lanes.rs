@@ -4,6 +4,7 @@ use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
 use crate::algorithm::{Algorithm, Cell, CellMut};
 use crate::number::{MAX, check_cost};
+use crate::text::{digits, text};
 use crate::{Decision, Denied, Error, Policies, Violated};
 
 /// Where each policy's state lies within an entry, and what is asked of it.
@@ -48,7 +49,7 @@ impl Place {
 
     #[inline]
     fn cell_mut<'a>(&self, entry: &'a mut EntryMut<'_>) -> CellMut<'a> {
-        let words = entry.words.get_mut(self.offset..self.offset + self.width).unwrap_or(&mut []);
+        let words = entry.words.get_mut(self.offset..).and_then(|words| words.get_mut(..self.width)).unwrap_or(&mut []);
         CellMut { words, log: self.log.and_then(|log| entry.logs.get_mut(log)) }
     }
 }
@@ -99,8 +100,8 @@ impl Lanes {
         if call.len() != self.rules.len() {
             return Err(Error::PolicyMismatch {
                 field: "policies",
-                found: format!("({} of them)", call.len()),
-                accepts: format!("as many as its own, {}", self.rules.len()),
+                found: text(&["(", &digits(call.len() as u64), " of them)"]),
+                accepts: text(&["as many as its own, ", &digits(self.rules.len() as u64)]),
             });
         }
         let rules = self.rules.iter().zip(call.iter()).map(|(rule, call)| rule.adjusted(&call.rule));
@@ -121,30 +122,45 @@ impl Lanes {
     }
 
     /// Asks all policies, and takes from all of them if all allow it. Also says whether anything changed.
-    #[inline]
     pub(crate) fn hit(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
+        let ahead = self.is_ahead(rules, entry.as_entry(), now);
+        let decision = self.decide(rules, entry, cost, now);
+        let changed = ahead || self.records(&decision, cost);
+        (decision, changed)
+    }
+
+    /// Asks all policies, and takes from all of them if all allow it.
+    #[inline]
+    pub(crate) fn decide(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> Decision {
         match (rules, self.places.as_slice()) {
             ([rule], [place]) => dispatch!(rule, algorithm => {
                 algorithm.change(place.cell_mut(entry), |algorithm, state| algorithm.hit(state, cost, now, self.denied))
             }),
-            _ => self.hit_all(rules, entry, cost, now),
+            _ => self.decide_all(rules, entry, cost, now),
         }
     }
 
-    fn hit_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
+    fn decide_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> Decision {
         let decision = self.peek(rules, entry.as_entry(), cost, now);
-        let mut changed = false;
         for (rule, place) in rules.iter().zip(&self.places) {
             let cell = place.cell_mut(entry);
-            changed |= dispatch!(rule, algorithm => algorithm.change(cell, |algorithm, state| {
-                if decision.allowed {
-                    algorithm.hit(state, cost, now, Denied::Free).1
+            dispatch!(rule, algorithm => algorithm.change(cell, |algorithm, state| {
+                if decision.allowed && cost > 0 {
+                    algorithm.inc(state, cost, now);
                 } else {
-                    algorithm.follow(state, now)
+                    algorithm.follow(state, now);
                 }
             }));
         }
-        (decision, changed)
+        decision
+    }
+
+    /// Whether the clock fell so far behind a state that the state must follow it.
+    fn is_ahead(&self, rules: &[Rule], entry: Entry<'_>, now: u64) -> bool {
+        rules.iter().zip(&self.places).any(|(rule, place)| {
+            let cell = place.cell(entry);
+            dispatch!(rule, algorithm => algorithm.look(cell, |algorithm, state| algorithm.is_ahead(state, now)))
+        })
     }
 
     /// What a hit would answer.
@@ -258,14 +274,17 @@ impl Lanes {
     /// Passes what `set` may be given, for the policy of that name.
     pub(crate) fn check_set(&self, policy: Option<&str>, count: u64) -> Result<usize, Error> {
         let position = self.policies.position(policy)?;
+        self.check_count(position, count)?;
+        Ok(position)
+    }
+
+    /// Passes a count that a policy may be set to: a token bucket holds no more than its capacity.
+    pub(crate) fn check_count(&self, position: usize, count: u64) -> Result<(), Error> {
         let most = match &self.rules[position] {
             Rule::TokenBucket(bucket) => bucket.limit(),
             _ => MAX,
         };
-        if count > most {
-            return Err(Error::InvalidCount { found: count.to_string(), most });
-        }
-        Ok(position)
+        if count <= most { Ok(()) } else { Err(Error::InvalidCount { found: digits(count), most }) }
     }
 
     /// Passes what `inc` may be given, for the policy of that name.

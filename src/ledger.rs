@@ -3,6 +3,7 @@
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, EntryMut, Lanes};
 use crate::number::{check_cost, check_time};
+use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
 
 /// The largest limit of a sliding window whose log is written out on every hit.
@@ -95,7 +96,7 @@ impl Ledger {
             if policy.algorithm() == "sliding_window" && policy.limit() > MAX_STORED_LOG {
                 return Err(Error::InvalidPolicy {
                     field: "limit".into(),
-                    found: policy.limit().to_string(),
+                    found: digits(policy.limit()),
                     accepts: "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter".into(),
                 });
             }
@@ -127,7 +128,12 @@ impl Ledger {
 
     /// What is to be stored; nothing when the key is as if it had never been used.
     pub fn record(&self, now: u64) -> Option<Record> {
-        (self.expires_at(now) > 0).then(|| Record::new(self.lanes.policies(), self.lanes.export(self.entry())))
+        (self.expires_at(now) > 0).then(|| Record::new(self.lanes.policies(), self.states()))
+    }
+
+    /// The states as plain numbers.
+    pub(crate) fn states(&self) -> Vec<Vec<i64>> {
+        self.lanes.export(self.entry())
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.

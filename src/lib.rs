@@ -35,9 +35,12 @@ mod record;
 mod snapshot;
 mod step;
 mod store;
+mod text;
 
 #[cfg(feature = "cloudflare")]
 mod cloudflare;
+#[cfg(feature = "js")]
+mod js;
 
 #[cfg(feature = "system-clock")]
 pub use clock::SystemClock;

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
 
+use crate::algorithm::rule::Rule;
 use crate::number::{check_cost, check_time};
 use crate::record::check_version;
 use crate::store::index::Index;
@@ -113,9 +114,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let (decision, taken) = self.slots.hit(self.index.get(key), None, check_cost(cost)?, now);
-        self.settle(key, taken);
-        Ok(decision)
+        self.hit_by(key, None, check_cost(cost)?, now)
     }
 
     /// The same with other numbers, for this call only: the same algorithms and `scale`s, but another
@@ -140,9 +139,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         check_cost(cost)?;
         let rules = self.slots.adjusted(policies)?;
-        let (decision, taken) = self.slots.hit(self.index.get(key), Some(&rules), cost, now);
-        self.settle(key, taken);
-        Ok(decision)
+        self.hit_by(key, Some(&rules), cost, now)
     }
 
     /// What a hit would answer. Changes nothing.
@@ -406,6 +403,23 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             self.put(&key, states, now)?;
         }
         Ok(afresh)
+    }
+
+    #[inline]
+    fn hit_by<Q>(&mut self, key: &Q, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        if let Some(slot) = self.index.get(key) {
+            // Swept before the hit, so that nothing comes between the decision and its caller.
+            self.slots.sweep(slot, now);
+            self.settle(key, None);
+            return Ok(self.slots.hit_slot(slot, rules, cost, now));
+        }
+        let (decision, taken) = self.slots.hit(None, rules, cost, now);
+        self.settle(key, taken);
+        Ok(decision)
     }
 
     /// Gives a key states that were read, or forgets it if they have ended.

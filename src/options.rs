@@ -1,6 +1,7 @@
 //! How a limiter in memory is kept small and clean.
 
 use crate::number::MAX;
+use crate::text::digits;
 use crate::{Error, Span};
 
 /// What a full limiter does with a new key.
@@ -57,7 +58,7 @@ impl Options {
         let fits = u32::try_from(max_keys).ok().filter(|keys| (1..=Self::MOST_KEYS).contains(keys));
         self.max_keys = fits.ok_or_else(|| Error::InvalidOption {
             option: "max_keys",
-            found: max_keys.to_string(),
+            found: digits(max_keys),
             accepts: "a whole number from 1 to 4294967294",
         })?;
         Ok(self)
@@ -93,7 +94,7 @@ impl Options {
 fn span(option: &'static str, span: Span) -> Result<u64, Error> {
     let found = match span.0 {
         Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => return Ok(milliseconds),
-        Ok(milliseconds) => milliseconds.to_string(),
+        Ok(milliseconds) => digits(milliseconds),
         Err(found) => found,
     };
     Err(Error::InvalidOption { option, found, accepts: crate::duration::ACCEPTS })

@@ -17,8 +17,11 @@ use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::duration::{self, Span};
 use crate::number::{MAX, product};
+use crate::text::{digits, shown};
 
 pub use draft::PolicyDraft;
+#[cfg(feature = "js")]
+pub(crate) use draft::Value;
 pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
 
 /// The names of the algorithms.
@@ -126,7 +129,7 @@ impl Policy {
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
         let printable = name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
         if !printable || !(1..=64).contains(&name.len()) {
-            return Err(invalid("name", format!("{name:?}"), PRINTABLE));
+            return Err(invalid("name", shown(name), PRINTABLE));
         }
         self.name = Some(name.into());
         Ok(self)
@@ -214,13 +217,13 @@ pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, found: String, accept
 }
 
 fn whole(field: &'static str, number: u64) -> Result<u64, Error> {
-    if (1..=MAX).contains(&number) { Ok(number) } else { Err(invalid(field, number.to_string(), WHOLE)) }
+    if (1..=MAX).contains(&number) { Ok(number) } else { Err(invalid(field, digits(number), WHOLE)) }
 }
 
 fn span(field: &'static str, span: Span) -> Result<u64, Error> {
     match span.0 {
         Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => Ok(milliseconds),
-        Ok(milliseconds) => Err(invalid(field, milliseconds.to_string(), duration::ACCEPTS)),
+        Ok(milliseconds) => Err(invalid(field, digits(milliseconds), duration::ACCEPTS)),
         Err(found) => Err(invalid(field, found, duration::ACCEPTS)),
     }
 }
@@ -231,7 +234,7 @@ fn bucket(capacity: u64, (rate_field, rate): (&'static str, u64), per: Span) -> 
     let per = span("per", per)?;
     if product(capacity, per).div_ceil(u128::from(rate)) > u128::from(MAX) {
         let accepts = "a capacity that the rate fills within 9007199254740991 ms";
-        return Err(invalid("capacity", capacity.to_string(), accepts));
+        return Err(invalid("capacity", digits(capacity), accepts));
     }
     Ok(Bucket::new(capacity, rate, per))
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::lanes::{EntryMut, Lanes};
 use crate::number::MAX;
+use crate::text::{shown, text};
 use crate::{Error, Policies};
 
 /// The version of everything that is written down.
@@ -38,9 +39,9 @@ pub struct Record {
 /// What a state was made by: as much of its policy as is needed to read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MadeBy {
-    name: String,
-    algorithm: String,
-    scale: u64,
+    pub(crate) name: String,
+    pub(crate) algorithm: String,
+    pub(crate) scale: u64,
 }
 
 impl MadeBy {
@@ -81,7 +82,7 @@ pub(crate) fn load_states(
     now: u64,
 ) -> Result<Vec<String>, Error> {
     if made_by.len() != states.len() {
-        return Err(Error::state(format!("it has {} policies and {} states", made_by.len(), states.len())));
+        return Err(Error::state("it has not as many states as policies"));
     }
     let mut afresh = Vec::new();
     for (position, (name, policy)) in lanes.policies().names().zip(lanes.policies().iter()).enumerate() {
@@ -93,10 +94,15 @@ pub(crate) fn load_states(
             continue;
         }
         if !(1..=MAX).contains(&made_by.scale) {
-            return Err(Error::state(format!("the scale of {name:?} is out of range")));
+            return Err(Error::state(text(&["the scale of ", &shown(name), " is out of range"])));
         }
         if !lanes.import(position, entry, made_by.scale, numbers, now) {
-            return Err(Error::state(format!("the numbers of {name:?} are not those of a {}", made_by.algorithm)));
+            return Err(Error::state(text(&[
+                "the numbers of ",
+                &shown(name),
+                " are not those of a ",
+                &made_by.algorithm,
+            ])));
         }
     }
     Ok(afresh)

@@ -35,7 +35,9 @@ pub(crate) trait Peer {
 impl Peer for Limiter<String, &Ticking> {
     #[inline]
     fn hit(&mut self, key: &String) -> bool {
-        black_box(Limiter::hit(self, key.as_str(), 1)).is_ok_and(|decision| decision.allowed)
+        let answer = Limiter::hit(self, key.as_str(), 1);
+        black_box(&answer);
+        answer.is_ok_and(|decision| decision.allowed)
     }
 
     fn len(&self) -> usize {
@@ -85,7 +87,9 @@ fn quota() -> Quota {
 impl<S: ShrinkableKeyedStateStore<String>> Peer for Governor<'_, S> {
     #[inline]
     fn hit(&mut self, key: &String) -> bool {
-        black_box(self.limiter.check_key(key)).is_ok()
+        let answer = self.limiter.check_key(key);
+        black_box(&answer);
+        answer.is_ok()
     }
 
     fn hit_and_clean(&mut self, key: &String) -> bool {

@@ -24,7 +24,13 @@ export const suites = [
   { name: "cargo test", run: () => show("cargo", ["test", "--features", "system-clock"]) },
   { name: "build", run: build },
   { name: "biome", run: () => show(bin("biome"), ["ci", "--error-on-warnings"]) },
-  { name: "tsc", run: () => show(bin("tsc"), []) },
+  {
+    name: "tsc",
+    run: async () => {
+      await show(bin("tsc"), []);
+      await show(bin("tsc"), ["-p", "js"]);
+    },
+  },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },
   {

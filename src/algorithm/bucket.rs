@@ -39,6 +39,7 @@ impl Bucket {
     }
 
     /// The largest content there can be, in units: accumulators saturate here.
+    #[inline]
     pub(crate) fn most(&self) -> i128 {
         self.units(MAX)
     }

@@ -17,6 +17,7 @@ pub(crate) struct FixWindow {
 }
 
 impl FixWindow {
+    #[inline]
     fn start_of(&self, now: u64) -> u64 {
         now - now % self.scale
     }
@@ -36,6 +37,7 @@ impl Algorithm for FixWindow {
         Self { scale, ..self.clone() }
     }
 
+    #[inline]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -48,6 +50,7 @@ impl Algorithm for FixWindow {
         Window::NONE
     }
 
+    #[inline]
     fn latest(&self, state: &Window) -> u64 {
         state.started().unwrap_or(0)
     }
@@ -66,10 +69,12 @@ impl Algorithm for FixWindow {
         }
     }
 
+    #[inline]
     fn fits(&self, view: &Window, cost: u64) -> bool {
         number::add(view.count, cost) <= self.limit
     }
 
+    #[inline]
     fn charge(&self, view: &mut Window, cost: u64, _now: u64) {
         view.count = number::add(view.count, cost);
     }
@@ -78,14 +83,17 @@ impl Algorithm for FixWindow {
         view.count = count;
     }
 
+    #[inline]
     fn commit(&self, state: &mut Window, view: Window) {
         *state = view;
     }
 
+    #[inline]
     fn count(&self, view: &Window) -> u64 {
         view.count
     }
 
+    #[inline]
     fn remaining(&self, view: &Window) -> u64 {
         self.limit.saturating_sub(view.count)
     }
@@ -94,6 +102,7 @@ impl Algorithm for FixWindow {
         view.start + self.scale
     }
 
+    #[inline]
     fn unused_at(&self, view: &Window) -> u64 {
         if view.count == 0 { 0 } else { view.start + self.scale }
     }
@@ -145,24 +154,24 @@ mod tests {
     #[test]
     fn a_window_ends_at_a_multiple_of_its_scale() {
         let mut state = MINUTE.fresh(90_000);
-        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).0.reset_after, 30_000);
-        assert!(!MINUTE.hit(&mut state, 1, 119_999, Count).0.allowed);
-        assert!(MINUTE.hit(&mut state, 1, 120_000, Count).0.allowed);
+        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).reset_after, 30_000);
+        assert!(!MINUTE.hit(&mut state, 1, 119_999, Count).allowed);
+        assert!(MINUTE.hit(&mut state, 1, 120_000, Count).allowed);
     }
 
     #[test]
     fn a_denied_hit_counts_unless_it_is_free() {
         let mut state = MINUTE.fresh(0);
-        assert_eq!(MINUTE.hit(&mut state, 3, 0, Free).0.count, 0);
-        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).0.count, 3);
-        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).0.retry_after, None);
+        assert_eq!(MINUTE.hit(&mut state, 3, 0, Free).count, 0);
+        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).count, 3);
+        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).retry_after, None);
     }
 
     #[test]
     fn a_clock_one_window_behind_still_counts_in_the_stored_window() {
         let mut state = MINUTE.fresh(60_000);
         MINUTE.hit(&mut state, 2, 60_000, Count);
-        let decision = MINUTE.hit(&mut state, 1, 1, Count).0;
+        let decision = MINUTE.hit(&mut state, 1, 1, Count);
         assert_eq!((decision.allowed, decision.retry_after), (false, Some(119_999)));
     }
 
@@ -170,7 +179,7 @@ mod tests {
     fn a_clock_further_behind_takes_the_count_along_and_frees_the_key_in_a_window() {
         let mut state = MINUTE.fresh(6_000_000);
         MINUTE.hit(&mut state, 2, 6_000_000, Free);
-        assert_eq!(MINUTE.hit(&mut state, 1, 90_000, Free).0.retry_after, Some(30_000));
-        assert!(MINUTE.hit(&mut state, 1, 120_000, Free).0.allowed);
+        assert_eq!(MINUTE.hit(&mut state, 1, 90_000, Free).retry_after, Some(30_000));
+        assert!(MINUTE.hit(&mut state, 1, 120_000, Free).allowed);
     }
 }

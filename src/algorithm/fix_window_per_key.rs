@@ -31,6 +31,7 @@ impl Algorithm for FixWindowPerKey {
         Self { scale, ..self.clone() }
     }
 
+    #[inline]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -43,6 +44,7 @@ impl Algorithm for FixWindowPerKey {
         Window::NONE
     }
 
+    #[inline]
     fn latest(&self, state: &Window) -> u64 {
         state.started().unwrap_or(0)
     }
@@ -57,10 +59,12 @@ impl Algorithm for FixWindowPerKey {
         }
     }
 
+    #[inline]
     fn fits(&self, view: &Option<Window>, cost: u64) -> bool {
         number::add(self.count(view), cost) <= self.limit
     }
 
+    #[inline]
     fn charge(&self, view: &mut Option<Window>, cost: u64, now: u64) {
         let window = view.get_or_insert(Window { start: now, count: 0 });
         window.count = number::add(window.count, cost);
@@ -70,16 +74,19 @@ impl Algorithm for FixWindowPerKey {
         *view = Some(Window { start: now, count });
     }
 
+    #[inline]
     fn commit(&self, state: &mut Window, view: Option<Window>) {
         if let Some(window) = view {
             *state = window;
         }
     }
 
+    #[inline]
     fn count(&self, view: &Option<Window>) -> u64 {
         view.map_or(0, |window| window.count)
     }
 
+    #[inline]
     fn remaining(&self, view: &Option<Window>) -> u64 {
         self.limit.saturating_sub(self.count(view))
     }
@@ -88,6 +95,7 @@ impl Algorithm for FixWindowPerKey {
         self.unused_at(view)
     }
 
+    #[inline]
     fn unused_at(&self, view: &Option<Window>) -> u64 {
         view.map_or(0, |window| window.start + self.scale)
     }
@@ -131,15 +139,15 @@ mod tests {
     #[test]
     fn a_window_starts_with_the_first_hit_and_is_over_at_its_end_exactly() {
         let mut state = MINUTE.fresh(90_000);
-        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).0.reset_after, 60_000);
-        assert!(!MINUTE.hit(&mut state, 1, 149_999, Count).0.allowed);
-        assert!(MINUTE.hit(&mut state, 1, 150_000, Count).0.allowed);
+        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).reset_after, 60_000);
+        assert!(!MINUTE.hit(&mut state, 1, 149_999, Count).allowed);
+        assert!(MINUTE.hit(&mut state, 1, 150_000, Count).allowed);
     }
 
     #[test]
     fn the_first_hit_at_the_epoch_is_a_first_hit() {
         let mut state = MINUTE.fresh(0);
-        assert_eq!(MINUTE.hit(&mut state, 1, 0, Count).0.count, 1);
+        assert_eq!(MINUTE.hit(&mut state, 1, 0, Count).count, 1);
         assert_eq!(MINUTE.ends_at(&state, 0), 60_000);
     }
 

@@ -27,6 +27,7 @@ impl Algorithm for LeakyBucket {
         Self(Bucket::new(self.0.capacity, self.0.rate, scale))
     }
 
+    #[inline]
     fn limit(&self) -> u64 {
         self.0.capacity
     }
@@ -39,6 +40,7 @@ impl Algorithm for LeakyBucket {
         Content { at: now, units: 0 }
     }
 
+    #[inline]
     fn latest(&self, state: &Content) -> u64 {
         state.at
     }
@@ -49,10 +51,12 @@ impl Algorithm for LeakyBucket {
         Content { at, units: (state.units - leaked).max(0) }
     }
 
+    #[inline]
     fn fits(&self, view: &Content, cost: u64) -> bool {
         view.units + self.0.units(cost) <= self.0.full
     }
 
+    #[inline]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
         view.units = (view.units + self.0.units(cost)).min(self.0.most());
     }
@@ -61,14 +65,17 @@ impl Algorithm for LeakyBucket {
         view.units = self.0.units(count);
     }
 
+    #[inline]
     fn commit(&self, state: &mut Content, view: Content) {
         *state = view;
     }
 
+    #[inline]
     fn count(&self, view: &Content) -> u64 {
         divide_up(view.units as u128, self.0.per).min(MAX)
     }
 
+    #[inline]
     fn remaining(&self, view: &Content) -> u64 {
         divide(u128::try_from(self.0.full - view.units).unwrap_or(0), self.0.per)
     }
@@ -77,6 +84,7 @@ impl Algorithm for LeakyBucket {
         view.at + self.0.time_for(view.units + self.0.units(cost) - self.0.full)
     }
 
+    #[inline]
     fn unused_at(&self, view: &Content) -> u64 {
         if view.units == 0 { 0 } else { view.at + self.0.time_for(view.units) }
     }
@@ -116,9 +124,9 @@ mod tests {
     fn it_starts_empty_and_leaks_to_the_millisecond() {
         let bucket = LeakyBucket(Bucket::new(2, 3, 1_000));
         let mut state = bucket.fresh(0);
-        assert_eq!(bucket.hit(&mut state, 2, 0, Free).0.count, 2);
-        assert_eq!(bucket.hit(&mut state, 1, 333, Free).0.retry_after, Some(1));
-        let allowed = bucket.hit(&mut state, 1, 334, Free).0;
+        assert_eq!(bucket.hit(&mut state, 2, 0, Free).count, 2);
+        assert_eq!(bucket.hit(&mut state, 1, 333, Free).retry_after, Some(1));
+        let allowed = bucket.hit(&mut state, 1, 334, Free);
         assert_eq!((allowed.allowed, allowed.count, allowed.remaining), (true, 2, 0));
     }
 }

@@ -8,6 +8,7 @@ use super::sliding_counter::SlidingCounter;
 use super::sliding_window::SlidingWindow;
 use super::token_bucket::TokenBucket;
 use crate::Error;
+use crate::text::{digits, text};
 
 /// Makes the enum of all algorithms, and the way between it and each of them.
 macro_rules! rules {
@@ -70,10 +71,14 @@ impl Rule {
     pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
         let mismatch = |field, found: String, accepts: String| Error::PolicyMismatch { field, found, accepts };
         if self.name() != call.name() {
-            return Err(mismatch("algorithm", call.name().into(), format!("only {}", self.name())));
+            return Err(mismatch("algorithm", call.name().into(), text(&["only ", self.name()])));
         }
         if self.scale() != call.scale() {
-            return Err(mismatch("scale", format!("{} ms", call.scale()), format!("only {} ms", self.scale())));
+            return Err(mismatch(
+                "scale",
+                text(&[&digits(call.scale()), " ms"]),
+                text(&["only ", &digits(self.scale()), " ms"]),
+            ));
         }
         dispatch!(self, algorithm => match call.try_into() {
             Ok(call) => Ok(algorithm.adjusted(call)?.into()),

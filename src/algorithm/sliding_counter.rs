@@ -34,16 +34,19 @@ pub(crate) struct Reading {
 }
 
 impl SlidingCounter {
+    #[inline]
     fn start_of(&self, now: u64) -> u64 {
         now - now % self.scale
     }
 
     /// What counts now, in `1 / scale` of a hit.
+    #[inline]
     fn weight(&self, view: &Reading) -> u128 {
         let Counters { previous, current, .. } = view.counters;
         product(previous, self.scale - view.elapsed) + product(current, self.scale)
     }
 
+    #[inline]
     fn capacity(&self) -> u128 {
         product(self.limit, self.scale)
     }
@@ -63,6 +66,7 @@ impl Algorithm for SlidingCounter {
         Self { scale, ..self.clone() }
     }
 
+    #[inline]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -75,6 +79,7 @@ impl Algorithm for SlidingCounter {
         Counters { start: self.start_of(now), previous: 0, current: 0 }
     }
 
+    #[inline]
     fn latest(&self, state: &Counters) -> u64 {
         state.start
     }
@@ -98,10 +103,12 @@ impl Algorithm for SlidingCounter {
         Reading { counters, elapsed: now.saturating_sub(counters.start) }
     }
 
+    #[inline]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
         self.weight(view) + product(cost, self.scale) <= self.capacity()
     }
 
+    #[inline]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
         view.counters.current = number::add(view.counters.current, cost);
     }
@@ -111,14 +118,17 @@ impl Algorithm for SlidingCounter {
         view.counters.current = count;
     }
 
+    #[inline]
     fn commit(&self, state: &mut Counters, view: Reading) {
         *state = view.counters;
     }
 
+    #[inline]
     fn count(&self, view: &Reading) -> u64 {
         divide_up(self.weight(view), self.scale).min(number::MAX)
     }
 
+    #[inline]
     fn remaining(&self, view: &Reading) -> u64 {
         divide(self.capacity().saturating_sub(self.weight(view)), self.scale)
     }
@@ -134,6 +144,7 @@ impl Algorithm for SlidingCounter {
         start + self.scale - overlap
     }
 
+    #[inline]
     fn unused_at(&self, view: &Reading) -> u64 {
         match view.counters {
             Counters { previous: 0, current: 0, .. } => 0,
@@ -200,11 +211,11 @@ mod tests {
     #[test]
     fn the_last_window_fades_as_this_one_passes() {
         let mut state = TEN.fresh(0);
-        assert!(TEN.hit(&mut state, 10, 999, Free).0.allowed);
-        let denied = TEN.hit(&mut state, 1, 1_000, Free).0;
+        assert!(TEN.hit(&mut state, 10, 999, Free).allowed);
+        let denied = TEN.hit(&mut state, 1, 1_000, Free);
         assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
-        assert!(!TEN.hit(&mut state, 1, 1_099, Free).0.allowed);
-        assert!(TEN.hit(&mut state, 1, 1_100, Free).0.allowed);
+        assert!(!TEN.hit(&mut state, 1, 1_099, Free).allowed);
+        assert!(TEN.hit(&mut state, 1, 1_100, Free).allowed);
         assert_eq!(TEN.peek(&state, 5, 1_500, Free).retry_after, Some(100));
     }
 
@@ -212,7 +223,7 @@ mod tests {
     fn a_hit_as_large_as_the_limit_waits_for_both_windows() {
         let mut state = TEN.fresh(0);
         TEN.hit(&mut state, 1, 0, Free);
-        assert_eq!(TEN.hit(&mut state, 10, 0, Free).0.retry_after, Some(2_000));
+        assert_eq!(TEN.hit(&mut state, 10, 0, Free).retry_after, Some(2_000));
         assert_eq!(TEN.ends_at(&state, 0), 2_000);
     }
 

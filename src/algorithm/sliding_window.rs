@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use super::window::in_range;
 use super::{Algorithm, Cell, CellMut, Held};
 use crate::Error;
+use crate::text::{digits, text};
 
 /// The numbers of a `sliding_window` policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,7 @@ impl Algorithm for SlidingWindow {
         Self { scale, ..self.clone() }
     }
 
+    #[inline]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -100,6 +102,7 @@ impl Algorithm for SlidingWindow {
         Log::default()
     }
 
+    #[inline]
     fn latest(&self, state: &Log) -> u64 {
         state.entries.back().map_or(0, |newest| newest.time)
     }
@@ -120,10 +123,12 @@ impl Algorithm for SlidingWindow {
         view
     }
 
+    #[inline]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
         view.total + cost <= self.limit
     }
 
+    #[inline]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
         view.total += cost;
         view.added += cost;
@@ -137,6 +142,7 @@ impl Algorithm for SlidingWindow {
         view.newest = view.at;
     }
 
+    #[inline]
     fn commit(&self, state: &mut Log, view: Reading) {
         let skip = view.skip.min(state.entries.len());
         state.entries.drain(..skip);
@@ -154,10 +160,12 @@ impl Algorithm for SlidingWindow {
         self.trim(state);
     }
 
+    #[inline]
     fn count(&self, view: &Reading) -> u64 {
         view.total.min(self.keep + 1)
     }
 
+    #[inline]
     fn remaining(&self, view: &Reading) -> u64 {
         self.limit.saturating_sub(view.total)
     }
@@ -173,6 +181,7 @@ impl Algorithm for SlidingWindow {
         view.at + self.scale
     }
 
+    #[inline]
     fn unused_at(&self, view: &Reading) -> u64 {
         if view.total == 0 { 0 } else { view.newest + self.scale }
     }
@@ -227,8 +236,8 @@ impl Algorithm for SlidingWindow {
         if call.limit > self.keep {
             return Err(Error::PolicyMismatch {
                 field: "limit",
-                found: call.limit.to_string(),
-                accepts: format!("at most {}, for which its sliding window keeps hits", self.keep),
+                found: digits(call.limit),
+                accepts: text(&["at most ", &digits(self.keep), ", for which its sliding window keeps hits"]),
             });
         }
         Ok(Self { keep: self.keep, ..call.clone() })
@@ -274,10 +283,10 @@ mod tests {
         let (three, mut log) = (three(), Log::default());
         three.hit(&mut log, 2, 100, Free);
         three.hit(&mut log, 1, 600, Free);
-        assert_eq!(three.hit(&mut log, 1, 700, Free).0.retry_after, Some(400));
-        assert_eq!(three.hit(&mut log, 3, 700, Free).0.retry_after, Some(900));
-        assert!(!three.hit(&mut log, 1, 1_099, Free).0.allowed);
-        assert!(three.hit(&mut log, 2, 1_100, Free).0.allowed);
+        assert_eq!(three.hit(&mut log, 1, 700, Free).retry_after, Some(400));
+        assert_eq!(three.hit(&mut log, 3, 700, Free).retry_after, Some(900));
+        assert!(!three.hit(&mut log, 1, 1_099, Free).allowed);
+        assert!(three.hit(&mut log, 2, 1_100, Free).allowed);
     }
 
     #[test]
@@ -299,7 +308,7 @@ mod tests {
         let (three, mut log) = (three(), Log::default());
         three.hit(&mut log, 1, 50_000, Free);
         three.hit(&mut log, 2, 50_400, Free);
-        assert_eq!(three.hit(&mut log, 1, 10_000, Free).0.retry_after, Some(600));
-        assert!(three.hit(&mut log, 1, 10_600, Free).0.allowed);
+        assert_eq!(three.hit(&mut log, 1, 10_000, Free).retry_after, Some(600));
+        assert!(three.hit(&mut log, 1, 10_600, Free).allowed);
     }
 }

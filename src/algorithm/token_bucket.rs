@@ -27,6 +27,7 @@ impl Algorithm for TokenBucket {
         Self(Bucket::new(self.0.capacity, self.0.rate, scale))
     }
 
+    #[inline]
     fn limit(&self) -> u64 {
         self.0.capacity
     }
@@ -39,6 +40,7 @@ impl Algorithm for TokenBucket {
         Content { at: now, units: self.0.full }
     }
 
+    #[inline]
     fn latest(&self, state: &Content) -> u64 {
         state.at
     }
@@ -49,10 +51,12 @@ impl Algorithm for TokenBucket {
         Content { at, units: (state.units + refilled).min(self.0.full) }
     }
 
+    #[inline]
     fn fits(&self, view: &Content, cost: u64) -> bool {
         view.units >= self.0.units(cost)
     }
 
+    #[inline]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
         view.units = (view.units - self.0.units(cost)).max(-self.0.most());
     }
@@ -61,14 +65,17 @@ impl Algorithm for TokenBucket {
         view.units = self.0.units(count);
     }
 
+    #[inline]
     fn commit(&self, state: &mut Content, view: Content) {
         *state = view;
     }
 
+    #[inline]
     fn count(&self, view: &Content) -> u64 {
         divide(u128::try_from(view.units).unwrap_or(0), self.0.per)
     }
 
+    #[inline]
     fn remaining(&self, view: &Content) -> u64 {
         self.count(view)
     }
@@ -77,6 +84,7 @@ impl Algorithm for TokenBucket {
         view.at + self.0.time_for(self.0.units(cost) - view.units)
     }
 
+    #[inline]
     fn unused_at(&self, view: &Content) -> u64 {
         if view.units >= self.0.full { 0 } else { view.at + self.0.time_for(self.0.full - view.units) }
     }
@@ -119,9 +127,9 @@ mod tests {
     fn it_starts_full_and_refills_to_the_millisecond() {
         let bucket = bucket();
         let mut state = bucket.fresh(0);
-        assert_eq!(bucket.hit(&mut state, 10, 0, Free).0.reset_after, 3_334);
-        assert_eq!(bucket.hit(&mut state, 1, 333, Free).0.retry_after, Some(1));
-        assert!(bucket.hit(&mut state, 1, 334, Free).0.allowed);
+        assert_eq!(bucket.hit(&mut state, 10, 0, Free).reset_after, 3_334);
+        assert_eq!(bucket.hit(&mut state, 1, 333, Free).retry_after, Some(1));
+        assert!(bucket.hit(&mut state, 1, 334, Free).allowed);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A policy as it is written down, before it is known to be right: every mistake gets its own name.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -12,6 +13,7 @@ use crate::algorithm::rule::Rule;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::duration::{self, Span};
 use crate::number::MAX;
+use crate::text::{digits, shown};
 
 /// What a policy is written with: any map of names to plain values. [`PolicyDraft::build`] checks it.
 ///
@@ -33,11 +35,11 @@ pub struct PolicyDraft {
 
 /// A plain value, as much of it as an error message needs.
 #[derive(Clone, Debug)]
-enum Value {
+pub(crate) enum Value {
     Whole(u64),
     Text(String),
     /// Anything else, in words.
-    Other(&'static str),
+    Other(Cow<'static, str>),
 }
 
 const WINDOW_FIELDS: &[&str] = &["algorithm", "limit", "scale", "name", "denied"];
@@ -45,11 +47,17 @@ const TOKEN_FIELDS: &[&str] = &["algorithm", "capacity", "refillRate", "per", "n
 const LEAKY_FIELDS: &[&str] = &["algorithm", "capacity", "leakRate", "per", "name", "denied"];
 
 impl PolicyDraft {
+    /// Adds a field.
+    #[cfg(feature = "js")]
+    pub(crate) fn push(&mut self, name: String, value: Value) {
+        self.fields.push((name, value));
+    }
+
     /// The policy, or what is wrong with it.
     pub fn build(&self) -> Result<Policy, Error> {
         let algorithm = match self.get("algorithm")? {
             Some(Value::Text(name)) if ALGORITHMS.contains(&name.as_str()) => name.as_str(),
-            Some(value) => return Err(Error::UnknownAlgorithm { found: value.to_string() }),
+            Some(value) => return Err(Error::UnknownAlgorithm { found: value.shown() }),
             None => return Err(Error::UnknownAlgorithm { found: "nothing".into() }),
         };
         self.refuse_unknown(match algorithm {
@@ -72,13 +80,13 @@ impl PolicyDraft {
         policy = match self.get("name")? {
             None => policy,
             Some(Value::Text(name)) => policy.named(name)?,
-            Some(value) => return Err(invalid("name", value.to_string(), PRINTABLE)),
+            Some(value) => return Err(invalid("name", value.shown(), PRINTABLE)),
         };
         match self.get("denied")? {
             None => Ok(policy),
             Some(Value::Text(text)) if text == "count" => policy.denied(Denied::Count),
             Some(Value::Text(text)) if text == "free" => policy.denied(Denied::Free),
-            Some(value) => Err(invalid("denied", value.to_string(), "\"count\" or \"free\"")),
+            Some(value) => Err(invalid("denied", value.shown(), "\"count\" or \"free\"")),
         }
     }
 
@@ -102,7 +110,7 @@ impl PolicyDraft {
     fn whole(&self, field: &'static str) -> Result<u64, Error> {
         match self.get(field)? {
             Some(&Value::Whole(number)) => Ok(number),
-            Some(value) => Err(invalid(field, value.to_string(), WHOLE)),
+            Some(value) => Err(invalid(field, value.shown(), WHOLE)),
             None => Err(invalid(field, "nothing".into(), WHOLE)),
         }
     }
@@ -111,7 +119,7 @@ impl PolicyDraft {
         match self.get(field)? {
             Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
             Some(Value::Text(text)) => Ok(text.as_str().into()),
-            Some(value) => Err(invalid(field, value.to_string(), duration::ACCEPTS)),
+            Some(value) => Err(invalid(field, value.shown(), duration::ACCEPTS)),
             None => Err(invalid(field, "nothing".into(), duration::ACCEPTS)),
         }
     }
@@ -130,12 +138,28 @@ fn is(written: &str, field: &str) -> bool {
     written == field || matches!((written, field), ("refill_rate", "refillRate") | ("leak_rate", "leakRate"))
 }
 
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Value {
+    /// The value as an error repeats it.
+    pub(crate) fn shown(&self) -> String {
         match self {
-            Self::Whole(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "{text:?}"),
-            Self::Other(words) => f.write_str(words),
+            Self::Whole(number) => digits(*number),
+            Self::Text(text) => shown(text),
+            Self::Other(words) => words.clone().into_owned(),
+        }
+    }
+
+    /// A number; in words where it is not whole, since printing a float would be the largest thing in the wasm.
+    pub(crate) fn from_number(number: f64) -> Self {
+        if number.is_nan() {
+            Self::Other("not a number".into())
+        } else if number < 0.0 {
+            Self::Other("a negative number".into())
+        } else if number > MAX as f64 {
+            Self::Other("a number past 9007199254740991".into())
+        } else if (number as u64) as f64 != number {
+            Self::Other("a fraction".into())
+        } else {
+            Self::Whole(number as u64)
         }
     }
 }
@@ -193,22 +217,11 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(u64::try_from(number).map_or(Value::Other("a negative number"), Value::Whole))
+        Ok(u64::try_from(number).map_or_else(|_| Value::Other("a negative number".into()), Value::Whole))
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        // In words: printing a float would be the largest thing in the wasm.
-        Ok(if number.is_nan() {
-            Value::Other("not a number")
-        } else if number < 0.0 {
-            Value::Other("a negative number")
-        } else if number > MAX as f64 {
-            Value::Other("a number past 9007199254740991")
-        } else if number.fract() != 0.0 {
-            Value::Other("a fraction")
-        } else {
-            Value::Whole(number as u64)
-        })
+        Ok(Value::from_number(number))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
@@ -216,25 +229,25 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(Value::Other(if truth { "true" } else { "false" }))
+        Ok(Value::Other(if truth { "true" } else { "false" }.into()))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Other("nothing"))
+        Ok(Value::Other("nothing".into()))
     }
 
     fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value, E> {
-        Ok(Value::Other("bytes"))
+        Ok(Value::Other("bytes".into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Other("a list"))
+        Ok(Value::Other("a list".into()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Other("an object"))
+        Ok(Value::Other("an object".into()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Denied, Policy, invalid};
 use crate::Error;
+use crate::text::{digits, shown, text};
 
 /// How many policies one limiter takes.
 pub const MAX_POLICIES: usize = 32;
@@ -39,7 +40,7 @@ impl Policies {
     pub fn new(policies: impl IntoIterator<Item = Policy>) -> Result<Self, Error> {
         let list: Vec<Policy> = policies.into_iter().collect();
         if !(1..=MAX_POLICIES).contains(&list.len()) {
-            return Err(invalid("policies", format!("a list of {}", list.len()), "1 to 32 policies"));
+            return Err(invalid("policies", text(&["a list of ", &digits(list.len() as u64)]), "1 to 32 policies"));
         }
         if list.len() > 1 && list.iter().any(|policy| policy.denied == Some(Denied::Count)) {
             let accepts = "\"free\", since a denial by one of several policies changes none";
@@ -95,7 +96,7 @@ impl Policies {
             Some(name) => self.names.iter().position(|known| **known == *name),
         };
         found.ok_or_else(|| Error::UnknownPolicy {
-            found: name.map(|name| format!("{name:?}")),
+            found: name.map(shown),
             known: self.names().map(Into::into).collect(),
         })
     }
@@ -113,7 +114,7 @@ impl Policies {
 fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
     let given: Vec<&str> = list.iter().filter_map(Policy::name).collect();
     if let Some(twice) = given.iter().enumerate().find(|(position, name)| given[..*position].contains(name)) {
-        return Err(invalid("name", format!("{:?} a second time", twice.1), "each policy a name of its own"));
+        return Err(invalid("name", text(&[&shown(twice.1), " a second time"]), "each policy a name of its own"));
     }
     let mut names: Vec<Box<str>> = Vec::with_capacity(list.len());
     for policy in list {
@@ -123,7 +124,7 @@ fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
             None => (1..)
                 .map(|number| match number {
                     1 => policy.algorithm().to_owned(),
-                    _ => format!("{}-{number}", policy.algorithm()),
+                    _ => text(&[policy.algorithm(), "-", &digits(number)]),
                 })
                 .find(|name| !taken(name, &names))
                 .unwrap_or_default(),

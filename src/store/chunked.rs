@@ -26,16 +26,25 @@ impl<T: Default> Chunked<T> {
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> &[T] {
         let (chunk, start) = self.place(slot);
-        self.chunks.get(chunk).and_then(|chunk| chunk.get(start..start + self.width)).unwrap_or(&[])
+        // Two short slices are checked in fewer steps than a range, whose ends could be in the wrong order.
+        self.chunks.get(chunk).and_then(|chunk| chunk.get(start..)?.get(..self.width)).unwrap_or(&[])
     }
 
     /// The run of a slot, to be changed; empty where there is none.
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut [T] {
         let (chunk, start) = self.place(slot);
-        self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(start..start + self.width)).unwrap_or(&mut [])
+        self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(start..)?.get_mut(..self.width)).unwrap_or(&mut [])
     }
 
+    /// The first value of a slot's run.
+    #[inline]
+    pub(crate) fn first(&self, slot: u32) -> Option<&T> {
+        let (chunk, start) = self.place(slot);
+        self.chunks.get(chunk)?.get(start)
+    }
+
+    #[inline]
     fn place(&self, slot: u32) -> (usize, usize) {
         let slot = slot as usize;
         (slot / CHUNK, slot % CHUNK * self.width)

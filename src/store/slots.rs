@@ -11,6 +11,8 @@ use crate::{Decision, Error, OnFull, Options, Policies, Reason};
 const SWEPT: u32 = 4;
 /// How many slots are looked at when a full slab needs room.
 const PROBED: u32 = 8;
+/// Later than any time.
+const NEVER: u64 = u64::MAX;
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
 
@@ -44,11 +46,26 @@ pub(crate) struct Slots {
 }
 
 /// When slots are swept, and how far it has come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cleaning {
-    due: Option<u64>,
+    /// When the next one starts: `NEVER` before the first operation, and while one is under way.
+    due: u64,
     under_way: bool,
     cursor: u32,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self { due: NEVER, under_way: false, cursor: 0 }
+    }
+}
+
+impl Cleaning {
+    /// Whether `now < due <= now + period`, in one comparison: nothing is due, nor put off by a clock that stepped back.
+    #[inline]
+    fn rests(&self, now: u64, period: u64) -> bool {
+        self.due.wrapping_sub(now).wrapping_sub(1) < period
+    }
 }
 
 /// What an expired state of a slot held.
@@ -122,11 +139,11 @@ impl Slots {
         now: u64,
     ) -> (Decision, Option<u32>) {
         let Some(slot) = slot else { return self.first_hit(rules, cost, now) };
-        let decision = self.hit_slot(slot, rules, cost, now);
         self.sweep(slot, now);
-        (decision, None)
+        (self.hit_slot(slot, rules, cost, now), None)
     }
 
+    /// Asks for a key that has no slot. It is given one if the hit leaves something behind.
     fn first_hit(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> (Decision, Option<u32>) {
         // A hit that leaves nothing behind must not push another key out.
         let decision = self.peek(None, rules, cost, now);
@@ -135,19 +152,21 @@ impl Slots {
         }
         match self.take(now) {
             Ok(slot) => {
-                let decision = self.hit_slot(slot, rules, cost, now);
                 self.sweep(slot, now);
-                (decision, Some(slot))
+                (self.hit_slot(slot, rules, cost, now), Some(slot))
             }
             Err(room_at) => (self.refused(&decision, room_at.saturating_sub(now)), None),
         }
     }
 
-    #[inline]
-    fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
+    /// Asks for a key that has a slot, and takes if it fits.
+    ///
+    /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
+    #[inline(never)]
+    pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         self.touch(slot, now);
         let (lanes, mut entry) = self.parts(slot);
-        lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now).0
+        lanes.decide(rules.unwrap_or(lanes.rules()), &mut entry, cost, now)
     }
 
     /// What a hit would answer.
@@ -379,32 +398,26 @@ impl Slots {
 
     /// Looks at a few slots, if a cleaning is due or under way, but never at the one in use.
     #[inline]
-    fn sweep(&mut self, in_use: u32, now: u64) {
-        if self.cleaning.under_way || self.is_due(now) {
+    pub(crate) fn sweep(&mut self, in_use: u32, now: u64) {
+        if !self.cleaning.rests(now, self.options.clean_period) {
             self.sweep_some(in_use, now);
-        }
-    }
-
-    #[inline]
-    fn is_due(&mut self, now: u64) -> bool {
-        let latest = now + self.options.clean_period;
-        match self.cleaning.due {
-            // A clock that stepped back must not put the cleaning off.
-            Some(due) if due <= latest => now >= due,
-            _ => {
-                self.cleaning.due = Some(latest);
-                false
-            }
         }
     }
 
     #[cold]
     fn sweep_some(&mut self, in_use: u32, now: u64) {
+        let latest = now + self.options.clean_period;
+        // A clock that stepped back must not put the cleaning off.
+        if !self.cleaning.under_way && self.cleaning.due > latest {
+            self.cleaning.due = latest;
+            return;
+        }
         self.cleaning.under_way = true;
+        self.cleaning.due = NEVER;
         for _ in 0..SWEPT {
             let slot = self.cleaning.cursor;
             if slot >= self.made {
-                self.cleaning = Cleaning { due: Some(now + self.options.clean_period), ..Cleaning::default() };
+                self.cleaning = Cleaning { due: latest, ..Cleaning::default() };
                 return;
             }
             self.cleaning.cursor += 1;

@@ -1,0 +1,35 @@
+import { type ErrorCode, inWords, refused, TollgateError } from "../error.ts";
+import { rust } from "./wasm.ts";
+
+/** What Rust complained of: the code, a line's end, the message. */
+export function complaint(): TollgateError {
+  const [code, message] = rust().complaint().split("\n", 2);
+  return new TollgateError(code as ErrorCode, message as string);
+}
+
+/** What Rust made, unless it complained. */
+export function made<Result>(result: Result | undefined): Result {
+  if (result === undefined) throw complaint();
+  return result;
+}
+
+/** The error behind a negative status; `src/js.rs` knows the same. */
+export function failure(status: number, cost: unknown, now: unknown): TollgateError {
+  if (status === -1) return wrongCost(cost);
+  return status === -2 ? wrongTime(now) : complaint();
+}
+
+/** The error for a cost or a time that is not even a number. */
+export const notNumbers = (cost: unknown, now: unknown): TollgateError =>
+  typeof cost === "number" ? wrongTime(now) : wrongCost(cost);
+
+const most = Number.MAX_SAFE_INTEGER;
+
+const wrongCost = (cost: unknown) =>
+  refused("invalid_cost", "cost", cost, `a whole number from 0 to ${most}`);
+
+const wrongTime = (now: unknown) =>
+  new TollgateError(
+    "invalid_time",
+    `clock: ${inWords(now)} is not a time; it must answer milliseconds since the epoch, from 0 to ${most}`,
+  );

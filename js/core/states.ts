@@ -1,0 +1,28 @@
+import { TollgateError } from "../error.ts";
+
+const unreadable = (problem: string) =>
+  new TollgateError("invalid_state", `the stored state cannot be read: ${problem}`);
+
+/** Lists of numbers, from how they lie one after the other: for each, how many there are, then they. */
+export function lists(flat: Float64Array): number[][] {
+  const states: number[][] = [];
+  for (let at = 0; at < flat.length; ) {
+    const end = at + 1 + (flat[at] as number);
+    states.push([...flat.subarray(at + 1, end)]);
+    at = end;
+  }
+  return states;
+}
+
+/** The way back. What is no list of lists of numbers is refused. */
+export function flat(states: unknown): Float64Array {
+  if (!Array.isArray(states)) throw unreadable("its states are not a list");
+  const numbers: number[] = [];
+  for (const state of states) {
+    if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers");
+    if (!state.every((number) => typeof number === "number"))
+      throw unreadable("it holds something that is no number");
+    numbers.push(state.length, ...state);
+  }
+  return Float64Array.from(numbers);
+}

@@ -1,0 +1,66 @@
+import { between } from "./core/text.ts";
+import { refused } from "./error.ts";
+import { readPolicies } from "./policies.ts";
+import type { Decision, Policies } from "./types.ts";
+
+/** Which headers to write. */
+export interface HeaderOptions {
+  /** Also the older `X-RateLimit-Limit`, `-Remaining` and `-Reset`. */
+  readonly legacy?: boolean | undefined;
+}
+
+function written(decision: Decision, policies: Policies, legacy: boolean): string[] {
+  const { set, names } = readPolicies(policies);
+  const position = names.indexOf(decision?.policy);
+  if (position < 0 || !Array.isArray(decision.violated)) {
+    throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
+  }
+  let violated = 0;
+  for (const name of decision.violated) violated |= 1 << names.indexOf(name);
+  const { allowed, limit, remaining, retryAfter, resetAfter } = decision;
+  return set
+    .headers(allowed, limit, remaining, retryAfter, resetAfter, position, violated, legacy)
+    .split(between);
+}
+
+/**
+ * The headers that tell a client where it stands: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a denial.
+ *
+ * @example
+ * ```ts
+ * import { RateLimiter, rateLimitHeaders } from "tollgate";
+ *
+ * const limiter = new RateLimiter({ algorithm: "fix_window", limit: 100, scale: "1m", name: "burst" });
+ * const headers = rateLimitHeaders(limiter.hit("user:42"), limiter.policies);
+ * console.log(headers["RateLimit-Policy"]); // "burst";q=100;w=60
+ * ```
+ */
+export function rateLimitHeaders(
+  decision: Decision,
+  policies: Policies,
+  options: HeaderOptions = {},
+): Record<string, string> {
+  const headers: Record<string, string> = {};
+  const list = written(decision, policies, options.legacy === true);
+  for (let at = 0; at + 1 < list.length; at += 2) headers[list[at] as string] = list[at + 1] as string;
+  return headers;
+}
+
+/**
+ * The body of a 429, of type `application/problem+json`, by RFC 9457.
+ *
+ * @example
+ * ```ts
+ * import { problemBody, RateLimiter } from "tollgate";
+ *
+ * const limiter = new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "1m" });
+ * limiter.hit("user:42");
+ * const denied = limiter.hit("user:42");
+ * console.log(JSON.parse(problemBody(denied, limiter.policies)).status); // 429
+ * ```
+ */
+export function problemBody(decision: Decision, policies: Policies): string {
+  if (decision?.allowed === true)
+    throw refused("invalid_decision", "decision", "allowed", "one that was denied");
+  return written(decision, policies, false).at(-1) as string;
+}

@@ -1,0 +1,20 @@
+export { type ErrorCode, TollgateError } from "./error.ts";
+export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
+export { RateLimiter } from "./limiter.ts";
+export { type Operation, type Step, step } from "./step.ts";
+export type {
+  Algorithm,
+  Decision,
+  Duration,
+  Expired,
+  Key,
+  LeakyBucketPolicy,
+  Options,
+  Policies,
+  Policy,
+  PolicyBase,
+  Snapshot,
+  State,
+  TokenBucketPolicy,
+  WindowPolicy,
+} from "./types.ts";

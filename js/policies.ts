@@ -1,0 +1,58 @@
+import type { PolicySet } from "../build/js/tollgate_bg.js";
+import { complaint, made } from "./core/failure.ts";
+import { parts, policiesText } from "./core/text.ts";
+import { rust } from "./core/wasm.ts";
+import { refused } from "./error.ts";
+import type { Policies, Policy, State } from "./types.ts";
+
+const known = new WeakMap<object, ReadPolicies>();
+
+/** Policies as Rust has read and checked them. */
+export class ReadPolicies {
+  readonly set: PolicySet;
+  /** What states are made by, policy by policy. */
+  readonly origins: State["policies"];
+  readonly names: readonly string[];
+
+  constructor(policies: readonly Policy[]) {
+    for (const policy of policies) {
+      if (typeof policy !== "object" || policy === null || Array.isArray(policy)) {
+        throw refused(
+          "invalid_policy",
+          "policy",
+          policy,
+          'an object such as { algorithm: "fix_window", limit: 100, scale: "1m" }',
+        );
+      }
+    }
+    this.set = made(rust().PolicySet.make(policiesText(policies)));
+    const texts = parts(this.set.origins());
+    this.origins = policies.map((_, position) => {
+      const [name, algorithm, scale] = texts.slice(3 * position) as [string, string, string];
+      return { name, algorithm, scale: Number(scale) };
+    });
+    this.names = this.origins.map(({ name }) => name);
+  }
+
+  /** The position of a policy, by its name where there are several. */
+  position(name: string | undefined): number {
+    if (name === undefined && this.names.length === 1) return 0;
+    if (name !== undefined && typeof name !== "string")
+      throw refused("unknown_policy", "policy", name, "a policy's name");
+    const position = this.set.position(name);
+    if (position < 0) throw complaint();
+    return position;
+  }
+}
+
+/** Reads policies, once for each object they are given as: it must not be changed after. */
+export function readPolicies(policies: Policies): ReadPolicies {
+  const key = policies as object;
+  const isObject = typeof policies === "object" && policies !== null;
+  let read = isObject ? known.get(key) : undefined;
+  if (read === undefined) {
+    read = new ReadPolicies(Array.isArray(policies) ? policies : [policies as Policy]);
+    known.set(key, read);
+  }
+  return read;
+}

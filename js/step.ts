@@ -1,0 +1,95 @@
+import type { Account } from "../build/js/tollgate_bg.js";
+import { Area } from "./core/area.ts";
+import { failure, made, notNumbers } from "./core/failure.ts";
+import { flat, lists } from "./core/states.ts";
+import { between } from "./core/text.ts";
+import { rust } from "./core/wasm.ts";
+import { refused } from "./error.ts";
+import { readPolicies } from "./policies.ts";
+import type { Decision, Policies, State } from "./types.ts";
+
+/** What can be asked of a key. */
+export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";
+
+/** In the order of their numbers in Rust. */
+const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
+
+/** What a step comes to. */
+export interface Step {
+  /** The answer to a hit or a peek. */
+  readonly decision?: Decision;
+  /** The answer to `inc`, `set` and `get` (the count), and to `expiresAt` (a time). */
+  readonly value?: number;
+  /** What is to be stored now; `null` when the key is as if it had never been used. */
+  readonly state: State | null;
+  /** Whether that differs from what was stored. */
+  readonly changed: boolean;
+  /** When what is stored ends, in milliseconds since the epoch; 0 when there is nothing. */
+  readonly expiresAt: number;
+  /** The names of the policies that started afresh because their algorithm changed. */
+  readonly afresh: readonly string[];
+}
+
+/**
+ * Does one operation on what was stored of a key. Any store that can load, compare and save can be built on it.
+ * `amount` is the cost, or for `set` the count. With several policies, `policy` names one for all but hit, peek and reset.
+ *
+ * @example
+ * ```ts
+ * import { step } from "tollgate";
+ *
+ * const policy = { algorithm: "fix_window", limit: 1, scale: "1m" } as const;
+ * const first = step(policy, null, "hit", 1, Date.now());
+ * const second = step(policy, first.state, "hit", 1, Date.now());
+ * console.log(second.decision?.allowed); // false
+ * ```
+ */
+export function step(
+  policies: Policies,
+  state: State | null,
+  operation: Operation,
+  amount: number,
+  now: number,
+  policy?: string,
+): Step {
+  const number = operations.indexOf(operation);
+  if (number < 0)
+    throw refused("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
+  if (typeof amount !== "number" || typeof now !== "number") throw notNumbers(amount, now);
+  if (policy !== undefined && typeof policy !== "string")
+    throw refused("unknown_policy", "policy", policy, "a policy's name");
+  const { set, names, origins } = readPolicies(policies);
+  const account = made(rust().Account.make(set));
+  try {
+    const afresh = state == null ? [] : load(account, state, now);
+    const status = account.apply(number, amount, now, policy);
+    if (status < 0) throw failure(status, amount, now);
+    const expiresAt = account.expires_at(now);
+    const rest = {
+      state:
+        expiresAt === 0 ? null : { version: 1 as const, policies: origins, states: lists(account.export()) },
+      changed: account.changed() || afresh.length > 0,
+      expiresAt,
+      afresh,
+    };
+    if (operation === "reset") return rest;
+    const area = new Area(account.area(), names);
+    if (operation === "hit" || operation === "peek") return { decision: area.decision(status), ...rest };
+    return { value: area.number(), ...rest };
+  } finally {
+    account.free();
+  }
+}
+
+/** Reads what was stored. Answers the names of the policies that start afresh. */
+function load(account: Account, state: State, now: number): string[] {
+  if (typeof state !== "object" || !Array.isArray(state.policies)) {
+    throw refused("invalid_state", "state", state, "what step answered, or null");
+  }
+  const madeBy = state.policies.map(
+    (policy) => policy?.name + between + policy?.algorithm + between + policy?.scale + between,
+  );
+  const version = typeof state.version === "number" ? state.version : Number.NaN;
+  const afresh = made(account.load(version, madeBy.join(""), flat(state.states), now));
+  return afresh === "" ? [] : afresh.split(between);
+}

@@ -1,0 +1,121 @@
+/** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+
+/** What every policy may have. */
+export interface PolicyBase {
+  /** For headers, logs and limiters with several policies; by default the algorithm's name. */
+  readonly name?: string | undefined;
+}
+
+/** A policy that counts hits in windows. */
+export interface WindowPolicy extends PolicyBase {
+  readonly algorithm: "fix_window" | "fix_window_per_key" | "sliding_window" | "sliding_counter";
+  /** How much may happen in a window. */
+  readonly limit: number;
+  /** How long a window is. */
+  readonly scale: Duration;
+  /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
+  readonly denied?: "count" | "free" | undefined;
+}
+
+/** A bucket of tokens that starts full and refills steadily. */
+export interface TokenBucketPolicy extends PolicyBase {
+  readonly algorithm: "token_bucket";
+  /** How many tokens fit. */
+  readonly capacity: number;
+  /** How many come back in each `per`. */
+  readonly refillRate: number;
+  /** One second, unless it says otherwise. */
+  readonly per?: Duration | undefined;
+  /** A bucket's denied hits change nothing. */
+  readonly denied?: "free" | undefined;
+}
+
+/** A bucket that starts empty and leaks steadily. */
+export interface LeakyBucketPolicy extends PolicyBase {
+  readonly algorithm: "leaky_bucket";
+  /** How much fits. */
+  readonly capacity: number;
+  /** How much leaks in each `per`. */
+  readonly leakRate: number;
+  /** One second, unless it says otherwise. */
+  readonly per?: Duration | undefined;
+  /** A bucket's denied hits change nothing. */
+  readonly denied?: "free" | undefined;
+}
+
+/** An algorithm and its numbers. */
+export type Policy = WindowPolicy | TokenBucketPolicy | LeakyBucketPolicy;
+
+/** One policy, or several that are one atomic decision. The objects must not be changed after. */
+export type Policies = Policy | readonly Policy[];
+
+/** The name of an algorithm. */
+export type Algorithm = Policy["algorithm"];
+
+/** Who or what is limited. `1` and `"1"` are different keys. */
+export type Key = string | number | bigint;
+
+/** The answer to a hit. */
+export interface Decision {
+  /** Whether the key may act now. */
+  readonly allowed: boolean;
+  /** The counter (windows), hits in the window (sliding), level rounded up (leaky), whole tokens left (token). */
+  readonly count: number;
+  /** The policy's limit or capacity. */
+  readonly limit: number;
+  /** How many hits of cost 1 would be allowed right now. */
+  readonly remaining: number;
+  /** Milliseconds until this same hit would be allowed if nothing else came: 0 when allowed, `Infinity` for never. */
+  readonly retryAfter: number;
+  /** Milliseconds until the key is as if it had never been used. */
+  readonly resetAfter: number;
+  /** The name of the policy that the numbers are of. */
+  readonly policy: string;
+  /** The names of the policies that denied. */
+  readonly violated: readonly string[];
+  /** Why it was denied, when that was not a limit. */
+  readonly reason?: "full" | "error";
+}
+
+/** A state that expired, as `beforeClean` is told of it. */
+export interface Expired {
+  readonly key: Key;
+  /** The name of the policy. */
+  readonly policy: string;
+  /** What the state held when it was last touched. */
+  readonly value: number;
+  /** When it expired, in milliseconds since the epoch. */
+  readonly expiredAt: number;
+}
+
+/** How a limiter in memory tells the time and is kept small and clean. */
+export interface Options {
+  /** Milliseconds since the epoch; `Date.now` by default. Read once per operation. */
+  readonly clock?: (() => number) | undefined;
+  /** How many keys there may be; a million by default. */
+  readonly maxKeys?: number | undefined;
+  /** What a full limiter does with a new key: makes room (the default), or denies it. */
+  readonly onFull?: "evict" | "deny" | undefined;
+  /** How often expired keys are looked for, a few at each hit; a minute by default. */
+  readonly cleanPeriod?: Duration | undefined;
+  /** How long a key may lie untouched before it counts as gone; by default however long. */
+  readonly keyOlderThan?: Duration | undefined;
+  /** Told what has expired, after it was removed. It may use the limiter. */
+  readonly beforeClean?: ((algorithm: Algorithm, entries: readonly Expired[]) => void) | undefined;
+}
+
+/** A whole limiter as plain data. */
+export interface Snapshot {
+  readonly version: 1;
+  readonly policies: readonly Policy[];
+  readonly keys: readonly (readonly [Key, readonly (readonly number[])[]])[];
+}
+
+/** One key's states as plain data: what a store outside the process keeps. */
+export interface State {
+  readonly version: 1;
+  /** What the states were made by. */
+  readonly policies: readonly { readonly name: string; readonly algorithm: string; readonly scale: number }[];
+  readonly states: readonly (readonly number[])[];
+}

@@ -1,0 +1,70 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build as bundle } from "esbuild";
+import { finished } from "./lib/finished.mjs";
+import { bin, inProject } from "./lib/paths.mjs";
+import { quiet } from "./lib/run.mjs";
+
+const rust = (...parts) => inProject("build/js", ...parts);
+
+/** The npm package in dist/: the same API for every runtime, and its types. */
+export async function buildPackage() {
+  inlineWasm();
+  await finished(inProject("dist"), async (dist) => {
+    await bundleAs(join(dist, "index.js"), { format: "esm" });
+    await bundleAs(join(dist, "index.cjs"), { format: "cjs" });
+    await bundleAs(join(dist, "workerd.js"), { format: "esm", plugins: [moduleOfWorkerd] });
+    cpSync(rust("tollgate_bg.wasm"), join(dist, "tollgate.wasm"));
+    await writeTypes(dist);
+  });
+}
+
+/** The wasm as a text in a JavaScript file, and types for what wasm-bindgen leaves untyped. */
+function inlineWasm() {
+  const text = readFileSync(rust("tollgate_bg.wasm")).toString("base64");
+  writeFileSync(rust("inline.js"), `export default "${text}";\n`);
+  writeFileSync(rust("inline.d.ts"), "declare const text: string;\nexport default text;\n");
+  writeFileSync(
+    rust("tollgate_bg.d.ts"),
+    'export * from "./tollgate.js";\nexport function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n',
+  );
+}
+
+const bundleAs = (outfile, options) =>
+  bundle({
+    entryPoints: [inProject("js/index.ts")],
+    outfile,
+    bundle: true,
+    platform: "neutral",
+    target: "es2022",
+    legalComments: "none",
+    logLevel: "warning",
+    ...options,
+  });
+
+/** workerd takes wasm as a module of its own; elsewhere it is inlined. */
+const moduleOfWorkerd = {
+  name: "module of workerd",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core/module.workerd.ts") }));
+    onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate.wasm", external: true }));
+  },
+};
+
+/** One file of types for `import` and the same for `require`: what the sources declare, without what is internal. */
+async function writeTypes(dist) {
+  const folder = inProject("build/types");
+  mkdirSync(folder, { recursive: true });
+  await quiet("tsc", bin("tsc"), [
+    "-p",
+    inProject("js/tsconfig.json"),
+    "--noEmit",
+    "false",
+    "--outDir",
+    folder,
+  ]);
+  const files = ["types", "error", "limiter", "headers", "step"];
+  const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
+  const types = declared.replace(/^(import|export \{\}).*\n/gm, "");
+  for (const name of ["index.d.ts", "index.d.cts"]) writeFileSync(join(dist, name), types);
+}

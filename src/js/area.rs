@@ -1,0 +1,70 @@
+//! Where the answer to an operation lies, laid out for JavaScript to read.
+
+use crate::{Decision, Reason};
+
+/// Bits of a status; `js/core/area.ts` knows the same.
+const ALLOWED: i32 = 1;
+/// The numbers are small and lie among the integers, which JavaScript holds without allocating.
+const SMALL: i32 = 2;
+/// Slots were freed: their keys must be forgotten.
+pub(super) const FREED: i32 = 4;
+/// A slot was taken for the key.
+const TAKEN: i32 = 8;
+/// Denied for want of room.
+const NO_ROOM: i32 = 16;
+
+/// The answer, as integers where all of them are small, else as floats.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct Area {
+    /// Count, limit, remaining, retry after (infinite for never), reset after.
+    floats: [f64; 5],
+    /// The same (-1 for never), then the policy's position, which policies denied, and the slot that was taken.
+    integers: [i32; 8],
+}
+
+impl Area {
+    /// Where it lies in the memory.
+    pub(super) fn address(&self) -> u32 {
+        (&raw const *self).addr() as u32
+    }
+
+    /// Writes a decision, and answers its status.
+    #[inline]
+    pub(super) fn decide(&mut self, decision: &Decision) -> i32 {
+        let status = match decision.reason {
+            Some(Reason::Full) => NO_ROOM,
+            _ => i32::from(decision.allowed) * ALLOWED,
+        };
+        let Decision { count, limit, remaining, retry_after, reset_after, .. } = *decision;
+        let [.., policy, violated, _slot] = &mut self.integers;
+        (*policy, *violated) = (decision.policy as i32, decision.violated.0 as i32);
+        if (count | limit | remaining | retry_after.unwrap_or(0) | reset_after) >> 31 == 0 {
+            let wait = retry_after.map_or(-1, |wait| wait as i32);
+            let numbers = [count as i32, limit as i32, remaining as i32, wait, reset_after as i32];
+            self.integers[..5].copy_from_slice(&numbers);
+            return status | SMALL;
+        }
+        let wait = retry_after.map_or(f64::INFINITY, |wait| wait as f64);
+        self.floats = [count as f64, limit as f64, remaining as f64, wait, reset_after as f64];
+        status
+    }
+
+    /// Writes a single number.
+    pub(super) fn number(&mut self, number: u64) -> i32 {
+        self.floats[0] = number as f64;
+        0
+    }
+
+    /// Writes the slot that was taken for the key, if one was.
+    #[inline]
+    pub(super) fn place(&mut self, taken: Option<u32>) -> i32 {
+        match taken {
+            Some(slot) => {
+                self.integers[7] = slot as i32;
+                TAKEN
+            }
+            None => 0,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Texts put together by hand: the formatting machinery would outweigh the core in wasm.
+
+/// How much of a text that was found an error repeats.
+const SHOWN: usize = 64;
+
+/// The pieces one after the other.
+pub(crate) fn text(pieces: &[&str]) -> String {
+    let mut whole = String::new();
+    for piece in pieces {
+        whole.push_str(piece);
+    }
+    whole
+}
+
+/// A number in digits.
+pub(crate) fn digits(mut number: u64) -> String {
+    let mut reversed = Vec::new();
+    loop {
+        reversed.push(b'0' + (number % 10) as u8);
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    reversed.iter().rev().map(|&digit| char::from(digit)).collect()
+}
+
+/// A text in quotes, with quotes and backslashes escaped, as JSON and structured fields have it.
+pub(crate) fn quoted(found: &str) -> String {
+    let mut whole = String::from("\"");
+    for character in found.chars() {
+        if character == '"' || character == '\\' {
+            whole.push('\\');
+        }
+        whole.push(character);
+    }
+    whole.push('"');
+    whole
+}
+
+/// A text as an error repeats it: in quotes, not too long, and on one line.
+pub(crate) fn shown(found: &str) -> String {
+    let mut short = String::new();
+    for (position, character) in found.chars().enumerate() {
+        if position == SHOWN {
+            short.push('…');
+            break;
+        }
+        short.push(if character.is_ascii_control() { '\u{fffd}' } else { character });
+    }
+    quoted(&short)
+}
+
+/// Names with commas between them.
+pub(crate) fn listed(names: &[impl AsRef<str>]) -> String {
+    let mut whole = String::new();
+    for name in names {
+        if !whole.is_empty() {
+            whole.push_str(", ");
+        }
+        whole.push_str(name.as_ref());
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_they_are() {
+        for number in [0, 7, 10, 9_007_199_254_740_991, u64::MAX] {
+            assert_eq!(digits(number), number.to_string());
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_shown_on_one_line() {
+        assert_eq!(shown("a\"b\\c\nd"), "\"a\\\"b\\\\c\u{fffd}d\"");
+        assert_eq!(shown(&"x".repeat(100)).chars().count(), 67);
+    }
+}
