@@ -64,11 +64,6 @@ pub(crate) trait Algorithm: Sized {
         self.unused_at(&self.view(state, now))
     }
 
-    /// What a state held when it was last touched, whatever has become of it since.
-    fn value(&self, state: &Self::State) -> u64 {
-        self.count(&self.view(state, self.latest(state)))
-    }
-
     /// The state as plain numbers.
     fn export(&self, state: &Self::State) -> Vec<i64>;
     /// The state from plain numbers, which may be anything at all.
@@ -83,15 +78,9 @@ pub(crate) trait Algorithm: Sized {
     /// How many words of a slot a state takes.
     fn width(&self) -> usize;
 
-    /// Reads the state in a cell.
-    fn look<R>(&self, cell: Cell<'_>, with: impl FnOnce(&Self, &Self::State) -> R) -> R {
-        Self::State::read(cell, |state| with(self, state))
-    }
-
-    /// Changes the state in a cell.
-    #[inline]
-    fn change<R>(&self, cell: CellMut<'_>, with: impl FnOnce(&Self, &mut Self::State) -> R) -> R {
-        Self::State::write(cell, |state| with(self, state))
+    /// Puts a state into a cell.
+    fn put(&self, cell: CellMut<'_>, state: Self::State) {
+        Self::State::write(cell, |held| *held = state);
     }
 
     /// Whether the clock fell so far behind the state that the state must follow it.
@@ -100,39 +89,32 @@ pub(crate) trait Algorithm: Sized {
         self.latest(state) > now + self.period()
     }
 
-    /// Asks, and takes if it fits.
+    /// What an operation comes to, and the view to keep if it changed something. Every operation goes through here.
     #[inline]
-    fn hit(&self, state: &mut Self::State, cost: u64, now: u64, denied: Denied) -> Decision {
+    fn consider(&self, state: &Self::State, act: Act, now: u64) -> (Decision, Option<Self::View>) {
         let mut view = self.view(state, now);
-        let (allowed, charged) = self.ask(&mut view, cost, now, denied);
+        let (allowed, cost, charged) = match act {
+            Act::Hit(cost, denied) => {
+                let allowed = self.fits(&view, cost);
+                (allowed, cost, cost > 0 && (allowed || denied == Denied::Count))
+            }
+            Act::Inc(cost) => (true, cost, cost > 0),
+            Act::Set(count) => {
+                self.assign(&mut view, count, now);
+                (true, 0, false)
+            }
+        };
+        if charged {
+            self.charge(&mut view, cost, now);
+        }
         let decision = self.decision(state, &view, allowed, cost, now);
         // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        if charged || self.is_ahead(state, now) {
-            self.commit(state, view);
-        }
-        decision
+        let changed = charged || matches!(act, Act::Set(_)) || self.is_ahead(state, now);
+        (decision, changed.then_some(view))
     }
 
-    /// What a hit would answer.
-    fn peek(&self, state: &Self::State, cost: u64, now: u64, denied: Denied) -> Decision {
-        let mut view = self.view(state, now);
-        let (allowed, _) = self.ask(&mut view, cost, now, denied);
-        self.decision(state, &view, allowed, cost, now)
-    }
-
-    /// Whether a hit is allowed, and whether it was charged to the view.
+    /// The decision about what has been charged, or not, to a view.
     #[inline]
-    fn ask(&self, view: &mut Self::View, cost: u64, now: u64, denied: Denied) -> (bool, bool) {
-        let allowed = self.fits(view, cost);
-        let charged = cost > 0 && (allowed || denied == Denied::Count);
-        if charged {
-            self.charge(view, cost, now);
-        }
-        (allowed, charged)
-    }
-
-    /// The decision about a hit that has been asked for.
-    #[inline(always)]
     fn decision(&self, state: &Self::State, view: &Self::View, allowed: bool, cost: u64, now: u64) -> Decision {
         let retry_after = if allowed {
             Some(0)
@@ -154,35 +136,49 @@ pub(crate) trait Algorithm: Sized {
         }
     }
 
-    /// Adds without asking, and answers the count.
-    fn inc(&self, state: &mut Self::State, cost: u64, now: u64) -> u64 {
-        let mut view = self.view(state, now);
-        if cost > 0 {
-            self.charge(&mut view, cost, now);
-        }
-        let count = self.count(&view);
-        if cost > 0 {
-            self.commit(state, view);
-        }
-        count
+    /// What an operation would come to. Changes nothing.
+    fn peek(&self, cell: Cell<'_>, act: Act, now: u64) -> Decision {
+        Self::State::read(cell, |state| self.consider(state, act, now).0)
     }
 
-    /// Makes it as if `count` had just been used, and answers the count.
-    fn set(&self, state: &mut Self::State, count: u64, now: u64) -> u64 {
-        let mut view = self.view(state, now);
-        self.assign(&mut view, count, now);
-        let count = self.count(&view);
-        self.commit(state, view);
-        count
+    /// Does an operation. Also says whether the state changed.
+    #[inline]
+    fn act(&self, cell: CellMut<'_>, act: Act, now: u64) -> (Decision, bool) {
+        Self::State::write(cell, |state| {
+            let (decision, view) = self.consider(state, act, now);
+            let changed = view.is_some();
+            if let Some(view) = view {
+                self.commit(state, view);
+            }
+            (decision, changed)
+        })
     }
 
-    /// Lets a state that is too far ahead follow the clock, and nothing else.
-    fn follow(&self, state: &mut Self::State, now: u64) {
-        if self.is_ahead(state, now) {
-            let view = self.view(state, now);
+    /// Does an operation on a state that lies in no cell.
+    #[cfg(test)]
+    fn act_on(&self, state: &mut Self::State, act: Act, now: u64) -> Decision {
+        let (decision, view) = self.consider(state, act, now);
+        if let Some(view) = view {
             self.commit(state, view);
         }
+        decision
     }
+}
+
+/// An operation on one policy's state of one key.
+#[derive(Clone, Copy)]
+pub(crate) enum Act {
+    /// Asks whether a cost fits, and takes it if so. A cost of 0 asks only.
+    Hit(u64, Denied),
+    /// Adds a cost without asking.
+    Inc(u64),
+    /// Makes it as if that much had just been used, or leaves that many tokens.
+    Set(u64),
+}
+
+impl Act {
+    /// Reads, and changes nothing: a hit of no cost.
+    pub(crate) const LOOK: Self = Self::Hit(0, Denied::Free);
 }
 
 /// Where one policy's state of one key lies: a run of words, and a log if the algorithm keeps one.

@@ -51,10 +51,14 @@ impl Decision {
         reason: None,
     };
 
-    /// Whether these numbers bind a client more than `other`'s: less remaining, or on a denial a longer wait.
+    /// Whether this binds a client more than `other`: by denying, by a longer wait, or by less remaining.
     pub(crate) fn binds_more_than(&self, other: &Self) -> bool {
         let never = |wait: Option<u64>| wait.unwrap_or(u64::MAX);
-        if self.allowed { self.remaining < other.remaining } else { never(self.retry_after) > never(other.retry_after) }
+        match (self.allowed, other.allowed) {
+            (true, true) => self.remaining < other.remaining,
+            (false, false) => never(self.retry_after) > never(other.retry_after),
+            (allowed, _) => !allowed,
+        }
     }
 }
 

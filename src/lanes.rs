@@ -2,7 +2,7 @@
 
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
-use crate::algorithm::{Algorithm, Cell, CellMut};
+use crate::algorithm::{Act, Algorithm, Cell, CellMut, Held};
 use crate::number::{MAX, check_cost};
 use crate::text::{digits, text};
 use crate::{Decision, Denied, Error, Policies, Violated};
@@ -115,52 +115,32 @@ impl Lanes {
     /// Makes an entry that of a key never used.
     pub(crate) fn clear(&self, entry: &mut EntryMut<'_>, now: u64) {
         for (rule, place) in self.rules.iter().zip(&self.places) {
-            dispatch!(rule, algorithm => {
-                algorithm.change(place.cell_mut(entry), |algorithm, state| *state = algorithm.fresh(now));
-            });
+            dispatch!(rule, algorithm => algorithm.put(place.cell_mut(entry), algorithm.fresh(now)));
         }
     }
 
     /// Asks all policies, and takes from all of them if all allow it. Also says whether anything changed.
-    pub(crate) fn hit(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
-        let ahead = self.is_ahead(rules, entry.as_entry(), now);
-        let decision = self.decide(rules, entry, cost, now);
-        let changed = ahead || self.records(&decision, cost);
-        (decision, changed)
-    }
-
-    /// Asks all policies, and takes from all of them if all allow it.
     #[inline]
-    pub(crate) fn decide(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> Decision {
+    pub(crate) fn hit(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
         match (rules, self.places.as_slice()) {
-            ([rule], [place]) => dispatch!(rule, algorithm => {
-                algorithm.change(place.cell_mut(entry), |algorithm, state| algorithm.hit(state, cost, now, self.denied))
-            }),
-            _ => self.decide_all(rules, entry, cost, now),
+            ([rule], [place]) => {
+                let act = Act::Hit(cost, self.denied);
+                dispatch!(rule, algorithm => algorithm.act(place.cell_mut(entry), act, now))
+            }
+            _ => self.hit_all(rules, entry, cost, now),
         }
     }
 
-    fn decide_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> Decision {
+    #[inline(never)]
+    fn hit_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
         let decision = self.peek(rules, entry.as_entry(), cost, now);
-        for (rule, place) in rules.iter().zip(&self.places) {
-            let cell = place.cell_mut(entry);
-            dispatch!(rule, algorithm => algorithm.change(cell, |algorithm, state| {
-                if decision.allowed && cost > 0 {
-                    algorithm.inc(state, cost, now);
-                } else {
-                    algorithm.follow(state, now);
-                }
-            }));
+        // A denial by one takes from none; a look lets each state that is too far ahead follow the clock.
+        let act = if decision.allowed { Act::Hit(cost, Denied::Free) } else { Act::LOOK };
+        let mut changed = false;
+        for (position, rule) in rules.iter().enumerate() {
+            changed |= self.act(rule, position, entry, act, now).1;
         }
-        decision
-    }
-
-    /// Whether the clock fell so far behind a state that the state must follow it.
-    fn is_ahead(&self, rules: &[Rule], entry: Entry<'_>, now: u64) -> bool {
-        rules.iter().zip(&self.places).any(|(rule, place)| {
-            let cell = place.cell(entry);
-            dispatch!(rule, algorithm => algorithm.look(cell, |algorithm, state| algorithm.is_ahead(state, now)))
-        })
+        (decision, changed)
     }
 
     /// What a hit would answer.
@@ -168,17 +148,13 @@ impl Lanes {
         let mut binding: Option<Decision> = None;
         let mut violated = Violated::default();
         for (position, (rule, place)) in rules.iter().zip(&self.places).enumerate() {
-            let mut decision = dispatch!(rule, algorithm => {
-                algorithm.look(place.cell(entry), |algorithm, state| algorithm.peek(state, cost, now, self.denied))
-            });
+            let act = Act::Hit(cost, self.denied);
+            let mut decision = dispatch!(rule, algorithm => algorithm.peek(place.cell(entry), act, now));
             decision.policy = position;
             if !decision.allowed {
                 violated.add(position);
             }
-            let binds = |other: &Decision| {
-                if decision.allowed == other.allowed { decision.binds_more_than(other) } else { !decision.allowed }
-            };
-            if binding.as_ref().is_none_or(binds) {
+            if binding.as_ref().is_none_or(|other| decision.binds_more_than(other)) {
                 binding = Some(decision);
             }
         }
@@ -192,28 +168,26 @@ impl Lanes {
         cost > 0 && (decision.allowed || self.denied == Denied::Count)
     }
 
-    /// Adds to one policy without asking.
+    /// Adds to one policy without asking, and answers the count.
     pub(crate) fn inc(&self, position: usize, entry: &mut EntryMut<'_>, cost: u64, now: u64) -> u64 {
-        let cell = self.places[position].cell_mut(entry);
-        dispatch!(&self.rules[position], algorithm => {
-            algorithm.change(cell, |algorithm, state| algorithm.inc(state, cost, now))
-        })
+        self.act(&self.rules[position], position, entry, Act::Inc(cost), now).0.count
     }
 
-    /// Sets what one policy has counted.
+    /// Sets what one policy has counted, and answers the count.
     pub(crate) fn set(&self, position: usize, entry: &mut EntryMut<'_>, count: u64, now: u64) -> u64 {
+        self.act(&self.rules[position], position, entry, Act::Set(count), now).0.count
+    }
+
+    #[inline(never)]
+    fn act(&self, rule: &Rule, position: usize, entry: &mut EntryMut<'_>, act: Act, now: u64) -> (Decision, bool) {
         let cell = self.places[position].cell_mut(entry);
-        dispatch!(&self.rules[position], algorithm => {
-            algorithm.change(cell, |algorithm, state| algorithm.set(state, count, now))
-        })
+        dispatch!(rule, algorithm => algorithm.act(cell, act, now))
     }
 
     /// What one policy has counted.
     pub(crate) fn get(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
         let cell = self.places[position].cell(entry);
-        dispatch!(&self.rules[position], algorithm => {
-            algorithm.look(cell, |algorithm, state| algorithm.count(&algorithm.view(state, now)))
-        })
+        dispatch!(&self.rules[position], algorithm => algorithm.peek(cell, Act::LOOK, now)).count
     }
 
     /// When one policy's state ends; 0 if it has ended.
@@ -224,31 +198,33 @@ impl Lanes {
 
     /// When the last of the states ends by the widest rules; `now` or earlier if it has.
     pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
-        let ends = self.widest.iter().enumerate().map(|(position, rule)| self.ends_at(rule, position, entry, now));
-        ends.max().unwrap_or(0)
+        let mut last = 0;
+        for (position, rule) in self.widest.iter().enumerate() {
+            last = last.max(self.ends_at(rule, position, entry, now));
+        }
+        last
     }
 
     fn ends_at(&self, rule: &Rule, position: usize, entry: Entry<'_>, now: u64) -> u64 {
         let cell = self.places[position].cell(entry);
-        dispatch!(rule, algorithm => algorithm.look(cell, |algorithm, state| algorithm.ends_at(state, now)))
+        dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.ends_at(state, now)))
     }
 
     /// What one policy's state held when it was last touched, and when it ended by that.
     pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>) -> (u64, u64) {
-        let cell = self.places[position].cell(entry);
-        dispatch!(&self.rules[position], algorithm => algorithm.look(cell, |algorithm, state| {
-            (algorithm.value(state), algorithm.ends_at(state, algorithm.latest(state)))
-        }))
+        let (cell, rule) = (self.places[position].cell(entry), &self.rules[position]);
+        let latest = dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.latest(state)));
+        (self.get(position, entry, latest), self.ends_at(rule, position, entry, latest))
     }
 
     /// The states as plain numbers.
     pub(crate) fn export(&self, entry: Entry<'_>) -> Vec<Vec<i64>> {
-        let export = |(rule, place): (&Rule, &Place)| {
-            dispatch!(rule, algorithm => {
-                algorithm.look(place.cell(entry), |algorithm, state| algorithm.export(state))
-            })
-        };
-        self.rules.iter().zip(&self.places).map(export).collect()
+        let mut states = Vec::with_capacity(self.rules.len());
+        for (rule, place) in self.rules.iter().zip(&self.places) {
+            let cell = place.cell(entry);
+            states.push(dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.export(state))));
+        }
+        states
     }
 
     /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.
@@ -263,12 +239,13 @@ impl Lanes {
         let cell = self.places[position].cell_mut(entry);
         dispatch!(&self.rules[position], algorithm => {
             let made_by = algorithm.with_scale(scale);
-            let Some(imported) = made_by.import(numbers) else { return false };
-            algorithm.change(cell, |algorithm, state| {
-                *state = if scale == algorithm.scale() { imported } else { algorithm.convert(imported, &made_by, now) };
-            });
-            true
-        })
+            let Some(mut state) = made_by.import(numbers) else { return false };
+            if scale != algorithm.scale() {
+                state = algorithm.convert(state, &made_by, now);
+            }
+            algorithm.put(cell, state);
+        });
+        true
     }
 
     /// Passes what `set` may be given, for the policy of that name.

@@ -148,38 +148,39 @@ impl Algorithm for FixWindow {
 mod tests {
     use super::*;
     use crate::Denied::{Count, Free};
+    use crate::algorithm::Act;
 
     const MINUTE: FixWindow = FixWindow { limit: 2, scale: 60_000 };
 
     #[test]
     fn a_window_ends_at_a_multiple_of_its_scale() {
         let mut state = MINUTE.fresh(90_000);
-        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).reset_after, 30_000);
-        assert!(!MINUTE.hit(&mut state, 1, 119_999, Count).allowed);
-        assert!(MINUTE.hit(&mut state, 1, 120_000, Count).allowed);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(2, Count), 90_000).reset_after, 30_000);
+        assert!(!MINUTE.act_on(&mut state, Act::Hit(1, Count), 119_999).allowed);
+        assert!(MINUTE.act_on(&mut state, Act::Hit(1, Count), 120_000).allowed);
     }
 
     #[test]
     fn a_denied_hit_counts_unless_it_is_free() {
         let mut state = MINUTE.fresh(0);
-        assert_eq!(MINUTE.hit(&mut state, 3, 0, Free).count, 0);
-        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).count, 3);
-        assert_eq!(MINUTE.hit(&mut state, 3, 0, Count).retry_after, None);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(3, Free), 0).count, 0);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(3, Count), 0).count, 3);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(3, Count), 0).retry_after, None);
     }
 
     #[test]
     fn a_clock_one_window_behind_still_counts_in_the_stored_window() {
         let mut state = MINUTE.fresh(60_000);
-        MINUTE.hit(&mut state, 2, 60_000, Count);
-        let decision = MINUTE.hit(&mut state, 1, 1, Count);
+        MINUTE.act_on(&mut state, Act::Hit(2, Count), 60_000);
+        let decision = MINUTE.act_on(&mut state, Act::Hit(1, Count), 1);
         assert_eq!((decision.allowed, decision.retry_after), (false, Some(119_999)));
     }
 
     #[test]
     fn a_clock_further_behind_takes_the_count_along_and_frees_the_key_in_a_window() {
         let mut state = MINUTE.fresh(6_000_000);
-        MINUTE.hit(&mut state, 2, 6_000_000, Free);
-        assert_eq!(MINUTE.hit(&mut state, 1, 90_000, Free).retry_after, Some(30_000));
-        assert!(MINUTE.hit(&mut state, 1, 120_000, Free).allowed);
+        MINUTE.act_on(&mut state, Act::Hit(2, Free), 6_000_000);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(1, Free), 90_000).retry_after, Some(30_000));
+        assert!(MINUTE.act_on(&mut state, Act::Hit(1, Free), 120_000).allowed);
     }
 }

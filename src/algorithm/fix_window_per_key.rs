@@ -133,28 +133,29 @@ impl Algorithm for FixWindowPerKey {
 mod tests {
     use super::*;
     use crate::Denied::Count;
+    use crate::algorithm::Act;
 
     const MINUTE: FixWindowPerKey = FixWindowPerKey { limit: 2, scale: 60_000 };
 
     #[test]
     fn a_window_starts_with_the_first_hit_and_is_over_at_its_end_exactly() {
         let mut state = MINUTE.fresh(90_000);
-        assert_eq!(MINUTE.hit(&mut state, 2, 90_000, Count).reset_after, 60_000);
-        assert!(!MINUTE.hit(&mut state, 1, 149_999, Count).allowed);
-        assert!(MINUTE.hit(&mut state, 1, 150_000, Count).allowed);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(2, Count), 90_000).reset_after, 60_000);
+        assert!(!MINUTE.act_on(&mut state, Act::Hit(1, Count), 149_999).allowed);
+        assert!(MINUTE.act_on(&mut state, Act::Hit(1, Count), 150_000).allowed);
     }
 
     #[test]
     fn the_first_hit_at_the_epoch_is_a_first_hit() {
         let mut state = MINUTE.fresh(0);
-        assert_eq!(MINUTE.hit(&mut state, 1, 0, Count).count, 1);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Hit(1, Count), 0).count, 1);
         assert_eq!(MINUTE.ends_at(&state, 0), 60_000);
     }
 
     #[test]
     fn setting_to_nothing_starts_a_window_too() {
         let mut state = MINUTE.fresh(1_000);
-        assert_eq!(MINUTE.set(&mut state, 0, 1_000), 0);
+        assert_eq!(MINUTE.act_on(&mut state, Act::Set(0), 1_000).count, 0);
         assert_eq!(MINUTE.ends_at(&state, 1_000), 61_000);
     }
 }

@@ -119,14 +119,15 @@ impl Algorithm for LeakyBucket {
 mod tests {
     use super::*;
     use crate::Denied::Free;
+    use crate::algorithm::Act;
 
     #[test]
     fn it_starts_empty_and_leaks_to_the_millisecond() {
         let bucket = LeakyBucket(Bucket::new(2, 3, 1_000));
         let mut state = bucket.fresh(0);
-        assert_eq!(bucket.hit(&mut state, 2, 0, Free).count, 2);
-        assert_eq!(bucket.hit(&mut state, 1, 333, Free).retry_after, Some(1));
-        let allowed = bucket.hit(&mut state, 1, 334, Free);
+        assert_eq!(bucket.act_on(&mut state, Act::Hit(2, Free), 0).count, 2);
+        assert_eq!(bucket.act_on(&mut state, Act::Hit(1, Free), 333).retry_after, Some(1));
+        let allowed = bucket.act_on(&mut state, Act::Hit(1, Free), 334);
         assert_eq!((allowed.allowed, allowed.count, allowed.remaining), (true, 2, 0));
     }
 }

@@ -205,33 +205,34 @@ impl Packed for Counters {
 mod tests {
     use super::*;
     use crate::Denied::Free;
+    use crate::algorithm::Act;
 
     const TEN: SlidingCounter = SlidingCounter { limit: 10, scale: 1_000 };
 
     #[test]
     fn the_last_window_fades_as_this_one_passes() {
         let mut state = TEN.fresh(0);
-        assert!(TEN.hit(&mut state, 10, 999, Free).allowed);
-        let denied = TEN.hit(&mut state, 1, 1_000, Free);
+        assert!(TEN.act_on(&mut state, Act::Hit(10, Free), 999).allowed);
+        let denied = TEN.act_on(&mut state, Act::Hit(1, Free), 1_000);
         assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
-        assert!(!TEN.hit(&mut state, 1, 1_099, Free).allowed);
-        assert!(TEN.hit(&mut state, 1, 1_100, Free).allowed);
-        assert_eq!(TEN.peek(&state, 5, 1_500, Free).retry_after, Some(100));
+        assert!(!TEN.act_on(&mut state, Act::Hit(1, Free), 1_099).allowed);
+        assert!(TEN.act_on(&mut state, Act::Hit(1, Free), 1_100).allowed);
+        assert_eq!(TEN.consider(&state, Act::Hit(5, Free), 1_500).0.retry_after, Some(100));
     }
 
     #[test]
     fn a_hit_as_large_as_the_limit_waits_for_both_windows() {
         let mut state = TEN.fresh(0);
-        TEN.hit(&mut state, 1, 0, Free);
-        assert_eq!(TEN.hit(&mut state, 10, 0, Free).retry_after, Some(2_000));
+        TEN.act_on(&mut state, Act::Hit(1, Free), 0);
+        assert_eq!(TEN.act_on(&mut state, Act::Hit(10, Free), 0).retry_after, Some(2_000));
         assert_eq!(TEN.ends_at(&state, 0), 2_000);
     }
 
     #[test]
     fn a_state_lives_to_the_end_of_the_next_window() {
         let mut state = TEN.fresh(0);
-        TEN.set(&mut state, 7, 500);
-        assert_eq!(TEN.peek(&state, 0, 1_999, Free).count, 1);
-        assert_eq!(TEN.peek(&state, 0, 2_000, Free).count, 0);
+        TEN.act_on(&mut state, Act::Set(7), 500);
+        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 1_999).0.count, 1);
+        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 2_000).0.count, 0);
     }
 }

@@ -273,6 +273,7 @@ impl Held for Log {
 mod tests {
     use super::*;
     use crate::Denied::{Count, Free};
+    use crate::algorithm::Act;
 
     fn three() -> SlidingWindow {
         SlidingWindow::new(3, 1_000)
@@ -281,34 +282,34 @@ mod tests {
     #[test]
     fn a_hit_counts_for_a_scale_and_no_longer() {
         let (three, mut log) = (three(), Log::default());
-        three.hit(&mut log, 2, 100, Free);
-        three.hit(&mut log, 1, 600, Free);
-        assert_eq!(three.hit(&mut log, 1, 700, Free).retry_after, Some(400));
-        assert_eq!(three.hit(&mut log, 3, 700, Free).retry_after, Some(900));
-        assert!(!three.hit(&mut log, 1, 1_099, Free).allowed);
-        assert!(three.hit(&mut log, 2, 1_100, Free).allowed);
+        three.act_on(&mut log, Act::Hit(2, Free), 100);
+        three.act_on(&mut log, Act::Hit(1, Free), 600);
+        assert_eq!(three.act_on(&mut log, Act::Hit(1, Free), 700).retry_after, Some(400));
+        assert_eq!(three.act_on(&mut log, Act::Hit(3, Free), 700).retry_after, Some(900));
+        assert!(!three.act_on(&mut log, Act::Hit(1, Free), 1_099).allowed);
+        assert!(three.act_on(&mut log, Act::Hit(2, Free), 1_100).allowed);
     }
 
     #[test]
     fn the_log_is_bounded_and_the_count_saturates() {
         let (three, mut log) = (three(), Log::default());
         for now in 0..900 {
-            three.hit(&mut log, 7, now, Count);
+            three.act_on(&mut log, Act::Hit(7, Count), now);
         }
         assert_eq!((log.entries.len(), log.total), (1, 4));
         for now in 900..990 {
-            three.hit(&mut log, 1, now, Count);
+            three.act_on(&mut log, Act::Hit(1, Count), now);
         }
         assert_eq!((log.entries.len(), log.total), (4, 4));
-        assert_eq!(three.peek(&log, 1, 990, Free).retry_after, Some(997));
+        assert_eq!(three.consider(&log, Act::Hit(1, Free), 990).0.retry_after, Some(997));
     }
 
     #[test]
     fn a_clock_far_behind_takes_the_log_along() {
         let (three, mut log) = (three(), Log::default());
-        three.hit(&mut log, 1, 50_000, Free);
-        three.hit(&mut log, 2, 50_400, Free);
-        assert_eq!(three.hit(&mut log, 1, 10_000, Free).retry_after, Some(600));
-        assert!(three.hit(&mut log, 1, 10_600, Free).allowed);
+        three.act_on(&mut log, Act::Hit(1, Free), 50_000);
+        three.act_on(&mut log, Act::Hit(2, Free), 50_400);
+        assert_eq!(three.act_on(&mut log, Act::Hit(1, Free), 10_000).retry_after, Some(600));
+        assert!(three.act_on(&mut log, Act::Hit(1, Free), 10_600).allowed);
     }
 }

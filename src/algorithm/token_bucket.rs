@@ -118,6 +118,7 @@ impl Algorithm for TokenBucket {
 mod tests {
     use super::*;
     use crate::Denied::Free;
+    use crate::algorithm::Act;
 
     fn bucket() -> TokenBucket {
         TokenBucket(Bucket::new(10, 3, 1_000))
@@ -127,17 +128,17 @@ mod tests {
     fn it_starts_full_and_refills_to_the_millisecond() {
         let bucket = bucket();
         let mut state = bucket.fresh(0);
-        assert_eq!(bucket.hit(&mut state, 10, 0, Free).reset_after, 3_334);
-        assert_eq!(bucket.hit(&mut state, 1, 333, Free).retry_after, Some(1));
-        assert!(bucket.hit(&mut state, 1, 334, Free).allowed);
+        assert_eq!(bucket.act_on(&mut state, Act::Hit(10, Free), 0).reset_after, 3_334);
+        assert_eq!(bucket.act_on(&mut state, Act::Hit(1, Free), 333).retry_after, Some(1));
+        assert!(bucket.act_on(&mut state, Act::Hit(1, Free), 334).allowed);
     }
 
     #[test]
     fn a_debt_shows_as_nothing_and_is_paid_back() {
         let bucket = bucket();
         let mut state = bucket.fresh(0);
-        assert_eq!(bucket.inc(&mut state, 13, 0), 0);
-        assert_eq!(bucket.peek(&state, 0, 0, Free).retry_after, Some(1_000));
-        assert_eq!(bucket.peek(&state, 1, 0, Free).retry_after, Some(1_334));
+        assert_eq!(bucket.act_on(&mut state, Act::Inc(13), 0).count, 0);
+        assert_eq!(bucket.consider(&state, Act::Hit(0, Free), 0).0.retry_after, Some(1_000));
+        assert_eq!(bucket.consider(&state, Act::Hit(1, Free), 0).0.retry_after, Some(1_334));
     }
 }

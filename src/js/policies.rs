@@ -39,6 +39,8 @@ impl PolicySet {
         complain(self.0.position(name.as_deref())).map_or(-1, |position| position as i32)
     }
 
+    // The fields of a decision cross one by one, since only numbers and texts do.
+    #[allow(clippy::too_many_arguments)]
     /// The headers for a decision: names and values in turn; then the problem body, if it was denied.
     pub fn headers(
         &self,
