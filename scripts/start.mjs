@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { build } from "./build.mjs";
 import { bin } from "./lib/paths.mjs";
 import { serve } from "./lib/run.mjs";
@@ -9,6 +11,7 @@ const port = process.env.PORT || "8787";
 
 await afterSetUp(toBuild, async (found) => {
   await build(found);
+  await refuseTakenPort();
   const started = performance.now();
   const args = ["dev", "--port", port, "--ip", "localhost", "--show-interactive-dev-session=false"];
   const { child, ended } = serve(bin("wrangler"), args, {
@@ -20,12 +23,21 @@ await afterSetUp(toBuild, async (found) => {
     say(`\n${bold(`Tollgate is at http://localhost:${port}`)} (ready in ${took}, Ctrl-C stops it)\n`);
   });
   const { code } = await ended;
-  if (code !== 0 && !process.exitCode) {
-    throw new Failure(`wrangler dev ended with exit code ${code}`, {
-      remedy: `if port ${port} is taken, choose another: PORT=8788 npm start`,
+  if (code !== 0 && !process.exitCode) throw new Failure(`wrangler dev ended with exit code ${code}`);
+});
+
+/** wrangler would say so too, but at length and late. */
+async function refuseTakenPort() {
+  const probe = createServer();
+  try {
+    await once(probe.listen(Number(port), "localhost"), "listening");
+  } catch (error) {
+    throw new Failure(`port ${port} cannot be used: ${error.message}`, {
+      remedy: "stop what uses it, or choose another: PORT=8788 npm start",
     });
   }
-});
+  await once(probe.close(), "close");
+}
 
 /** Passes a child's words on and acts on the first that match. */
 function whenItSays(stream, words, act) {

@@ -42,6 +42,15 @@ function unpacked() {
   return existsSync(home) ? { browser, driver } : null;
 }
 
+/** The machine's fonts and settings where it has any, and those that came along. */
+function fontSettings() {
+  const places = ["/", home].map(
+    (base) =>
+      `<include ignore_missing="yes">${join(base, "etc/fonts/fonts.conf")}</include><dir>${join(base, "usr/share/fonts")}</dir>`,
+  );
+  return `<fontconfig>${places.join("")}</fontconfig>\n`;
+}
+
 const missing = () =>
   new Failure("no Chrome or Chromium with a chromedriver of the same version", {
     remedy: "install both, or name them in CHROME_PATH and CHROMEDRIVER, then run this again.",
@@ -52,8 +61,7 @@ async function make() {
   await updateLists();
   await finished(home, async (folder) => {
     await unpack(folder, ["chromium", "chromium-driver"]);
-    const places = ["/usr/share/fonts", join(home, "usr/share/fonts")].map((place) => `<dir>${place}</dir>`);
-    writeFileSync(join(folder, "fonts.conf"), `<fontconfig>${places.join("")}</fontconfig>\n`);
+    writeFileSync(join(folder, "fonts.conf"), fontSettings());
     const runs = [
       wrap(folder, "chromium", "usr/lib/chromium/chromium", 'FONTCONFIG_FILE="$here/fonts.conf"'),
       wrap(folder, "chromedriver", "usr/bin/chromedriver"),
