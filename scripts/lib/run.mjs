@@ -5,14 +5,20 @@ import { Failure, ticking } from "./say.mjs";
 const children = new Set();
 
 /** Ctrl-C and a plain kill end every child before this process. */
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-  process.on(signal, () => {
-    for (const child of children) child.kill(signal);
-    process.exitCode = 130;
-    // A second signal, or a child that does not listen, must not keep us here.
-    setTimeout(() => process.exit(130), 3_000).unref();
-    if (children.size === 0) process.exit(130);
-  });
+function stop(signal) {
+  for (const child of children) child.kill(signal);
+  process.exitCode = 130;
+  // A child that does not listen must not keep us here.
+  setTimeout(() => process.exit(130), 3_000).unref();
+  if (children.size === 0) process.exit(130);
+}
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
+
+// npm starts us through a shell, which does not pass on the signal that ends npm.
+if (process.env.npm_lifecycle_event) {
+  const shell = process.ppid;
+  setInterval(() => process.ppid !== shell && stop("SIGTERM"), 500).unref();
 }
 
 function start(command, args, options) {
