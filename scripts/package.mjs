@@ -66,5 +66,7 @@ async function writeTypes(dist) {
   const files = ["types", "error", "limiter", "headers", "step"];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
   const types = declared.replace(/^(import|export \{\}).*\n/gm, "");
-  for (const name of ["index.d.ts", "index.d.cts"]) writeFileSync(join(dist, name), types);
+  // `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it.
+  const text = `/// <reference lib="esnext.disposable" />\n${types}`;
+  for (const name of ["index.d.ts", "index.d.cts"]) writeFileSync(join(dist, name), text);
 }

@@ -2,6 +2,7 @@ import { build, wasmTargetArgs } from "../build.mjs";
 import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
+import { inFreshProjects } from "./tarball.mjs";
 import { inChromium, inNode } from "./wasm.mjs";
 
 const denyWarnings = ["--", "-D", "warnings"];
@@ -38,4 +39,5 @@ export const suites = [
     run: () =>
       show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
   },
+  { name: "packed tarball", run: inFreshProjects },
 ];

@@ -1,0 +1,33 @@
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { inProject } from "../../../scripts/lib/paths.mjs";
+
+const execute = promisify(execFile);
+const folder = process.env.TOLLGATE_PACKED;
+if (!folder) throw new Error("these tests need the tarball; run them by: npm test -- --only packed");
+
+/** The package as it would be published. */
+export const tarball = join(folder, "tollgate.tgz");
+
+/** What a command says. When it fails, the error has its output. */
+export async function run(command, args, options = {}) {
+  const { stdout } = await execute(command, args, options);
+  return stdout;
+}
+
+/** A project with nothing but the tarball and a copy of these files. Tools come from this repository, above it. */
+export async function freshProject(name, ...sources) {
+  const project = join(folder, name);
+  mkdirSync(project);
+  for (const source of sources) cpSync(inProject(source), project, { recursive: true });
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error", tarball], {
+    cwd: project,
+  });
+  return project;
+}
+
+/** A fixture, with the report that most of them make. */
+export const freshFixture = (name) =>
+  freshProject(name, `tests/package/fixtures/${name}`, "tests/package/fixtures/shared");

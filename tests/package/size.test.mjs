@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { freshFixture } from "./lib/project.mjs";
+
+/** Bytes after gzip. */
+const budget = JSON.parse(readFileSync(new URL("budget.json", import.meta.url), "utf8"));
+const kilobytes = (bytes) => `${(bytes / 1_000).toFixed(1)} kB`;
+
+async function bundled(project, entry) {
+  const { outputFiles } = await build({
+    absWorkingDir: project,
+    entryPoints: [entry],
+    platform: "browser",
+    format: "esm",
+    bundle: true,
+    minify: true,
+    write: false,
+  });
+  return outputFiles[0].contents;
+}
+
+test("size in a browser, bundled, minified and gzipped", async (t) => {
+  const project = await freshFixture("size");
+  for (const [name, most] of Object.entries(budget)) {
+    await t.test(name, async (t) => {
+      const bundle = await bundled(project, `${name}.js`);
+      const size = gzipSync(bundle, { level: 9 }).length;
+      t.diagnostic(`${kilobytes(size)} of ${kilobytes(most)} (${kilobytes(bundle.length)} before gzip)`);
+      assert.ok(size <= most, `${size} bytes are more than the ${most} of tests/package/budget.json`);
+    });
+  }
+});
