@@ -1,0 +1,95 @@
+import { MemoryStore } from "express-rate-limit";
+import { RateLimiter as TokenLimiter } from "limiter";
+import { RateLimiterMemory } from "rate-limiter-flexible";
+import { RateLimiter } from "tollgate";
+
+const minute = 60_000;
+const plenty = 1_000_000_000;
+
+/** The same work for all: count a hit of a key, and answer a full decision. None is denied. */
+const policies = {
+  fix_window: { algorithm: "fix_window", limit: plenty, scale: minute },
+  fix_window_per_key: { algorithm: "fix_window_per_key", limit: plenty, scale: minute },
+  "sliding_window, limit 100": { algorithm: "sliding_window", limit: 100, scale: minute },
+  sliding_counter: { algorithm: "sliding_counter", limit: plenty, scale: minute },
+  token_bucket: { algorithm: "token_bucket", capacity: plenty, refillRate: 1_000 },
+  leaky_bucket: { algorithm: "leaky_bucket", capacity: plenty, leakRate: 1_000 },
+};
+
+/** What someone would write by hand: a Map of counters, a decision for each hit, nothing swept. */
+function handWritten() {
+  const windows = new Map();
+  return (key) => {
+    const now = Date.now();
+    const start = now - (now % minute);
+    let window = windows.get(key);
+    if (window === undefined) {
+      window = { start, count: 0 };
+      windows.set(key, window);
+    } else if (window.start !== start) {
+      window.start = start;
+      window.count = 0;
+    }
+    window.count += 1;
+    const allowed = window.count <= plenty;
+    const resetAfter = start + minute - now;
+    return {
+      allowed,
+      count: window.count,
+      limit: plenty,
+      remaining: allowed ? plenty - window.count : 0,
+      retryAfter: allowed ? 0 : resetAfter,
+      resetAfter,
+    };
+  };
+}
+
+function ownOf(policy) {
+  return (maxKeys) => {
+    const limiter = new RateLimiter(policy, { maxKeys: Math.max(maxKeys, 1) });
+    return (key) => limiter.hit(key, 1);
+  };
+}
+
+/** Each makes a function of a key. Those that are `async` answer promises, which their users must await. */
+export const subjects = {
+  "hand-written Map": { make: handWritten },
+  ...Object.fromEntries(
+    Object.entries(policies).map(([name, policy]) => [`tollgate ${name}`, { make: ownOf(policy) }]),
+  ),
+  limiter: {
+    make() {
+      const limiters = new Map();
+      return (key) => {
+        let limiter = limiters.get(key);
+        if (limiter === undefined) {
+          limiter = new TokenLimiter({ tokensPerInterval: plenty, interval: minute });
+          limiters.set(key, limiter);
+        }
+        const allowed = limiter.tryRemoveTokens(1);
+        return { allowed, remaining: limiter.getTokensRemaining() };
+      };
+    },
+  },
+  "express-rate-limit MemoryStore": {
+    async: true,
+    make() {
+      const store = new MemoryStore();
+      store.init({ windowMs: minute });
+      return (key) => store.increment(key);
+    },
+  },
+  "rate-limiter-flexible memory": {
+    async: true,
+    make() {
+      const limiter = new RateLimiterMemory({ points: plenty, duration: 60 });
+      return (key) => limiter.consume(key, 1);
+    },
+  },
+};
+
+export const packages = ["express-rate-limit", "limiter", "rate-limiter-flexible"];
+
+/** Keys as they are in the wild. */
+export const keysOf = (count) =>
+  Array.from({ length: count }, (_, number) => `user:${(number * 7_919 + 46_656).toString(36)}:login`);

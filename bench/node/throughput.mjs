@@ -1,0 +1,75 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { table } from "../results.mjs";
+import { keysOf, subjects } from "./subjects.mjs";
+
+const rounds = 7;
+const counts = [1, 1_000, 65_536, 1_000_000];
+const peers = [
+  "hand-written Map",
+  "limiter",
+  "express-rate-limit MemoryStore",
+  "rate-limiter-flexible memory",
+];
+
+/** Nanoseconds a hit, the best of several rounds. */
+async function measure(name, count) {
+  const { make, async } = subjects[name];
+  const keys = keysOf(count);
+  const hit = make(count);
+  const hits = Math.max(300_000, Math.min(2 * count, 1_000_000));
+  let best = Number.POSITIVE_INFINITY;
+  let allowed = 0;
+  for (let round = 0; round < rounds; round++) {
+    const started = process.hrtime.bigint();
+    if (async) {
+      for (let at = 0; at < hits; at++) if ((await hit(keys[at % count])) !== undefined) allowed++;
+    } else {
+      for (let at = 0; at < hits; at++) if (hit(keys[at % count]).allowed) allowed++;
+    }
+    best = Math.min(best, Number(process.hrtime.bigint() - started) / hits);
+  }
+  if (allowed === 0) throw new Error(`${name} allowed nothing`);
+  return best;
+}
+
+/** Each in a process of its own, and all of them twice in turn, so that a noisy moment strikes none alone. */
+function measureAll(count) {
+  const best = {};
+  for (let turn = 0; turn < 3; turn++) {
+    for (const name of Object.keys(subjects)) {
+      const args = [fileURLToPath(import.meta.url), name, String(count)];
+      const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8" });
+      if (status !== 0) throw new Error(stderr);
+      best[name] = Math.min(best[name] ?? Number.POSITIVE_INFINITY, Number(stdout));
+    }
+  }
+  return best;
+}
+
+/** How long a hit takes beside each peer's, as ratios. */
+export function throughput() {
+  const results = counts.map((count) => {
+    process.stderr.write(`  throughput with ${count.toLocaleString("en")} keys\n`);
+    return measureAll(count);
+  });
+  const own = Object.keys(subjects).filter((name) => name.startsWith("tollgate"));
+  const times = table(
+    ["ns a hit", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
+    Object.keys(subjects).map((name) => [name, ...results.map((best) => best[name].toFixed(0))]),
+  );
+  const fixed = own[0];
+  const ratios = table(
+    ["time of fix_window ÷ time of", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
+    peers.map((peer) => [peer, ...results.map((best) => (best[fixed] / best[peer]).toFixed(2))]),
+  );
+  const others = table(
+    ["time of … ÷ time of fix_window", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
+    own.slice(1).map((name) => [name, ...results.map((best) => (best[name] / best[fixed]).toFixed(2))]),
+  );
+  return `### Time of a hit\n\n${ratios}\n\n${others}\n\n${times}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  console.log(await measure(process.argv[2], Number(process.argv[3])));
+}

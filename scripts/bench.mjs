@@ -1,0 +1,29 @@
+import { build } from "./build.mjs";
+import { inProject } from "./lib/paths.mjs";
+import { show } from "./lib/run.mjs";
+import { bold, Failure, say } from "./lib/say.mjs";
+import { afterSetUp, toBuild } from "./setup.mjs";
+
+const node = (file) => () => show(process.execPath, [inProject(file), "--save"]);
+
+/** Each writes its own section of bench/RESULTS.md. */
+const benches = {
+  native: () => show("cargo", ["bench", "--features", "system-clock", "--bench", "native", "--", "--save"]),
+  node: node("bench/node/main.mjs"),
+};
+
+const asked = process.argv.slice(2);
+const chosen = asked.length > 0 ? asked : Object.keys(benches);
+
+await afterSetUp(toBuild, async (found) => {
+  const unknown = chosen.find((name) => !(name in benches));
+  if (unknown)
+    throw new Failure(`there is no bench "${unknown}"`, {
+      remedy: `npm run bench -- ${Object.keys(benches).join(" ")}`,
+    });
+  await build(found);
+  for (const name of chosen) {
+    say(bold(`\n${name}`));
+    await benches[name]();
+  }
+});
