@@ -1,6 +1,5 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { build as bundle } from "esbuild";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet } from "./lib/run.mjs";
@@ -30,8 +29,10 @@ function inlineWasm() {
   );
 }
 
-const bundleAs = (outfile, options) =>
-  bundle({
+async function bundleAs(outfile, options) {
+  // Not at the top: on a fresh clone this file is read before there is an esbuild.
+  const { build } = await import("esbuild");
+  await build({
     entryPoints: [inProject("js/index.ts")],
     outfile,
     bundle: true,
@@ -41,6 +42,7 @@ const bundleAs = (outfile, options) =>
     logLevel: "warning",
     ...options,
   });
+}
 
 /** workerd takes wasm as a module of its own; elsewhere it is inlined. */
 const moduleOfWorkerd = {
