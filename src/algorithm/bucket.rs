@@ -50,10 +50,10 @@ impl Bucket {
         product(milliseconds, self.rate) as i128
     }
 
-    /// How long `units` take to flow, rounded up.
+    /// How long `units` take to flow, rounded up: at most what every clock's range can take.
     #[inline]
     pub(crate) fn time_for(&self, units: i128) -> u64 {
-        divide_up(u128::try_from(units).unwrap_or(0), self.rate)
+        divide_up(u128::try_from(units).unwrap_or(0), self.rate).min(MAX)
     }
 
     /// The time that counts for a state: the clock's, or the state's own while the clock is a little behind.
@@ -89,7 +89,9 @@ impl Bucket {
 
     /// The numbers by which content takes longest to flow away.
     pub(crate) fn widest(&self, call: &Self) -> Self {
-        Self::new(self.capacity.max(call.capacity), self.rate.min(call.rate), self.per)
+        let widest = Self::new(self.capacity.max(call.capacity), self.rate.min(call.rate), self.per);
+        // No one checked that these numbers go together.
+        Self { period: widest.period.min(MAX), ..widest }
     }
 
     pub(crate) fn width(&self) -> usize {

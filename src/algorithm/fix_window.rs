@@ -71,7 +71,8 @@ impl Algorithm for FixWindow {
 
     #[inline]
     fn fits(&self, view: &Window, cost: u64) -> bool {
-        number::add(view.count, cost) <= self.limit
+        // Not the sum that saturates: that one would fit into the largest limit for ever.
+        view.count + cost <= self.limit
     }
 
     #[inline]
@@ -149,8 +150,17 @@ mod tests {
     use super::*;
     use crate::Denied::{Count, Free};
     use crate::algorithm::Act;
+    use crate::number::MAX;
 
     const MINUTE: FixWindow = FixWindow { limit: 2, scale: 60_000 };
+
+    #[test]
+    fn the_largest_limit_is_a_limit() {
+        let largest = FixWindow { limit: MAX, scale: 60_000 };
+        let mut state = largest.fresh(0);
+        assert!(largest.act_on(&mut state, Act::Hit(MAX, Free), 0).allowed);
+        assert!(!largest.act_on(&mut state, Act::Hit(1, Free), 0).allowed);
+    }
 
     #[test]
     fn a_window_ends_at_a_multiple_of_its_scale() {

@@ -61,7 +61,7 @@ impl Algorithm for FixWindowPerKey {
 
     #[inline]
     fn fits(&self, view: &Option<Window>, cost: u64) -> bool {
-        number::add(self.count(view), cost) <= self.limit
+        self.count(view) + cost <= self.limit
     }
 
     #[inline]

@@ -136,7 +136,7 @@ impl Algorithm for SlidingCounter {
     fn fits_at(&self, _state: &Counters, view: &Reading, cost: u64) -> u64 {
         let Counters { start, previous, current } = view.counters;
         // The hit waits for the older of two counts to fade: the previous one if there is room beside the current.
-        let (start, fading, beside) = match self.limit.checked_sub(number::add(current, cost)) {
+        let (start, fading, beside) = match self.limit.checked_sub(current + cost) {
             Some(room) => (start, previous, room),
             None => (start + self.scale, current, self.limit - cost),
         };

@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::Denied::Free;
     use crate::algorithm::Act;
+    use crate::number::MAX;
 
     fn bucket() -> TokenBucket {
         TokenBucket(Bucket::new(10, 3, 1_000))
@@ -131,6 +132,15 @@ mod tests {
         assert_eq!(bucket.act_on(&mut state, Act::Hit(10, Free), 0).reset_after, 3_334);
         assert_eq!(bucket.act_on(&mut state, Act::Hit(1, Free), 333).retry_after, Some(1));
         assert!(bucket.act_on(&mut state, Act::Hit(1, Free), 334).allowed);
+    }
+
+    #[test]
+    fn a_debt_past_every_clock_does_not_wrap_around() {
+        let bucket = TokenBucket(Bucket::new(1, 1, 60_000));
+        let (mut state, now) = (bucket.fresh(0), 1_767_227_321_853);
+        bucket.act_on(&mut state, Act::Inc(MAX), now);
+        assert_eq!(bucket.consider(&state, Act::Hit(1, Free), now).0.retry_after, Some(MAX));
+        assert_eq!(bucket.ends_at(&state, now), now + MAX);
     }
 
     #[test]
