@@ -1,20 +1,25 @@
 import { inWords, refused, TollgateError } from "./error.ts";
-import type { Options, Snapshot } from "./types.ts";
+import { keyFrom } from "./keys.ts";
+import type { Key, Options, Snapshot } from "./types.ts";
 
 const optionNames = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
 
-/** Passes what a Map can tell apart by its value. */
-export function checkKey(key: unknown): void {
-  if (typeof key === "string" || typeof key === "bigint") return;
-  if (typeof key === "number" && !Number.isNaN(key)) return;
+/** Passes what a Map can tell apart by its value, and a snapshot can hold. */
+export function checkKey(key: unknown): asserts key is Key {
+  if (typeof key === "string" || typeof key === "bigint" || Number.isFinite(key)) return;
   const hint = typeof key === "object" && key !== null ? "; join its parts into one string" : "";
-  throw refused("invalid_key", "key", key, `a string, number or bigint${hint}`);
+  throw refused("invalid_key", "key", key, `a string, finite number or bigint${hint}`);
+}
+
+/** Passes an object that options can be read from. */
+export function checkIsObject(options: unknown): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options))
+    throw refused("invalid_option", "options", options, "an object");
 }
 
 /** Passes options whose names are known and whose functions are functions; Rust sees to the rest. */
 export function checkOptions(options: Options): void {
-  if (typeof options !== "object" || options === null)
-    throw refused("invalid_option", "options", options, "an object");
+  checkIsObject(options);
   for (const name of Object.keys(options)) {
     if (!optionNames.includes(name)) {
       throw new TollgateError(
@@ -48,6 +53,6 @@ export function checkSnapshot(snapshot: Snapshot): void {
   for (const entry of keys) {
     if (!Array.isArray(entry) || entry.length !== 2)
       throw refused("invalid_state", "snapshot.keys", entry, accepts);
-    checkKey(entry[0]);
+    checkKey(keyFrom(entry[0]));
   }
 }

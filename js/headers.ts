@@ -1,3 +1,4 @@
+import { checkIsObject } from "./checks.ts";
 import { between } from "./core/text.ts";
 import { refused } from "./error.ts";
 import { readPolicies } from "./policies.ts";
@@ -11,13 +12,19 @@ export interface HeaderOptions {
 
 function written(decision: Decision, policies: Policies, legacy: boolean): string[] {
   const { set, names } = readPolicies(policies);
-  const position = names.indexOf(decision?.policy);
-  if (position < 0 || !Array.isArray(decision.violated)) {
+  const { policy, violated: denied, allowed, limit, remaining, retryAfter, resetAfter } = decision ?? {};
+  const position = names.indexOf(policy);
+  const numbers = [limit, remaining, retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
+  const isDecision =
+    typeof allowed === "boolean" &&
+    position >= 0 &&
+    Array.isArray(denied) &&
+    [...denied].every((name) => names.includes(name)) &&
+    numbers.every((number) => Number.isSafeInteger(number) && number >= 0);
+  if (!isDecision)
     throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
-  }
   let violated = 0;
-  for (const name of decision.violated) violated |= 1 << names.indexOf(name);
-  const { allowed, limit, remaining, retryAfter, resetAfter } = decision;
+  for (const name of denied) violated |= 1 << names.indexOf(name);
   return set
     .headers(allowed, limit, remaining, retryAfter, resetAfter, position, violated, legacy)
     .split(between);
@@ -40,8 +47,11 @@ export function rateLimitHeaders(
   policies: Policies,
   options: HeaderOptions = {},
 ): Record<string, string> {
+  checkIsObject(options);
+  const { legacy = false } = options;
+  if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
   const headers: Record<string, string> = {};
-  const list = written(decision, policies, options.legacy === true);
+  const list = written(decision, policies, legacy);
   for (let at = 0; at + 1 < list.length; at += 2) headers[list[at] as string] = list[at + 1] as string;
   return headers;
 }

@@ -15,6 +15,7 @@ export type {
   PolicyBase,
   Snapshot,
   State,
+  StoredKey,
   TokenBucketPolicy,
   WindowPolicy,
 } from "./types.ts";

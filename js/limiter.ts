@@ -1,13 +1,24 @@
 import type { Core } from "../build/js/tollgate_bg.js";
-import { checkKey, checkOptions, checkSnapshot } from "./checks.ts";
+import { checkIsObject, checkKey, checkOptions, checkSnapshot } from "./checks.ts";
 import { Area, besides, freedBit, markedIfFull, takenBit } from "./core/area.ts";
-import { failure, made, notNumbers } from "./core/failure.ts";
+import { failure, isTime, made, notNumbers } from "./core/failure.ts";
 import { flat, lists } from "./core/states.ts";
 import { between, fields } from "./core/text.ts";
 import { rust } from "./core/wasm.ts";
 import { refused, TollgateError } from "./error.ts";
+import { keyFrom, storedKey } from "./keys.ts";
 import { type ReadPolicies, readPolicies } from "./policies.ts";
-import type { Algorithm, Decision, Expired, Key, Options, Policies, Policy, Snapshot } from "./types.ts";
+import type {
+  Algorithm,
+  Decision,
+  Expired,
+  Key,
+  Options,
+  Policies,
+  Policy,
+  Snapshot,
+  StoredKey,
+} from "./types.ts";
 
 /**
  * A rate limiter in memory: synchronous, exact, and bounded. It starts no timer; expired keys go a few at a time, as it is used.
@@ -70,26 +81,25 @@ export class RateLimiter {
    * ```
    */
   hit(key: Key, cost = 1, policies?: Policies): Decision {
-    const slot = this.#slotOf(key);
+    const call = policies === undefined ? undefined : readPolicies(policies).set;
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
+    // The slot is looked up last: the clock is not ours, and may have used the limiter.
+    const slot = this.#slotOf(key);
     const status =
-      policies === undefined
-        ? this.#core.hit(slot, cost, now)
-        : this.#core.hit_with(slot, cost, now, readPolicies(policies).set);
+      call === undefined ? this.#core.hit(slot, cost, now) : this.#core.hit_with(slot, cost, now, call);
     // Most hits are of a key that has its slot already, and free none.
     return (status & besides) === 0 ? this.#area.decision(status) : this.#unusual(status, key, cost, now);
   }
 
   /** What a hit would answer. Changes nothing. */
   peek(key: Key, cost = 1, policies?: Policies): Decision {
-    const slot = this.#slotOf(key);
+    const call = policies === undefined ? undefined : readPolicies(policies).set;
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
+    const slot = this.#slotOf(key);
     const status =
-      policies === undefined
-        ? this.#core.peek(slot, cost, now)
-        : this.#core.peek_with(slot, cost, now, readPolicies(policies).set);
+      call === undefined ? this.#core.peek(slot, cost, now) : this.#core.peek_with(slot, cost, now, call);
     return this.#unusual(status, key, cost, now);
   }
 
@@ -166,10 +176,11 @@ export class RateLimiter {
    */
   snapshot(): Snapshot {
     const now = this.#clock();
-    const keys: [Key, number[][]][] = [];
+    if (!isTime(now)) throw notNumbers(0, now);
+    const keys: [StoredKey, number[][]][] = [];
     for (const [key, slot] of this.#slots) {
       const states = lists(this.#core.export(slot, now));
-      if (states.length > 0) keys.push([key, states]);
+      if (states.length > 0) keys.push([storedKey(key), states]);
     }
     return { version: 1, policies: this.policies, keys };
   }
@@ -180,10 +191,11 @@ export class RateLimiter {
    */
   static restore(
     snapshot: Snapshot,
-    options?: Options & { readonly policies?: Policies | undefined },
+    options: Options & { readonly policies?: Policies | undefined } = {},
   ): RateLimiter {
     checkSnapshot(snapshot);
-    const { policies = snapshot.policies, ...rest } = options ?? {};
+    checkIsObject(options);
+    const { policies = snapshot.policies, ...rest } = options;
     const limiter = new RateLimiter(policies, rest);
     limiter.#takeOver(snapshot);
     return limiter;
@@ -191,9 +203,10 @@ export class RateLimiter {
 
   /** Gives its memory back. A limiter that is simply dropped does so too, in time. */
   [Symbol.dispose](): void {
+    if (this.#core === disposed) return;
     this.#core.free();
-    this.#core = disposed;
-    this.#slots = new Map();
+    this.#core = disposed as Core;
+    this.#slots = disposed as Map<Key, number>;
     this.#keys = [];
   }
 
@@ -216,10 +229,9 @@ export class RateLimiter {
 
   /** An operation that answers a single number. */
   #number(key: Key, cost: number, work: (slot: number, now: number) => number): number {
-    const slot = this.#slotOf(key);
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
-    const status = work(slot, now);
+    const status = work(this.#slotOf(key), now);
     if (status < 0) throw failure(status, cost, now);
     const number = this.#area.number();
     this.#settle(status, key);
@@ -284,7 +296,7 @@ export class RateLimiter {
     const now = this.#clock();
     if (typeof now !== "number") throw notNumbers(0, now);
     const { set } = readPolicies(policies);
-    const all = keys.map(([key, states]) => [key, flat(states)] as const);
+    const all = keys.map(([key, states]) => [keyFrom(key), flat(states)] as const);
     const afresh = new Set(
       all.flatMap(([, states]) => made(this.#core.check(set, states, now)).split(between)),
     );
@@ -303,7 +315,7 @@ export class RateLimiter {
 }
 
 /** What a limiter turns into when it is disposed of: everything about it says so. */
-const disposed = new Proxy({} as Core, {
+const disposed = new Proxy({} as Core | Map<Key, number>, {
   get() {
     throw new TollgateError("disposed", "this limiter was disposed of; make a new one");
   },

@@ -2,7 +2,7 @@ import type { Account } from "../build/js/tollgate_bg.js";
 import { Area } from "./core/area.ts";
 import { failure, made, notNumbers } from "./core/failure.ts";
 import { flat, lists } from "./core/states.ts";
-import { between } from "./core/text.ts";
+import { between, clean } from "./core/text.ts";
 import { rust } from "./core/wasm.ts";
 import { refused } from "./error.ts";
 import { readPolicies } from "./policies.ts";
@@ -86,9 +86,12 @@ function load(account: Account, state: State, now: number): string[] {
   if (typeof state !== "object" || !Array.isArray(state.policies)) {
     throw refused("invalid_state", "state", state, "what step answered, or null");
   }
-  const madeBy = state.policies.map(
-    (policy) => policy?.name + between + policy?.algorithm + between + policy?.scale + between,
-  );
+  const madeBy = state.policies.map((policy) => {
+    const { name, algorithm, scale } = policy ?? {};
+    if (typeof name !== "string" || typeof algorithm !== "string" || typeof scale !== "number")
+      throw refused("invalid_state", "state.policies", state.policies, "what step answered");
+    return clean(name) + between + clean(algorithm) + between + scale + between;
+  });
   const version = typeof state.version === "number" ? state.version : Number.NaN;
   const afresh = made(account.load(version, madeBy.join(""), flat(state.states), now));
   return afresh === "" ? [] : afresh.split(between);

@@ -105,11 +105,14 @@ export interface Options {
   readonly beforeClean?: ((algorithm: Algorithm, entries: readonly Expired[]) => void) | undefined;
 }
 
+/** A key as JSON can hold it: a bigint goes as its digits. */
+export type StoredKey = string | number | { readonly bigint: string };
+
 /** A whole limiter as plain data. */
 export interface Snapshot {
   readonly version: 1;
   readonly policies: readonly Policy[];
-  readonly keys: readonly (readonly [Key, readonly (readonly number[])[]])[];
+  readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
 }
 
 /** One key's states as plain data: what a store outside the process keeps. */

@@ -25,6 +25,9 @@ export const notNumbers = (cost: unknown, now: unknown): TollgateError =>
 
 const most = Number.MAX_SAFE_INTEGER;
 
+/** Whether a clock's answer is a time, as Rust would have it. */
+export const isTime = (now: unknown): now is number => typeof now === "number" && now >= 0 && now <= most;
+
 const wrongCost = (cost: unknown) =>
   refused("invalid_cost", "cost", cost, `a whole number from 0 to ${most}`);
 

@@ -22,7 +22,9 @@ export function flat(states: unknown): Float64Array {
     if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers");
     if (!state.every((number) => typeof number === "number"))
       throw unreadable("it holds something that is no number");
-    numbers.push(state.length, ...state);
+    numbers.push(state.length);
+    // One by one: a long log is more than a call takes arguments.
+    for (const number of state) numbers.push(number);
   }
   return Float64Array.from(numbers);
 }

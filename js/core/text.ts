@@ -6,7 +6,7 @@ const betweenPolicies = "\x1e";
 
 /** A text without the characters that stand between fields: they are in no text that Rust would accept. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is control characters that are taken out
-const clean = (text: string) => text.replace(/[\0-\x1f]/g, "\ufffd");
+export const clean = (text: string) => text.replace(/[\0-\x1f]/g, "\ufffd");
 
 /** A value as Rust reads it: its kind, then the value or what it is in words. */
 function written(value: unknown): string {

@@ -32,6 +32,10 @@ export const suites = [
       await show(bin("tsc"), ["-p", "js"]);
     },
   },
+  {
+    name: "package in Node",
+    run: () => show(bin("node"), ["--expose-gc", "--test", "tests/node/*.test.mjs"]),
+  },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },
   {
