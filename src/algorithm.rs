@@ -89,32 +89,25 @@ pub(crate) trait Algorithm: Sized {
         self.latest(state) > now + self.period()
     }
 
-    /// What an operation comes to, and the view to keep if it changed something. Every operation goes through here.
-    #[inline]
-    fn consider(&self, state: &Self::State, act: Act, now: u64) -> (Decision, Option<Self::View>) {
-        let mut view = self.view(state, now);
-        let (allowed, cost, charged) = match act {
-            Act::Hit(cost, denied) => {
-                let allowed = self.fits(&view, cost);
-                (allowed, cost, cost > 0 && (allowed || denied == Denied::Count))
-            }
-            Act::Inc(cost) => (true, cost, cost > 0),
+    /// What an operation comes to, charged to the view. Every operation goes through here.
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn decide(&self, state: &Self::State, view: &mut Self::View, act: Act, now: u64) -> Decision {
+        let (allowed, cost) = match act {
+            Act::Hit(cost, _) => (self.fits(view, cost), cost),
+            Act::Inc(cost) => (true, cost),
             Act::Set(count) => {
-                self.assign(&mut view, count, now);
-                (true, 0, false)
+                self.assign(view, count, now);
+                (true, 0)
             }
         };
-        if charged {
-            self.charge(&mut view, cost, now);
+        if cost > 0 && act.changes(allowed) {
+            self.charge(view, cost, now);
         }
-        let decision = self.decision(state, &view, allowed, cost, now);
-        // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        let changed = charged || matches!(act, Act::Set(_)) || self.is_ahead(state, now);
-        (decision, changed.then_some(view))
+        self.decision(state, view, allowed, cost, now)
     }
 
     /// The decision about what has been charged, or not, to a view.
-    #[inline]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn decision(&self, state: &Self::State, view: &Self::View, allowed: bool, cost: u64, now: u64) -> Decision {
         let retry_after = if allowed {
             Some(0)
@@ -138,30 +131,35 @@ pub(crate) trait Algorithm: Sized {
 
     /// What an operation would come to. Changes nothing.
     fn peek(&self, cell: Cell<'_>, act: Act, now: u64) -> Decision {
-        Self::State::read(cell, |state| self.consider(state, act, now).0)
+        Self::State::read(cell, |state| self.consider(state, act, now))
     }
 
-    /// Does an operation. Also says whether the state changed.
+    fn consider(&self, state: &Self::State, act: Act, now: u64) -> Decision {
+        self.decide(state, &mut self.view(state, now), act, now)
+    }
+
+    /// Does an operation, and notes if the state changed.
     #[inline]
-    fn act(&self, cell: CellMut<'_>, act: Act, now: u64) -> (Decision, bool) {
-        Self::State::write(cell, |state| {
-            let (decision, view) = self.consider(state, act, now);
-            let changed = view.is_some();
-            if let Some(view) = view {
-                self.commit(state, view);
-            }
-            (decision, changed)
-        })
+    fn act(&self, cell: CellMut<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
+        Self::State::write(cell, |state| self.apply(state, act, now, changed))
+    }
+
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn apply(&self, state: &mut Self::State, act: Act, now: u64, changed: &mut bool) -> Decision {
+        let mut view = self.view(state, now);
+        let decision = self.decide(state, &mut view, act, now);
+        // A state that followed the clock is kept even on a denial: else it would follow it for ever.
+        if act.changes(decision.allowed) || self.is_ahead(state, now) {
+            self.commit(state, view);
+            *changed = true;
+        }
+        decision
     }
 
     /// Does an operation on a state that lies in no cell.
     #[cfg(test)]
     fn act_on(&self, state: &mut Self::State, act: Act, now: u64) -> Decision {
-        let (decision, view) = self.consider(state, act, now);
-        if let Some(view) = view {
-            self.commit(state, view);
-        }
-        decision
+        self.apply(state, act, now, &mut false)
     }
 }
 
@@ -179,6 +177,16 @@ pub(crate) enum Act {
 impl Act {
     /// Reads, and changes nothing: a hit of no cost.
     pub(crate) const LOOK: Self = Self::Hit(0, Denied::Free);
+
+    /// Whether it leaves something behind, if it is allowed or not.
+    #[inline]
+    fn changes(self, allowed: bool) -> bool {
+        match self {
+            Self::Hit(cost, denied) => cost > 0 && (allowed || denied == Denied::Count),
+            Self::Inc(cost) => cost > 0,
+            Self::Set(_) => true,
+        }
+    }
 }
 
 /// Where one policy's state of one key lies: a run of words, and a log if the algorithm keeps one.

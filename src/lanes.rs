@@ -119,28 +119,34 @@ impl Lanes {
         }
     }
 
-    /// Asks all policies, and takes from all of them if all allow it. Also says whether anything changed.
+    /// Asks all policies, and takes from all of them if all allow it. Notes if anything changed.
     #[inline]
-    pub(crate) fn hit(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
+    pub(crate) fn hit(
+        &self,
+        rules: &[Rule],
+        entry: &mut EntryMut<'_>,
+        cost: u64,
+        now: u64,
+        changed: &mut bool,
+    ) -> Decision {
         match (rules, self.places.as_slice()) {
             ([rule], [place]) => {
                 let act = Act::Hit(cost, self.denied);
-                dispatch!(rule, algorithm => algorithm.act(place.cell_mut(entry), act, now))
+                dispatch!(rule, algorithm => algorithm.act(place.cell_mut(entry), act, now, changed))
             }
-            _ => self.hit_all(rules, entry, cost, now),
+            _ => self.hit_all(rules, entry, cost, now, changed),
         }
     }
 
     #[inline(never)]
-    fn hit_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64) -> (Decision, bool) {
+    fn hit_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64, changed: &mut bool) -> Decision {
         let decision = self.peek(rules, entry.as_entry(), cost, now);
         // A denial by one takes from none; a look lets each state that is too far ahead follow the clock.
         let act = if decision.allowed { Act::Hit(cost, Denied::Free) } else { Act::LOOK };
-        let mut changed = false;
         for (position, rule) in rules.iter().enumerate() {
-            changed |= self.act(rule, position, entry, act, now).1;
+            self.act(rule, position, entry, act, now, changed);
         }
-        (decision, changed)
+        decision
     }
 
     /// What a hit would answer.
@@ -170,18 +176,26 @@ impl Lanes {
 
     /// Adds to one policy without asking, and answers the count.
     pub(crate) fn inc(&self, position: usize, entry: &mut EntryMut<'_>, cost: u64, now: u64) -> u64 {
-        self.act(&self.rules[position], position, entry, Act::Inc(cost), now).0.count
+        self.act(&self.rules[position], position, entry, Act::Inc(cost), now, &mut false).count
     }
 
     /// Sets what one policy has counted, and answers the count.
     pub(crate) fn set(&self, position: usize, entry: &mut EntryMut<'_>, count: u64, now: u64) -> u64 {
-        self.act(&self.rules[position], position, entry, Act::Set(count), now).0.count
+        self.act(&self.rules[position], position, entry, Act::Set(count), now, &mut false).count
     }
 
     #[inline(never)]
-    fn act(&self, rule: &Rule, position: usize, entry: &mut EntryMut<'_>, act: Act, now: u64) -> (Decision, bool) {
+    fn act(
+        &self,
+        rule: &Rule,
+        position: usize,
+        entry: &mut EntryMut<'_>,
+        act: Act,
+        now: u64,
+        changed: &mut bool,
+    ) -> Decision {
         let cell = self.places[position].cell_mut(entry);
-        dispatch!(rule, algorithm => algorithm.act(cell, act, now))
+        dispatch!(rule, algorithm => algorithm.act(cell, act, now, changed))
     }
 
     /// What one policy has counted.

@@ -148,7 +148,8 @@ impl Ledger {
         let (lanes, mut entry) = self.parts();
         Ok(match operation {
             Operation::Hit { cost } => {
-                let (decision, changed) = lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now);
+                let mut changed = false;
+                let decision = lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now, &mut changed);
                 (Answer::Decision(decision), changed)
             }
             Operation::Peek { cost } => {

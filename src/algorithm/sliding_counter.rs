@@ -217,7 +217,7 @@ mod tests {
         assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
         assert!(!TEN.act_on(&mut state, Act::Hit(1, Free), 1_099).allowed);
         assert!(TEN.act_on(&mut state, Act::Hit(1, Free), 1_100).allowed);
-        assert_eq!(TEN.consider(&state, Act::Hit(5, Free), 1_500).0.retry_after, Some(100));
+        assert_eq!(TEN.consider(&state, Act::Hit(5, Free), 1_500).retry_after, Some(100));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
     fn a_state_lives_to_the_end_of_the_next_window() {
         let mut state = TEN.fresh(0);
         TEN.act_on(&mut state, Act::Set(7), 500);
-        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 1_999).0.count, 1);
-        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 2_000).0.count, 0);
+        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 1_999).count, 1);
+        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 2_000).count, 0);
     }
 }

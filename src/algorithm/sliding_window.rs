@@ -301,7 +301,7 @@ mod tests {
             three.act_on(&mut log, Act::Hit(1, Count), now);
         }
         assert_eq!((log.entries.len(), log.total), (4, 4));
-        assert_eq!(three.consider(&log, Act::Hit(1, Free), 990).0.retry_after, Some(997));
+        assert_eq!(three.consider(&log, Act::Hit(1, Free), 990).retry_after, Some(997));
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Slots {
     pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         self.touch(slot, now);
         let (lanes, mut entry) = self.parts(slot);
-        lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now).0
+        lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now, &mut false)
     }
 
     /// What a hit would answer.
