@@ -9,6 +9,7 @@ import { run, tarball } from "./lib/project.mjs";
 /** Whatever else gets in was not meant to be published. */
 const files = [
   "LICENSE",
+  "README.md",
   "dist/index.cjs",
   "dist/index.d.cts",
   "dist/index.d.ts",
