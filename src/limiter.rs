@@ -450,16 +450,20 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
 
     #[cold]
     fn forget(&mut self) {
+        let Some(tell) = &mut self.before_clean else {
+            for slot in self.slots.freed.drain(..) {
+                self.index.remove(slot);
+            }
+            return;
+        };
         let mut keys = Vec::with_capacity(self.slots.freed.len());
         for slot in self.slots.freed.drain(..) {
             if let Some(key) = self.index.remove(slot) {
                 keys.push((slot, key));
             }
         }
-        if let Some(tell) = &mut self.before_clean {
-            let expired = std::mem::take(&mut self.slots.expired);
-            tell(self.slots.lanes().policies(), &keys, &expired);
-        }
+        let expired = std::mem::take(&mut self.slots.expired);
+        tell(self.slots.lanes().policies(), &keys, &expired);
     }
 }
 

@@ -13,9 +13,17 @@ const HITS: u64 = 1 << 18;
 /// The best of the rounds of one limiter.
 struct Measured {
     name: String,
-    is_governor: bool,
+    kind: Kind,
     nanoseconds: f64,
     allowed: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Governor,
+    /// governor with the hasher that Tollgate uses.
+    GovernorWithFoldhash,
+    Tollgate,
 }
 
 pub(crate) fn report(quick: bool) -> Result<String, Box<dyn std::error::Error>> {
@@ -25,15 +33,12 @@ pub(crate) fn report(quick: bool) -> Result<String, Box<dyn std::error::Error>> 
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (count, cost) in columns {
         let measured = measure(count, cost, rounds)?;
-        let of_governor = measured.iter().filter(|measured| measured.is_governor);
-        let best = of_governor.map(|measured| measured.nanoseconds).fold(f64::INFINITY, f64::min);
         rows.resize(measured.len(), Vec::new());
-        for (row, Measured { name, nanoseconds, allowed, .. }) in rows.iter_mut().zip(&measured) {
+        for (row, limiter) in rows.iter_mut().zip(&measured) {
             if row.is_empty() {
-                row.push(name.clone());
+                row.push(limiter.name.clone());
             }
-            let all = if *allowed > 0.9995 { String::new() } else { format!(", {:.1} % allowed", 100.0 * allowed) };
-            row.push(format!("{nanoseconds:.1} ns, {:.2}×{all}", best / nanoseconds));
+            row.push(cell(limiter, &measured));
         }
         let clock = if cost == Cost::System { "system clock" } else { "free clock" };
         head.push(format!("{count} key{}, {clock}", if count == 1 { "" } else { "s" }));
@@ -41,10 +46,28 @@ pub(crate) fn report(quick: bool) -> Result<String, Box<dyn std::error::Error>> 
     Ok(format!(
         "### Time per hit\n\n\
          One thread, {HITS} hits a round, best of {rounds} alternating rounds. Every key may make 100 hits a second and \
-         makes {TRAFFIC}, evenly, so all are allowed unless it says otherwise. × is throughput relative to the fastest \
-         governor of the column. All read the same clock: once it costs as much as the system's, once next to nothing.\n\n{}",
+         makes {TRAFFIC}, evenly, so all are allowed unless it says otherwise. All read the same clock: once it costs as \
+         much as the system's, once next to nothing. The whole answer is taken to be used: governor's is yes, or no and \
+         until when; Tollgate's has all its numbers. × is throughput relative to the faster governor of the column, \
+         first as it comes (SipHash), then with Tollgate's hasher (foldhash).\n\n{}",
         table(&head, &rows)
     ))
+}
+
+/// A limiter's time, and its throughput relative to governor's.
+fn cell(limiter: &Measured, all: &[Measured]) -> String {
+    let ratio = |kind: Kind| {
+        let of_kind = all.iter().filter(|measured| measured.kind == kind).map(|measured| measured.nanoseconds);
+        of_kind.fold(f64::INFINITY, f64::min) / limiter.nanoseconds
+    };
+    let mut cell = format!("{:.1} ns", limiter.nanoseconds);
+    if limiter.kind == Kind::Tollgate {
+        cell += &format!(", {:.2}×, {:.2}×", ratio(Kind::Governor), ratio(Kind::GovernorWithFoldhash));
+    }
+    if limiter.allowed < 0.9995 {
+        cell += &format!(", {:.1} % allowed", 100.0 * limiter.allowed);
+    }
+    cell
 }
 
 fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgate::Error> {
@@ -53,29 +76,30 @@ fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgat
     clocks.resize_with(4 + policies()?.len(), || Ticking::new(step, cost));
     let (of_governor, of_tollgate) = clocks.split_at(4);
 
-    let mut peers: Vec<(String, Box<dyn Rounds + '_>)> = vec![
-        ("governor, HashMap, SipHash".into(), Box::new(OverHashMap::<SipHash>::hashmap(&of_governor[0]))),
-        ("governor, HashMap, foldhash".into(), Box::new(OverHashMap::<Foldhash>::hashmap(&of_governor[1]))),
-        ("governor, DashMap, SipHash".into(), Box::new(OverDashMap::<SipHash>::dashmap(&of_governor[2]))),
-        ("governor, DashMap, foldhash".into(), Box::new(OverDashMap::<Foldhash>::dashmap(&of_governor[3]))),
-    ];
+    let mut peers: Vec<(String, Kind, Box<dyn Rounds + '_>)> = Vec::new();
+    let mut add = |name: &str, kind, peer| peers.push((name.into(), kind, peer));
+    let [a, b, c, d] = of_governor else { return Ok(Vec::new()) };
+    add("governor, HashMap, SipHash", Kind::Governor, Box::new(OverHashMap::<SipHash>::hashmap(a)));
+    add("governor, DashMap, SipHash", Kind::Governor, Box::new(OverDashMap::<SipHash>::dashmap(b)));
+    add("governor, HashMap, foldhash", Kind::GovernorWithFoldhash, Box::new(OverHashMap::<Foldhash>::hashmap(c)));
+    add("governor, DashMap, foldhash", Kind::GovernorWithFoldhash, Box::new(OverDashMap::<Foldhash>::dashmap(d)));
     for (policy, clock) in policies()?.into_iter().zip(of_tollgate) {
-        peers.push((format!("**tollgate**, {}", policy.algorithm()), Box::new(tollgate(policy, clock)?)));
+        let name = format!("**tollgate**, {}", policy.algorithm());
+        add(&name, Kind::Tollgate, Box::new(tollgate(policy, clock)?));
     }
 
     // Keys come in another order than they were first seen in, so that memory is not read in order.
     let first_seen = keys(count);
     let traffic: Vec<String> = (0..count).map(|turn| first_seen[(turn * 40_503 % count) as usize].clone()).collect();
     let mut measured = Vec::new();
-    for (name, peer) in &mut peers {
+    for (name, kind, peer) in &mut peers {
         peer.round(&first_seen, count);
         // A second of traffic fills the sliding window's logs.
         peer.round(&traffic, TRAFFIC * count);
-        let is_governor = name.starts_with("governor");
-        measured.push(Measured { name: name.clone(), is_governor, nanoseconds: f64::INFINITY, allowed: 0.0 });
+        measured.push(Measured { name: name.clone(), kind: *kind, nanoseconds: f64::INFINITY, allowed: 0.0 });
     }
     for _ in 0..rounds {
-        for ((_, peer), best) in peers.iter_mut().zip(&mut measured) {
+        for ((_, _, peer), best) in peers.iter_mut().zip(&mut measured) {
             let (took, allowed) = peer.round(&traffic, HITS);
             best.nanoseconds = best.nanoseconds.min(took.as_nanos() as f64 / HITS as f64);
             best.allowed = allowed as f64 / HITS as f64;

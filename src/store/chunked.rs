@@ -37,11 +37,11 @@ impl<T: Default> Chunked<T> {
         self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(start..)?.get_mut(..self.width)).unwrap_or(&mut [])
     }
 
-    /// The first value of a slot's run.
+    /// The value of a slot, where runs are of one.
     #[inline]
-    pub(crate) fn first(&self, slot: u32) -> Option<&T> {
-        let (chunk, start) = self.place(slot);
-        self.chunks.get(chunk)?.get(start)
+    pub(crate) fn only(&self, slot: u32) -> Option<&T> {
+        debug_assert_eq!(self.width, 1);
+        self.chunks.get(slot as usize / CHUNK)?.get(slot as usize % CHUNK)
     }
 
     #[inline]

@@ -52,7 +52,7 @@ impl<K: Hash + Eq> Index<K> {
     /// The key of a slot.
     #[inline]
     pub(crate) fn key(&self, slot: u32) -> Option<&K> {
-        self.keys.first(slot)?.as_ref()
+        self.keys.only(slot)?.as_ref()
     }
 
     /// Gives a slot to a key that has none.
@@ -109,7 +109,7 @@ impl<K: Hash + Eq> Index<K> {
         let Self { table, keys, hasher, .. } = self;
         // Never rehashes: `grow` made room before.
         table.insert_unique(hash, slot, |&slot| {
-            keys.first(slot).and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
+            keys.only(slot).and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
         });
     }
 }
