@@ -16,6 +16,9 @@ export type ErrorCode =
   | "invalid_state"
   | "unsupported_version"
   | "disposed"
+  | "queue_full"
+  | "max_wait"
+  | "cleared"
   | "wasm_blocked";
 
 /**

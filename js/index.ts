@@ -2,6 +2,10 @@ export { type ErrorCode, TollgateError } from "./error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { RateLimiter } from "./limiter.ts";
 export { type Operation, type Step, step } from "./step.ts";
+export type { Timer } from "./throttle/alarm.ts";
+export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";
+export { type AcquireOptions, Throttle, type ThrottleOptions } from "./throttle/throttle.ts";
+export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
   Decision,

@@ -1,0 +1,39 @@
+/** Starts a timer, and answers how to stop it. */
+export type Timer = (callback: () => void, milliseconds: number) => () => void;
+
+/** The longest that a platform's timer can be set for. */
+const longest = 2 ** 31 - 1;
+
+/** The platform's timer. In Node it does not keep the process alive by itself. */
+export const platformTimer: Timer = (callback, milliseconds) => {
+  const timer: unknown = setTimeout(callback, milliseconds);
+  (timer as { unref?: () => void }).unref?.();
+  return () => clearTimeout(timer as Parameters<typeof clearTimeout>[0]);
+};
+
+/** One timer, set for the soonest of all that is due. */
+export class Alarm {
+  readonly #timer: Timer;
+  readonly #ring: (due: number) => void;
+  #at = Number.POSITIVE_INFINITY;
+  #stop: (() => void) | undefined;
+
+  constructor(timer: Timer, ring: (due: number) => void) {
+    this.#timer = timer;
+    this.#ring = ring;
+  }
+
+  /** Sets it for `at`; never when that is infinite. */
+  set(at: number, now: number): void {
+    if (at === this.#at) return;
+    this.#stop?.();
+    this.#at = at;
+    this.#stop = undefined;
+    if (at === Number.POSITIVE_INFINITY) return;
+    const wait = Math.min(Math.max(at - now, 0), longest);
+    this.#stop = this.#timer(() => {
+      this.#at = Number.POSITIVE_INFINITY;
+      this.#ring(now + wait);
+    }, wait);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Key, Policies } from "../types.ts";
+import { askedFor } from "./heed.ts";
+import { Throttle, type ThrottleOptions } from "./throttle.ts";
+
+/** How a throttled fetch goes about it. */
+export interface FetchOptions {
+  /** Whose budget a request spends; its origin's by default. */
+  readonly keyOf?: ((request: Request) => Key) | undefined;
+  /** How often a request that was answered 429 or 503 is tried again, if that is safe; 3 by default. */
+  readonly retries?: number | undefined;
+  /** The longest that one request may wait in all, in milliseconds; no bound by default. */
+  readonly maxWait?: number | undefined;
+  /** What makes the requests; the platform's fetch by default. */
+  readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
+}
+
+const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
+
+/** Trying again is safe when the method may be repeated and the body can be sent once more. */
+const isRepeatable = (request: Request, init: RequestInit | undefined) =>
+  safe.includes(request.method) && !(init?.body instanceof ReadableStream);
+
+/** Waits its turn, asks, heeds what the server says, and tries again where that is safe. */
+export async function fetchThrough(
+  throttle: Throttle,
+  hold: (key: Key, milliseconds: number) => void,
+  clock: () => number,
+  options: FetchOptions,
+  input: RequestInfo | URL,
+  init: RequestInit | undefined,
+): Promise<Response> {
+  const { keyOf = originOf, retries = 3, maxWait, fetch: send = (request) => fetch(request) } = options;
+  const request = new Request(input, init);
+  const key = keyOf(request);
+  const until = maxWait === undefined ? undefined : clock() + maxWait;
+  for (let left = isRepeatable(request, init) ? retries : 0; ; left -= 1) {
+    const wait = until === undefined ? undefined : Math.max(until - clock(), 0);
+    await throttle.acquire({ key, signal: request.signal, maxWait: wait });
+    const response = await send(left > 0 ? request.clone() : request);
+    const pause = askedFor(response, clock());
+    if (pause > 0) hold(key, pause);
+    const refused = response.status === 429 || response.status === 503;
+    if (!refused || left <= 0 || (response.status === 503 && pause === 0)) return response;
+    // Its body is not wanted, and would keep the connection.
+    await response.body?.cancel();
+  }
+}
+
+const originOf = (request: Request): Key => new URL(request.url).origin;
+
+/**
+ * A `fetch` that waits its turn instead of collecting 429s.
+ *
+ * @example
+ * ```ts
+ * import { throttledFetch } from "tollgate";
+ *
+ * const politeFetch = throttledFetch({ algorithm: "token_bucket", capacity: 5, refillRate: 2 });
+ * // const response = await politeFetch("https://api.example.com/items");
+ * console.log(typeof politeFetch); // "function"
+ * ```
+ */
+export function throttledFetch(policies: Policies, options?: ThrottleOptions): typeof fetch {
+  const throttle = new Throttle(policies, options);
+  return (input: RequestInfo | URL, init?: RequestInit) => throttle.fetch(input, init);
+}

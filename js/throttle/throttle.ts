@@ -1,0 +1,312 @@
+import { refused, TollgateError } from "../error.ts";
+import { RateLimiter } from "../limiter.ts";
+import type { Decision, Key, Policies, Policy } from "../types.ts";
+import { Alarm, platformTimer, type Timer } from "./alarm.ts";
+import { type FetchOptions, fetchThrough } from "./fetch.ts";
+import { type Due, Heap } from "./heap.ts";
+import { Line, type Waiter } from "./line.ts";
+import { SharedBudget } from "./shared.ts";
+import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
+
+/** How a throttle is set up. */
+export interface ThrottleOptions extends FetchOptions {
+  /** Milliseconds since the epoch; `Date.now` by default. */
+  readonly clock?: (() => number) | undefined;
+  /** Starts a timer and answers how to stop it; `setTimeout` by default. For tests, beside `clock`. */
+  readonly timer?: Timer | undefined;
+  /** How many may wait at once; no bound by default. */
+  readonly maxQueue?: number | undefined;
+  /** A name under which all tabs and workers of this origin share one budget, in IndexedDB. */
+  readonly shared?: string | undefined;
+}
+
+/** What is asked for. */
+export interface AcquireOptions {
+  /** Whose budget; one for all by default. */
+  readonly key?: Key | undefined;
+  /** How much; 1 by default. */
+  readonly cost?: number | undefined;
+  /** Gives up when it is aborted. */
+  readonly signal?: AbortSignal | undefined;
+  /** Gives up when it has waited, or would have to wait, for longer than that many milliseconds. */
+  readonly maxWait?: number | undefined;
+  /** Who goes first among those who wait; 0 by default, higher goes before. */
+  readonly priority?: number | undefined;
+}
+
+/** A line to be tried again, or one who waited long enough. */
+interface Event extends Due {
+  readonly line: Line;
+  readonly waiter?: Waiter;
+}
+
+const never = Number.POSITIVE_INFINITY;
+
+/**
+ * Waits instead of denying: each `acquire` is let through when the policy allows it, in order of arrival.
+ *
+ * @example
+ * ```ts
+ * import { Throttle } from "tollgate";
+ *
+ * const throttle = new Throttle({ algorithm: "token_bucket", capacity: 5, refillRate: 2 });
+ * await throttle.acquire({ key: "search", maxWait: 10_000 });
+ * const save = throttle.wrap(async (text: string) => text.length);
+ * console.log(await save("hello"));
+ * ```
+ */
+export class Throttle {
+  readonly #clock: () => number;
+  readonly #take: (key: Key, cost: number) => Decision | Promise<Decision>;
+  readonly #maxQueue: number;
+  readonly #options: ThrottleOptions;
+  readonly #lines = new Map<Key, Line>();
+  readonly #events = new Heap<Event>();
+  readonly #alarm: Alarm;
+  #pending = 0;
+
+  constructor(policies: Policies, options: ThrottleOptions = {}) {
+    const { clock = Date.now, timer = platformTimer, maxQueue = never, shared } = options;
+    if (typeof maxQueue !== "number" || !(maxQueue >= 0)) {
+      throw refused("invalid_option", "maxQueue", maxQueue, "a number from 0 on");
+    }
+    const free = waiting(policies);
+    const limiter = new RateLimiter(free, { clock });
+    if (shared === undefined) this.#take = (key, cost) => limiter.hit(key, cost);
+    else {
+      const budget = new SharedBudget(shared, free, clock, limiter, () => this.#wakeAll());
+      this.#take = (key, cost) => budget.take(key, cost);
+    }
+    this.#clock = clock;
+    this.#maxQueue = maxQueue;
+    this.#options = options;
+    this.#alarm = new Alarm(timer, (due) => this.#ring(due));
+  }
+
+  /** How many wait. */
+  get pending(): number {
+    return this.#pending;
+  }
+
+  /** Waits until the policy allows it, and answers the decision. A cost that can never fit is refused at once. */
+  acquire(options: AcquireOptions = {}): Promise<Decision> {
+    const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (typeof maxWait !== "number" || !(maxWait >= 0))
+        throw refused("invalid_option", "maxWait", maxWait, "milliseconds");
+      if (typeof priority !== "number" || Number.isNaN(priority)) {
+        throw refused("invalid_option", "priority", priority, "a number");
+      }
+      const deadline = this.#clock() + maxWait;
+      const waiter: Waiter = { cost, priority, deadline, done: false, resolve, reject };
+      this.#enter(this.#line(key), waiter, signal);
+    });
+  }
+
+  /** The same function, each call of which waits its turn; or, for events of a page, only the leading or trailing ones. */
+  wrap<Args extends unknown[], Result>(
+    work: (...args: Args) => Result | PromiseLike<Result>,
+    options: WrapOptions = {},
+  ): Wrapped<Args, Result> {
+    return wrapped(this, work, options);
+  }
+
+  /** A `fetch` that waits its turn, by origin, and heeds what servers say of their limits. */
+  fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+    const hold = (key: Key, milliseconds: number) => this.hold(key, milliseconds);
+    return fetchThrough(this, hold, this.#clock, this.#options, input, init);
+  }
+
+  /** Lets nobody through for a while, whatever the policy says. */
+  hold(key: Key, milliseconds: number): void {
+    const line = this.#line(key);
+    const now = this.#clock();
+    line.heldUntil = Math.max(line.heldUntil, now + milliseconds);
+    this.#wake(line, line.heldUntil);
+    this.#setAlarm(now);
+  }
+
+  /** Turns everyone who waits away. */
+  clear(): void {
+    for (const line of this.#lines.values()) {
+      for (const waiter of line)
+        this.#leave(waiter, new TollgateError("cleared", "the throttle was cleared"));
+    }
+    this.#lines.clear();
+    this.#events.clear();
+    this.#setAlarm(this.#clock());
+  }
+
+  #line(key: Key): Line {
+    let line = this.#lines.get(key);
+    if (line === undefined) {
+      line = new Line(key);
+      this.#lines.set(key, line);
+    }
+    return line;
+  }
+
+  #enter(line: Line, waiter: Waiter, signal: AbortSignal | undefined): void {
+    const isFirst = line.first() === undefined || (line.first() as Waiter).priority < waiter.priority;
+    line.add(waiter);
+    this.#pending += 1;
+    if (isFirst) this.#serve(line);
+    if (waiter.done) return;
+    // The one being asked for is not waiting yet: whether it must is what is being asked.
+    if (this.#pending > this.#maxQueue && !(isFirst && line.asking)) {
+      this.#leave(waiter, new TollgateError("queue_full", `maxQueue: ${this.#maxQueue} wait already`));
+      return;
+    }
+    if (waiter.deadline < never) this.#events.push({ at: waiter.deadline, line, waiter });
+    if (signal !== undefined) this.#leaveOn(signal, line, waiter);
+    this.#setAlarm(this.#clock());
+  }
+
+  #leaveOn(signal: AbortSignal, line: Line, waiter: Waiter): void {
+    const leave = () => {
+      this.#leave(waiter, signal.reason);
+      // Whoever comes after may fit where this one did not.
+      this.#serve(line);
+      this.#setAlarm(this.#clock());
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    waiter.forget = () => signal.removeEventListener("abort", leave);
+  }
+
+  /** Lets through whoever fits, in order, and notes when the next one might. */
+  #serve(line: Line): void {
+    const now = this.#clock();
+    while (!line.asking) {
+      const waiter = line.first();
+      if (waiter === undefined) {
+        this.#forget(line, now);
+        return;
+      }
+      if (line.heldUntil > now) {
+        this.#wake(line, line.heldUntil);
+        return;
+      }
+      const answer = this.#ask(line.key, waiter);
+      if (answer === undefined) continue;
+      if (answer instanceof Promise) {
+        line.asking = true;
+        this.#await(line, waiter, answer);
+      } else if (!this.#settle(line, waiter, answer)) return;
+    }
+  }
+
+  #ask(key: Key, waiter: Waiter): Decision | Promise<Decision> | undefined {
+    try {
+      return this.#take(key, waiter.cost);
+    } catch (error) {
+      this.#leave(waiter, error);
+      return undefined;
+    }
+  }
+
+  async #await(line: Line, waiter: Waiter, answer: Promise<Decision>): Promise<void> {
+    try {
+      const decision = await answer;
+      line.asking = false;
+      // What was taken for one who has left meanwhile goes to the next, if it is enough.
+      const next = waiter.done && decision.allowed ? line.first() : waiter;
+      if (next !== undefined && next.cost <= waiter.cost) this.#settle(line, next, decision);
+    } catch (error) {
+      line.asking = false;
+      this.#leave(waiter, error);
+    }
+    if (line.wakeAt <= this.#clock() || line.wakeAt === never) this.#serve(line);
+    this.#setAlarm(this.#clock());
+  }
+
+  /** Lets one through, or notes when it might be. Says whether it is the next one's turn. */
+  #settle(line: Line, waiter: Waiter, decision: Decision): boolean {
+    if (waiter.done) return true;
+    const at = this.#clock() + decision.retryAfter;
+    if (decision.allowed) {
+      this.#done(waiter);
+      waiter.resolve(decision);
+    } else if (at === never) {
+      const message = `cost: ${waiter.cost} can never fit; the policy takes ${decision.limit} at the most`;
+      this.#leave(waiter, new TollgateError("invalid_cost", message));
+    } else if (at > waiter.deadline) {
+      this.#leave(waiter, tooLong());
+    } else {
+      this.#wake(line, at);
+      return false;
+    }
+    return true;
+  }
+
+  #wake(line: Line, at: number): void {
+    line.wakeAt = at;
+    this.#events.push({ at, line });
+  }
+
+  #wakeAll(): void {
+    for (const line of this.#lines.values()) this.#serve(line);
+    this.#setAlarm(this.#clock());
+  }
+
+  /** What is due is done: a line is served again, or one who waited long enough is turned away. */
+  #ring(due: number): void {
+    // A clock that stepped back must not make anyone wait again for what the timer has waited for.
+    const until = Math.max(due, this.#clock());
+    for (
+      let event = this.#events.first();
+      event !== undefined && event.at <= until;
+      event = this.#events.first()
+    ) {
+      const { at, line, waiter } = event;
+      this.#events.pop();
+      if (isStale(event)) continue;
+      if (waiter !== undefined) this.#leave(waiter, tooLong());
+      else line.wakeAt = never;
+      if (line.heldUntil <= at) line.heldUntil = 0;
+      this.#serve(line);
+    }
+    this.#setAlarm(this.#clock());
+  }
+
+  #setAlarm(now: number): void {
+    let event = this.#events.first();
+    while (event !== undefined && isStale(event)) {
+      this.#events.pop();
+      event = this.#events.first();
+    }
+    this.#alarm.set(event?.at ?? never, now);
+  }
+
+  #leave(waiter: Waiter, reason: unknown): void {
+    if (waiter.done) return;
+    this.#done(waiter);
+    waiter.reject(reason);
+  }
+
+  #done(waiter: Waiter): void {
+    waiter.done = true;
+    waiter.forget?.();
+    this.#pending -= 1;
+  }
+
+  #forget(line: Line, now: number): void {
+    if (line.heldUntil > now) return;
+    line.wakeAt = never;
+    if (this.#lines.get(line.key) === line) this.#lines.delete(line.key);
+  }
+}
+
+/** Whether an event has been overtaken: the line wakes at another time, or the one who waited is gone. */
+const isStale = ({ at, line, waiter }: Event) => (waiter === undefined ? at !== line.wakeAt : waiter.done);
+
+const tooLong = () => new TollgateError("max_wait", "maxWait: the policy would not allow it in time");
+
+/** The same policies, under which a denied hit changes nothing: who waits must not push its own turn away. */
+function waiting(policies: Policies): Policies {
+  const free = (policy: Policy): Policy =>
+    typeof policy === "object" && policy !== null && "scale" in policy
+      ? { ...policy, denied: "free" }
+      : policy;
+  return Array.isArray(policies) ? policies.map(free) : free(policies as Policy);
+}

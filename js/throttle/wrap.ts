@@ -1,0 +1,57 @@
+import type { AcquireOptions, Throttle } from "./throttle.ts";
+
+/** How a wrapped function waits. */
+export interface WrapOptions extends Omit<AcquireOptions, "signal"> {
+  /**
+   * For events of a page, of which not all matter: `"leading"` lets a call through at once or drops it,
+   * `"trailing"` keeps the last call that had to wait and drops the others. By default every call waits its turn.
+   */
+  readonly edge?: "leading" | "trailing" | undefined;
+}
+
+/** A call that was dropped answers undefined. */
+export type Wrapped<Args extends unknown[], Result> = (...args: Args) => Promise<Result | undefined>;
+
+/** Each call of the function waits its turn. */
+export function wrapped<Args extends unknown[], Result>(
+  throttle: Throttle,
+  work: (...args: Args) => Result | PromiseLike<Result>,
+  { edge, ...options }: WrapOptions,
+): Wrapped<Args, Result> {
+  if (edge === "leading") {
+    return async (...args) => ((await isAllowedNow(throttle, options)) ? work(...args) : undefined);
+  }
+  if (edge === "trailing") return trailing(throttle, work, options);
+  return async (...args) => {
+    await throttle.acquire(options);
+    return work(...args);
+  };
+}
+
+async function isAllowedNow(throttle: Throttle, options: AcquireOptions): Promise<boolean> {
+  try {
+    return (await throttle.acquire({ ...options, maxWait: 0 })).allowed;
+  } catch (error) {
+    if ((error as { code?: string }).code === "max_wait") return false;
+    throw error;
+  }
+}
+
+function trailing<Args extends unknown[], Result>(
+  throttle: Throttle,
+  work: (...args: Args) => Result | PromiseLike<Result>,
+  options: AcquireOptions,
+): Wrapped<Args, Result> {
+  let latest = 0;
+  let turn: Promise<unknown> | undefined;
+  return async (...args) => {
+    latest += 1;
+    const own = latest;
+    // One place in the line serves them all; the last to have come takes it.
+    turn ??= throttle.acquire(options).finally(() => {
+      turn = undefined;
+    });
+    await turn;
+    return own === latest ? work(...args) : undefined;
+  };
+}
