@@ -65,7 +65,10 @@ async function writeTypes(dist) {
     "--outDir",
     folder,
   ]);
-  const files = ["types", "error", "limiter", "headers", "step"];
+  const files = [
+    ...["types", "error", "limiter", "headers", "step"],
+    ...["platform", "alarm", "fetch", "throttle", "wrap"].map((name) => `throttle/${name}`),
+  ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
   const types = declared.replace(/^(import|export \{\}).*\n/gm, "");
   // `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it.

@@ -4,14 +4,20 @@ export type Timer = (callback: () => void, milliseconds: number) => () => void;
 /** The longest that a platform's timer can be set for. */
 const longest = 2 ** 31 - 1;
 
-/** The platform's timer. In Node it does not keep the process alive by itself. */
+/**
+ * The platform's timer. In Node it does not keep the process alive by itself.
+ * @internal
+ */
 export const platformTimer: Timer = (callback, milliseconds) => {
   const timer: unknown = setTimeout(callback, milliseconds);
   (timer as { unref?: () => void }).unref?.();
   return () => clearTimeout(timer as Parameters<typeof clearTimeout>[0]);
 };
 
-/** One timer, set for the soonest of all that is due. */
+/**
+ * One timer, set for the soonest of all that is due.
+ * @internal
+ */
 export class Alarm {
   readonly #timer: Timer;
   readonly #ring: (due: number) => void;

@@ -1,17 +1,18 @@
 import type { Key, Policies } from "../types.ts";
 import { askedFor } from "./heed.ts";
+import type { Fetch, FetchRequest, FetchResponse } from "./platform.ts";
 import { Throttle, type ThrottleOptions } from "./throttle.ts";
 
 /** How a throttled fetch goes about it. */
 export interface FetchOptions {
   /** Whose budget a request spends; its origin's by default. */
-  readonly keyOf?: ((request: Request) => Key) | undefined;
+  readonly keyOf?: ((request: FetchRequest) => Key) | undefined;
   /** How often a request that was answered 429 or 503 is tried again, if that is safe; 3 by default. */
   readonly retries?: number | undefined;
   /** The longest that one request may wait in all, in milliseconds; no bound by default. */
   readonly maxWait?: number | undefined;
   /** What makes the requests; the platform's fetch by default. */
-  readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
+  readonly fetch?: ((request: FetchRequest) => Promise<FetchResponse>) | undefined;
 }
 
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
@@ -20,7 +21,10 @@ const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 const isRepeatable = (request: Request, init: RequestInit | undefined) =>
   safe.includes(request.method) && !(init?.body instanceof ReadableStream);
 
-/** Waits its turn, asks, heeds what the server says, and tries again where that is safe. */
+/**
+ * Waits its turn, asks, heeds what the server says, and tries again where that is safe.
+ * @internal
+ */
 export async function fetchThrough(
   throttle: Throttle,
   hold: (key: Key, milliseconds: number) => void,
@@ -60,7 +64,7 @@ const originOf = (request: Request): Key => new URL(request.url).origin;
  * console.log(typeof politeFetch); // "function"
  * ```
  */
-export function throttledFetch(policies: Policies, options?: ThrottleOptions): typeof fetch {
+export function throttledFetch(policies: Policies, options?: ThrottleOptions): Fetch {
   const throttle = new Throttle(policies, options);
-  return (input: RequestInfo | URL, init?: RequestInit) => throttle.fetch(input, init);
+  return (...args: Parameters<Fetch>) => throttle.fetch(...args);
 }

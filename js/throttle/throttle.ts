@@ -5,6 +5,7 @@ import { Alarm, platformTimer, type Timer } from "./alarm.ts";
 import { type FetchOptions, fetchThrough } from "./fetch.ts";
 import { type Due, Heap } from "./heap.ts";
 import { Line, type Waiter } from "./line.ts";
+import type { Fetch, FetchResponse, Signal } from "./platform.ts";
 import { SharedBudget } from "./shared.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
 
@@ -27,7 +28,7 @@ export interface AcquireOptions {
   /** How much; 1 by default. */
   readonly cost?: number | undefined;
   /** Gives up when it is aborted. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: Signal | undefined;
   /** Gives up when it has waited, or would have to wait, for longer than that many milliseconds. */
   readonly maxWait?: number | undefined;
   /** Who goes first among those who wait; 0 by default, higher goes before. */
@@ -113,7 +114,7 @@ export class Throttle {
   }
 
   /** A `fetch` that waits its turn, by origin, and heeds what servers say of their limits. */
-  fetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
     const hold = (key: Key, milliseconds: number) => this.hold(key, milliseconds);
     return fetchThrough(this, hold, this.#clock, this.#options, input, init);
   }

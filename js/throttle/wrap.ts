@@ -12,7 +12,10 @@ export interface WrapOptions extends Omit<AcquireOptions, "signal"> {
 /** A call that was dropped answers undefined. */
 export type Wrapped<Args extends unknown[], Result> = (...args: Args) => Promise<Result | undefined>;
 
-/** Each call of the function waits its turn. */
+/**
+ * Each call of the function waits its turn.
+ * @internal
+ */
 export function wrapped<Args extends unknown[], Result>(
   throttle: Throttle,
   work: (...args: Args) => Result | PromiseLike<Result>,
