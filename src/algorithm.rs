@@ -15,6 +15,7 @@ pub(crate) mod token_bucket;
 pub(crate) mod window;
 
 use crate::{Decision, Denied, Error, Violated};
+use alloc::vec::Vec;
 use sliding_window::Log;
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.

@@ -1,8 +1,8 @@
 //! The only source of time. The core never asks the platform.
 
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use alloc::rc::Rc;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Tells the time in whole milliseconds since the epoch. A limiter reads it once per operation.
 ///

@@ -1,6 +1,7 @@
 //! Durations as people write them: `60000`, `"250ms"`, `"1m"`.
 
-use std::time::Duration;
+use alloc::string::String;
+use core::time::Duration;
 
 use crate::text::shown;
 

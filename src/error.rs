@@ -1,7 +1,9 @@
 //! What can be wrong with what a caller gave: never a denial, always a mistake that can be named.
 
-use std::borrow::Cow;
-use std::fmt;
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::text::{digits, listed, text};
 
@@ -183,4 +185,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl core::error::Error for Error {}

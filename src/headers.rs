@@ -2,6 +2,9 @@
 
 use crate::text::{digits, quoted, text};
 use crate::{Decision, Policies};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The type of the problem that a denial is.
 pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";

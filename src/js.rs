@@ -12,6 +12,9 @@ mod area;
 mod convert;
 mod policies;
 
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use wasm_bindgen::prelude::*;
 
 use crate::lanes::{EntryMut, Lanes};
@@ -133,7 +136,7 @@ impl Core {
 
     /// The slots that have been freed; JavaScript forgets their keys before anything else.
     pub fn take_freed(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.slots.freed)
+        core::mem::take(&mut self.slots.freed)
     }
 
     /// What the expired ones among them held: slot, policy, value and time, one after the other.

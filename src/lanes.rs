@@ -6,6 +6,7 @@ use crate::algorithm::{Act, Algorithm, Cell, CellMut, Held};
 use crate::number::{MAX, check_cost};
 use crate::text::{digits, text};
 use crate::{Decision, Denied, Error, Policies, Violated};
+use alloc::vec::Vec;
 
 /// Where each policy's state lies within an entry, and what is asked of it.
 #[derive(Clone, Debug)]

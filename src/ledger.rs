@@ -5,6 +5,9 @@ use crate::lanes::{Entry, EntryMut, Lanes};
 use crate::number::{check_cost, check_time};
 use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The largest limit of a sliding window whose log is written out on every hit.
 pub const MAX_STORED_LOG: u64 = 1_000;

@@ -18,6 +18,8 @@
 //! - [`Ledger`], [`step`], [`Store`]: one key's states, for stores outside the process.
 //! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
 
+extern crate alloc;
+
 mod algorithm;
 mod clock;
 mod decision;

@@ -1,8 +1,12 @@
 //! A limiter in memory: key → slot → algorithm → decision.
 
-use std::borrow::Borrow;
-use std::fmt;
-use std::hash::Hash;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::Hash;
 
 use crate::algorithm::rule::Rule;
 use crate::number::{check_cost, check_time};
@@ -462,7 +466,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 keys.push((slot, key));
             }
         }
-        let expired = std::mem::take(&mut self.slots.expired);
+        let expired = core::mem::take(&mut self.slots.expired);
         tell(self.slots.lanes().policies(), &keys, &expired);
     }
 }

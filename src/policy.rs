@@ -3,7 +3,9 @@
 mod draft;
 mod policies;
 
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::string::String;
 
 use crate::Error;
 use crate::algorithm::Algorithm;

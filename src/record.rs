@@ -1,5 +1,7 @@
 //! One key's states as plain data: what a store outside the process keeps.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::lanes::{EntryMut, Lanes};

@@ -1,5 +1,6 @@
 //! A whole limiter as plain data.
 
+use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{MadeBy, VERSION, check_version};

@@ -1,6 +1,8 @@
 //! The pure step: policies, what was stored, an operation and a time in; an answer and what to store out.
 
 use crate::{Answer, Error, Ledger, Operation, Policies, Record};
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// What a [`step`] comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ pub(crate) mod chunked;
 pub(crate) mod index;
 pub(crate) mod slots;
 
-use std::fmt;
+use core::fmt;
 
 use crate::number::check_time;
 use crate::{Answer, Clock, Error, IntoPolicies, Operation, Policies, Record, check_key, step};
@@ -122,4 +122,4 @@ impl<E: fmt::Display> fmt::Display for StoreError<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for StoreError<E> {}
+impl<E: fmt::Debug + fmt::Display> core::error::Error for StoreError<E> {}

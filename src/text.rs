@@ -1,5 +1,7 @@
 //! Texts put together by hand: the formatting machinery would outweigh the core in wasm.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 /// How much of a text that was found an error repeats.
 const SHOWN: usize = 64;
 

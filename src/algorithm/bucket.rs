@@ -6,6 +6,8 @@
 use super::Packed;
 use super::window::in_range;
 use crate::number::{MAX, divide_up, product};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The numbers of a bucket policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

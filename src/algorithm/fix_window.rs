@@ -8,6 +8,7 @@
 use super::Algorithm;
 use super::window::Window;
 use crate::{Error, number};
+use alloc::vec::Vec;
 
 /// The numbers of a `fix_window` policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

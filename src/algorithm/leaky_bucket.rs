@@ -8,6 +8,7 @@ use super::Algorithm;
 use super::bucket::{Bucket, Content};
 use crate::Error;
 use crate::number::{MAX, divide, divide_up};
+use alloc::vec::Vec;
 
 /// The numbers of a `leaky_bucket` policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::sliding_window::SlidingWindow;
 use super::token_bucket::TokenBucket;
 use crate::Error;
 use crate::text::{digits, text};
+use alloc::string::String;
 
 /// Makes the enum of all algorithms, and the way between it and each of them.
 macro_rules! rules {

@@ -11,6 +11,8 @@ use super::window::in_range;
 use super::{Algorithm, Packed};
 use crate::Error;
 use crate::number::{self, divide, divide_up, product};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The numbers of a `sliding_counter` policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

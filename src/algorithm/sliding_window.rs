@@ -6,7 +6,8 @@
 //! The strictest, and the one whose memory grows with the limit: at most `limit + 1` entries a
 //! key, since hits older than those that make up `limit + 1` cannot change an answer.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use super::window::in_range;
 use super::{Algorithm, Cell, CellMut, Held};

@@ -8,6 +8,7 @@ use super::Algorithm;
 use super::bucket::{Bucket, Content};
 use crate::Error;
 use crate::number::divide;
+use alloc::vec::Vec;
 
 /// The numbers of a `token_bucket` policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use super::Packed;
 use crate::number::MAX;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// A count, and when its window started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! One key's states outside a slab, for stores that load, decide and save.
 
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use wasm_bindgen::prelude::*;
 
 use super::area::Area;

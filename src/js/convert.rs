@@ -1,6 +1,9 @@
 //! Between what crosses the border, numbers and texts, and the core's own types.
 
-use std::cell::RefCell;
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::RefCell;
 
 use crate::number::MAX;
 use crate::policy::Value;

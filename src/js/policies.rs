@@ -1,5 +1,7 @@
 //! Policies that were read once, for JavaScript to hold on to.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use wasm_bindgen::prelude::*;
 
 use super::convert::{BETWEEN, complain, cost, policies_from};

@@ -3,6 +3,10 @@
 use super::{Denied, Policy, invalid};
 use crate::Error;
 use crate::text::{digits, shown, text};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// How many policies one limiter takes.
 pub const MAX_POLICIES: usize = 32;
@@ -67,7 +71,7 @@ impl Policies {
     /// let policies = Policies::from(Policy::fix_window(10, "1s").unwrap());
     /// assert_eq!(policies.iter().map(Policy::limit).collect::<Vec<_>>(), [10]);
     /// ```
-    pub fn iter(&self) -> std::slice::Iter<'_, Policy> {
+    pub fn iter(&self) -> core::slice::Iter<'_, Policy> {
         self.list.iter()
     }
 

@@ -1,5 +1,7 @@
 //! A growing array of runs that never moves what it holds: growth costs one small allocation, never a copy.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 /// How many slots one allocation holds.
 const CHUNK: usize = 256;
 

@@ -1,7 +1,7 @@
 //! From keys to slots, without a pause: the table grows a few keys at a time.
 
-use std::borrow::Borrow;
-use std::hash::{BuildHasher, Hash};
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -86,7 +86,7 @@ impl<K: Hash + Eq> Index<K> {
             let len = self.table.len();
             // Room for the insertions that it takes to move everything, so that the next growth finds `old` empty.
             let room = (self.end / MOVED) as usize + 16;
-            self.old = std::mem::replace(&mut self.table, HashTable::with_capacity((2 * len).max(len + room)));
+            self.old = core::mem::replace(&mut self.table, HashTable::with_capacity((2 * len).max(len + room)));
             self.moved = 0;
         }
         let until = self.end.min(self.moved.saturating_add(MOVED));

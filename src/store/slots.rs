@@ -6,6 +6,9 @@ use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, EntryMut, Lanes};
 use crate::record::{MadeBy, load_states};
 use crate::{Decision, Error, OnFull, Options, Policies, Reason};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// How many slots one operation looks at for expired states, while a cleaning is under way.
 const SWEPT: u32 = 4;
