@@ -8,8 +8,6 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use tollgate::{Answer, Limiter, ManualClock, Operation, Policies, Policy, Record, step};
-#[cfg(target_arch = "wasm32")]
-use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[derive(Deserialize)]
 struct Trace {
@@ -128,7 +126,9 @@ fn by_step(policy: Policy) -> Box<dyn FnMut(&Op) -> Answer> {
 macro_rules! conformance {
     ($($algorithm:ident)+) => { $(
         mod $algorithm {
-            use super::*;
+            use super::run;
+            #[cfg(target_arch = "wasm32")]
+            use wasm_bindgen_test::wasm_bindgen_test as test;
 
             const FILE: &str = include_str!(concat!("vectors/", stringify!($algorithm), ".json"));
 
