@@ -35,7 +35,7 @@ export async function makeDebianRust() {
   if (!family) {
     throw new Failure(`this Debian has no Rust of at least ${oldest.join(".")}`, {
       remedy:
-        "make `rustup target add wasm32-unknown-unknown` work (it needs static.rust-lang.org), then run this again.",
+        "make `rustup target add wasm32-unknown-unknown` work (it needs the network), then run this again.",
     });
   }
   await finished(home, async (folder) => {

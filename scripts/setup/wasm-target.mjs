@@ -23,7 +23,7 @@ async function make() {
     await quiet("rustup target add", "rustup", ["target", "add", target]);
   } catch (error) {
     if (!isDebian()) {
-      error.remedy = `make \`rustup target add ${target}\` work (it needs static.rust-lang.org), then run this again.`;
+      error.remedy = `make \`rustup target add ${target}\` work (it needs the network), then run this again.`;
       throw error;
     }
     say(
