@@ -15,7 +15,7 @@ const manifest = (...path) => JSON.parse(readFileSync(inProject(...path, "packag
 
 let project;
 before(async () => {
-  project = await freshProject("examples", "tests/package/fixtures/examples");
+  project = await freshProject("examples", "tests/package/fixtures/empty");
 });
 
 /** Starts an example in a folder of its own, and answers its port as soon as it says so. */

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import test from "node:test";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { bin } from "../../scripts/lib/paths.mjs";
-import { run, tarball } from "./lib/project.mjs";
+import { freshProject, run, tarball } from "./lib/project.mjs";
 
 /** Whatever else gets in was not meant to be published. */
 const files = [
@@ -22,6 +24,26 @@ const files = [
 test("the tarball holds these files and no others", async () => {
   const list = await run("tar", ["-tzf", tarball]);
   assert.deepEqual(list.trim().split("\n").sort(), files.map((file) => `package/${file}`).sort());
+});
+
+test("every entry exports the same, and all of it has types", async () => {
+  const dist = join(
+    await freshProject("entries", "tests/package/fixtures/empty"),
+    "node_modules/tollgate/dist",
+  );
+  const text = (file) => readFileSync(join(dist, file), "utf8");
+  const names = Object.keys(await import(join(dist, "index.js")));
+  assert.deepEqual(Object.keys(createRequire(dist)("./dist/index.cjs")).sort(), names);
+  // Only workerd can import the one for workerd.
+  assert.deepEqual(
+    text("workerd.js")
+      .match(/export \{([^}]*)\};\s*$/)?.[1]
+      .match(/\w+/g),
+    names,
+  );
+  for (const name of names)
+    assert.match(text("index.d.ts"), new RegExp(`^export declare \\w+ ${name}\\b`, "m"));
+  assert.equal(text("index.d.cts"), text("index.d.ts"));
 });
 
 test("it needs no other package", async () => {
