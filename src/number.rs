@@ -39,8 +39,13 @@ pub(crate) fn product(a: u64, b: u64) -> u128 {
 pub(crate) fn divide(a: u128, b: u64) -> u64 {
     match u64::try_from(a) {
         Ok(a) => a / b,
-        Err(_) => u64::try_from(a / u128::from(b)).unwrap_or(u64::MAX),
+        Err(_) => divide_wide(a, b),
     }
+}
+
+#[cold]
+fn divide_wide(a: u128, b: u64) -> u64 {
+    u64::try_from(a / u128::from(b)).unwrap_or(u64::MAX)
 }
 
 /// `a / b`, rounded up.

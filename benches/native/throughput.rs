@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use crate::clock::{Cost, Ticking};
-use crate::peers::{Foldhash, OverDashMap, OverHashMap, Peer, SipHash, tollgate};
+use crate::peers::{Foldhash, Informed, OverDashMap, OverHashMap, Peer, SipHash, tollgate};
 use crate::report::table;
 use crate::{TRAFFIC, keys, policies};
 
 /// Hits of a round: few, since on a shared machine a short round has the better chance to be left alone.
-const HITS: u64 = 1 << 18;
+const HITS: u64 = 1 << 17;
 
 /// The best of the rounds of one limiter.
 struct Measured {
@@ -23,11 +23,13 @@ enum Kind {
     Governor,
     /// governor with the hasher that Tollgate uses.
     GovernorWithFoldhash,
+    /// The same, asked how much remains.
+    GovernorInformed,
     Tollgate,
 }
 
 pub(crate) fn report(quick: bool) -> Result<String, Box<dyn std::error::Error>> {
-    let rounds = if quick { 12 } else { 60 };
+    let rounds = if quick { 20 } else { 150 };
     let columns = [(1, Cost::System), (65_536, Cost::System), (1, Cost::Free), (65_536, Cost::Free)];
     let mut head = vec![String::new()];
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -73,16 +75,17 @@ fn cell(limiter: &Measured, all: &[Measured]) -> String {
 fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgate::Error> {
     let step = 1_000_000_000 / (TRAFFIC * count);
     let mut clocks: Vec<Ticking> = Vec::new();
-    clocks.resize_with(4 + policies()?.len(), || Ticking::new(step, cost));
-    let (of_governor, of_tollgate) = clocks.split_at(4);
+    clocks.resize_with(5 + policies()?.len(), || Ticking::new(step, cost));
+    let (of_governor, of_tollgate) = clocks.split_at(5);
 
     let mut peers: Vec<(String, Kind, Box<dyn Rounds + '_>)> = Vec::new();
     let mut add = |name: &str, kind, peer| peers.push((name.into(), kind, peer));
-    let [a, b, c, d] = of_governor else { return Ok(Vec::new()) };
+    let [a, b, c, d, e] = of_governor else { return Ok(Vec::new()) };
     add("governor, HashMap, SipHash", Kind::Governor, Box::new(OverHashMap::<SipHash>::hashmap(a)));
     add("governor, DashMap, SipHash", Kind::Governor, Box::new(OverDashMap::<SipHash>::dashmap(b)));
     add("governor, HashMap, foldhash", Kind::GovernorWithFoldhash, Box::new(OverHashMap::<Foldhash>::hashmap(c)));
     add("governor, DashMap, foldhash", Kind::GovernorWithFoldhash, Box::new(OverDashMap::<Foldhash>::dashmap(d)));
+    add("governor, HashMap, foldhash, says what remains", Kind::GovernorInformed, Box::new(Informed::new(e)));
     for (policy, clock) in policies()?.into_iter().zip(of_tollgate) {
         let name = format!("**tollgate**, {}", policy.algorithm());
         add(&name, Kind::Tollgate, Box::new(tollgate(policy, clock)?));

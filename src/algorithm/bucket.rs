@@ -55,7 +55,7 @@ impl Bucket {
     /// How long `units` take to flow, rounded up: at most what every clock's range can take.
     #[inline]
     pub(crate) fn time_for(&self, units: i128) -> u64 {
-        divide_up(u128::try_from(units).unwrap_or(0), self.rate).min(MAX)
+        if units < 0 { 0 } else { divide_up(units as u128, self.rate).min(MAX) }
     }
 
     /// The time that counts for a state: the clock's, or the state's own while the clock is a little behind.

@@ -78,7 +78,8 @@ impl Algorithm for LeakyBucket {
 
     #[inline]
     fn remaining(&self, view: &Content) -> u64 {
-        divide(u128::try_from(self.0.full - view.units).unwrap_or(0), self.0.per)
+        let room = self.0.full - view.units;
+        if room < 0 { 0 } else { divide(room as u128, self.0.per) }
     }
 
     fn fits_at(&self, _state: &Content, view: &Content, cost: u64) -> u64 {

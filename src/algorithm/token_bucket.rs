@@ -59,7 +59,10 @@ impl Algorithm for TokenBucket {
 
     #[inline]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
-        view.units = (view.units - self.0.units(cost)).max(-self.0.most());
+        view.units -= self.0.units(cost);
+        if view.units < 0 {
+            view.units = view.units.max(-self.0.most());
+        }
     }
 
     fn assign(&self, view: &mut Content, count: u64, _now: u64) {
@@ -73,7 +76,7 @@ impl Algorithm for TokenBucket {
 
     #[inline]
     fn count(&self, view: &Content) -> u64 {
-        divide(u128::try_from(view.units).unwrap_or(0), self.0.per)
+        if view.units < 0 { 0 } else { divide(view.units as u128, self.0.per) }
     }
 
     #[inline]
