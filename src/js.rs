@@ -11,6 +11,8 @@ mod account;
 mod area;
 mod convert;
 mod policies;
+#[cfg(all(test, target_arch = "wasm32"))]
+mod tests;
 
 use alloc::boxed::Box;
 use alloc::string::String;

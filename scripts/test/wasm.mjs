@@ -4,8 +4,8 @@ import { wasmTargetArgs } from "../build.mjs";
 import { inProject } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 
-/** The Rust tests that also run as wasm. */
-const tests = ["conformance"];
+/** The Rust tests that run as wasm: the traces, and those of the exports, which are in the library. */
+const tests = ["--test", "conformance", "--lib", "--features", "js"];
 
 const browserFlags = [
   "--headless=new",
@@ -19,7 +19,7 @@ const browserFlags = [
 ];
 
 const runTests = ({ rust, wasmBindgen }, env) =>
-  show(rust.cargo, ["test", ...tests.flatMap((name) => ["--test", name]), ...wasmTargetArgs(rust, "test")], {
+  show(rust.cargo, ["test", ...tests, ...wasmTargetArgs(rust, "test")], {
     env: {
       ...rust.env,
       CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: join(wasmBindgen, "wasm-bindgen-test-runner"),
