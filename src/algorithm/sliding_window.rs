@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use super::window::in_range;
 use super::{Algorithm, Cell, CellMut, Held};
 use crate::Error;
+use crate::number::MAX;
 use crate::text::{digits, text};
 
 /// The numbers of a `sliding_window` policy.
@@ -58,9 +59,14 @@ impl SlidingWindow {
         Self { limit, scale, keep: limit }
     }
 
-    /// Forgets the oldest hits past `keep + 1`.
+    /// The most that a log holds: one more than can matter, but no more than a count can be.
+    fn most(&self) -> u64 {
+        (self.keep + 1).min(MAX)
+    }
+
+    /// Forgets the oldest hits past the most that a log holds.
     fn trim(&self, log: &mut Log) {
-        let mut excess = log.total.saturating_sub(self.keep + 1);
+        let mut excess = log.total.saturating_sub(self.most());
         log.total -= excess;
         while excess > 0 {
             match log.entries.front_mut() {
@@ -163,7 +169,7 @@ impl Algorithm for SlidingWindow {
 
     #[inline]
     fn count(&self, view: &Reading) -> u64 {
-        view.total.min(self.keep + 1)
+        view.total.min(self.most())
     }
 
     #[inline]
@@ -303,6 +309,14 @@ mod tests {
         }
         assert_eq!((log.entries.len(), log.total), (4, 4));
         assert_eq!(three.consider(&log, Act::Hit(1, Free), 990).retry_after, Some(997));
+    }
+
+    #[test]
+    fn a_log_at_the_end_of_the_range_can_be_read_again() {
+        let (largest, mut log) = (SlidingWindow::new(MAX, 1_000), Log::default());
+        largest.act_on(&mut log, Act::Inc(MAX), 0);
+        assert!(!largest.act_on(&mut log, Act::Hit(2, Count), 0).allowed);
+        assert_eq!(largest.import(&largest.export(&log)), Some(log));
     }
 
     #[test]

@@ -62,7 +62,11 @@ function fixWindowPerKey({ limit, scale }) {
 }
 
 function slidingWindow({ limit, scale, most = limit }) {
-  const sum = (hits) => hits.reduce((total, { cost }) => total + cost, 0n);
+  const sum = (hits) =>
+    smaller(
+      max,
+      hits.reduce((total, { cost }) => total + cost, 0n),
+    );
   const latest = (hits, now) => larger(now, hits.at(-1)?.time ?? 0n);
   return {
     period: scale,
