@@ -8,6 +8,7 @@ import { bin, inProject } from "./lib/paths.mjs";
 import { quiet, show } from "./lib/run.mjs";
 import { dim, say } from "./lib/say.mjs";
 import { buildPackage } from "./package.mjs";
+import { buildPage } from "./page.mjs";
 import { readText } from "./setup/debian.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 
@@ -84,6 +85,7 @@ export async function build(found) {
   await buildFeature("cloudflare", found);
   await buildFeature("js", found);
   await buildPackage();
+  await buildPage();
 }
 
 if (isMain(import.meta)) await afterSetUp(toBuild, build);

@@ -1,0 +1,40 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { inProject } from "./lib/paths.mjs";
+
+const source = (name) => inProject("www", name);
+const served = (name) => inProject("www/public", name);
+
+/** The playground, ready for any static host: what its HTML asks for, bundled beside it. */
+export async function buildPage() {
+  // Not at the top: on a fresh clone this file is read before there is an esbuild.
+  const { build } = await import("esbuild");
+  const { outputFiles } = await build({
+    entryPoints: { page: source("main.js"), style: source("style.css"), theme: source("theme.js") },
+    outdir: inProject("www/public"),
+    bundle: true,
+    minify: true,
+    platform: "browser",
+    format: "esm",
+    target: "es2022",
+    legalComments: "none",
+    logLevel: "warning",
+    write: false,
+    plugins: [thisPackage],
+  });
+  for (const { path, contents } of outputFiles) writeIfNew(path, Buffer.from(contents));
+  writeIfNew(served("tollgate.wasm"), readFileSync(inProject("build/js/tollgate_bg.wasm")));
+}
+
+/** The package from its sources, with the wasm as a file beside the page instead of as text in it. */
+const thisPackage = {
+  name: "this package",
+  setup({ onResolve }) {
+    onResolve({ filter: /^tollgate$/ }, () => ({ path: inProject("js/index.ts") }));
+    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: source("module.js") }));
+  },
+};
+
+/** wrangler reloads the page for every file that is written, changed or not. */
+function writeIfNew(path, bytes) {
+  if (!existsSync(path) || !readFileSync(path).equals(bytes)) writeFileSync(path, bytes);
+}

@@ -1,0 +1,64 @@
+/** The six algorithms: what they are called, in a sentence, and which numbers they take. */
+export const algorithms = [
+  {
+    id: "fix_window",
+    title: "Fixed window",
+    says: "Counts hits in windows cut by the clock. Cheap, but a burst on each side of an edge gets through.",
+    fields: ["limit", "scale", "denied"],
+    windows: "aligned",
+  },
+  {
+    id: "fix_window_per_key",
+    title: "Window per key",
+    says: "A key's window opens with its first hit. No edge that everyone shares.",
+    fields: ["limit", "scale", "denied"],
+    windows: "own",
+  },
+  {
+    id: "sliding_window",
+    title: "Sliding window",
+    says: "Remembers every hit. Exact: never more than the limit in any span of that length.",
+    fields: ["limit", "scale", "denied"],
+  },
+  {
+    id: "sliding_counter",
+    title: "Sliding counter",
+    says: "Two counters, the older one weighted by its overlap. Nearly a sliding window, in constant memory.",
+    fields: ["limit", "scale", "denied"],
+    windows: "aligned",
+  },
+  {
+    id: "token_bucket",
+    title: "Token bucket",
+    says: "Starts full and refills steadily. Bursts up to the capacity, then the pace of the refill.",
+    fields: ["capacity", "rate", "per"],
+  },
+  {
+    id: "leaky_bucket",
+    title: "Leaky bucket",
+    says: "Each hit fills it, time drains it. Denies what would make it overflow.",
+    fields: ["capacity", "rate", "per"],
+  },
+];
+
+export const byId = Object.fromEntries(algorithms.map((each) => [each.id, each]));
+
+const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
+
+/** The policy that an algorithm makes of the numbers on the page. */
+export function policyOf(id, { limit, scale, denied, capacity, rate, per }) {
+  const rateName = rateNames[id];
+  if (rateName) return { algorithm: id, capacity, [rateName]: rate, per: duration(per) };
+  return { algorithm: id, limit, scale: duration(scale), denied };
+}
+
+const units = [
+  [60_000, "m"],
+  [1_000, "s"],
+];
+
+/** Milliseconds as a policy writes them. */
+export function duration(milliseconds) {
+  const [length, unit] = units.find(([each]) => milliseconds % each === 0) ?? [1, "ms"];
+  return `${milliseconds / length}${unit}`;
+}

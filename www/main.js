@@ -1,0 +1,113 @@
+import { PageClock } from "./clock.js";
+import { element } from "./dom.js";
+import { keepInAddress } from "./parts/address.js";
+import { announce } from "./parts/announce.js";
+import { codePanel } from "./parts/code.js";
+import { comparison } from "./parts/compare.js";
+import { liveWorker } from "./parts/live.js";
+import { policyControls } from "./parts/policy.js";
+import { pressable } from "./parts/press.js";
+import { summary } from "./parts/summary.js";
+import { sharedTabs } from "./parts/tabs.js";
+import { themeSwitch } from "./parts/theme.js";
+import { timeline } from "./parts/timeline.js";
+import { trafficControls } from "./parts/traffic.js";
+import { transport } from "./parts/transport.js";
+import { Run } from "./run.js";
+import { fromHash } from "./state.js";
+import { verdict } from "./words.js";
+
+const clock = new PageClock();
+let state;
+let run;
+let marks = {};
+
+const current = () => ({ state, run, now: clock.now, simulation: run.simulations.get(state.algorithm) });
+
+/** Takes a state over: the past is played again under it. */
+function take(next) {
+  state = next;
+  clock.elapsed = state.at;
+  clock.speed = state.speed;
+  run = new Run(state);
+  large.forget();
+  for (const show of [showPolicy, showTraffic, showCode]) show(state);
+}
+
+/** Changes some of it, now. */
+function change(some) {
+  take({ ...state, ...some, at: clock.now });
+  keepInAddress(state);
+}
+
+function restart() {
+  clock.elapsed = 0;
+  change({ mine: [] });
+}
+
+function press() {
+  advance();
+  state.mine = [...state.mine, clock.now];
+  const decision = run.press().get(state.algorithm);
+  announce(verdict(decision));
+}
+
+function advance() {
+  run.advance(clock.now);
+  state.at = clock.now;
+}
+
+const showPolicy = policyControls(change);
+const showTraffic = trafficControls(change);
+const showCode = codePanel();
+const showTransport = transport(clock, () => run, { change, restart });
+const large = timeline(current);
+const drawStrips = comparison(current, change);
+const drawTabs = sharedTabs(() => state);
+pressable(element("press"), press);
+liveWorker();
+themeSwitch();
+
+let before = performance.now();
+let written = -1;
+function frame(now) {
+  clock.tick(Math.min(now - before, 250));
+  before = now;
+  advance();
+  showTransport(state);
+  summary(current());
+  marks = { large: large.draw(), ...drawStrips() };
+  drawTabs();
+  if (written !== state.at + state.mine.length) keepInAddress(state);
+  written = state.at + state.mine.length;
+  requestAnimationFrame(frame);
+}
+
+const isLink = location.hash.length > 1;
+take(fromHash(location.hash));
+// A link shows what it was made of; motion is for who did not ask for less of it.
+clock.running = !isLink && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+addEventListener("hashchange", () => {
+  clock.running = false;
+  take(fromHash(location.hash));
+});
+requestAnimationFrame(frame);
+
+/** What the page shows, for whoever asks: the console, and the tests. */
+globalThis.playground = {
+  get state() {
+    return structuredClone(state);
+  },
+  get lanes() {
+    return Object.fromEntries(
+      [...run.simulations].map(([id, { hits, levels, allowed, denied, busiest, limit }]) => [
+        id,
+        structuredClone({ hits, levels, allowed, denied, busiest, limit }),
+      ]),
+    );
+  },
+  get marks() {
+    return structuredClone(marks);
+  },
+};
+document.documentElement.dataset.ready = "";

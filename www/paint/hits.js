@@ -1,0 +1,33 @@
+/** An allowed hit: a filled dot. */
+export function paintAllowed({ context, colours }, left, top, radius) {
+  context.beginPath();
+  context.arc(left, top, radius, 0, 2 * Math.PI);
+  context.fillStyle = colours.allowed;
+  context.fill();
+}
+
+/** A denied hit: a cross, so that colour is not the only difference. */
+export function paintDenied({ context, colours }, left, top, radius) {
+  context.beginPath();
+  context.moveTo(left - radius, top - radius);
+  context.lineTo(left + radius, top + radius);
+  context.moveTo(left - radius, top + radius);
+  context.lineTo(left + radius, top - radius);
+  context.strokeStyle = colours.denied;
+  context.lineWidth = 1.5;
+  context.stroke();
+}
+
+/** How long a denied hit must wait: a line from it to when it would pass. */
+export function paintWait({ context, colours }, left, right, top) {
+  context.beginPath();
+  context.moveTo(left, top);
+  context.lineTo(right, top);
+  context.moveTo(right, top - 3);
+  context.lineTo(right, top + 3);
+  context.strokeStyle = colours.denied;
+  context.globalAlpha = 0.45;
+  context.lineWidth = 1;
+  context.stroke();
+  context.globalAlpha = 1;
+}

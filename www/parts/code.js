@@ -1,0 +1,95 @@
+import { policyOf } from "../algorithms.js";
+import { element, say } from "../dom.js";
+
+const value = (each) => JSON.stringify(each);
+
+function typescript(policy, cost) {
+  const fields = Object.entries(policy).map(([name, each]) => `  ${name}: ${value(each)},`);
+  return [
+    'import { RateLimiter } from "tollgate";',
+    "",
+    "const limiter = new RateLimiter({",
+    ...fields,
+    "});",
+    "",
+    `const { allowed, retryAfter } = limiter.hit("user:42"${cost === 1 ? "" : `, ${cost}`});`,
+  ].join("\n");
+}
+
+function rust({ algorithm, limit, scale, denied, capacity, refillRate, leakRate, per }, cost) {
+  const numbers = limit ? [limit, value(scale)] : [capacity, refillRate ?? leakRate, value(per)];
+  const free = denied === "free" ? ".denied(Denied::Free)?" : "";
+  return [
+    `use tollgate::{${free ? "Denied, " : ""}Limiter, Policy, SystemClock};`,
+    "",
+    `let policy = Policy::${algorithm}(${numbers.join(", ")})?${free};`,
+    "let mut limiter = Limiter::<String, _>::new(policy, SystemClock)?;",
+    "",
+    `let decision = limiter.hit("user:42", ${cost})?;`,
+  ].join("\n");
+}
+
+const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+function wrangler(policy, cost) {
+  const fields = Object.entries(policy).map(([name, each]) => `${snake(name)} = ${value(each)}`);
+  return [
+    "[vars.TOLLGATE.policies.api]",
+    ...fields,
+    "",
+    "[[vars.TOLLGATE.rules]]",
+    'path = "/api/*"',
+    'key = ["ip"]',
+    'policies = ["api"]',
+    ...(cost === 1 ? [] : [`cost = ${cost}`]),
+  ].join("\n");
+}
+
+const languages = { typescript, rust, wrangler };
+
+/** The policy as code to take away. */
+export function codePanel() {
+  let language = "typescript";
+  let shown;
+  const render = () => {
+    for (const tab of document.querySelectorAll("[data-language]")) {
+      const chosen = tab.dataset.language === language;
+      tab.setAttribute("aria-selected", chosen);
+      tab.tabIndex = chosen ? 0 : -1;
+      if (chosen) element("code-panel").setAttribute("aria-labelledby", tab.id);
+    }
+    if (shown) say(element("code"), languages[language](policyOf(shown.algorithm, shown), shown.cost));
+  };
+  const names = Object.keys(languages);
+  const tabs = element("languages");
+  tabs.addEventListener("click", ({ target }) => {
+    language = target.dataset.language ?? language;
+    render();
+  });
+  tabs.addEventListener("keydown", ({ key }) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[key];
+    if (!step) return;
+    language = names[(names.indexOf(language) + step + names.length) % names.length];
+    render();
+    element(`language-${language}`).focus();
+  });
+  copyButton(element("copy"), () => element("code").textContent);
+  copyButton(element("copy-link"), () => location.href);
+  return (state) => {
+    shown = state;
+    render();
+  };
+}
+
+function copyButton(button, text) {
+  const label = button.textContent;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      say(button, "Copied");
+    } catch {
+      say(button, "Not allowed here");
+    }
+    setTimeout(() => say(button, label), 1_500);
+  });
+}

@@ -1,0 +1,89 @@
+import { duration } from "../algorithms.js";
+import { make } from "../dom.js";
+import { durations, parts } from "../state.js";
+
+const words = {
+  limit: ["Limit", "hits"],
+  capacity: ["Capacity", "tokens"],
+  rate: ["Rate", "tokens"],
+  cost: ["Cost of a hit", "units"],
+  size: ["Burst", "hits"],
+  pace: ["Pace", "hits a second"],
+  seed: ["Seed", ""],
+};
+
+/** A whole number: a slider to drag, and a box to type it into. */
+export function numberField(name, change) {
+  const { least, most } = parts[name];
+  const [label, unit] = words[name];
+  const bounds = { min: least, max: most, step: 1 };
+  const slider = make("input", { type: "range", id: name, ...bounds });
+  const box = make("input", {
+    type: "number",
+    ...bounds,
+    "aria-label": `${label}, typed`,
+    inputmode: "numeric",
+  });
+  for (const input of [slider, box]) {
+    input.addEventListener("input", () => {
+      const value = parts[name].read(input.value);
+      if (value !== undefined) change({ [name]: value });
+    });
+  }
+  const field = make(
+    "div",
+    { class: "field", "data-field": name },
+    make("label", { for: name }, label),
+    box,
+    slider,
+  );
+  const show = (value) => {
+    slider.value = value;
+    slider.style.setProperty("--filled", `${((value - least) / (most - least)) * 100}%`);
+    slider.setAttribute("aria-valuetext", `${value} ${unit}`.trim());
+    // Who is typing is not interrupted.
+    if (document.activeElement !== box) box.value = value;
+  };
+  return { field, show };
+}
+
+/** A duration: a slider over the usual ones. */
+export function durationField(name, label, change) {
+  const slider = make("input", { type: "range", id: name, min: 0, max: durations.length - 1, step: 1 });
+  slider.addEventListener("input", () => change({ [name]: durations[slider.value] }));
+  const output = make("output", { for: name });
+  const field = make(
+    "div",
+    { class: "field", "data-field": name },
+    make("label", { for: name }, label),
+    output,
+    slider,
+  );
+  const show = (value) => {
+    const position = durations.indexOf(value);
+    slider.value = position;
+    slider.style.setProperty("--filled", `${(position / (durations.length - 1)) * 100}%`);
+    slider.setAttribute("aria-valuetext", duration(value));
+    output.textContent = duration(value);
+  };
+  return { field, show };
+}
+
+/** One of a few: radio buttons that look like one control. */
+export function choiceField(name, legend, choices, change) {
+  const inputs = choices.map(([value, label]) => {
+    const input = make("input", { type: "radio", name, value, id: `${name}-${value}` });
+    input.addEventListener("change", () => change({ [name]: value }));
+    return [input, make("label", { for: input.id }, label)];
+  });
+  const field = make(
+    "fieldset",
+    { class: "choice", "data-field": name },
+    make("legend", {}, legend),
+    make("div", { class: "segments" }, ...inputs.flat()),
+  );
+  const show = (value) => {
+    for (const [input] of inputs) input.checked = input.value === value;
+  };
+  return { field, show };
+}

@@ -1,0 +1,23 @@
+import { element } from "../dom.js";
+import { forgetColours } from "../paint/surface.js";
+
+/** Light or dark: as the system has it, until someone says otherwise. */
+export function themeSwitch() {
+  const root = document.documentElement;
+  const button = element("theme");
+  const show = () => {
+    forgetColours();
+    button.setAttribute("aria-pressed", root.dataset.theme === "dark");
+  };
+  button.addEventListener("click", () => {
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    try {
+      localStorage.setItem("theme", root.dataset.theme);
+    } catch {
+      // Without storage the choice lasts as long as the page.
+    }
+    show();
+  });
+  addEventListener("theme", show);
+  show();
+}

@@ -1,0 +1,94 @@
+import { element, make, say } from "../dom.js";
+import { sceneOf } from "../paint/scene.js";
+import { paintTimeline } from "../paint/timeline.js";
+import { span, verdict } from "../words.js";
+
+const reach = 24;
+const rows = 20;
+
+const inWords = (hit, number) =>
+  `Hit ${number} at ${(hit.at / 1_000).toFixed(3)} s. ${verdict(hit)} Count ${hit.count}.`;
+
+/** The large timeline: drawn each frame, and read hit by hit with the arrow keys or by pointing. */
+export function timeline(current) {
+  const canvas = element("timeline");
+  let marks = [];
+  let chosen = -1;
+
+  const choose = (position) => {
+    const { hits } = current().simulation;
+    chosen = Math.max(Math.min(position, hits.length - 1), -1);
+  };
+  const moves = {
+    ArrowLeft: () => (chosen < 0 ? current().simulation.hits.length : chosen) - 1,
+    ArrowRight: () => (chosen < 0 ? current().simulation.hits.length - 1 : chosen + 1),
+    Home: () => 0,
+    End: () => current().simulation.hits.length - 1,
+    Escape: () => -1,
+  };
+  canvas.addEventListener("keydown", (event) => {
+    const move = moves[event.key];
+    if (!move) return;
+    event.preventDefault();
+    choose(move());
+    describe();
+  });
+  canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => choose(nearest(marks, offsetX, offsetY)));
+  canvas.addEventListener("pointerleave", () => choose(-1));
+
+  function nearest(near, left, top) {
+    let [best, distance] = [undefined, reach];
+    for (const mark of near) {
+      const away = Math.hypot(mark.x - left, mark.y - top);
+      if (away < distance) [best, distance] = [mark, away];
+    }
+    return best === undefined ? -1 : best.position;
+  }
+
+  function describe() {
+    const { hits } = current().simulation;
+    const hit = hits[chosen] ?? hits.at(-1);
+    const text = hit ? inWords(hit, (hits[chosen] ? chosen : hits.length - 1) + 1) : "No hits yet.";
+    say(element("inspected"), text);
+    canvas.setAttribute("aria-valuemin", 0);
+    canvas.setAttribute("aria-valuemax", hits.length);
+    canvas.setAttribute("aria-valuenow", chosen < 0 ? hits.length : chosen + 1);
+    canvas.setAttribute("aria-valuetext", text);
+  }
+
+  element("table").addEventListener("toggle", fillTable);
+  function fillTable() {
+    if (!element("table").open) return;
+    const { hits } = current().simulation;
+    const cells = (hit) => [
+      `${(hit.at / 1_000).toFixed(3)} s`,
+      hit.allowed ? "allowed" : "denied",
+      hit.count,
+      hit.remaining,
+      hit.allowed ? "" : span(hit.retryAfter),
+    ];
+    element("table-rows").replaceChildren(
+      ...hits
+        .slice(-rows)
+        .reverse()
+        .map((hit) => make("tr", {}, ...cells(hit).map((cell) => make("td", {}, String(cell))))),
+    );
+  }
+
+  return {
+    /** Another past: what was chosen is gone. */
+    forget: () => choose(-1),
+    draw() {
+      const { run, state, now, simulation } = current();
+      const scene = sceneOf(run, state.algorithm, now);
+      const first = simulation.hits.indexOf(scene.hits[0]);
+      marks = paintTimeline(canvas, scene, first < 0 ? undefined : chosen - first).map((mark, index) => ({
+        ...mark,
+        position: first + index,
+      }));
+      describe();
+      fillTable();
+      return marks;
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { algorithms, policyOf } from "./algorithms.js";
+import { Simulation } from "./simulation.js";
+import { Edges } from "./traffic/edges.js";
+import { Traffic } from "./traffic/traffic.js";
+
+const windowsInView = 3.5;
+const samplesInView = 480;
+
+/** The same traffic through all six, from the start: whatever changes, the past is played again. */
+export class Run {
+  #traffic;
+  #mine;
+  #at = 0;
+
+  constructor(state) {
+    this.span = state.scale * windowsInView;
+    this.edges = new Edges(state.scale);
+    this.scale = state.scale;
+    this.#traffic = new Traffic(state, this.edges);
+    this.#mine = [...state.mine];
+    const every = Math.max(1, Math.floor(this.span / samplesInView));
+    this.simulations = new Map(
+      algorithms.map(({ id }) => [id, new Simulation(policyOf(id, state), state, every)]),
+    );
+    this.advance(state.at);
+  }
+
+  advance(to) {
+    this.#at = to;
+    for (const time of this.#traffic.take(to)) {
+      this.#replayMine(time - 1);
+      this.#hitAll(time);
+    }
+    this.#replayMine(to);
+    for (const simulation of this.simulations.values()) simulation.advance(to);
+  }
+
+  /** A hit by hand, now. */
+  press() {
+    return this.#hitAll(this.#at);
+  }
+
+  #replayMine(until) {
+    while (this.#mine.length > 0 && this.#mine[0] <= until) this.#hitAll(this.#mine.shift());
+  }
+
+  #hitAll(time) {
+    return new Map([...this.simulations].map(([id, simulation]) => [id, simulation.hit(time)]));
+  }
+}

@@ -1,0 +1,68 @@
+import { byId } from "./algorithms.js";
+import { packed, unpacked } from "./times.js";
+
+export const durations = [250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
+export const speeds = [0.1, 0.25, 0.5, 1, 2, 4, 10];
+export const traffics = ["edge", "steady", "poisson", "log", "none"];
+
+/** The clock of the page starts here, at the edge of any window it offers. */
+export const origin = 1_800_000_000_000;
+
+/** Nothing is recorded beyond this. */
+export const longest = 600_000;
+
+const among = (choices) => ({ read: (text) => choices.find((each) => String(each) === text) });
+const whole = (least, most) => ({
+  least,
+  most,
+  read(text) {
+    const number = Number(text);
+    return Number.isInteger(number) && number >= least && number <= most ? number : undefined;
+  },
+});
+const times = { read: unpacked, write: packed };
+
+/** Every part of the state: what it is at first, and how the address spells it. */
+export const parts = {
+  algorithm: { first: "fix_window", ...among(Object.keys(byId)) },
+  limit: { first: 10, ...whole(1, 50) },
+  scale: { first: 5_000, ...among(durations) },
+  denied: { first: "free", ...among(["free", "count"]) },
+  capacity: { first: 10, ...whole(1, 50) },
+  rate: { first: 2, ...whole(1, 50) },
+  per: { first: 1_000, ...among(durations) },
+  cost: { first: 1, ...whole(0, 20) },
+  traffic: { first: "edge", ...among(traffics) },
+  size: { first: 10, ...whole(1, 50) },
+  pace: { first: 4, ...whole(1, 50) },
+  seed: { first: 7, ...whole(1, 999) },
+  speed: { first: 1, ...among(speeds) },
+  at: { first: 18_000, ...whole(0, longest) },
+  mine: { first: [], ...times },
+  log: { first: [], ...times },
+};
+
+export const firstState = () =>
+  Object.fromEntries(Object.entries(parts).map(([name, { first }]) => [name, first]));
+
+/** The state as an address spells it: only what differs from the first, and always the time. */
+export function toHash(state) {
+  const query = new URLSearchParams();
+  for (const [name, { first, write = String }] of Object.entries(parts)) {
+    const text = write(state[name]);
+    if (name === "at" || text !== write(first)) query.set(name, text);
+  }
+  return `#${query}`;
+}
+
+/** The way back. What cannot be read is as it was at first. */
+export function fromHash(hash) {
+  const query = new URLSearchParams(hash.slice(1));
+  const state = firstState();
+  for (const [name, { read }] of Object.entries(parts)) {
+    const text = query.get(name);
+    const value = text === null ? undefined : read(text);
+    if (value !== undefined) state[name] = value;
+  }
+  return state;
+}

@@ -1,0 +1,31 @@
+import { seeded } from "./random.js";
+
+/** Each yields the times of its hits, in order. */
+export const generators = { steady, edge, poisson, log, none };
+
+function* steady({ pace }) {
+  for (let number = 0; ; number += 1) yield Math.floor((number * 1_000) / pace);
+}
+
+/** A burst before and a burst after every second edge: what a client does that knows the window. */
+function* edge({ size, scale }, edges) {
+  const gap = Math.max(1, Math.floor((scale * 0.16) / size));
+  for (let number = 0; ; number += 2) {
+    const middle = edges.at(number);
+    for (let hit = -size; hit < size; hit += 1) yield Math.max(middle + hit * gap, 0);
+  }
+}
+
+function* poisson({ pace, seed }) {
+  const random = seeded(seed);
+  for (let time = 0; ; ) {
+    time += (-Math.log(1 - random()) * 1_000) / pace;
+    yield Math.floor(time);
+  }
+}
+
+function* log({ log: times }) {
+  yield* times;
+}
+
+function* none() {}
