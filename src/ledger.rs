@@ -160,7 +160,12 @@ impl Ledger {
             }
             Operation::Inc { policy, cost } => {
                 let position = lanes.check_inc(policy, cost)?;
-                (Answer::Number(lanes.inc(position, &mut entry, cost, now)), cost > 0)
+                // Adding nothing only asks, here as in a limiter.
+                let count = match cost {
+                    0 => lanes.get(position, entry.as_entry(), now),
+                    _ => lanes.inc(position, &mut entry, cost, now),
+                };
+                (Answer::Number(count), cost > 0)
             }
             Operation::Set { policy, count } => {
                 let position = lanes.check_set(policy, count)?;

@@ -397,6 +397,10 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let made_by = snapshot.made_by()?;
         let read = |(key, states): &(K, Vec<Vec<i64>>)| Ok((key.clone(), self.slots.read(&made_by, states, now)?));
         let all = snapshot.keys.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        if self.slots.check_room(self.new_keys(&all)).is_err() {
+            self.clean()?;
+            self.slots.check_room(self.new_keys(&all))?;
+        }
         let mut afresh = Vec::new();
         for (key, states) in all {
             for name in &states.afresh {
@@ -424,6 +428,12 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let (decision, taken) = self.slots.hit(None, rules, cost, now);
         self.settle(key, taken);
         Ok(decision)
+    }
+
+    /// How many of the keys with states to keep have no slot yet.
+    fn new_keys(&self, all: &[(K, Imported)]) -> usize {
+        let new = all.iter().filter(|(key, states)| !states.ended && self.index.get(key).is_none());
+        new.map(|(key, _)| key).collect::<hashbrown::HashSet<_>>().len()
     }
 
     /// Gives a key states that were read, or forgets it if they have ended.

@@ -63,6 +63,16 @@ impl Record {
         Self { version: VERSION, policies: MadeBy::all(policies), states }
     }
 
+    /// Whether the states are of these policies, as far as reading them goes.
+    pub(crate) fn is_made_by(&self, policies: &Policies) -> bool {
+        let same = |(made_by, (name, policy)): (&MadeBy, (&str, &crate::Policy))| {
+            (made_by.name.as_str(), made_by.algorithm.as_str(), made_by.scale)
+                == (name, policy.algorithm(), policy.scale())
+        };
+        self.policies.len() == policies.len()
+            && self.policies.iter().zip(policies.names().zip(policies.iter())).all(same)
+    }
+
     /// Puts the states into an entry. Answers the names of the policies that start afresh,
     /// because what was stored for them was made by another algorithm.
     pub(crate) fn load(&self, lanes: &Lanes, entry: &mut EntryMut<'_>, now: u64) -> Result<Vec<String>, Error> {

@@ -38,5 +38,7 @@ pub fn step(policies: &Policies, record: Option<&Record>, operation: Operation<'
         None => Vec::new(),
     };
     let (answer, changed) = ledger.apply(operation, now)?;
-    Ok(Step { answer, record: ledger.record(now), changed: changed || !afresh.is_empty(), afresh })
+    // A state that was converted is stored even if nothing else changed: converted again later, it would differ.
+    let converted = record.is_some_and(|record| !record.is_made_by(policies));
+    Ok(Step { answer, record: ledger.record(now), changed: changed || converted, afresh })
 }

@@ -59,11 +59,13 @@ impl Bucket {
     }
 
     /// The time that counts for a state: the clock's, or the state's own while the clock is a little behind.
+    ///
+    /// An `unused` bucket holds no time of its own, so that it is the same stored or not.
     #[inline]
-    pub(crate) fn flowed(&self, state: &Content, now: u64) -> (u64, i128) {
+    pub(crate) fn flowed(&self, state: &Content, now: u64, unused: bool) -> (u64, i128) {
         if now >= state.at {
             (now, self.flow(now - state.at))
-        } else if state.at > now + self.period {
+        } else if unused || state.at > now + self.period {
             (now, 0)
         } else {
             (state.at, 0)
@@ -79,8 +81,8 @@ impl Bucket {
     pub(crate) fn import(&self, numbers: &[i64]) -> Option<Content> {
         let &[at, whole, rest] = numbers else { return None };
         let (at, rest) = (in_range(at)?, in_range(rest)?);
-        let fits = whole.unsigned_abs() <= MAX && rest < self.per;
-        fits.then(|| Content { at, units: i128::from(whole) * i128::from(self.per) + i128::from(rest) })
+        let units = i128::from(whole) * i128::from(self.per) + i128::from(rest);
+        (rest < self.per && units.abs() <= self.most()).then_some(Content { at, units })
     }
 
     /// `units` of this bucket in the units of one with another `per`, rounded down.

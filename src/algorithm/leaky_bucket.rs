@@ -48,7 +48,7 @@ impl Algorithm for LeakyBucket {
 
     #[inline]
     fn view(&self, state: &Content, now: u64) -> Content {
-        let (at, leaked) = self.0.flowed(state, now);
+        let (at, leaked) = self.0.flowed(state, now, state.units == 0);
         Content { at, units: (state.units - leaked).max(0) }
     }
 

@@ -97,7 +97,8 @@ impl Algorithm for SlidingCounter {
             Counters { start, previous: state.current, current: 0 }
         } else if state.start < start {
             Counters { start, previous: 0, current: 0 }
-        } else if self.is_ahead(state, now) {
+        } else if self.is_ahead(state, now) || (state.previous, state.current) == (0, 0) {
+            // Counters of nothing hold no time either, so that they are the same stored or not.
             Counters { start, ..*state }
         } else {
             *state

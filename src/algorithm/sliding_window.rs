@@ -157,6 +157,11 @@ impl Algorithm for SlidingWindow {
             for entry in &mut state.entries {
                 entry.time = entry.time.saturating_sub(view.shift);
             }
+            // Times before the epoch became the epoch.
+            while state.entries.get(1).is_some_and(|second| second.time == 0) {
+                let oldest = state.entries.pop_front().map_or(0, |oldest| oldest.cost);
+                state.entries[0].cost += oldest;
+            }
         }
         match state.entries.back_mut() {
             _ if view.added == 0 => {}

@@ -48,7 +48,7 @@ impl Algorithm for TokenBucket {
 
     #[inline]
     fn view(&self, state: &Content, now: u64) -> Content {
-        let (at, refilled) = self.0.flowed(state, now);
+        let (at, refilled) = self.0.flowed(state, now, state.units >= self.0.full);
         Content { at, units: (state.units + refilled).min(self.0.full) }
     }
 

@@ -149,7 +149,7 @@ impl Slots {
     /// Asks for a key that has no slot. It is given one if the hit leaves something behind.
     fn first_hit(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> (Decision, Option<u32>) {
         // A hit that leaves nothing behind must not push another key out.
-        let decision = self.peek(None, rules, cost, now);
+        let decision = self.peek_entry(None, rules, cost, now);
         if !self.lanes.records(&decision, cost) {
             return (decision, None);
         }
@@ -158,7 +158,11 @@ impl Slots {
                 self.sweep(slot, now);
                 (self.hit_slot(slot, rules, cost, now), Some(slot))
             }
-            Err(room_at) => (self.refused(&decision, room_at.saturating_sub(now)), None),
+            Err(room_at) => {
+                // Who only ever meets new keys must clean up as well.
+                self.sweep(NO_SLOT, now);
+                (self.refused(&decision, room_at - now), None)
+            }
         }
     }
 
@@ -167,13 +171,28 @@ impl Slots {
     /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
     #[inline(never)]
     pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        self.touch(slot, now);
+        self.clear_if_stale(slot, now);
         let (lanes, mut entry) = self.parts(slot);
-        lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now, &mut false)
+        let mut changed = false;
+        let decision = lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now, &mut changed);
+        if changed {
+            self.touch(slot, now);
+        }
+        decision
     }
 
     /// What a hit would answer.
     pub(crate) fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
+        let decision = self.peek_entry(slot, rules, cost, now);
+        let needs_room = slot.is_none() && self.lanes.records(&decision, cost);
+        match needs_room.then(|| self.no_room_until(now)).flatten() {
+            Some(room_at) => self.refused(&decision, room_at - now),
+            None => decision,
+        }
+    }
+
+    /// What a hit would answer if there is room.
+    fn peek_entry(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         let rules = rules.unwrap_or(self.lanes.rules());
         self.with_entry(slot, now, |lanes, entry| lanes.peek(rules, entry, cost, now))
     }
@@ -198,6 +217,7 @@ impl Slots {
             None => Some(self.take(now).map_err(|_| Error::Full { max_keys: self.options.max_keys })?),
         };
         let slot = slot.or(taken).unwrap_or(NO_SLOT);
+        self.clear_if_stale(slot, now);
         self.touch(slot, now);
         let (lanes, mut entry) = self.parts(slot);
         let count = with(lanes, &mut entry);
@@ -219,6 +239,13 @@ impl Slots {
         Ok(Imported { words, logs, ended, afresh })
     }
 
+    /// Passes if a slab that refuses new keys has room for so many.
+    pub(crate) fn check_room(&self, keys: usize) -> Result<(), Error> {
+        let max_keys = self.options.max_keys;
+        let fits = keys as u64 + u64::from(self.len) <= u64::from(max_keys);
+        if fits || self.options.on_full == OnFull::Evict { Ok(()) } else { Err(Error::Full { max_keys }) }
+    }
+
     /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
     pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<Option<u32>, Error> {
         let put = |_: &Lanes, entry: &mut EntryMut<'_>| {
@@ -231,7 +258,12 @@ impl Slots {
 
     /// Whether a slot's states have ended, or lain untouched for too long.
     pub(crate) fn has_ended(&self, slot: u32, now: u64) -> bool {
-        self.is_stale(slot, now) || self.lanes.all_end_at(self.entry(slot), now) <= now
+        self.ends_at(slot, now) <= now
+    }
+
+    /// When a slot's states end, or have lain untouched for too long; `now` or earlier if it is so.
+    fn ends_at(&self, slot: u32, now: u64) -> u64 {
+        self.lanes.all_end_at(self.entry(slot), now).min(self.stale_at(slot))
     }
 
     /// Frees a slot whose key its owner has forgotten.
@@ -294,25 +326,34 @@ impl Slots {
         (words, logs)
     }
 
-    /// Notes that a slot is used now, and clears it first if it lay untouched for too long.
+    /// Notes that a slot is used now, if that matters.
     #[inline]
     fn touch(&mut self, slot: u32, now: u64) {
-        if self.options.key_older_than.is_none() {
-            return;
-        }
-        if self.is_stale(slot, now) {
-            let (lanes, mut entry) = self.parts(slot);
-            lanes.clear(&mut entry, now);
-        }
-        if let Some(touched) = self.words.get_mut(slot).last_mut() {
+        if self.options.key_older_than.is_some()
+            && let Some(touched) = self.words.get_mut(slot).last_mut()
+        {
             *touched = now;
         }
     }
 
+    /// Clears a slot that lay untouched for too long.
+    #[inline]
+    fn clear_if_stale(&mut self, slot: u32, now: u64) {
+        if self.options.key_older_than.is_some() && self.is_stale(slot, now) {
+            let (lanes, mut entry) = self.parts(slot);
+            lanes.clear(&mut entry, now);
+        }
+    }
+
     fn is_stale(&self, slot: u32, now: u64) -> bool {
+        self.stale_at(slot) <= now
+    }
+
+    /// When a slot has lain untouched for too long.
+    fn stale_at(&self, slot: u32) -> u64 {
         match (self.options.key_older_than, self.words.get(slot).last()) {
-            (Some(older_than), Some(touched)) => touched.saturating_add(older_than) <= now,
-            _ => false,
+            (Some(older_than), Some(touched)) => touched.saturating_add(older_than),
+            _ => NEVER,
         }
     }
 
@@ -332,11 +373,7 @@ impl Slots {
         self.occupied[slot as usize / 64] |= 1 << (slot % 64);
         let (lanes, mut entry) = self.parts(slot);
         lanes.clear(&mut entry, now);
-        if self.options.key_older_than.is_some()
-            && let Some(touched) = self.words.get_mut(slot).last_mut()
-        {
-            *touched = now;
-        }
+        self.touch(slot, now);
         Ok(slot)
     }
 
@@ -351,16 +388,15 @@ impl Slots {
 
     /// Frees a slot of a full slab: an ended one of a few, else by eviction the one that would end soonest.
     fn make_room(&mut self, now: u64) -> Result<u32, u64> {
-        let mut soonest = (u64::MAX, self.probe);
-        for _ in 0..PROBED.min(self.made) {
-            let slot = self.probe;
-            self.probe = (slot + 1) % self.made;
-            if self.expire(slot, now) {
-                return Ok(slot);
-            }
-            soonest = soonest.min((self.lanes.all_end_at(self.entry(slot), now), slot));
+        let (ends_at, slot, probed) = self.soonest(now);
+        #[cfg(test)]
+        {
+            self.looked_at += u64::from(probed);
         }
-        let (ends_at, slot) = soonest;
+        self.probe = self.after(self.probe, probed);
+        if self.expire(slot, now) {
+            return Ok(slot);
+        }
         if self.options.on_full == OnFull::Deny {
             // The next to ask looks there first, so what it was told is true.
             self.probe = slot;
@@ -370,6 +406,30 @@ impl Slots {
         self.freed.push(slot);
         self.release(slot);
         Ok(slot)
+    }
+
+    /// When a full slab that refuses new keys will have room for one, if it has none now.
+    fn no_room_until(&self, now: u64) -> Option<u64> {
+        let full = self.free == NO_SLOT && self.made >= self.options.max_keys;
+        (full && self.options.on_full == OnFull::Deny).then(|| self.soonest(now).0).filter(|&ends_at| ends_at > now)
+    }
+
+    /// An ended slot of a few, or else the one of them that will end soonest: when, which, and how many were looked at.
+    fn soonest(&self, now: u64) -> (u64, u32, u32) {
+        let mut soonest = (NEVER, self.probe);
+        for probed in 0..PROBED.min(self.made) {
+            let slot = self.after(self.probe, probed);
+            soonest = soonest.min((self.ends_at(slot, now), slot));
+            if soonest.0 <= now {
+                return (soonest.0, slot, probed + 1);
+            }
+        }
+        (soonest.0, soonest.1, PROBED.min(self.made))
+    }
+
+    /// The slot so many after another, round and round.
+    fn after(&self, slot: u32, many: u32) -> u32 {
+        ((u64::from(slot) + u64::from(many)) % u64::from(self.made.max(1))) as u32
     }
 
     /// Frees a slot if its states have ended.
@@ -391,11 +451,8 @@ impl Slots {
 
     fn report(&mut self, slot: u32) {
         for policy in 0..self.lanes.policies().len() {
-            let (value, mut expired_at) = self.lanes.last_value(policy, self.entry(slot));
-            if let (Some(older_than), Some(touched)) = (self.options.key_older_than, self.words.get(slot).last()) {
-                expired_at = expired_at.min(touched.saturating_add(older_than));
-            }
-            self.expired.push(Expired { slot, policy, value, expired_at });
+            let (value, ends_at) = self.lanes.last_value(policy, self.entry(slot));
+            self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
         }
     }
 
@@ -436,11 +493,62 @@ impl Slots {
             allowed: false,
             count: 0,
             remaining: 0,
-            retry_after: Some(wait.max(1)),
+            retry_after: decision.retry_after.map(|_| wait),
             reset_after: 0,
             violated: Default::default(),
             reason: Some(Reason::Full),
             ..*decision
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+
+    const KEYS: u32 = 1_000_000;
+
+    /// A slab that once was full of keys, all of which have expired at the time that is returned.
+    fn expired(options: Options) -> (Slots, u64) {
+        let mut slots = Slots::new(Policy::fix_window_per_key(1, 1).unwrap().into(), options);
+        for _ in 0..KEYS {
+            slots.hit(None, None, 1, 0);
+        }
+        (slots, 60_000)
+    }
+
+    #[test]
+    fn a_million_expired_keys_are_swept_a_few_at_a_time() {
+        let (mut slots, now) = expired(Options::new());
+        let mut hits = 0;
+        while slots.len() > 1 {
+            let before = (slots.looked_at, slots.len());
+            slots.hit(Some(0), None, 1, now);
+            let (looked_at, freed) = (slots.looked_at - before.0, before.1 - slots.len());
+            assert!(looked_at <= u64::from(SWEPT) && freed <= SWEPT, "one hit looked at {looked_at} slots");
+            slots.freed.clear();
+            hits += 1;
+        }
+        assert_eq!(hits, KEYS / SWEPT);
+        assert!(slots.is_occupied(0));
+
+        // It rests until the next is due.
+        slots.hit(Some(0), None, 1, now);
+        let looked_at = slots.looked_at;
+        slots.hit(Some(0), None, 1, now + 59_999);
+        assert_eq!(slots.looked_at, looked_at);
+    }
+
+    #[test]
+    fn a_new_key_of_a_full_slab_looks_at_few_slots_too() {
+        let (mut slots, now) = expired(Options::new().max_keys(KEYS.into()).unwrap());
+        for _ in 0..1_000 {
+            let looked_at = slots.looked_at;
+            assert!(slots.hit(None, None, 1, now).1.is_some());
+            assert!(slots.looked_at - looked_at <= u64::from(SWEPT + PROBED + 1));
+            slots.freed.clear();
+        }
+        assert_eq!(slots.evicted(), 0);
     }
 }
