@@ -1,0 +1,557 @@
+//! Bad input: each is a typed error that says which field and what would be accepted, and nothing has changed.
+
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use tollgate::{
+    ALGORITHMS, Denied, Error, Ledger, Limiter, MAX, ManualClock, Operation, Options, Policies, Policy, PolicyDraft,
+    Record, Snapshot, StoreLimiter, check_key, step,
+};
+
+const WHOLE: &str = "a whole number from 1 to 9007199254740991";
+const DURATION: &str = "a whole number of milliseconds from 1 to 9007199254740991, or text such as \"250ms\", \"1s\"";
+
+/// An error of this code whose message has all of these words.
+#[track_caller]
+fn assert_error(error: &Error, code: &str, words: &[&str]) {
+    let message = error.to_string();
+    assert_eq!(error.code(), code, "{message}");
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in {message:?}");
+    }
+}
+
+#[track_caller]
+fn from_json(policy: &Value) -> Error {
+    let draft: PolicyDraft = serde_json::from_value(policy.clone()).unwrap();
+    let error = draft.build().unwrap_err();
+    // As the format's own error it says the same.
+    let told = serde_json::from_value::<Policy>(policy.clone()).unwrap_err().to_string();
+    assert!(told.contains(&error.to_string()), "{told}");
+    error
+}
+
+#[track_caller]
+fn from_toml(policy: &str) -> Error {
+    toml::from_str::<PolicyDraft>(policy).unwrap().build().unwrap_err()
+}
+
+/// Each algorithm with good numbers, the names of its whole numbers, and that of its duration.
+fn good() -> Vec<(Value, Vec<&'static str>, &'static str)> {
+    let window = |name: &&str| (json!({ "algorithm": name, "limit": 5, "scale": "1s" }), vec!["limit"], "scale");
+    let mut all: Vec<_> = ALGORITHMS.iter().filter(|name| !name.ends_with("bucket")).map(window).collect();
+    for (name, rate) in [("token_bucket", "refillRate"), ("leaky_bucket", "leakRate")] {
+        all.push((json!({ "algorithm": name, "capacity": 5, rate: 5, "per": "1s" }), vec!["capacity", rate], "per"));
+    }
+    assert_eq!(all.len(), ALGORITHMS.len());
+    all
+}
+
+#[test]
+fn limits_rates_and_capacities() {
+    let bad = [
+        (json!(0), "0"),
+        (json!(-1), "a negative number"),
+        (json!(-0.5), "a negative number"),
+        (json!(1.5), "a fraction"),
+        (json!(MAX + 1), "9007199254740992"),
+        (json!(u64::MAX), "18446744073709551615"),
+        (json!(1e300), "a number past 9007199254740991"),
+        (json!("5"), "\"5\""),
+        (json!(true), "true"),
+        (json!([5]), "a list"),
+        (json!({ "limit": 5 }), "an object"),
+        (json!(null), "nothing"),
+    ];
+    for (policy, fields, _) in good() {
+        serde_json::from_value::<Policy>(policy.clone()).unwrap();
+        for field in fields {
+            for (value, found) in &bad {
+                let mut policy = policy.clone();
+                policy[field] = value.clone();
+                let expected = format!("{field}: {found} is not accepted; give {WHOLE}");
+                assert_error(&from_json(&policy), "invalid_policy", &[&expected]);
+            }
+            let mut without = policy.clone();
+            without.as_object_mut().unwrap().remove(field);
+            assert_error(&from_json(&without), "invalid_policy", &[field, "nothing", WHOLE]);
+        }
+    }
+}
+
+#[test]
+fn numbers_that_only_toml_can_write() {
+    for (value, found) in [
+        ("nan", "not a number"),
+        ("inf", "a number past 9007199254740991"),
+        ("-inf", "a negative number"),
+        ("-3", "a negative number"),
+        ("0", "0"),
+        ("2.5", "a fraction"),
+        ("9007199254740992", "9007199254740992"),
+    ] {
+        let error = from_toml(&format!("algorithm = \"fix_window\"\nlimit = {value}\nscale = \"1s\""));
+        assert_error(&error, "invalid_policy", &[&format!("limit: {found} is not accepted; give {WHOLE}")]);
+        let error = from_toml(&format!("algorithm = \"leaky_bucket\"\ncapacity = 1\nleak_rate = {value}"));
+        assert_error(&error, "invalid_policy", &["leakRate: ", found, WHOLE]);
+    }
+    let error = from_toml("algorithm = \"fix_window\"\nlimit = 1979-05-27T07:32:00Z\nscale = 1");
+    assert_error(&error, "invalid_policy", &["limit: ", WHOLE]);
+}
+
+#[test]
+fn durations() {
+    let bad = [
+        json!(0),
+        json!(-1),
+        json!(0.5),
+        json!(MAX + 1),
+        json!(""),
+        json!("0s"),
+        json!("1"),
+        json!("s"),
+        json!("1.5h"),
+        json!("-1s"),
+        json!("+1s"),
+        json!(" 1s"),
+        json!("1 s"),
+        json!("1S"),
+        json!("1sec"),
+        json!("1m30s"),
+        json!("1w"),
+        json!("104249992d"),
+        json!("99999999999999999999s"),
+        json!(false),
+        json!([1]),
+    ];
+    for (policy, _, field) in good() {
+        for value in &bad {
+            let mut policy = policy.clone();
+            policy[field] = value.clone();
+            assert_error(&from_json(&policy), "invalid_policy", &[&format!("{field}: "), DURATION]);
+        }
+    }
+    assert_error(&Policy::fix_window(1, 0).unwrap_err(), "invalid_policy", &["scale: 0", DURATION]);
+    assert_error(&Policy::fix_window(1, "soon").unwrap_err(), "invalid_policy", &["scale: \"soon\"", DURATION]);
+    let endless = std::time::Duration::MAX;
+    assert_error(&Policy::fix_window(1, endless).unwrap_err(), "invalid_policy", &["scale: ", DURATION]);
+    let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1 }));
+    assert_error(&error, "invalid_policy", &["scale: nothing", DURATION]);
+}
+
+#[test]
+fn the_longest_durations_are_accepted() {
+    assert_eq!(Policy::fix_window(1, MAX).unwrap().scale(), MAX);
+    assert_eq!(Policy::fix_window(MAX, "104249991d").unwrap().limit(), MAX);
+    assert_eq!(Policy::token_bucket(1, 1, MAX).unwrap().period(), MAX);
+}
+
+#[test]
+fn a_bucket_that_takes_longer_than_all_of_time_to_fill() {
+    for policy in [Policy::token_bucket(2, 1, MAX), Policy::leaky_bucket(MAX, 1, 2)] {
+        assert_error(&policy.unwrap_err(), "invalid_policy", &["capacity: ", "fills within 9007199254740991 ms"]);
+    }
+}
+
+#[test]
+fn unknown_algorithms() {
+    for (value, found) in [
+        (json!("gcra"), "\"gcra\""),
+        (json!("Fix_Window"), "\"Fix_Window\""),
+        (json!(7), "7"),
+        (json!(null), "nothing"),
+    ] {
+        let error = from_json(&json!({ "algorithm": value, "limit": 1, "scale": 1 }));
+        assert_error(&error, "unknown_algorithm", &["algorithm: ", found]);
+        assert_error(&error, "unknown_algorithm", ALGORITHMS);
+    }
+    assert_error(&from_json(&json!({})), "unknown_algorithm", &["nothing", "sliding_counter"]);
+}
+
+#[test]
+fn unknown_fields() {
+    for (policy, mut fields, duration) in good() {
+        fields.extend(["algorithm", "name", "denied", duration]);
+        for unknown in ["limits", "Limit", "refill-rate", "ttl", ""] {
+            let mut policy = policy.clone();
+            policy[unknown] = json!(1);
+            let error = from_json(&policy);
+            assert_error(&error, "unknown_field", &[&format!("{unknown}: no such field")]);
+            assert_error(&error, "unknown_field", &fields);
+        }
+    }
+    // Another algorithm's field is unknown to this one.
+    let error = from_json(&json!({ "algorithm": "token_bucket", "capacity": 1, "leakRate": 1 }));
+    assert_error(&error, "unknown_field", &["leakRate", "refillRate"]);
+    let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1, "scale": 1, "per": 1 }));
+    assert_error(&error, "unknown_field", &["per", "scale"]);
+}
+
+#[test]
+fn a_field_twice() {
+    let both = json!({ "algorithm": "token_bucket", "capacity": 1, "refillRate": 1, "refill_rate": 1 });
+    assert_error(&from_json(&both), "invalid_policy", &["refillRate: a second value", "the field once"]);
+    let twice = r#"{ "algorithm": "fix_window", "limit": 1, "limit": 100, "scale": 1 }"#;
+    let error = serde_json::from_str::<PolicyDraft>(twice).unwrap().build().unwrap_err();
+    assert_error(&error, "invalid_policy", &["limit: a second value", "the field once"]);
+    let twice = r#"{ "algorithm": "fix_window", "algorithm": "sliding_window", "limit": 1, "scale": 1 }"#;
+    let error = serde_json::from_str::<PolicyDraft>(twice).unwrap().build().unwrap_err();
+    assert_error(&error, "invalid_policy", &["algorithm: a second value"]);
+}
+
+#[test]
+fn what_is_no_policy_at_all() {
+    for text in ["7", "\"fix_window\"", "[]", "null", "true"] {
+        let message = serde_json::from_str::<Policy>(text).unwrap_err().to_string();
+        assert!(message.contains("a policy, such as { \"algorithm\": \"fix_window\""), "{message}");
+    }
+}
+
+#[test]
+fn names() {
+    let policy = || Policy::fix_window(1, 1).unwrap();
+    for name in ["", "new\nline", "tab\t", "caf\u{e9}", "\u{7f}", &"n".repeat(65)] {
+        let error = policy().named(name).unwrap_err();
+        assert_error(&error, "invalid_policy", &["name: ", "1 to 64 printable ASCII characters"]);
+        let json = json!({ "algorithm": "fix_window", "limit": 1, "scale": 1, "name": name });
+        assert_eq!(from_json(&json), error);
+    }
+    let number = json!({ "algorithm": "fix_window", "limit": 1, "scale": 1, "name": 7 });
+    assert_error(&from_json(&number), "invalid_policy", &["name: 7", "printable ASCII"]);
+    let twice = policy().named("burst").unwrap();
+    let error = Policies::new([twice.clone(), policy(), twice]).unwrap_err();
+    assert_error(&error, "invalid_policy", &["name: \"burst\" a second time", "each policy a name of its own"]);
+    assert_error(&Policies::new([]).unwrap_err(), "invalid_policy", &["policies: ", "1 to 32 policies"]);
+    let many = std::iter::repeat_with(policy).take(33);
+    assert_error(&Policies::new(many).unwrap_err(), "invalid_policy", &["a list of 33", "1 to 32 policies"]);
+}
+
+#[test]
+fn denied() {
+    let json = json!({ "algorithm": "fix_window", "limit": 1, "scale": 1, "denied": "maybe" });
+    assert_error(&from_json(&json), "invalid_policy", &["denied: \"maybe\"", "\"count\" or \"free\""]);
+    for policy in [Policy::token_bucket(1, 1, 1).unwrap(), Policy::leaky_bucket(1, 1, 1).unwrap()] {
+        let error = policy.denied(Denied::Count).unwrap_err();
+        assert_error(&error, "invalid_policy", &["denied: \"count\"", "\"free\"", "bucket"]);
+    }
+    let counts = Policy::fix_window(1, 1).unwrap().denied(Denied::Count).unwrap();
+    let error = Policies::new([counts.clone(), Policy::fix_window(2, 2).unwrap()]).unwrap_err();
+    assert_error(&error, "invalid_policy", &["denied: \"count\"", "\"free\"", "several"]);
+    // With one policy, in an array or not, it applies.
+    assert!(Limiter::<u8, _>::new([counts], ManualClock::new(0)).is_ok());
+}
+
+#[test]
+fn keys_that_may_not_leave_the_process() {
+    for (key, found) in
+        [(String::new(), "an empty string"), ("k".repeat(1_025), "1025 bytes"), ("é".repeat(513), "1026 bytes")]
+    {
+        let error = check_key(&key).unwrap_err();
+        assert_error(&error, "invalid_key", &["key: ", found, "1 to 1024 UTF-8 bytes"]);
+        let store = Limiter::<String, _>::new(Policy::fix_window(1, 1).unwrap(), ManualClock::new(0)).unwrap();
+        let mut limiter = StoreLimiter::new(Policy::fix_window(1, 1).unwrap(), store, ManualClock::new(0)).unwrap();
+        assert_eq!(limiter.apply(&key, Operation::Hit { cost: 1 }), Err(error.into()));
+        assert!(limiter.store().is_empty());
+    }
+    assert!(check_key(&"é".repeat(512)).is_ok());
+}
+
+/// A limiter of each algorithm with one key in use.
+fn in_use(clock: &ManualClock) -> Vec<Limiter<u8, &ManualClock>> {
+    let limiter = |(policy, _, _)| {
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        let mut limiter = Limiter::new(policy, clock).unwrap();
+        limiter.hit(&1, 2).unwrap();
+        limiter
+    };
+    good().into_iter().map(limiter).collect()
+}
+
+#[test]
+fn costs_and_counts() {
+    let clock = ManualClock::new(1_000);
+    for mut limiter in in_use(&clock) {
+        let before = limiter.snapshot().unwrap();
+        let call = limiter.policies().clone();
+        for cost in [MAX + 1, u64::MAX] {
+            for error in [
+                limiter.hit(&1, cost).unwrap_err(),
+                limiter.hit_with(&1, cost, &call).unwrap_err(),
+                limiter.peek(&1, cost).unwrap_err(),
+                limiter.inc(&1, cost).unwrap_err(),
+                limiter.hit(&2, cost).unwrap_err(),
+            ] {
+                let expected = format!("cost: {cost} is not accepted; give a whole number from 0 to 9007199254740991");
+                assert_error(&error, "invalid_cost", &[&expected]);
+            }
+            let most = if limiter.policies().name(0) == "token_bucket" { 5 } else { MAX };
+            let expected = format!("count: {cost} is not accepted; give a whole number from 0 to {most}");
+            assert_error(&limiter.set(&1, cost).unwrap_err(), "invalid_count", &[&expected]);
+        }
+        if limiter.policies().name(0) == "token_bucket" {
+            assert_error(&limiter.set(&1, 6).unwrap_err(), "invalid_count", &["count: 6", "from 0 to 5"]);
+        }
+        assert_eq!(limiter.snapshot().unwrap(), before);
+        assert_eq!(limiter.len(), 1);
+    }
+}
+
+#[test]
+fn a_clock_out_of_range() {
+    let clock = ManualClock::new(1_000);
+    for mut limiter in in_use(&clock) {
+        let before = limiter.snapshot().unwrap();
+        for now in [MAX + 1, u64::MAX] {
+            clock.set(now);
+            for error in [
+                limiter.hit(&1, 1).unwrap_err(),
+                limiter.peek(&1, 1).unwrap_err(),
+                limiter.inc(&1, 1).unwrap_err(),
+                limiter.set(&1, 1).unwrap_err(),
+                limiter.get(&1).unwrap_err(),
+                limiter.expires_at(&1).unwrap_err(),
+                limiter.clean().unwrap_err(),
+                limiter.snapshot().unwrap_err(),
+                limiter.restore(&before).unwrap_err(),
+            ] {
+                let accepts = "milliseconds since the epoch, from 0 to 9007199254740991";
+                assert_error(&error, "invalid_time", &["clock: ", &now.to_string(), accepts]);
+            }
+            let policies = limiter.policies().clone();
+            let error = step(&policies, None, Operation::Hit { cost: 1 }, now).unwrap_err();
+            assert_eq!(error.code(), "invalid_time");
+        }
+        clock.set(1_000);
+        assert_eq!(limiter.snapshot().unwrap(), before);
+    }
+}
+
+#[test]
+fn options() {
+    for keys in [0, 4_294_967_295, u64::MAX] {
+        let error = Options::new().max_keys(keys).unwrap_err();
+        assert_error(&error, "invalid_option", &["max_keys: ", &keys.to_string(), "from 1 to 4294967294"]);
+    }
+    for (error, option) in [
+        (Options::new().clean_period(0).unwrap_err(), "clean_period: 0"),
+        (Options::new().clean_period("soon").unwrap_err(), "clean_period: \"soon\""),
+        (Options::new().key_older_than(MAX + 1).unwrap_err(), "key_older_than: 9007199254740992"),
+        (Options::new().key_older_than("").unwrap_err(), "key_older_than: \"\""),
+    ] {
+        assert_error(&error, "invalid_option", &[option, DURATION]);
+    }
+}
+
+#[test]
+fn numbers_for_one_call_that_do_not_fit_the_limiter() {
+    let clock = ManualClock::new(1_000);
+    for mut limiter in in_use(&clock) {
+        let before = limiter.snapshot().unwrap();
+        let own = serde_json::to_value(limiter.policies().iter().next().unwrap()).unwrap();
+        for (other, _, field) in good() {
+            let policy: Policy = serde_json::from_value(other.clone()).unwrap();
+            if own["algorithm"] != other["algorithm"] {
+                let error = limiter.hit_with(&1, 1, &policy.into()).unwrap_err();
+                let words = ["algorithm", other["algorithm"].as_str().unwrap(), own["algorithm"].as_str().unwrap()];
+                assert_error(&error, "policy_mismatch", &words);
+                continue;
+            }
+            let mut slower = other.clone();
+            slower[field] = json!(1_001);
+            let slower: Policy = serde_json::from_value(slower).unwrap();
+            let error = limiter.hit_with(&1, 1, &slower.into()).unwrap_err();
+            assert_error(&error, "policy_mismatch", &["scale 1001 ms", "only 1000 ms"]);
+        }
+        let two = Policies::new([Policy::fix_window(1, 1).unwrap(), Policy::fix_window(1, 1).unwrap()]).unwrap();
+        assert_error(&limiter.hit_with(&1, 1, &two).unwrap_err(), "policy_mismatch", &["policies", "its own, 1"]);
+        if own["algorithm"] == "sliding_window" {
+            let higher = Policies::from(Policy::sliding_window(6, "1s").unwrap());
+            let error = limiter.hit_with(&1, 1, &higher).unwrap_err();
+            assert_error(&error, "policy_mismatch", &["limit 6", "at most 5"]);
+        }
+        assert_eq!(limiter.snapshot().unwrap(), before);
+    }
+}
+
+#[test]
+fn names_of_policies_there_are_not() {
+    let two = [Policy::fix_window(9, "1s").unwrap(), Policy::token_bucket(9, 9, "1s").unwrap()];
+    let mut limiter = Limiter::<u8, _>::new(two, ManualClock::new(0)).unwrap();
+    for (name, words) in [(None, "several"), (Some("burst"), "\"burst\"")] {
+        for error in [
+            limiter.inc_policy(&1, 1, name).unwrap_err(),
+            limiter.set_policy(&1, 1, name).unwrap_err(),
+            limiter.get_policy(&1, name).unwrap_err(),
+            limiter.expires_at_policy(&1, name).unwrap_err(),
+        ] {
+            assert_error(&error, "unknown_policy", &["policy: ", words, "fix_window, token_bucket"]);
+        }
+    }
+    assert!(limiter.is_empty());
+}
+
+#[test]
+fn a_log_that_is_too_long_to_store() {
+    let policy = Policy::sliding_window(1_001, "1m").unwrap();
+    for error in [
+        Ledger::new(policy.clone()).unwrap_err(),
+        step(&policy.clone().into(), None, Operation::Get { policy: None }, 0).unwrap_err(),
+    ] {
+        assert_error(&error, "invalid_policy", &["limit: 1001", "at most 1000", "sliding_counter"]);
+    }
+    assert!(Ledger::new(Policy::sliding_window(1_000, "1m").unwrap()).is_ok());
+}
+
+/// Numbers that no state of the algorithm has.
+fn garbage(algorithm: &str) -> Vec<Value> {
+    let (huge, beyond) = (json!(MAX), json!(MAX + 1));
+    let common =
+        vec![json!([1]), json!([-1, 1]), json!([1_000, 1, 1, 1, 1]), json!([i64::MIN, 0]), json!([i64::MAX, 0])];
+    let own = match algorithm {
+        "fix_window" => {
+            vec![json!([1_001, 1]), json!([1_000, -1]), json!([beyond, 1]), json!([0, beyond]), json!([0, 0, 0])]
+        }
+        "fix_window_per_key" => vec![json!([1_000, -1]), json!([beyond, 1]), json!([0, beyond]), json!([0, 0, 0])],
+        "sliding_window" => vec![
+            json!([1_000, 0]),
+            json!([1_000, -1]),
+            json!([1_000, 1, 0, 1]),
+            json!([1_000, 1, -1, 1]),
+            json!([huge, 1, 1, 1]),
+            json!([1_000, beyond]),
+            json!([i64::MAX, 1, i64::MAX, 1]),
+        ],
+        "sliding_counter" => {
+            vec![
+                json!([]),
+                json!([1_001, 1, 1]),
+                json!([0, -1, 0]),
+                json!([0, 0, beyond]),
+                json!([beyond, 0, 0]),
+                json!([0, 0]),
+            ]
+        }
+        _ => vec![
+            json!([]),
+            json!([1_000, 1]),
+            json!([1_000, 1, -1]),
+            json!([1_000, 1, 1_000]),
+            json!([1_000, beyond, 0]),
+            json!([1_000, huge, 1]),
+            json!([beyond, 1, 0]),
+            json!([1_000, i64::MIN, 0]),
+        ],
+    };
+    common.into_iter().chain(own).collect()
+}
+
+#[test]
+fn records_of_garbage() {
+    for (policy, _, _) in good() {
+        let policy: Policy = serde_json::from_value(policy).unwrap();
+        let (name, policies) = (policy.algorithm(), Policies::from(policy));
+        let made_by = json!([{ "name": name, "algorithm": name, "scale": 1_000 }]);
+        let mut states = garbage(name);
+        if name == "leaky_bucket" {
+            states.push(json!([1_000, -1, 0]));
+        }
+        for state in states {
+            let json = json!({ "version": 1, "policies": made_by, "states": [state] });
+            let record: Record = serde_json::from_value(json.clone()).unwrap();
+            let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 1_000).unwrap_err();
+            assert_error(&error, "invalid_state", &["cannot be read", name]);
+            let mut ledger = Ledger::new(policies.clone()).unwrap();
+            assert_eq!(ledger.load(&record, 1_000), Err(error.clone()), "{json}");
+            assert_eq!(ledger.record(1_000), None);
+
+            // A snapshot with a good key before the bad one: nothing of it is taken.
+            let own: Vec<Policy> = policies.iter().cloned().collect();
+            let clock = ManualClock::new(1_000);
+            let mut limiter = Limiter::<u8, _>::new(policies.clone(), &clock).unwrap();
+            limiter.hit(&1, 1).unwrap();
+            let good = serde_json::to_value(limiter.snapshot().unwrap()).unwrap()["keys"][0][1].clone();
+            let json = json!({ "version": 1, "policies": own, "keys": [[2, good], [1, [state]]] });
+            let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
+            let before = limiter.snapshot().unwrap();
+            assert_eq!(limiter.restore(&snapshot), Err(error));
+            assert_eq!(limiter.snapshot().unwrap(), before);
+        }
+    }
+}
+
+#[test]
+fn records_that_do_not_hold_together() {
+    let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
+    let made_by = json!({ "name": "fix_window", "algorithm": "fix_window", "scale": 1_000 });
+    for json in [
+        json!({ "version": 1, "policies": [made_by], "states": [] }),
+        json!({ "version": 1, "policies": [], "states": [[0, 1]] }),
+        json!({ "version": 1, "policies": [made_by], "states": [[0, 1], [0, 1]] }),
+        json!({ "version": 1, "policies": [{ "name": "fix_window", "algorithm": "fix_window", "scale": 0 }], "states": [[0, 1]] }),
+        json!({ "version": 1, "policies": [{ "name": "a", "algorithm": "fix_window", "scale": MAX + 1 }], "states": [[0, 1]] }),
+    ] {
+        let record: Record = serde_json::from_value(json.clone()).unwrap();
+        let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
+        assert_error(&error, "invalid_state", &["the stored state cannot be read: "]);
+    }
+    for json in [
+        json!({}),
+        json!([]),
+        json!(null),
+        json!({ "version": "1" }),
+        json!({ "version": 1, "policies": [made_by], "states": [[0.5, 1]] }),
+        json!({ "version": 1, "policies": [made_by], "states": [["0", 1]] }),
+        json!({ "version": 1, "policies": [made_by], "states": [[1e300, 1]] }),
+        json!({ "version": 1, "policies": [{ "name": "fix_window" }], "states": [[0, 1]] }),
+    ] {
+        assert!(serde_json::from_value::<Record>(json.clone()).is_err(), "{json}");
+    }
+}
+
+#[test]
+fn other_versions() {
+    let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
+    for version in [0, 2, u64::MAX] {
+        let words = [&*format!("of version {version}"), "only version 1"];
+        // Whatever else is in it.
+        let record: Record = serde_json::from_value(json!({ "version": version, "other": [{}] })).unwrap();
+        let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
+        assert_error(&error, "unsupported_version", &words);
+
+        let mut limiter = Limiter::<u8, _>::new(policies.clone(), ManualClock::new(0)).unwrap();
+        limiter.hit(&1, 1).unwrap();
+        let before = limiter.snapshot().unwrap();
+        let mut json = serde_json::to_value(&before).unwrap();
+        json["version"] = json!(version);
+        let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
+        assert_error(&snapshot.policies().unwrap_err(), "unsupported_version", &words);
+        assert_error(&limiter.restore(&snapshot).unwrap_err(), "unsupported_version", &words);
+        assert_eq!(limiter.snapshot().unwrap(), before);
+    }
+}
+
+/// Garbage in a store is an error of that key, never an allowance, and stays where it is.
+#[test]
+fn a_store_that_holds_garbage() {
+    struct Garbage(u32);
+
+    impl tollgate::Store for Garbage {
+        type Error = std::convert::Infallible;
+
+        fn load(&mut self, _key: &str) -> Result<Option<Record>, Self::Error> {
+            Ok(serde_json::from_value(json!({ "version": 9 })).ok())
+        }
+
+        fn save(&mut self, _key: &str, _record: Option<&Record>) -> Result<(), Self::Error> {
+            self.0 += 1;
+            Ok(())
+        }
+    }
+
+    let policy = Policy::fix_window(5, "1s").unwrap();
+    let mut limiter = StoreLimiter::new(policy, Garbage(0), ManualClock::new(0)).unwrap();
+    let error = limiter.apply("key", Operation::Hit { cost: 1 }).unwrap_err();
+    assert_eq!(error.to_string(), "the stored state is of version 9, and only version 1 can be read");
+    assert_eq!(limiter.store().0, 0);
+}

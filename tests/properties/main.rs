@@ -1,0 +1,24 @@
+//! What must hold for every algorithm, whatever comes: properties over arbitrary costs and times.
+//!
+//! Each property runs once per algorithm, with cases of its own. A case that ever failed is kept in `regressions.txt`.
+
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+#[macro_use]
+mod support;
+
+mod admission;
+mod clock_steps;
+mod drift;
+mod limiter_model;
+mod model;
+mod peek;
+mod per_call;
+mod reset_after;
+mod retry_after;
+mod saturation;
+mod several_policies;
+mod snapshot;
+mod store;
+mod sweeping;

@@ -1,0 +1,271 @@
+//! Every algorithm once more, as slowly and plainly as possible: whole logs, nothing saturated, and waits found by search.
+
+use tollgate::{Denied, Operation};
+
+use crate::support::*;
+
+/// What is known of a key. Counts have no bound here.
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    /// Nothing: the key was never used.
+    Unused,
+    Window {
+        start: u64,
+        count: i128,
+    },
+    Log(Vec<(u64, i128)>),
+    Pair {
+        start: u64,
+        previous: i128,
+        current: i128,
+    },
+    /// Tokens or level, in parts.
+    Bucket {
+        at: u64,
+        content: i128,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) spec: Spec,
+    pub(crate) state: State,
+}
+
+/// What a hit answers, of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) allowed: bool,
+    pub(crate) count: u64,
+    pub(crate) remaining: u64,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) reset_after: u64,
+}
+
+impl From<tollgate::Decision> for Verdict {
+    fn from(decision: tollgate::Decision) -> Self {
+        let tollgate::Decision { allowed, count, remaining, retry_after, reset_after, .. } = decision;
+        Self { allowed, count, remaining, retry_after, reset_after }
+    }
+}
+
+impl Model {
+    pub(crate) fn new(spec: Spec) -> Self {
+        Self { spec, state: State::Unused }
+    }
+
+    /// The state at `now`: what is over is gone, what flows has flowed, and what is far ahead has come along.
+    pub(crate) fn at(&self, now: u64) -> Self {
+        let Spec { scale, .. } = self.spec;
+        let far_ahead = |time: u64| time > now + self.spec.period();
+        let state = match (&self.state, self.spec.kind) {
+            (State::Unused, _) => State::Unused,
+            (&State::Window { start, count }, kind) => {
+                let new_start = if kind == FixWindow { self.spec.start_of(now) } else { now };
+                match () {
+                    () if far_ahead(start) => State::Window { start: new_start, count },
+                    () if start + scale <= now => State::Unused,
+                    () => State::Window { start, count },
+                }
+            }
+            (State::Log(hits), _) => {
+                let newest = hits.iter().map(|hit| hit.0).max().unwrap_or(0);
+                let back = if far_ahead(newest) { newest - now } else { 0 };
+                let at = now.max(newest - back);
+                let moved = hits.iter().map(|&(time, cost)| (time.saturating_sub(back), cost));
+                State::Log(moved.filter(|&(time, _)| time + scale > at).collect())
+            }
+            (&State::Pair { start, previous, current }, _) => {
+                let this = self.spec.start_of(now);
+                match () {
+                    // What is empty holds no time either.
+                    () if far_ahead(start) || (previous, current) == (0, 0) => {
+                        State::Pair { start: this, previous, current }
+                    }
+                    () if start + scale == this => State::Pair { start: this, previous: current, current: 0 },
+                    () if start < this => State::Unused,
+                    () => State::Pair { start, previous, current },
+                }
+            }
+            (&State::Bucket { at, content }, kind) => {
+                let flowed = i128::from(now.saturating_sub(at)) * i128::from(self.spec.rate);
+                let (content, unused) = match kind {
+                    TokenBucket => ((content + flowed).min(self.full()), self.full()),
+                    _ => ((content - flowed).max(0), 0),
+                };
+                let at = if far_ahead(at) || content == unused { now } else { now.max(at) };
+                State::Bucket { at, content }
+            }
+        };
+        Self { spec: self.spec.clone(), state }
+    }
+
+    /// So many hits, in parts: a hit is `scale` of them, so that there are no fractions.
+    fn parts(&self, hits: impl Into<i128>) -> i128 {
+        hits.into() * i128::from(self.spec.scale)
+    }
+
+    /// The whole limit, in parts.
+    fn full(&self) -> i128 {
+        self.parts(self.spec.limit)
+    }
+
+    /// What has been used of the limit at `now`, in parts.
+    fn used(&self, now: u64) -> i128 {
+        match &self.at(now).state {
+            State::Unused => 0,
+            State::Window { count, .. } => self.parts(*count),
+            State::Log(hits) => self.parts(hits.iter().map(|hit| hit.1).sum::<i128>()),
+            State::Pair { start, previous, current } => {
+                let left = self.spec.scale - now.saturating_sub(*start);
+                previous * i128::from(left) + self.parts(*current)
+            }
+            State::Bucket { content, .. } if self.spec.kind == TokenBucket => self.full() - content,
+            State::Bucket { content, .. } => *content,
+        }
+    }
+
+    pub(crate) fn fits(&self, cost: u64, now: u64) -> bool {
+        self.used(now) + self.parts(cost) <= self.full()
+    }
+
+    pub(crate) fn count(&self, now: u64) -> u64 {
+        let scale = i128::from(self.spec.scale);
+        let used = (self.used(now) + scale - 1) / scale;
+        let limit = i128::from(self.spec.limit);
+        (match self.spec.kind {
+            TokenBucket => (limit - used).max(0),
+            SlidingWindow => used.min(limit + 1),
+            _ => used,
+        }) as u64
+    }
+
+    /// Whether the key is, at `now`, as if it had never been used.
+    fn unused(&self, now: u64) -> bool {
+        match self.at(now).state {
+            // A window of its own start is a window, also with nothing in it.
+            State::Window { .. } if self.spec.kind == FixWindowPerKey => false,
+            _ => self.used(now) == 0,
+        }
+    }
+
+    pub(crate) fn charge(&mut self, cost: u64, now: u64) {
+        let cost = i128::from(cost);
+        let fresh = match self.spec.kind {
+            FixWindow => State::Window { start: self.spec.start_of(now), count: 0 },
+            FixWindowPerKey => State::Window { start: now, count: 0 },
+            SlidingWindow => State::Log(Vec::new()),
+            SlidingCounter => State::Pair { start: self.spec.start_of(now), previous: 0, current: 0 },
+            TokenBucket => State::Bucket { at: now, content: self.full() },
+            LeakyBucket => State::Bucket { at: now, content: 0 },
+        };
+        *self = self.at(now);
+        if matches!(self.state, State::Unused) {
+            self.state = fresh;
+        }
+        match &mut self.state {
+            State::Unused => {}
+            State::Window { count, .. } => *count += cost,
+            State::Log(hits) => {
+                let newest = hits.last().map_or(now, |hit| hit.0.max(now));
+                hits.push((newest, cost));
+            }
+            State::Pair { current, .. } => *current += cost,
+            State::Bucket { content, .. } if self.spec.kind == TokenBucket => {
+                *content -= cost * i128::from(self.spec.scale)
+            }
+            State::Bucket { content, .. } => *content += cost * i128::from(self.spec.scale),
+        }
+    }
+
+    pub(crate) fn set(&mut self, count: u64, now: u64) {
+        self.charge(1, now);
+        let (spec, count) = (self.spec.clone(), i128::from(count));
+        match &mut self.state {
+            State::Unused => {}
+            State::Window { start, count: held } => {
+                *start = if spec.kind == FixWindow { *start } else { now };
+                *held = count;
+            }
+            State::Log(hits) => {
+                // What was charged first came last.
+                *hits = hits.last().map(|hit| (hit.0, count)).filter(|hit| hit.1 > 0).into_iter().collect();
+            }
+            State::Pair { previous, current, .. } => (*previous, *current) = (0, count),
+            State::Bucket { content, .. } => *content = count * i128::from(spec.scale),
+        }
+    }
+
+    pub(crate) fn hit(&mut self, cost: u64, now: u64) -> Verdict {
+        let allowed = self.fits(cost, now);
+        if cost > 0 && (allowed || self.spec.denied == Denied::Count) {
+            self.charge(cost, now);
+        } else {
+            *self = self.followed(now);
+        }
+        let retry_after = match allowed {
+            true => Some(0),
+            false if cost > self.spec.limit => None,
+            false => Some(first(|wait| self.fits(cost, now + wait))),
+        };
+        let left = (self.full() - self.used(now)).max(0) / i128::from(self.spec.scale);
+        let reset_after = first(|wait| self.unused(now + wait));
+        Verdict { allowed, count: self.count(now), remaining: left as u64, retry_after, reset_after }
+    }
+
+    /// Only lets a state that is far ahead follow the clock.
+    pub(crate) fn followed(&self, now: u64) -> Self {
+        if self.is_ahead(now) { self.at(now) } else { self.clone() }
+    }
+
+    fn is_ahead(&self, now: u64) -> bool {
+        let latest = match &self.state {
+            State::Unused => return false,
+            State::Window { start, .. } | State::Pair { start, .. } => *start,
+            State::Log(hits) => hits.last().map_or(0, |hit| hit.0),
+            State::Bucket { at, .. } => *at,
+        };
+        latest > now + self.spec.period()
+    }
+
+    /// Does what an operation does, and answers what `Ledger::apply` should.
+    pub(crate) fn apply(&mut self, operation: Operation<'_>, now: u64) -> Result<Verdict, u64> {
+        match operation {
+            Operation::Hit { cost } => return Ok(self.hit(cost, now)),
+            Operation::Peek { cost } => return Ok(self.clone().hit(cost, now)),
+            Operation::Inc { cost, .. } if cost > 0 => self.charge(cost, now),
+            Operation::Set { count, .. } => self.set(count, now),
+            Operation::Reset => self.state = State::Unused,
+            _ => {}
+        }
+        Err(self.count(now))
+    }
+
+    /// When a key's state is over, for a sweeper: 0 when it has none.
+    pub(crate) fn expires_at(&self, now: u64) -> u64 {
+        let model = self.at(now);
+        match model.state {
+            // A window set to 0 is a state until its end.
+            State::Window { start, .. } => start + self.spec.scale,
+            _ if model.unused(now) => 0,
+            _ => now + first(|wait| model.unused(now + wait)),
+        }
+    }
+}
+
+/// The least number for which something holds that then keeps holding.
+fn first(holds: impl Fn(u64) -> bool) -> u64 {
+    if holds(0) {
+        return 0;
+    }
+    let mut most = 1;
+    while !holds(most) {
+        most *= 2;
+    }
+    let mut least = most / 2;
+    while least + 1 < most {
+        let middle = least + (most - least) / 2;
+        if holds(middle) { most = middle } else { least = middle }
+    }
+    most
+}

@@ -1,0 +1,101 @@
+//! Numbers for one call: never more than the larger policy would admit, however keys are swept in between.
+
+use proptest::prelude::*;
+use tollgate::{Denied, Limiter, ManualClock, Options, Policies};
+
+use crate::admission::Past;
+use crate::model::{Model, Verdict};
+use crate::support::*;
+
+/// Another policy of the same algorithm and `scale`, as a call may bring it.
+fn other_numbers(spec: Spec) -> impl Strategy<Value = (Spec, Spec)> {
+    let limit = if spec.kind == SlidingWindow { 1..=spec.limit } else { 1..=300 };
+    (limit, 1..=50_u64).prop_map(move |(limit, rate)| (spec.clone(), Spec { limit, rate, ..spec.clone() }))
+}
+
+fn per_call_numbers_admit_no_more_than_the_larger_policy(kind: Kind) {
+    let specs = specs(kind).prop_flat_map(other_numbers);
+    let hits = prop::collection::vec((forward(), any::<bool>(), weights()), 1..60);
+    check((specs, starts(), 1..=100_u64, hits), |((own, call), start, period, hits)| {
+        let clock = ManualClock::new(start);
+        let mut limiter = limiter(&own, &clock, Options::new().clean_period(period).unwrap());
+        let policies = Policies::from(call.policy());
+        let larger = Spec { limit: own.limit.max(call.limit), rate: own.rate.max(call.rate), ..own.clone() };
+        let (mut past, mut now) = (Past::new(larger), start);
+        for (step, by_call, weight) in hits {
+            now = step.from(now, own.period());
+            clock.set(now);
+            // Another key's hits do the sweeping.
+            for _ in 0..3 {
+                limiter.hit(&1, 1).unwrap();
+            }
+            let cost = fit(weight, call.limit);
+            let decision = match by_call {
+                true => limiter.hit_with(&0, cost, &policies).unwrap(),
+                false => limiter.hit(&0, cost).unwrap(),
+            };
+            past.note(cost, now, decision.allowed);
+        }
+        past.check()
+    });
+}
+
+/// A key is decided by whichever numbers a call brings, also when it is swept whenever it may be.
+fn per_call_numbers_decide_by_the_same_state(kind: Kind) {
+    let specs = specs(kind).prop_flat_map(other_numbers);
+    let hits = prop::collection::vec((forward(), any::<bool>(), weights()), 1..60);
+    check((specs, starts(), 1..=100_u64, hits), |((own, mut call), start, period, hits)| {
+        if kind == TokenBucket {
+            // A key never used has the limiter's own tokens, so more of them than that take time.
+            call.limit = call.limit.min(own.limit);
+        }
+        let clock = ManualClock::new(start);
+        let mut limiter = limiter(&own, &clock, Options::new().clean_period(period).unwrap());
+        let policies = Policies::from(call.policy());
+        // From the first call on, states live by the longer of both.
+        limiter.hit_with(&1, 1, &policies).unwrap();
+        let (mut model, mut now) = (Model::new(own.clone()), start);
+        if kind == TokenBucket {
+            // Its tokens are the limiter's own, whichever numbers come first.
+            model.charge(0, now);
+        }
+        for (step, by_call, weight) in hits {
+            now = step.from(now, own.period());
+            clock.set(now);
+            limiter.hit(&1, 1).unwrap();
+            limiter.clean().unwrap();
+            let cost = fit(weight, call.limit);
+            let limit = if by_call { call.limit } else { own.limit };
+            model.spec = if by_call { call.clone() } else { own.clone() };
+            let expected = model.hit(cost, now);
+            let decision = match by_call {
+                true => limiter.hit_with(&0, cost, &policies).unwrap(),
+                false => limiter.hit(&0, cost).unwrap(),
+            };
+            prop_assert_eq!(decision.limit, limit);
+            // A log is kept for the limiter's own limit, and so is its count.
+            let count = if kind == SlidingWindow { decision.count } else { expected.count };
+            prop_assert_eq!(Verdict::from(decision), Verdict { count, ..expected });
+        }
+        Ok(())
+    });
+}
+
+each_algorithm!(
+    per_call_numbers_admit_no_more_than_the_larger_policy
+    per_call_numbers_decide_by_the_same_state
+);
+
+/// The numbers of one call are for that call: the others answer as if it had been made with their own.
+#[test]
+fn the_next_call_has_the_limiters_own_numbers_again() {
+    let clock = ManualClock::new(0);
+    for kind in KINDS {
+        let own = Spec { kind, limit: 5, scale: 1_000, rate: 5, denied: Denied::Free };
+        let call = Policies::from(Spec { limit: 2, rate: 1, ..own.clone() }.policy());
+        let mut limiter: Limiter<u8, _> = limiter(&own, &clock, Options::new());
+        assert!(!limiter.hit_with(&0, 3, &call).unwrap().allowed, "{kind:?}");
+        assert!(limiter.hit(&0, 3).unwrap().allowed, "{kind:?}");
+        assert_eq!(limiter.hit(&0, 1).unwrap().limit, 5, "{kind:?}");
+    }
+}

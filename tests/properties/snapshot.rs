@@ -1,0 +1,208 @@
+//! A restored snapshot continues as if nothing had happened, and changed policies take over what they can.
+
+use num_rational::BigRational;
+use proptest::prelude::*;
+use tollgate::{Denied, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
+
+use crate::support::*;
+
+fn through_json(limiter: &Limiter<u8, &ManualClock>) -> Snapshot<u8> {
+    let json = serde_json::to_string(&limiter.snapshot().unwrap()).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+/// A limiter over the same clock that took over what another held.
+fn restored<'a>(
+    limiter: &Limiter<u8, &ManualClock>,
+    policies: impl tollgate::IntoPolicies,
+    clock: &'a ManualClock,
+) -> (Limiter<u8, &'a ManualClock>, Vec<String>) {
+    let mut again = Limiter::new(policies, clock).unwrap();
+    let afresh = again.restore(&through_json(limiter)).unwrap();
+    (again, afresh)
+}
+
+fn ratio(numerator: i64, denominator: u64) -> BigRational {
+    BigRational::new(numerator.into(), denominator.into())
+}
+
+/// What the only bucket of a limiter holds, as it is stored: whole hits, and parts of one.
+fn content(limiter: &Limiter<u8, &ManualClock>, per: u64) -> BigRational {
+    let json = serde_json::to_value(limiter.snapshot().unwrap()).unwrap();
+    let number = |position: usize| json["keys"][0][1][0][position].as_i64().unwrap();
+    ratio(number(1), 1) + ratio(number(2), per)
+}
+
+fn act(limiter: &mut Limiter<u8, &ManualClock>, spec: &Spec, key: u8, act: Act) -> String {
+    match act {
+        Act::Hit(weight) => format!("{:?}", limiter.hit(&key, fit(weight, spec.limit)).unwrap()),
+        Act::Inc(weight) => format!("{:?}", limiter.inc(&key, fit(weight, spec.limit)).unwrap()),
+        Act::Set(weight) => format!("{:?}", limiter.set(&key, fit(weight, spec.limit).min(spec.limit)).unwrap()),
+    }
+}
+
+fn a_restored_snapshot_continues_as_if_nothing_happened(kind: Kind) {
+    let before = prop::collection::vec((anywhere(), 0..4_u8, acts()), 0..30);
+    let after = prop::collection::vec((forward(), 0..4_u8, acts()), 0..30);
+    check((specs(kind), starts(), before, after), |(spec, start, before, after)| {
+        let clock = ManualClock::new(start);
+        let mut limiter = limiter(&spec, &clock, Options::new());
+        let mut now = start;
+        for (step, key, it) in before {
+            now = step.from(now, spec.period());
+            clock.set(now);
+            act(&mut limiter, &spec, key, it);
+        }
+        let (mut again, afresh) = restored(&limiter, spec.policy(), &clock);
+        prop_assert!(afresh.is_empty());
+        prop_assert_eq!(again.snapshot().unwrap(), limiter.snapshot().unwrap());
+        for (step, key, it) in after {
+            prop_assert_eq!(again.expires_at(&key), limiter.expires_at(&key));
+            prop_assert_eq!(act(&mut again, &spec, key, it), act(&mut limiter, &spec, key, it));
+            now = step.from(now, spec.period());
+            clock.set(now);
+        }
+        Ok(())
+    });
+}
+
+/// Another limit or rate: what is there stays, and the new numbers apply to it.
+fn another_limit_or_rate_keeps_the_content(kind: Kind) {
+    let hits = prop::collection::vec((forward(), weights()), 1..20);
+    check((specs(kind), starts(), hits, 1..=300_u64, 1..=50_u64), |(spec, start, hits, limit, rate)| {
+        let clock = ManualClock::new(start);
+        let mut limiter = limiter(&spec, &clock, Options::new());
+        let mut now = start;
+        for (step, weight) in hits {
+            now = step.from(now, spec.period());
+            clock.set(now);
+            limiter.inc(&1, fit(weight, spec.limit)).unwrap();
+        }
+        // A bucket's content is of the time it was last used.
+        limiter.inc(&1, 1).unwrap();
+        let held = limiter.get(&1).unwrap();
+        let (again, afresh) = restored(&limiter, Spec { limit, rate, ..spec.clone() }.policy(), &clock);
+        prop_assert!(afresh.is_empty());
+        let expected = match kind {
+            TokenBucket => held.min(limit),
+            SlidingWindow => held.min(limit + 1),
+            _ => held,
+        };
+        prop_assert_eq!(again.get(&1).unwrap(), expected);
+        Ok(())
+    });
+}
+
+/// Another `scale` or `per`: converted, and no client has more than before.
+fn another_scale_is_rounded_against_the_client(kind: Kind) {
+    let hits = prop::collection::vec((forward(), weights()), 1..20);
+    let scale = prop_oneof![1..=3_000_u64, (1_u64 << 21) - 1..=(1 << 21) + 1];
+    check((specs(kind), starts(), hits, scale), |(spec, start, hits, scale)| {
+        let clock = ManualClock::new(start);
+        let mut limiter = limiter(&spec, &clock, Options::new());
+        let mut now = start;
+        for (step, weight) in hits {
+            now = step.from(now, spec.period());
+            clock.set(now);
+            limiter.inc(&1, fit(weight, spec.limit)).unwrap();
+        }
+        limiter.inc(&1, 1).unwrap();
+        let before = limiter.peek(&1, 0).unwrap();
+        let (again, afresh) = restored(&limiter, Spec { scale, ..spec.clone() }.policy(), &clock);
+        prop_assert!(afresh.is_empty());
+        let after = again.peek(&1, 0).unwrap();
+        if kind.is_bucket() && !again.is_empty() {
+            let (old, new) = (content(&limiter, spec.scale), content(&again, scale));
+            // What is lost is less than the smallest part there is under the new `per`.
+            let lost = if kind == TokenBucket { old - new } else { new - old };
+            prop_assert!(lost >= ratio(0, 1) && lost < ratio(1, scale), "{lost} of a hit");
+        }
+        // A log counts what the new scale says, exactly; the rest may only lose, and by less than one.
+        if kind == SlidingWindow && scale < spec.scale {
+            prop_assert!(after.count <= before.count);
+        } else {
+            prop_assert!(after.remaining <= before.remaining && after.remaining + 1 >= before.remaining);
+            let lost = if kind == TokenBucket { before.count - after.count } else { after.count - before.count };
+            prop_assert!(lost <= 1, "{before:?}, then {after:?}");
+        }
+        Ok(())
+    });
+}
+
+each_algorithm!(
+    a_restored_snapshot_continues_as_if_nothing_happened
+    another_limit_or_rate_keeps_the_content
+    another_scale_is_rounded_against_the_client
+);
+
+#[test]
+fn another_algorithm_starts_afresh_and_is_named() {
+    let clock = ManualClock::new(1_000);
+    let spec = |kind| Spec { kind, limit: 3, scale: 1_000, rate: 1, denied: Denied::Free };
+    for old in KINDS {
+        for new in KINDS {
+            let mut limiter = limiter(&spec(old), &clock, Options::new());
+            limiter.hit(&1, 3).unwrap();
+            let (again, afresh) = restored(&limiter, spec(new).policy().named("only").unwrap(), &clock);
+            assert_eq!(afresh, if old == new { vec![] } else { vec!["only"] });
+            assert_eq!(again.peek(&1, 3).unwrap().allowed, old != new, "{old:?} to {new:?}");
+        }
+    }
+}
+
+/// Of several, each finds its own again by name, whatever the order; what is new starts unused.
+#[test]
+fn several_policies_find_their_states_by_name() {
+    let clock = ManualClock::new(1_000);
+    let named = |name: &str, limit| Policy::fix_window(limit, "1m").unwrap().named(name).unwrap();
+    let mut limiter = Limiter::<u8, _>::new([named("a", 9), named("b", 9)], &clock).unwrap();
+    limiter.inc_policy(&1, 1, Some("a")).unwrap();
+    limiter.inc_policy(&1, 2, Some("b")).unwrap();
+    let (again, afresh) = restored(&limiter, [named("c", 9), named("b", 5), named("a", 9)], &clock);
+    assert_eq!(afresh, Vec::<String>::new());
+    let count = |name| again.get_policy(&1, Some(name)).unwrap();
+    assert_eq!((count("a"), count("b"), count("c")), (1, 2, 0));
+}
+
+/// A snapshot says what it was made by.
+#[test]
+fn a_snapshot_carries_its_policies() {
+    let clock = ManualClock::new(0);
+    let policies = Policies::new([
+        Policy::token_bucket(5, 7, "3s").unwrap().named("burst").unwrap(),
+        Policy::sliding_window(9, "1m").unwrap().denied(Denied::Free).unwrap(),
+    ]);
+    let limiter = Limiter::<u8, _>::new(policies.clone().unwrap(), &clock).unwrap();
+    assert_eq!(through_json(&limiter).policies(), policies);
+}
+
+/// All states are taken over, or on an error none.
+#[test]
+fn a_snapshot_that_does_not_fit_changes_nothing() {
+    let clock = ManualClock::new(0);
+    let policy = Policy::fix_window(9, "1m").unwrap();
+    let mut large = Limiter::<u8, _>::new(policy.clone(), &clock).unwrap();
+    for key in 0..5 {
+        large.hit(&key, 1).unwrap();
+    }
+    let options = || Options::new().max_keys(4).unwrap().on_full(OnFull::Deny);
+    let mut small = Limiter::<u8, _>::with_options(policy.clone(), &clock, options()).unwrap();
+    small.hit(&4, 7).unwrap();
+    let before = small.snapshot().unwrap();
+    assert_eq!(small.restore(&large.snapshot().unwrap()).unwrap_err().code(), "full");
+    assert_eq!(small.snapshot().unwrap(), before);
+
+    // With one key less it fits, since one of them is there already; so do expired ones make room.
+    large.reset(&0);
+    small.restore(&large.snapshot().unwrap()).unwrap();
+    assert_eq!((small.len(), small.get(&4)), (4, Ok(1)));
+    let mut full = Limiter::<u8, _>::with_options(policy, &clock, options()).unwrap();
+    for key in 10..14 {
+        full.hit(&key, 1).unwrap();
+    }
+    clock.set(60_000);
+    large.hit(&1, 1).unwrap();
+    large.hit(&2, 1).unwrap();
+    full.restore(&large.snapshot().unwrap()).unwrap();
+    assert_eq!((full.get(&1), full.evicted()), (Ok(1), 0));
+}

@@ -1,0 +1,269 @@
+//! Policies, times and operations to try, and how a property is run.
+
+use proptest::prelude::*;
+use proptest::test_runner::{FileFailurePersistence, TestCaseResult, TestError, TestRunner};
+use tollgate::{Answer, Decision, Denied, Ledger, Limiter, ManualClock, Operation, Options, Policy};
+
+/// An algorithm to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    FixWindow,
+    FixWindowPerKey,
+    SlidingWindow,
+    SlidingCounter,
+    TokenBucket,
+    LeakyBucket,
+}
+
+pub(crate) use Kind::*;
+
+pub(crate) const KINDS: [Kind; 6] =
+    [FixWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket];
+
+impl Kind {
+    pub(crate) fn is_bucket(self) -> bool {
+        matches!(self, TokenBucket | LeakyBucket)
+    }
+}
+
+/// A policy's numbers, for oracles that must not ask the policy itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) kind: Kind,
+    pub(crate) limit: u64,
+    /// The window's `scale` or the bucket's `per`.
+    pub(crate) scale: u64,
+    pub(crate) rate: u64,
+    pub(crate) denied: Denied,
+}
+
+impl Spec {
+    pub(crate) fn policy(&self) -> Policy {
+        let &Self { limit, scale, rate, .. } = self;
+        let policy = match self.kind {
+            FixWindow => Policy::fix_window(limit, scale),
+            FixWindowPerKey => Policy::fix_window_per_key(limit, scale),
+            SlidingWindow => Policy::sliding_window(limit, scale),
+            SlidingCounter => Policy::sliding_counter(limit, scale),
+            TokenBucket => Policy::token_bucket(limit, rate, scale),
+            LeakyBucket => Policy::leaky_bucket(limit, rate, scale),
+        };
+        policy.and_then(|policy| policy.denied(self.denied)).expect("a policy")
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::new(self.policy()).expect("a ledger")
+    }
+
+    pub(crate) fn period(&self) -> u64 {
+        match self.kind.is_bucket() {
+            true => (u128::from(self.limit) * u128::from(self.scale)).div_ceil(u128::from(self.rate)) as u64,
+            false => self.scale,
+        }
+    }
+
+    pub(crate) fn start_of(&self, now: u64) -> u64 {
+        now / self.scale * self.scale
+    }
+}
+
+/// One test per algorithm for a property that is a function of the algorithm.
+macro_rules! each_algorithm {
+    ($($property:ident)+) => { $(
+        mod $property {
+            use crate::support::Kind;
+
+            #[test]
+            fn fix_window() {
+                super::$property(Kind::FixWindow);
+            }
+
+            #[test]
+            fn fix_window_per_key() {
+                super::$property(Kind::FixWindowPerKey);
+            }
+
+            #[test]
+            fn sliding_window() {
+                super::$property(Kind::SlidingWindow);
+            }
+
+            #[test]
+            fn sliding_counter() {
+                super::$property(Kind::SlidingCounter);
+            }
+
+            #[test]
+            fn token_bucket() {
+                super::$property(Kind::TokenBucket);
+            }
+
+            #[test]
+            fn leaky_bucket() {
+                super::$property(Kind::LeakyBucket);
+            }
+        }
+    )+ };
+}
+
+/// Runs a property over many cases, and over those that ever failed.
+pub(crate) fn check<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> TestCaseResult) {
+    check_cases(192, strategy, property);
+}
+
+pub(crate) fn check_cases<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> TestCaseResult) {
+    let persistence = FileFailurePersistence::Direct("tests/properties/regressions.txt");
+    let config = ProptestConfig { cases, failure_persistence: Some(Box::new(persistence)), ..Default::default() };
+    match TestRunner::new(config).run(&strategy, property) {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, input)) => panic!("{reason}\nfor {input:#?}"),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
+    }
+}
+
+/// Policies of an algorithm: small numbers, so that limits are reached, and some odd ones.
+pub(crate) fn specs(kind: Kind) -> impl Strategy<Value = Spec> + Clone {
+    let limit = prop_oneof![4 => 1..=8_u64, 1 => 9..=300_u64];
+    let scale = prop_oneof![
+        2 => 1..=20_u64,
+        4 => 21..=2_000_u64,
+        1 => Just(60_000),
+        // Past 2^21 a bucket's content takes another form.
+        1 => (1_u64 << 21) - 1..=(1 << 21) + 1,
+        1 => Just(86_400_000),
+    ];
+    let rate = prop_oneof![3 => 1..=9_u64, 1 => 10..=5_000_u64];
+    let denied = prop_oneof![Just(Denied::Count), Just(Denied::Free)];
+    (limit, scale, rate, denied).prop_map(move |(limit, scale, rate, denied)| {
+        let denied = if kind.is_bucket() { Denied::Free } else { denied };
+        Spec { kind, limit, scale, rate, denied }
+    })
+}
+
+pub(crate) fn any_spec() -> impl Strategy<Value = Spec> + Clone {
+    prop::sample::select(&KINDS[..]).prop_flat_map(specs)
+}
+
+/// Where the clock starts: close to the epoch, and today.
+pub(crate) fn starts() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![1 => 0..3_000_u64, 3 => 1_767_225_600_000..1_767_225_700_000_u64]
+}
+
+/// How the clock moves before an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Move {
+    Stay,
+    Tick(u64),
+    /// By so many thousandths of a period.
+    Forward(u64),
+    /// Back by at most a period.
+    Back(u64),
+    /// Back by more than a period.
+    FarBack(u64),
+}
+
+impl Move {
+    pub(crate) fn from(self, now: u64, period: u64) -> u64 {
+        let part = |thousandths: u64| (u128::from(period) * u128::from(thousandths)).div_ceil(1_000) as u64;
+        match self {
+            Self::Stay => now,
+            Self::Tick(milliseconds) => now + milliseconds,
+            Self::Forward(thousandths) => now + part(thousandths),
+            Self::Back(thousandths) => now.saturating_sub(part(thousandths)),
+            Self::FarBack(thousandths) => now.saturating_sub(period + part(thousandths)),
+        }
+    }
+}
+
+pub(crate) fn forward() -> impl Strategy<Value = Move> + Clone {
+    prop_oneof![
+        3 => Just(Move::Stay),
+        3 => (1..=5_u64).prop_map(Move::Tick),
+        3 => (1..=400_u64).prop_map(Move::Forward),
+        1 => (1..=2_500_u64).prop_map(Move::Forward),
+        1 => prop::sample::select(&[1_000_u64, 2_000][..]).prop_map(Move::Forward),
+    ]
+}
+
+pub(crate) fn a_little_back() -> impl Strategy<Value = Move> + Clone {
+    prop_oneof![
+        6 => forward(),
+        1 => (1..=1_000_u64).prop_map(Move::Back),
+    ]
+}
+
+pub(crate) fn anywhere() -> impl Strategy<Value = Move> + Clone {
+    prop_oneof![
+        12 => a_little_back(),
+        1 => (1..=9_000_u64).prop_map(Move::FarBack),
+    ]
+}
+
+/// Something done to a key that may change it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    Hit(u64),
+    Inc(u64),
+    Set(u64),
+}
+
+impl Act {
+    /// The operation, with its number fitted to the policy's limit.
+    pub(crate) fn operation(self, spec: &Spec) -> Operation<'static> {
+        match self {
+            Self::Hit(weight) => Operation::Hit { cost: fit(weight, spec.limit) },
+            Self::Inc(weight) => Operation::Inc { policy: None, cost: fit(weight, spec.limit) },
+            Self::Set(weight) if spec.kind == TokenBucket => {
+                Operation::Set { policy: None, count: fit(weight, spec.limit).min(spec.limit) }
+            }
+            Self::Set(weight) => Operation::Set { policy: None, count: fit(weight, spec.limit) },
+        }
+    }
+}
+
+/// A weight as a cost: as it is when small, else a share of the limit, up to a little past it.
+pub(crate) fn fit(weight: u64, limit: u64) -> u64 {
+    if weight <= 3 { weight } else { limit * (weight - 3) / 10 }
+}
+
+/// Mostly small, sometimes much of a limit, sometimes more than all of it.
+pub(crate) fn weights() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![1 => Just(0), 6 => 1..=3_u64, 3 => 4..=16_u64]
+}
+
+pub(crate) fn acts() -> impl Strategy<Value = Act> + Clone {
+    prop_oneof![
+        6 => weights().prop_map(Act::Hit),
+        1 => weights().prop_map(Act::Inc),
+        1 => weights().prop_map(Act::Set),
+    ]
+}
+
+/// A key that something has happened to: the ledger, and the time it is.
+pub(crate) fn after(spec: &Spec, start: u64, history: &[(Move, Act)]) -> (Ledger, u64) {
+    let (mut ledger, mut now) = (spec.ledger(), start);
+    for (step, act) in history {
+        now = step.from(now, spec.period());
+        ledger.apply(act.operation(spec), now).expect("an operation");
+    }
+    (ledger, now)
+}
+
+pub(crate) fn hit(ledger: &mut Ledger, cost: u64, now: u64) -> Decision {
+    decision(ledger.apply(Operation::Hit { cost }, now).expect("a hit").0)
+}
+
+pub(crate) fn peek(ledger: &mut Ledger, cost: u64, now: u64) -> Decision {
+    decision(ledger.apply(Operation::Peek { cost }, now).expect("a peek").0)
+}
+
+pub(crate) fn decision(answer: Answer) -> Decision {
+    match answer {
+        Answer::Decision(decision) => decision,
+        other => panic!("{other:?} is not a decision"),
+    }
+}
+
+pub(crate) fn limiter<'a>(spec: &Spec, clock: &'a ManualClock, options: Options) -> Limiter<u8, &'a ManualClock> {
+    Limiter::with_options(spec.policy(), clock, options).expect("a limiter")
+}
