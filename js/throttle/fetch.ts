@@ -15,6 +15,7 @@ export interface FetchOptions {
   readonly fetch?: ((request: FetchRequest) => Promise<FetchResponse>) | undefined;
 }
 
+const firstPause = 1_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
 /** Trying again is safe when the method may be repeated and the body can be sent once more. */
@@ -37,14 +38,17 @@ export async function fetchThrough(
   const request = new Request(input, init);
   const key = keyOf(request);
   const until = maxWait === undefined ? undefined : clock() + maxWait;
-  for (let left = isRepeatable(request, init) ? retries : 0; ; left -= 1) {
+  const most = isRepeatable(request, init) ? retries : 0;
+  for (let tried = 0; ; tried += 1) {
     const wait = until === undefined ? undefined : Math.max(until - clock(), 0);
     await throttle.acquire({ key, signal: request.signal, maxWait: wait });
-    const response = await send(left > 0 ? request.clone() : request);
-    const pause = askedFor(response, clock());
+    const response = await send(tried < most ? request.clone() : request);
+    const asked = askedFor(response, clock());
+    // A 429 that names no time is heeded too, for longer each time.
+    const pause = asked === 0 && response.status === 429 ? firstPause * 2 ** tried : asked;
     if (pause > 0) hold(key, pause);
-    const refused = response.status === 429 || response.status === 503;
-    if (!refused || left <= 0 || (response.status === 503 && pause === 0)) return response;
+    const isRefusal = response.status === 429 || response.status === 503;
+    if (!isRefusal || pause === 0 || tried >= most) return response;
     // Its body is not wanted, and would keep the connection.
     await response.body?.cancel();
   }

@@ -41,6 +41,16 @@ export class Heap<Item extends Due> {
     return first;
   }
 
+  /** Takes out all that is due by then. */
+  popUntil(time: number): Item[] {
+    const due: Item[] = [];
+    for (let item = this.first(); item !== undefined && item.at <= time; item = this.first()) {
+      due.push(item);
+      this.pop();
+    }
+    return due;
+  }
+
   clear(): void {
     this.#items = [];
   }

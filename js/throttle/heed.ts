@@ -3,12 +3,13 @@ import { items } from "./fields.ts";
 /** How long a server asks to be left alone, in milliseconds; 0 when it does not. */
 export function askedFor(response: Response, now: number): number {
   const { headers, status } = response;
+  // What a cache answers tells of some earlier request.
+  if (Number(headers.get("Age")) > 0) return 0;
   if (status === 429 || status === 503) {
     const wait = retryAfter(headers.get("Retry-After"), now);
     if (wait !== undefined) return wait;
   }
-  // What a cache answers tells of some earlier request.
-  return Number(headers.get("Age")) > 0 ? 0 : exhausted(headers);
+  return exhausted(headers);
 }
 
 /** Retry-After, in seconds or as a date; undefined when it is neither. */

@@ -11,7 +11,7 @@ export interface Waiter {
   /** Set once it has been let through, or has gone. */
   done: boolean;
   /** Stops listening to its signal. */
-  forget?: () => void;
+  forget?: (() => void) | undefined;
 }
 
 /** Those of one priority, in order of arrival. Who has gone is skipped when its turn comes. */
@@ -30,6 +30,10 @@ export class Line {
   heldUntil = 0;
   /** Whether a store is being asked for its first. */
   asking = false;
+  /** Since when it has been asked without a break: who could pass then is not turned away for a slow store. */
+  askingSince = Number.POSITIVE_INFINITY;
+  /** Whose time ran out while the store was asked. */
+  readonly overdue: Waiter[] = [];
   #ranks: Rank[] = [];
 
   constructor(key: Key) {

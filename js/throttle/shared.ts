@@ -6,18 +6,25 @@ import type { Decision, Key, Policies, State } from "../types.ts";
 const database = "tollgate";
 const store = "states";
 
+/** Of another algorithm the core makes nothing: two versions of a page must not wipe each other's states. */
+const madeBy = (policies: Policies) =>
+  [policies].flat().map(({ name, algorithm }) => `${algorithm}:${name ?? ""}`);
+
 /** One budget for all tabs and workers of an origin: IndexedDB holds the states, and its transactions take turns. */
 export class SharedBudget {
   readonly #name: string;
   readonly #policies: Policies;
   readonly #clock: () => number;
   readonly #own: RateLimiter;
+  readonly #changed: () => void;
   readonly #channel: BroadcastChannel | undefined;
   #opened: Promise<IDBDatabase> | undefined;
+  #alone = false;
   #warned = false;
 
   constructor(name: string, policies: Policies, clock: () => number, own: RateLimiter, changed: () => void) {
-    this.#name = name;
+    this.#name = [name, ...madeBy(policies)].join("\0");
+    this.#changed = changed;
     this.#policies = policies;
     this.#clock = clock;
     this.#own = own;
@@ -30,17 +37,23 @@ export class SharedBudget {
 
   /** Reads, decides and writes in one transaction, which no other tab's can come between. */
   async take(key: Key, cost: number): Promise<Decision> {
-    let opened: IDBDatabase;
-    try {
-      opened = await this.#open();
-    } catch (error) {
-      this.#warn("IndexedDB is not to be had here, so this page has a budget of its own.", error);
-      return this.#own.hit(key, cost);
+    const id = `${this.#name}\0${typeof key}\0${key}`;
+    // Storage that was cleared under us takes its connection along: a second try gets a fresh one.
+    for (let left = 1; !this.#alone; left -= 1) {
+      try {
+        const { decision, cleared } = await this.#transact(await this.#open(), id, cost);
+        // A budget that starts afresh lets others through sooner than they were told.
+        if (cleared) this.#channel?.postMessage("cleared");
+        return decision;
+      } catch (error) {
+        if (error instanceof TollgateError) throw error;
+        this.#opened = undefined;
+        if (left > 0) continue;
+        this.#alone = true;
+        this.#warn("IndexedDB is not to be had here, so this page has a budget of its own.", error);
+      }
     }
-    const { decision, cleared } = await this.#transact(opened, `${this.#name}\0${typeof key}\0${key}`, cost);
-    // A budget that starts afresh lets others through sooner than they were told.
-    if (cleared) this.#channel?.postMessage("cleared");
-    return decision;
+    return this.#own.hit(key, cost);
   }
 
   #transact(
@@ -87,28 +100,45 @@ export class SharedBudget {
   }
 
   #open(): Promise<IDBDatabase> {
-    this.#opened ??= new Promise((resolve, reject) => {
-      const request = indexedDB.open(database, 1);
-      request.onupgradeneeded = () => request.result.createObjectStore(store);
-      request.onerror = () => reject(request.error);
-      request.onsuccess = () => {
-        const forget = () => {
-          this.#opened = undefined;
-        };
-        // Storage that is cleared, or a newer page that wants another version, must not find us holding on.
-        request.result.onversionchange = () => {
-          request.result.close();
-          forget();
-        };
-        request.result.onclose = forget;
-        resolve(request.result);
-      };
-    });
+    this.#opened ??= this.#connect();
     return this.#opened;
+  }
+
+  async #connect(): Promise<IDBDatabase> {
+    let opened = await open();
+    if (!opened.objectStoreNames.contains(store)) {
+      this.#warn("what was stored cannot be read, so the shared budget starts afresh.", opened.name);
+      opened.close();
+      await finished(indexedDB.deleteDatabase(database));
+      opened = await open();
+    }
+    const forget = () => {
+      this.#opened = undefined;
+      this.#changed();
+    };
+    // Storage that is cleared, or a newer page that wants another version, must not find us holding on.
+    opened.onversionchange = () => {
+      opened.close();
+      forget();
+    };
+    opened.onclose = forget;
+    return opened;
   }
 
   #warn(message: string, error: unknown): void {
     if (!this.#warned) console.warn(`tollgate: ${message}`, error);
     this.#warned = true;
   }
+}
+
+const finished = <Result>(request: IDBRequest<Result>): Promise<Result> =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+function open(): Promise<IDBDatabase> {
+  const request = indexedDB.open(database, 1);
+  request.onupgradeneeded = () => request.result.createObjectStore(store);
+  return finished(request);
 }

@@ -1,3 +1,4 @@
+import { checkIsObject } from "../checks.ts";
 import { refused, TollgateError } from "../error.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Decision, Key, Policies, Policy } from "../types.ts";
@@ -58,6 +59,7 @@ const never = Number.POSITIVE_INFINITY;
  */
 export class Throttle {
   readonly #clock: () => number;
+  readonly #limiter: RateLimiter;
   readonly #take: (key: Key, cost: number) => Decision | Promise<Decision>;
   readonly #maxQueue: number;
   readonly #options: ThrottleOptions;
@@ -67,6 +69,7 @@ export class Throttle {
   #pending = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
+    checkIsObject(options);
     const { clock = Date.now, timer = platformTimer, maxQueue = never, shared } = options;
     if (typeof maxQueue !== "number" || !(maxQueue >= 0)) {
       throw refused("invalid_option", "maxQueue", maxQueue, "a number from 0 on");
@@ -78,6 +81,7 @@ export class Throttle {
       const budget = new SharedBudget(shared, free, clock, limiter, () => this.#wakeAll());
       this.#take = (key, cost) => budget.take(key, cost);
     }
+    this.#limiter = limiter;
     this.#clock = clock;
     this.#maxQueue = maxQueue;
     this.#options = options;
@@ -99,7 +103,12 @@ export class Throttle {
       if (typeof priority !== "number" || Number.isNaN(priority)) {
         throw refused("invalid_option", "priority", priority, "a number");
       }
-      const deadline = this.#clock() + maxWait;
+      // Whoever is ahead, what can never fit is not made to wait for it.
+      const { retryAfter, limit } = this.#limiter.peek(key, cost);
+      if (retryAfter === never) throw tooMuch(cost, limit);
+      const now = this.#clock();
+      this.#catchUp(now);
+      const deadline = now + maxWait;
       const waiter: Waiter = { cost, priority, deadline, done: false, resolve, reject };
       this.#enter(this.#line(key), waiter, signal);
     });
@@ -134,8 +143,13 @@ export class Throttle {
       for (const waiter of line)
         this.#leave(waiter, new TollgateError("cleared", "the throttle was cleared"));
     }
-    this.#lines.clear();
     this.#events.clear();
+    // What a server asked for still holds.
+    for (const line of this.#lines.values()) {
+      line.wakeAt = never;
+      if (line.heldUntil > this.#clock()) this.#wake(line, line.heldUntil);
+      else this.#forget(line, this.#clock());
+    }
     this.#setAlarm(this.#clock());
   }
 
@@ -166,6 +180,8 @@ export class Throttle {
 
   #leaveOn(signal: AbortSignal, line: Line, waiter: Waiter): void {
     const leave = () => {
+      // The signal has let go of it already; to look for it among thousands takes long.
+      waiter.forget = undefined;
       this.#leave(waiter, signal.reason);
       // Whoever comes after may fit where this one did not.
       this.#serve(line);
@@ -184,6 +200,10 @@ export class Throttle {
         this.#forget(line, now);
         return;
       }
+      if (Math.max(Math.min(now, line.askingSince), line.heldUntil) > waiter.deadline) {
+        this.#leave(waiter, tooLong());
+        continue;
+      }
       if (line.heldUntil > now) {
         this.#wake(line, line.heldUntil);
         return;
@@ -192,6 +212,7 @@ export class Throttle {
       if (answer === undefined) continue;
       if (answer instanceof Promise) {
         line.asking = true;
+        line.askingSince = Math.min(line.askingSince, now);
         this.#await(line, waiter, answer);
       } else if (!this.#settle(line, waiter, answer)) return;
     }
@@ -218,7 +239,16 @@ export class Throttle {
       this.#leave(waiter, error);
     }
     if (line.wakeAt <= this.#clock() || line.wakeAt === never) this.#serve(line);
+    if (!line.asking) this.#answered(line);
     this.#setAlarm(this.#clock());
+  }
+
+  /** The store has nothing more to say for now: who has waited too long meanwhile goes. */
+  #answered(line: Line): void {
+    line.askingSince = never;
+    const overdue = line.overdue.splice(0);
+    for (const waiter of overdue) this.#leave(waiter, tooLong());
+    if (overdue.length > 0) this.#serve(line);
   }
 
   /** Lets one through, or notes when it might be. Says whether it is the next one's turn. */
@@ -229,8 +259,7 @@ export class Throttle {
       this.#done(waiter);
       waiter.resolve(decision);
     } else if (at === never) {
-      const message = `cost: ${waiter.cost} can never fit; the policy takes ${decision.limit} at the most`;
-      this.#leave(waiter, new TollgateError("invalid_cost", message));
+      this.#leave(waiter, tooMuch(waiter.cost, decision.limit));
     } else if (at > waiter.deadline) {
       this.#leave(waiter, tooLong());
     } else {
@@ -241,6 +270,7 @@ export class Throttle {
   }
 
   #wake(line: Line, at: number): void {
+    if (line.wakeAt === at) return;
     line.wakeAt = at;
     this.#events.push({ at, line });
   }
@@ -254,20 +284,33 @@ export class Throttle {
   #ring(due: number): void {
     // A clock that stepped back must not make anyone wait again for what the timer has waited for.
     const until = Math.max(due, this.#clock());
-    for (
-      let event = this.#events.first();
-      event !== undefined && event.at <= until;
-      event = this.#events.first()
-    ) {
+    // Taken out first: what is noted on the way waits for the timer, or a clock that stepped back would keep us here.
+    for (const event of this.#events.popUntil(until)) {
       const { at, line, waiter } = event;
-      this.#events.pop();
       if (isStale(event)) continue;
-      if (waiter !== undefined) this.#leave(waiter, tooLong());
-      else line.wakeAt = never;
+      if (waiter === undefined) line.wakeAt = never;
       if (line.heldUntil <= at) line.heldUntil = 0;
       this.#serve(line);
+      if (waiter !== undefined) this.#giveUp(line, waiter);
     }
     this.#setAlarm(this.#clock());
+  }
+
+  /** Its time is up, and it was not let through in the last moment either. */
+  #giveUp(line: Line, waiter: Waiter): void {
+    if (waiter.done) return;
+    // A slow store is no reason to turn away whoever it may allow.
+    if (line.asking) line.overdue.push(waiter);
+    else {
+      this.#leave(waiter, tooLong());
+      this.#serve(line);
+    }
+  }
+
+  /** After sleep or a clock set forward, waits may be over before their timer is. */
+  #catchUp(now: number): void {
+    const event = this.#events.first();
+    if (event !== undefined && event.at <= now) this.#ring(now);
   }
 
   #setAlarm(now: number): void {
@@ -300,6 +343,9 @@ export class Throttle {
 
 /** Whether an event has been overtaken: the line wakes at another time, or the one who waited is gone. */
 const isStale = ({ at, line, waiter }: Event) => (waiter === undefined ? at !== line.wakeAt : waiter.done);
+
+const tooMuch = (cost: number, limit: number) =>
+  new TollgateError("invalid_cost", `cost: ${cost} can never fit; the policy takes ${limit} at the most`);
 
 const tooLong = () => new TollgateError("max_wait", "maxWait: the policy would not allow it in time");
 

@@ -1,3 +1,4 @@
+import { refused } from "../error.ts";
 import type { AcquireOptions, Throttle } from "./throttle.ts";
 
 /** How a wrapped function waits. */
@@ -21,13 +22,13 @@ export function wrapped<Args extends unknown[], Result>(
   work: (...args: Args) => Result | PromiseLike<Result>,
   { edge, ...options }: WrapOptions,
 ): Wrapped<Args, Result> {
-  if (edge === "leading") {
-    return async (...args) => ((await isAllowedNow(throttle, options)) ? work(...args) : undefined);
-  }
   if (edge === "trailing") return trailing(throttle, work, options);
-  return async (...args) => {
-    await throttle.acquire(options);
-    return work(...args);
+  if (edge !== "leading" && edge !== undefined)
+    throw refused("invalid_option", "edge", edge, '"leading" or "trailing"');
+  return async function (this: unknown, ...args) {
+    if (edge === "leading" && !(await isAllowedNow(throttle, options))) return undefined;
+    if (edge === undefined) await throttle.acquire(options);
+    return work.apply(this, args);
   };
 }
 
@@ -47,7 +48,7 @@ function trailing<Args extends unknown[], Result>(
 ): Wrapped<Args, Result> {
   let latest = 0;
   let turn: Promise<unknown> | undefined;
-  return async (...args) => {
+  return async function (this: unknown, ...args) {
     latest += 1;
     const own = latest;
     // One place in the line serves them all; the last to have come takes it.
@@ -55,6 +56,6 @@ function trailing<Args extends unknown[], Result>(
       turn = undefined;
     });
     await turn;
-    return own === latest ? work(...args) : undefined;
+    return own === latest ? work.apply(this, args) : undefined;
   };
 }

@@ -1,0 +1,389 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import test, { describe } from "node:test";
+import { Throttle } from "tollgate";
+import { FakeTime, settled } from "./lib/time.mjs";
+
+const onePerSecond = { algorithm: "token_bucket", capacity: 1, refillRate: 1 };
+const twoPerSecond = { algorithm: "fix_window", limit: 2, scale: "1s" };
+
+function start(policies, options = {}) {
+  const time = new FakeTime();
+  const throttle = new Throttle(policies, { clock: time.clock, timer: time.timer, ...options });
+  const done = [];
+  const began = time.now;
+  /** Waits under a name, and notes when it was let through or why not. */
+  const wait = (name, asked) =>
+    throttle.acquire(asked).then(
+      () => done.push(`${name} ${time.now - began}`),
+      (error) => done.push(`${name} ${error.code ?? error}`),
+    );
+  return { time, throttle, done, wait };
+}
+
+describe("waiting", () => {
+  test("in order of arrival, each exactly when the policy allows it", async () => {
+    const { time, throttle, done, wait } = start(onePerSecond);
+    for (const name of ["a", "b", "c"]) wait(name);
+    await settled();
+    assert.deepEqual(done, ["a 0"]);
+    assert.equal(throttle.pending, 2);
+    await time.pass(999);
+    assert.deepEqual(done, ["a 0"]);
+    await time.pass(2_000);
+    assert.deepEqual(done, ["a 0", "b 1000", "c 2000"]);
+    assert.equal(throttle.pending, 0);
+    assert.equal(time.timers, 0);
+  });
+
+  test("one timer at a time, set for exactly the wait that the core gives", async () => {
+    const { time, wait } = start({ algorithm: "fix_window_per_key", limit: 1, scale: 12_345 });
+    for (let count = 0; count < 50; count += 1) wait(count);
+    await settled();
+    assert.equal(time.timers, 1);
+    assert.deepEqual(time.asked, [12_345]);
+    await time.pass(12_345);
+    assert.equal(time.timers, 1);
+    assert.deepEqual(time.asked, [12_345, 12_345]);
+  });
+
+  test("one timer for many keys, for the soonest of them", async () => {
+    const { time, done, wait } = start(onePerSecond);
+    for (const key of ["x", "y"]) wait(key, { key });
+    await time.pass(300);
+    for (const key of ["x", "y", "z", "z"]) wait(`${key}2`, { key });
+    await settled();
+    assert.equal(time.timers, 1);
+    await time.pass(1_000);
+    assert.deepEqual(done, ["x 0", "y 0", "z2 300", "x2 1000", "y2 1000", "z2 1300"]);
+  });
+
+  test("the higher priority first, and in order within one", async () => {
+    const { time, done, wait } = start(onePerSecond);
+    wait("first");
+    wait("low", { priority: -1 });
+    wait("a");
+    wait("high", { priority: 5 });
+    wait("b");
+    await time.pass(4_000);
+    assert.deepEqual(done, ["first 0", "high 1000", "a 2000", "b 3000", "low 4000"]);
+  });
+
+  test("whoever costs more is not overtaken by whoever costs less", async () => {
+    const { time, done, wait } = start({ algorithm: "token_bucket", capacity: 5, refillRate: 1 });
+    wait("five", { cost: 5 });
+    wait("four", { cost: 4 });
+    wait("one", { cost: 1 });
+    await time.pass(5_000);
+    assert.deepEqual(done, ["five 0", "four 4000", "one 5000"]);
+  });
+
+  test("a denied wait is free: it does not push its own turn away", async () => {
+    const { time, done, wait } = start({
+      algorithm: "sliding_window",
+      limit: 1,
+      scale: "1s",
+      denied: "count",
+    });
+    wait("a");
+    await time.pass(900);
+    wait("b");
+    await time.pass(100);
+    assert.deepEqual(done, ["a 0", "b 1000"]);
+  });
+
+  test("several policies are one decision", async () => {
+    const { time, done, wait } = start([
+      { name: "burst", algorithm: "token_bucket", capacity: 2, refillRate: 2 },
+      { name: "long", algorithm: "fix_window_per_key", limit: 3, scale: "10s" },
+    ]);
+    for (const name of "abcd") wait(name);
+    await time.pass(10_000);
+    assert.deepEqual(done, ["a 0", "b 0", "c 500", "d 10000"]);
+  });
+});
+
+describe("giving up", () => {
+  test("an aborted wait gives its place back at once", async () => {
+    const { time, throttle, done, wait } = start({ algorithm: "token_bucket", capacity: 3, refillRate: 1 });
+    wait("two", { cost: 2 });
+    const controller = new AbortController();
+    wait("three", { cost: 3, signal: controller.signal });
+    wait("one", { cost: 1 });
+    await settled();
+    assert.deepEqual(done, ["two 0"]);
+    controller.abort("changed my mind");
+    await settled();
+    assert.deepEqual(done, ["two 0", "three changed my mind", "one 0"]);
+    assert.equal(throttle.pending, 0);
+    assert.equal(time.timers, 0);
+  });
+
+  test("a signal that is aborted already", async () => {
+    const { throttle, done, wait } = start(onePerSecond);
+    wait("a", { signal: AbortSignal.abort("too late") });
+    wait("b");
+    await settled();
+    assert.deepEqual(done, ["a too late", "b 0"]);
+    assert.equal(throttle.pending, 0);
+  });
+
+  test("aborting in the middle of the line keeps the order of the others", async () => {
+    const { time, done, wait } = start(onePerSecond);
+    const controllers = [0, 1, 2, 3].map(() => new AbortController());
+    controllers.forEach(({ signal }, name) => {
+      wait(name, { signal });
+    });
+    controllers[2].abort("no");
+    await time.pass(3_000);
+    assert.deepEqual(done, ["0 0", "2 no", "1 1000", "3 2000"]);
+  });
+
+  test("maxWait refuses at once what would take longer", async () => {
+    const { done, wait } = start(onePerSecond);
+    wait("a");
+    wait("b", { maxWait: 999 });
+    await settled();
+    assert.deepEqual(done, ["a 0", "b max_wait"]);
+  });
+
+  test("maxWait lets through what fits to the millisecond", async () => {
+    const { time, done, wait } = start(onePerSecond);
+    wait("a");
+    wait("b", { maxWait: 1_000 });
+    wait("c", { maxWait: 1_500 });
+    await time.pass(1_500);
+    assert.deepEqual(done, ["a 0", "b 1000", "c max_wait"]);
+    await time.pass(1_000);
+  });
+
+  test("maxWait further back in the line runs out there", async () => {
+    const { time, throttle, done, wait } = start(onePerSecond);
+    for (const name of "abc") wait(name);
+    wait("d", { maxWait: 1_500 });
+    await time.pass(1_499);
+    assert.equal(throttle.pending, 2);
+    await time.pass(1);
+    assert.deepEqual(done, ["a 0", "b 1000", "d max_wait"]);
+  });
+
+  test("maxQueue", async () => {
+    const { done, throttle, wait } = start(onePerSecond, { maxQueue: 2 });
+    for (const name of "abcd") wait(name);
+    await settled();
+    assert.deepEqual(done, ["a 0", "d queue_full"]);
+    assert.equal(throttle.pending, 2);
+  });
+
+  test("clear turns everyone away, and the next one waits as before", async () => {
+    const { time, throttle, done, wait } = start(onePerSecond);
+    for (const name of "abc") wait(name);
+    throttle.clear();
+    await settled();
+    assert.deepEqual(done, ["a 0", "b cleared", "c cleared"]);
+    assert.equal(throttle.pending, 0);
+    assert.equal(time.timers, 0);
+    wait("d");
+    await time.pass(1_000);
+    assert.equal(done.at(-1), "d 1000");
+  });
+
+  test("clear does not forget what a server asked for", async () => {
+    const { time, throttle, done, wait } = start(onePerSecond);
+    throttle.hold("", 5_000);
+    throttle.clear();
+    wait("a");
+    await time.pass(5_000);
+    assert.deepEqual(done, ["a 5000"]);
+  });
+
+  test("a cost that can never fit is refused at once, also behind others", async () => {
+    const { done, wait } = start({ algorithm: "token_bucket", capacity: 3, refillRate: 1 });
+    wait("a", { cost: 3 });
+    wait("b");
+    wait("c", { cost: 4 });
+    wait("d", { cost: -1 });
+    wait("e", { cost: 1.5 });
+    await settled();
+    assert.deepEqual(done.sort(), ["a 0", "c invalid_cost", "d invalid_cost", "e invalid_cost"]);
+  });
+
+  test("a hold that lasts longer than maxWait refuses at once", async () => {
+    const { throttle, done, wait } = start(onePerSecond);
+    throttle.hold("", 5_000);
+    wait("a", { maxWait: 4_999 });
+    await settled();
+    assert.deepEqual(done, ["a max_wait"]);
+  });
+
+  test("mistakes are refused by name", async () => {
+    const throttle = new Throttle(onePerSecond);
+    for (const asked of [{ maxWait: -1 }, { maxWait: "1s" }, { priority: Number.NaN }])
+      await assert.rejects(throttle.acquire(asked), { code: "invalid_option" });
+    await assert.rejects(throttle.acquire({ key: {} }), { code: "invalid_key" });
+    assert.throws(() => new Throttle(onePerSecond, { maxQueue: -1 }), { code: "invalid_option" });
+    assert.throws(() => new Throttle(onePerSecond, null), { code: "invalid_option" });
+    assert.throws(() => throttle.wrap(() => 1, { edge: "middle" }), { code: "invalid_option" });
+  });
+});
+
+describe("clocks that step", () => {
+  test("forward: whoever is due goes when the timer rings, and no one too many", async () => {
+    const { time, done, wait } = start(onePerSecond);
+    for (const name of "abcd") wait(name);
+    await settled();
+    time.jump(60_000);
+    await time.pass(1_000);
+    assert.deepEqual(done, ["a 0", "b 61000"]);
+    await time.pass(1_000);
+    assert.equal(done.at(-1), "c 62000");
+  });
+
+  test("forward: the next arrival sees to those before it, without the timer", async () => {
+    const { time, done, wait } = start({ algorithm: "fix_window", limit: 1, scale: "1h" });
+    wait("a");
+    wait("b");
+    await settled();
+    time.jump(3_600_000);
+    wait("c");
+    await settled();
+    assert.deepEqual(done, ["a 0", "b 3600000"]);
+  });
+
+  test("back: nobody is let through too often, and nobody waits for ever", async () => {
+    const { time, done, wait, throttle } = start(twoPerSecond);
+    for (const name of "abcdef") wait(name);
+    await settled();
+    time.jump(-500);
+    await time.pass(3_000);
+    assert.equal(throttle.pending, 0);
+    assert.deepEqual(
+      done.map((each) => each.split(" ")[0]),
+      ["a", "b", "c", "d", "e", "f"],
+    );
+  });
+
+  test("far back: one wrong reading does not freeze the line", async () => {
+    const { time, wait, throttle } = start(twoPerSecond);
+    for (const name of "abcd") wait(name);
+    await settled();
+    time.jump(-86_400_000);
+    await time.pass(3_000);
+    assert.equal(throttle.pending, 0);
+  });
+
+  test("a timer that rings early lets nobody through early", async () => {
+    const { time, done, wait } = start(onePerSecond);
+    wait("a");
+    wait("b");
+    await settled();
+    time.jump(-3);
+    await time.pass(1_000);
+    assert.deepEqual(done, ["a 0"]);
+    await time.pass(3);
+    assert.deepEqual(done, ["a 0", "b 1000"]);
+  });
+
+  test("a wait longer than a timer can be set for", async () => {
+    const { time, done, wait } = start({ algorithm: "fix_window_per_key", limit: 1, scale: "60d" });
+    wait("a");
+    wait("b");
+    await settled();
+    assert.ok(time.asked.every((milliseconds) => milliseconds < 2 ** 31));
+    await time.pass(60 * 86_400_000);
+    assert.deepEqual(done, ["a 0", `b ${60 * 86_400_000}`]);
+  });
+});
+
+describe("wrap", () => {
+  test("each call waits its turn, with its arguments, result and this", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const counter = {
+      total: 0,
+      add: throttle.wrap(function (by) {
+        this.total += by;
+        return this.total;
+      }),
+    };
+    const answers = Promise.all([counter.add(1), counter.add(2)]);
+    await time.pass(1_000);
+    assert.deepEqual(await answers, [1, 3]);
+  });
+
+  test("what the function throws, the call throws", async () => {
+    const { throttle } = start(onePerSecond);
+    await assert.rejects(throttle.wrap(() => Promise.reject(new Error("mine")))(), /mine/);
+  });
+
+  test("leading: at once or not at all", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const press = throttle.wrap((name) => name, { edge: "leading" });
+    assert.deepEqual(await Promise.all([press("a"), press("b"), press("c")]), ["a", undefined, undefined]);
+    assert.equal(throttle.pending, 0);
+    await time.pass(1_000);
+    assert.equal(await press("d"), "d");
+  });
+
+  test("trailing: at once, then the last of those that had to wait", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const seen = [];
+    const scroll = throttle.wrap((place) => seen.push(place), { edge: "trailing" });
+    scroll(1);
+    await settled();
+    for (const place of [2, 3, 4]) scroll(place);
+    assert.equal(throttle.pending, 1);
+    await time.pass(5_000);
+    assert.deepEqual(seen, [1, 4]);
+  });
+});
+
+describe("many", () => {
+  test("100,000 who wait: in order, exactly on time, and all room given back", async () => {
+    const { time, throttle } = start({ algorithm: "token_bucket", capacity: 1, refillRate: 1_000 });
+    const began = time.now;
+    const [passed, wrong] = [[], []];
+    for (let number = 0; number < 100_000; number += 1) {
+      throttle.acquire().then(() => {
+        if (number !== passed.length || time.now - began !== number) wrong.push(number);
+        passed.push(number);
+      });
+    }
+    assert.equal(throttle.pending, 99_999);
+    await settled();
+    while (throttle.pending > 0) {
+      time.now += 1;
+      time.ring();
+      await null;
+    }
+    await settled();
+    assert.deepEqual(wrong, []);
+    assert.equal(passed.length, 100_000);
+    assert.equal(time.timers, 0);
+  });
+
+  test("100,000 aborted", async () => {
+    const { time, throttle, wait } = start(onePerSecond);
+    wait("a");
+    const all = Array.from({ length: 100_000 }, () => new AbortController());
+    const gone = all.map(({ signal }) => throttle.acquire({ signal }).catch((reason) => reason));
+    for (const controller of all) controller.abort("no");
+    assert.ok((await Promise.all(gone)).every((reason) => reason === "no"));
+    assert.equal(throttle.pending, 0);
+    assert.equal(time.timers, 0);
+  });
+});
+
+test("the timer does not keep the process alive by itself", () => {
+  const code = `
+    import { Throttle } from ${JSON.stringify(new URL("../../dist/index.js", import.meta.url).href)};
+    const throttle = new Throttle({ algorithm: "fix_window_per_key", limit: 1, scale: "1h" });
+    await throttle.acquire();
+    throttle.acquire();
+    console.log(throttle.pending);
+  `;
+  const said = execFileSync(process.execPath, ["--input-type=module", "-e", code], {
+    encoding: "utf8",
+    timeout: 20_000,
+  });
+  assert.equal(said, "1\n");
+});
