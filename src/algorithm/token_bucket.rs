@@ -38,7 +38,8 @@ impl Algorithm for TokenBucket {
     }
 
     fn fresh(&self, now: u64) -> Content {
-        Content { at: now, units: self.0.full }
+        // As much as any capacity can be: a call that brings a larger one starts full as well.
+        Content { at: now, units: self.0.most() }
     }
 
     #[inline]
@@ -145,6 +146,15 @@ mod tests {
         bucket.act_on(&mut state, Act::Inc(MAX), now);
         assert_eq!(bucket.consider(&state, Act::Hit(1, Free), now).retry_after, Some(MAX));
         assert_eq!(bucket.ends_at(&state, now), now + MAX);
+    }
+
+    #[test]
+    fn a_larger_bucket_given_for_one_call_starts_full_as_well() {
+        let (own, larger) = (bucket(), TokenBucket(Bucket::new(100, 3, 1_000)));
+        let mut state = own.fresh(0);
+        assert_eq!(larger.act_on(&mut state, Act::Hit(50, Free), 0).remaining, 50);
+        assert_eq!(own.act_on(&mut state, Act::Hit(4, Free), 0).remaining, 6);
+        assert_eq!(larger.act_on(&mut state, Act::Hit(1, Free), 0).remaining, 5);
     }
 
     #[test]
