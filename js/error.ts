@@ -19,7 +19,10 @@ export type ErrorCode =
   | "queue_full"
   | "max_wait"
   | "cleared"
-  | "wasm_blocked";
+  | "wasm_blocked"
+  | "invalid_request"
+  | "unauthorized"
+  | "unanswered";
 
 /**
  * A mistake in what was given: never a denial. Nothing was changed when it is thrown.

@@ -42,18 +42,19 @@ const wasmOptFlags = [
 const features = {
   // Web glue that is given its module; the reset function gives a fresh instance after a panic.
   cloudflare: {
-    optimize: "-O3",
+    level: "z",
+    optimize: "-Oz",
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
   // Glue that is given its instance, so that each entry of the package can bring the module in its own way.
-  js: { optimize: "-Oz", glue: ["--target", "bundler"] },
+  js: { level: "s", optimize: "-Oz", glue: ["--target", "bundler"] },
 };
 
 /** Compiles one feature of the crate into build/<feature>/: the wasm and its glue. Says whether it is new. */
 export async function buildFeature(feature, { rust, wasmBindgen }) {
-  const { optimize, glue } = features[feature];
+  const { level, optimize, glue } = features[feature];
   const args = ["build", "--release", "--lib", "--features", feature, ...wasmTargetArgs(rust, feature)];
-  await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: "s" } });
+  await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
   const compiled = join(targetFolder(rust, feature), "wasm32-unknown-unknown/release/tollgate.wasm");
   const out = inProject("build", feature);
   const stamp = createHash("sha256")

@@ -1,9 +1,31 @@
-//! What the Worker's entry asks of Rust: strings and numbers in, an answer out.
+//! What the Worker's entry asks of Rust: strings and numbers in, a plan or an answer out.
 //!
-//! Nothing here is arithmetic of rates: it converts and delegates to the core.
+//! Nothing here is arithmetic of rates: it converts and delegates to the core. What touches the platform is in
+//! `gateway`, `object`, `row` and `fault`; the rest is plain Rust, and tested as such.
 
+#![cfg_attr(not(feature = "cloudflare"), allow(dead_code))]
+
+mod address;
+mod codec;
+mod config;
+mod deny_cache;
+mod items;
+mod key;
+mod numbers;
+mod path;
+mod pattern;
+mod plan;
+mod policies;
+mod reader;
+mod rules;
+mod sha256;
+mod tree;
+
+#[cfg(feature = "cloudflare")]
 mod fault;
-mod message;
+#[cfg(feature = "cloudflare")]
+mod gateway;
+#[cfg(feature = "cloudflare")]
 mod object;
-mod responder;
+#[cfg(feature = "cloudflare")]
 mod row;

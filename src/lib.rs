@@ -39,7 +39,7 @@ mod step;
 mod store;
 mod text;
 
-#[cfg(feature = "cloudflare")]
+#[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
 mod cloudflare;
 #[cfg(feature = "js")]
 mod js;

@@ -1,15 +1,43 @@
-/** The answer to a hit, as the object gives it. */
-export interface Decision {
-  allowed: boolean;
-  count: number;
-  limit: number;
-  remaining: number;
-  /** Milliseconds until the same hit would be allowed; 0 when it is, null for never. */
-  retryAfter: number | null;
-  /** Milliseconds until the key is as if it had never been used. */
-  resetAfter: number;
-  /** The policy that the numbers are of. */
-  policy: string;
-  /** The policies that denied. */
-  violated: string[];
+import type { Decision } from "../types.ts";
+
+/** What an object answers: eight numbers for a decision, one for anything else. */
+export type Numbers = Float64Array;
+
+/** A mistake in what was asked, as an object answers it: errors lose their code on their way through RPC. */
+export interface Mistake {
+  readonly code: string;
+  readonly message: string;
 }
+
+/** Whether a decision's numbers say that it was allowed. */
+export const isAllowed = (numbers: Numbers): boolean => numbers[0] === 1;
+
+/** A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/numbers.rs`. */
+export function named(numbers: Numbers, names: readonly string[]): Decision {
+  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated] = numbers as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return {
+    allowed: allowed === 1,
+    count,
+    limit,
+    remaining,
+    retryAfter: retryAfter < 0 ? Number.POSITIVE_INFINITY : retryAfter,
+    resetAfter,
+    policy: names[policy] ?? "",
+    violated: names.filter((_, position) => ((violated >> position) & 1) === 1),
+  };
+}
+
+/** A decision as JSON has it: never is null. */
+export const plain = (decision: Decision) => ({
+  ...decision,
+  retryAfter: Number.isFinite(decision.retryAfter) ? decision.retryAfter : null,
+});

@@ -2,43 +2,56 @@
 
 use wasm_bindgen::JsValue;
 
-/// An error to be thrown in JavaScript: the core's carry their `code`, so that a caller can tell them apart.
-#[derive(Debug)]
-pub struct Fault {
-    message: String,
-    code: &'static str,
-}
+use super::items::Refusal;
 
-impl Fault {
-    /// A failure of the platform or its storage.
-    pub(super) fn new(message: &str) -> Self {
-        Self { message: message.into(), code: "store" }
-    }
+/// An error to be thrown in JavaScript.
+#[derive(Debug)]
+pub enum Fault {
+    /// With a `code`, so that a caller can tell mistakes apart.
+    Mistake {
+        /// The stable name of the mistake.
+        code: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+    /// What the platform threw, as it is.
+    Platform(JsValue),
 }
 
 impl From<crate::Error> for Fault {
     fn from(error: crate::Error) -> Self {
-        Self { message: error.to_string(), code: error.code() }
+        Self::Mistake { code: error.code(), message: error.to_string() }
     }
 }
 
-impl From<worker::Error> for Fault {
-    fn from(error: worker::Error) -> Self {
-        Self::new(&error.to_string())
+impl From<Refusal> for Fault {
+    fn from(Refusal { code, message }: Refusal) -> Self {
+        Self::Mistake { code, message }
     }
 }
 
-impl From<serde_json::Error> for Fault {
-    fn from(error: serde_json::Error) -> Self {
-        Self { message: error.to_string(), code: "json" }
+impl From<JsValue> for Fault {
+    fn from(thrown: JsValue) -> Self {
+        Self::Platform(thrown)
+    }
+}
+
+impl From<serde_wasm_bindgen::Error> for Fault {
+    fn from(error: serde_wasm_bindgen::Error) -> Self {
+        Self::Platform(error.into())
     }
 }
 
 impl From<Fault> for JsValue {
     fn from(fault: Fault) -> Self {
-        let error = js_sys::Error::new(&fault.message);
-        // Setting a property on a fresh error cannot fail.
-        let _ = js_sys::Reflect::set(&error, &"code".into(), &fault.code.into());
-        error.into()
+        match fault {
+            Fault::Platform(thrown) => thrown,
+            Fault::Mistake { code, message } => {
+                let error = js_sys::Error::new(&message);
+                // Setting a property on a fresh error cannot fail.
+                let _ = js_sys::Reflect::set(&error, &"code".into(), &code.into());
+                error.into()
+            }
+        }
     }
 }

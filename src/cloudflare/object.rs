@@ -1,13 +1,19 @@
 //! The Durable Object of one key.
 
 use wasm_bindgen::prelude::*;
-use worker::worker_sys::DurableObjectState;
-use worker::{State, console_log};
 
 use super::fault::Fault;
-use super::message::{self, DecisionMessage};
-use super::row::Row;
-use crate::{Answer, Decision, Ledger, Operation};
+use super::numbers;
+use super::policies::free_by_default;
+use super::row::{Row, Saved, Storage};
+use crate::text::listed;
+use crate::{Answer, Ledger, Operation, Policies, PolicyDraft};
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = warn)]
+    fn warn(line: &str);
+}
 
 /// One key: its states in memory, and in a row that outlives the memory.
 #[wasm_bindgen]
@@ -21,6 +27,7 @@ pub struct RateLimiterObject {
 #[derive(Debug)]
 struct Memory {
     policies: String,
+    counts_denied: bool,
     ledger: Ledger,
 }
 
@@ -28,47 +35,129 @@ struct Memory {
 impl RateLimiterObject {
     /// Takes over an object's storage; its row is not read before the first operation.
     #[wasm_bindgen(constructor)]
-    pub fn new(context: DurableObjectState) -> Result<RateLimiterObject, Fault> {
-        let sql = State::from(context).storage().sql();
-        Ok(Self { row: Row::open(sql)?, memory: None })
+    pub fn new(storage: Storage) -> RateLimiterObject {
+        Self { row: Row::new(storage), memory: None }
     }
 
-    /// Decides a hit: policies as JSON in, the decision as JSON out. The caller read the time, once.
-    pub fn hit(&mut self, policies: &str, cost: f64, now: f64) -> Result<String, Fault> {
-        let (cost, now) = (message::cost(cost)?, message::time(now)?);
+    /// Does one operation under policies given as JSON: a decision comes back as eight numbers, anything else as one.
+    /// The caller read the time, once.
+    pub fn apply(
+        &mut self,
+        operation: &str,
+        policies: &str,
+        amount: f64,
+        of: Option<String>,
+        now: f64,
+    ) -> Result<Vec<f64>, Fault> {
+        let (amount, now) = (numbers::amount(amount)?, numbers::time(now)?);
+        let operation = parse(operation, amount, of.as_deref())?;
         // Out of its place while it is used: a failure leaves no memory, and the row is read again.
         let mut memory = match self.memory.take() {
             Some(memory) if memory.policies == policies => memory,
             _ => self.recall(policies, now)?,
         };
-        let decision = self.decide(&mut memory.ledger, cost, now)?;
-        let message = DecisionMessage::new(&decision, memory.ledger.policies());
+        let was_used = memory.ledger.expires_at(now) > 0;
+        let answer = self.perform(&mut memory, operation, now)?;
         self.memory = Some(memory);
-        Ok(serde_json::to_string(&message)?)
+        Ok(match answer {
+            Answer::Decision(decision) => numbers::from_decision(&decision),
+            Answer::Number(number) => vec![number as f64],
+            Answer::Done => vec![f64::from(u8::from(was_used))],
+        })
+    }
+
+    /// The names of the policies of the last operation.
+    pub fn names(&self) -> Vec<String> {
+        let memory = self.memory.as_ref();
+        memory.map(|memory| memory.ledger.policies().names().map(Into::into).collect()).unwrap_or_default()
+    }
+
+    /// When the alarm rings: what had expired, to be told before everything is deleted; or nothing, and the alarm is
+    /// set again because the key is in use. An object that holds nothing has expired too.
+    pub fn expire(&mut self, now: f64) -> Result<Option<String>, Fault> {
+        let now = numbers::time(now)?;
+        let saved = self.row.load()?;
+        if let Some(saved) = &saved
+            && saved.expires > now
+        {
+            self.row.rearm(saved.expires, now)?;
+            return Ok(None);
+        }
+        self.memory = None;
+        self.row.emptied();
+        Ok(Some(saved.map(|saved| told(&saved)).unwrap_or_default()))
     }
 }
 
 impl RateLimiterObject {
     /// The states as they were last saved, under these policies.
-    fn recall(&self, policies: &str, now: u64) -> Result<Memory, Fault> {
-        let mut ledger = Ledger::new(message::policies(policies)?)?;
-        if let Some(record) = self.row.load()? {
-            for name in ledger.load(&record, now)? {
-                console_log!("the algorithm of policy {name} changed: its state starts afresh");
+    fn recall(&mut self, policies: &str, now: u64) -> Result<Memory, Fault> {
+        let built = read(policies)?;
+        let counts_denied = built.denied() == crate::Denied::Count;
+        let mut ledger = Ledger::new(built)?;
+        if let Some(saved) = self.row.load()? {
+            let afresh = ledger.load(&saved.record, now)?;
+            if !afresh.is_empty() {
+                warn(&["{\"event\":\"afresh\",\"policies\":\"", &listed(&afresh), "\"}"].concat());
             }
         }
-        Ok(Memory { policies: policies.into(), ledger })
+        Ok(Memory { policies: policies.into(), counts_denied, ledger })
     }
 
-    /// An allowed hit is saved before it is answered; a denied one costs no row.
-    fn decide(&self, ledger: &mut Ledger, cost: u64, now: u64) -> Result<Decision, Fault> {
-        let (answer, changed) = ledger.apply(Operation::Hit { cost }, now)?;
-        let Answer::Decision(decision) = answer else {
-            return Err(Fault::new("a hit was not answered with a decision"));
-        };
-        if changed && decision.allowed {
-            self.row.save(ledger.record(now).as_ref())?;
+    /// Decides, and saves what must last before it is answered. A denied hit is not among it, so it costs no row.
+    fn perform(&mut self, memory: &mut Memory, operation: Operation<'_>, now: u64) -> Result<Answer, Fault> {
+        let ledger = &mut memory.ledger;
+        let is_hit = matches!(operation, Operation::Hit { .. });
+        // A look tells a state that had to follow the clock, which must last, from a denial that was counted.
+        let followed = is_hit && memory.counts_denied && ledger.apply(Operation::Hit { cost: 0 }, now)?.1;
+        let (answer, changed) = ledger.apply(operation, now)?;
+        let counted_denial =
+            is_hit && memory.counts_denied && matches!(answer, Answer::Decision(decision) if !decision.allowed);
+        if followed || changed && !counted_denial {
+            self.row.save(ledger.record(now).as_ref(), ledger.expires_at(now), now)?;
         }
-        Ok(decision)
+        Ok(answer)
     }
+}
+
+fn parse<'a>(operation: &str, amount: u64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+    Ok(match operation {
+        "hit" => Operation::Hit { cost: amount },
+        "peek" => Operation::Peek { cost: amount },
+        "inc" => Operation::Inc { policy, cost: amount },
+        "set" => Operation::Set { policy, count: amount },
+        "get" => Operation::Get { policy },
+        "expires_at" => Operation::ExpiresAt { policy },
+        "reset" => Operation::Reset,
+        _ => return Err(Fault::Mistake { code: "invalid_operation", message: "there is no such operation".into() }),
+    })
+}
+
+/// Policies from JSON: one, or a list.
+fn read(json: &str) -> Result<Policies, Fault> {
+    let parsed = js_sys::JSON::parse(json)?;
+    let drafts: Vec<PolicyDraft> = if js_sys::Array::is_array(&parsed) {
+        serde_wasm_bindgen::from_value(parsed)?
+    } else {
+        vec![serde_wasm_bindgen::from_value(parsed)?]
+    };
+    let build = |draft: &PolicyDraft| {
+        draft.build().and_then(|policy| if drafts.len() > 1 { Ok(policy) } else { free_by_default(policy) })
+    };
+    Ok(Policies::new(drafts.iter().map(build).collect::<Result<Vec<_>, _>>()?)?)
+}
+
+/// What had expired, in JSON.
+fn told(saved: &Saved) -> String {
+    use crate::text::{digits, quoted, text};
+    let states = saved.record.policies.iter().zip(&saved.record.states).map(|(made_by, state)| {
+        let numbers: Vec<String> = state
+            .iter()
+            .map(|number| text(&[if *number < 0 { "-" } else { "" }, &digits(number.unsigned_abs())]))
+            .collect();
+        let (name, algorithm) = (quoted(&made_by.name), quoted(&made_by.algorithm));
+        text(&["{\"policy\":", &name, ",\"algorithm\":", &algorithm, ",\"state\":[", &listed(&numbers), "]}"])
+    });
+    let states: Vec<String> = states.collect();
+    text(&["{\"expiredAt\":", &digits(saved.expires), ",\"states\":[", &listed(&states), "]}"])
 }

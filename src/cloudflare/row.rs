@@ -1,44 +1,136 @@
-//! The one row of an object's database.
+//! The one row of an object's database, and its alarm.
 
-use worker::{SqlStorage, SqlStorageValue};
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+use worker_sys::types::{SqlStorage, SqlStorageCursor};
 
+use super::codec;
 use super::fault::Fault;
 use crate::Record;
 
-/// The row that holds everything there is to know of one key.
+#[wasm_bindgen]
+extern "C" {
+    /// `ctx.storage`: as much of it as is used here.
+    pub type Storage;
+
+    #[wasm_bindgen(method, getter)]
+    fn sql(this: &Storage) -> SqlStorage;
+
+    // The answer is a promise; what follows is held back until it is kept, so nothing waits for it.
+    #[wasm_bindgen(method, catch, js_name = setAlarm)]
+    fn set_alarm(this: &Storage, time: f64) -> Result<JsValue, JsValue>;
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Storage")
+    }
+}
+
+/// How long a key is left alone before its alarm: hits within that time need not move it.
+const REST: u64 = 600_000;
+
+/// Where everything is that there is to know of one key.
 #[derive(Debug)]
 pub(super) struct Row {
+    storage: Storage,
     sql: SqlStorage,
+    has_table: bool,
+    /// When the alarm was last set to ring; 0 when it never was, or has rung.
+    alarm: u64,
+}
+
+/// What the row holds.
+#[derive(Debug)]
+pub(super) struct Saved {
+    pub(super) record: Record,
+    pub(super) expires: u64,
 }
 
 impl Row {
-    /// Makes the table where there is none yet.
-    pub(super) fn open(sql: SqlStorage) -> Result<Self, Fault> {
-        sql.exec("CREATE TABLE IF NOT EXISTS state (id INTEGER PRIMARY KEY, record TEXT NOT NULL)", None)?;
-        Ok(Self { sql })
+    pub(super) fn new(storage: Storage) -> Self {
+        Self { sql: storage.sql(), storage, has_table: false, alarm: 0 }
     }
 
-    /// What was last saved.
-    pub(super) fn load(&self) -> Result<Option<Record>, Fault> {
-        let cursor = self.sql.exec("SELECT record FROM state WHERE id = 0", None)?;
-        let Some(columns) = cursor.raw().next() else {
+    /// What was last saved. A key that was never used has no table, and is not given one.
+    pub(super) fn load(&mut self) -> Result<Option<Saved>, Fault> {
+        if first(&self.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'", &Array::new())?)?.is_none() {
             return Ok(None);
-        };
-        match columns?.pop() {
-            Some(SqlStorageValue::String(text)) => Ok(Some(serde_json::from_str(&text)?)),
-            _ => Err(Fault::new("what is stored is not a record")),
         }
+        self.has_table = true;
+        let cursor = self.exec("SELECT record, expires, alarm FROM state", &Array::new())?;
+        let Some(columns) = first(&cursor)? else { return Ok(None) };
+        self.alarm = whole(&columns.get(2));
+        let record = codec::decode(&Uint8Array::new(&columns.get(0)).to_vec())?;
+        Ok(Some(Saved { record, expires: whole(&columns.get(1)) }))
     }
 
-    /// Replaces what was saved: one row written.
-    pub(super) fn save(&self, record: Option<&Record>) -> Result<(), Fault> {
-        match record {
-            Some(record) => {
-                let text = SqlStorageValue::String(serde_json::to_string(record)?);
-                self.sql.exec("INSERT OR REPLACE INTO state (id, record) VALUES (0, ?)", vec![text])?
-            }
-            None => self.sql.exec("DELETE FROM state WHERE id = 0", None)?,
-        };
+    /// Replaces what was saved: one row written, and now and then an alarm set.
+    pub(super) fn save(&mut self, record: Option<&Record>, expires: u64, now: u64) -> Result<(), Fault> {
+        let Some(record) = record else { return self.delete() };
+        self.make_table()?;
+        // An alarm that rings too early finds the key in use, and is set again; so it need not follow every hit.
+        let late = self.alarm <= now;
+        let alarm = if late { alarm_time(expires, now) } else { self.alarm };
+        let blob = Uint8Array::from(codec::encode(record).as_slice());
+        let values = Array::of3(&blob, &(expires as f64).into(), &(alarm as f64).into());
+        self.exec("INSERT OR REPLACE INTO state (id, record, expires, alarm) VALUES (0, ?, ?, ?)", &values)?;
+        if late {
+            self.storage.set_alarm(alarm as f64)?;
+            self.alarm = alarm;
+        }
         Ok(())
     }
+
+    /// Sets the alarm again for a key that is still in use when it rings.
+    pub(super) fn rearm(&mut self, expires: u64, now: u64) -> Result<(), Fault> {
+        let alarm = alarm_time(expires, now);
+        self.exec("UPDATE state SET alarm = ?", &Array::of1(&(alarm as f64).into()))?;
+        self.storage.set_alarm(alarm as f64)?;
+        self.alarm = alarm;
+        Ok(())
+    }
+
+    /// Forgets what is known of the storage: it is about to be emptied.
+    pub(super) fn emptied(&mut self) {
+        (self.has_table, self.alarm) = (false, 0);
+    }
+
+    fn delete(&mut self) -> Result<(), Fault> {
+        if self.has_table {
+            self.exec("DELETE FROM state", &Array::new())?;
+            // The next row has to know of an alarm: setting it again is the way to be sure.
+            self.alarm = 0;
+        }
+        Ok(())
+    }
+
+    fn make_table(&mut self) -> Result<(), Fault> {
+        if !self.has_table {
+            let columns =
+                "id INTEGER PRIMARY KEY, record BLOB NOT NULL, expires INTEGER NOT NULL, alarm INTEGER NOT NULL";
+            self.exec(&crate::text::text(&["CREATE TABLE IF NOT EXISTS state (", columns, ")"]), &Array::new())?;
+            self.has_table = true;
+        }
+        Ok(())
+    }
+
+    fn exec(&self, query: &str, values: &Array) -> Result<SqlStorageCursor, Fault> {
+        Ok(self.sql.exec(query, values.clone())?)
+    }
+}
+
+/// The later of the key's end and some time from now.
+fn alarm_time(expires: u64, now: u64) -> u64 {
+    expires.max(now + REST)
+}
+
+/// The first row of an answer, as a list of columns.
+fn first(cursor: &SqlStorageCursor) -> Result<Option<Array>, Fault> {
+    let next = cursor.raw().next()?;
+    Ok(if next.done() { None } else { Some(next.value().into()) })
+}
+
+fn whole(value: &JsValue) -> u64 {
+    value.as_f64().unwrap_or_default() as u64
 }

@@ -1,32 +1,58 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import type { Policy } from "../../js/types.ts";
 
-const policies = JSON.stringify({ algorithm: "fix_window", limit: 3, scale: "1d", denied: "free" });
-const broken = JSON.stringify({ algorithm: "fix_window", limit: 0, scale: "1d" });
+const policy: Policy = { algorithm: "fix_window", limit: 3, scale: "1d" };
+const broken: Policy = { algorithm: "fix_window", limit: 0, scale: "1d" };
 
 it("throws the core's typed errors, and nothing changes", async () => {
   await runInDurableObject(env.LIMITERS.getByName("mistakes"), (object) => {
-    object.hit(policies, 1);
+    object.hit(policy, 1);
     expect(() => object.hit(broken, 1)).toThrow(expect.objectContaining({ code: "invalid_policy" }));
-    expect(() => object.hit("{", 1)).toThrow(expect.objectContaining({ code: "json" }));
     for (const cost of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
-      expect(() => object.hit(policies, cost)).toThrow(expect.objectContaining({ code: "invalid_cost" }));
+      expect(() => object.hit(policy, cost)).toThrow(expect.objectContaining({ code: "invalid_cost" }));
     }
-    expect(object.hit(policies, 1)).toMatchObject({ allowed: true, count: 2 });
+    expect(
+      object.apply("set", JSON.stringify({ algorithm: "token_bucket", capacity: 1, refillRate: 1 }), 2),
+    ).toMatchObject({
+      code: "invalid_count",
+    });
+    expect(object.hit(policy, 1)).toMatchObject({ allowed: true, count: 2 });
   });
 });
 
-it("writes one row for an allowed hit and none for a denied one", async () => {
-  await runInDurableObject(env.LIMITERS.getByName("rows"), (object, { storage }) => {
-    object.hit(policies, 2);
-    const saved = () => storage.sql.exec("SELECT id, record FROM state").toArray();
-    expect(saved()).toMatchObject([{ id: 0, record: expect.stringContaining('"states":[[') }]);
-    const before = saved();
-    expect(object.hit(policies, 2)).toMatchObject({ allowed: false });
-    expect(saved()).toEqual(before);
-    expect(object.hit(policies, 1)).toMatchObject({ allowed: true });
-    expect(saved()).toHaveLength(1);
-    expect(saved()).not.toEqual(before);
+it("does every operation", async () => {
+  const object = env.LIMITERS.getByName("operations");
+  const bucket: Policy = { algorithm: "token_bucket", capacity: 10, refillRate: 1, per: "1d" };
+  expect(await object.get(bucket)).toBe(10);
+  expect(await object.expiresAt(bucket)).toBe(0);
+  expect(await object.reset(bucket)).toBe(false);
+  expect(await object.peek(bucket, 11)).toMatchObject({
+    allowed: false,
+    retryAfter: Number.POSITIVE_INFINITY,
   });
+  expect(await object.hit(bucket, 4)).toMatchObject({
+    allowed: true,
+    remaining: 6,
+    policy: "token_bucket",
+    violated: [],
+  });
+  expect(await object.inc(bucket, 3)).toBe(3);
+  expect(await object.get(bucket)).toBe(3);
+  expect(await object.set(bucket, 5)).toBe(5);
+  expect(await object.expiresAt(bucket)).toBeGreaterThan(Date.now());
+  expect(await object.reset(bucket)).toBe(true);
+  expect(await object.get(bucket)).toBe(10);
+});
+
+it("decides several policies as one", async () => {
+  const object = env.LIMITERS.getByName("several");
+  const policies: Policy[] = [
+    { algorithm: "fix_window", limit: 5, scale: "1d", name: "burst" },
+    { algorithm: "fix_window", limit: 2, scale: "1d", name: "daily" },
+  ];
+  await object.hit(policies, 2);
+  expect(await object.hit(policies)).toMatchObject({ allowed: false, policy: "daily", violated: ["daily"] });
+  expect(await object.get(policies, "burst")).toBe(2);
 });

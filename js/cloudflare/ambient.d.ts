@@ -1,14 +1,14 @@
 declare namespace Cloudflare {
   /** The bindings of wrangler.toml. */
-  interface Env {
-    LIMITERS: DurableObjectNamespace<import("./object.ts").RateLimiterObject>;
-  }
+  interface Env extends TollgateEnv {}
 
   interface GlobalProps {
     mainModule: typeof import("./worker.ts");
     durableNamespaces: "RateLimiterObject";
   }
 }
+
+type TollgateEnv = import("./env.ts").TollgateEnv;
 
 interface Env extends Cloudflare.Env {}
 

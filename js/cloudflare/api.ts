@@ -1,0 +1,142 @@
+import { ask, Unanswered } from "./ask.ts";
+import { type Mistake, type Numbers, named, plain } from "./decision.ts";
+import type { TollgateEnv } from "./env.ts";
+import type { Isolate, Item } from "./isolate.ts";
+import { say } from "./log.ts";
+import type { Operation } from "./object.ts";
+import { openapi } from "./openapi.ts";
+import { problem } from "./problem.ts";
+import { isToken } from "./token.ts";
+
+const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expires_at", "reset"];
+
+/** A hundred items of long keys fit in this. */
+const largestBody = 256 * 1024;
+
+/** What an item comes to: what was asked for, or an error. */
+type Answer = Record<string, unknown> | { readonly error: Mistake };
+
+/** Answers a request to the HTTP API: `name` is what follows the version in the path. */
+export async function api(
+  request: Request,
+  env: TollgateEnv,
+  isolate: Isolate,
+  name: string,
+): Promise<Response> {
+  if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
+  if (!operations.includes(name)) return problem(404, "There is no such operation", { operations });
+  if (request.method !== "POST")
+    return problem(405, "Give what is asked as JSON by POST", {}, { Allow: "POST" });
+  const closed = await closedTo(request, env);
+  if (closed) return closed;
+  const body = await readBody(request);
+  if (body instanceof Response) return body;
+  return answer(env, isolate, name as Operation, body.json);
+}
+
+async function closedTo(request: Request, env: TollgateEnv): Promise<Response | undefined> {
+  const secret = env.TOLLGATE_TOKEN;
+  if (!secret)
+    return problem(403, "No token is configured, so the API is closed", {
+      detail: "Set one with: npx wrangler secret put TOLLGATE_TOKEN",
+    });
+  const [, token] = request.headers.get("Authorization")?.match(/^Bearer +([^\s]+)$/i) ?? [];
+  if (token !== undefined && (await isToken(token, secret))) return undefined;
+  const error = token === undefined ? "" : ', error="invalid_token"';
+  return problem(
+    401,
+    "A valid token is needed",
+    {},
+    { "WWW-Authenticate": `Bearer realm="tollgate"${error}` },
+  );
+}
+
+async function readBody(request: Request): Promise<{ json: unknown } | Response> {
+  const type = request.headers.get("Content-Type")?.split(";")[0]?.trim().toLowerCase();
+  if (type !== "application/json") return problem(415, "The body must be application/json");
+  const text = await textUpTo(largestBody, request);
+  if (text === undefined) return problem(413, `The body may have ${largestBody} bytes at the most`);
+  try {
+    return { json: JSON.parse(text) };
+  } catch {
+    return problem(400, "The body is no JSON", { code: "invalid_request" });
+  }
+}
+
+/** A body that is not too large; a length that was announced is not believed. */
+async function textUpTo(most: number, { body }: Request): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.byteLength;
+    if (length > most) return undefined;
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+async function answer(
+  env: TollgateEnv,
+  isolate: Isolate,
+  operation: Operation,
+  json: unknown,
+): Promise<Response> {
+  let read: ReturnType<Isolate["items"]>;
+  try {
+    read = isolate.items(operation, json);
+  } catch (error) {
+    const { code, message } = error as Mistake;
+    if (typeof code !== "string") throw error;
+    return problem(400, message, { code });
+  }
+  const answers = await Promise.all(
+    read.items.map((item) => ("code" in item ? { error: item } : answerItem(env, isolate, operation, item))),
+  );
+  if (read.batch) return Response.json(answers, { headers: { "Cache-Control": "no-store" } });
+  return alone(answers[0] as Answer);
+}
+
+function alone(answer: Answer): Response {
+  if (!("error" in answer)) return Response.json(answer, { headers: { "Cache-Control": "no-store" } });
+  const { code, message } = answer.error as Mistake;
+  return problem(code === "unanswered" ? 503 : 400, message, { code });
+}
+
+async function answerItem(
+  env: TollgateEnv,
+  isolate: Isolate,
+  operation: Operation,
+  item: Item,
+): Promise<Answer> {
+  try {
+    const numbers = await ask(
+      env,
+      isolate.timeout,
+      item.object,
+      operation,
+      item.policies,
+      item.amount,
+      item.of,
+    );
+    return "code" in numbers ? { error: numbers } : shaped(operation, numbers, item.names);
+  } catch (error) {
+    if (!(error instanceof Unanswered)) throw error;
+    say({ event: "error", operation, key: isolate.logged(item.object, env), trouble: error.trouble });
+    return { error: { code: "unanswered", message: error.message } };
+  }
+}
+
+function shaped(operation: Operation, numbers: Numbers, names: readonly string[]): Record<string, unknown> {
+  switch (operation) {
+    case "hit":
+    case "peek":
+      return plain(named(numbers, names));
+    case "expires_at":
+      return { expiresAt: numbers[0] };
+    case "reset":
+      return { reset: numbers[0] === 1 };
+    default:
+      return { count: numbers[0] };
+  }
+}

@@ -1,0 +1,89 @@
+import { WorkerEntrypoint } from "cloudflare:workers";
+import { type ErrorCode, TollgateError } from "../error.ts";
+import type { Decision } from "../types.ts";
+import { ask } from "./ask.ts";
+import { type Numbers, named } from "./decision.ts";
+import type { TollgateEnv } from "./env.ts";
+import { handle } from "./handler.ts";
+import { type Item, isolateOf } from "./isolate.ts";
+import type { Operation } from "./object.ts";
+
+/** One of the configured policies by its name, or several that are one decision. */
+export type PolicyName = string | readonly string[];
+
+/**
+ * What other Workers call through a service binding with `entrypoint = "Tollgate"`.
+ *
+ * @example
+ * ```ts
+ * const decision = await env.TOLLGATE.hit("api", "user:42");
+ * ```
+ */
+export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
+  /** What the Worker answers to HTTP. */
+  override fetch(request: Request): Promise<Response> {
+    return handle(request, this.env, this.ctx);
+  }
+
+  /** Asks whether the key may act now, and takes `cost` if so. */
+  hit(policy: PolicyName, key: string, cost = 1): Promise<Decision> {
+    return this.#decision("hit", policy, key, cost);
+  }
+
+  /** What a hit would answer. Changes nothing. */
+  peek(policy: PolicyName, key: string, cost = 1): Promise<Decision> {
+    return this.#decision("peek", policy, key, cost);
+  }
+
+  /** Adds without asking, and answers the count. `of` names one of several policies. */
+  inc(policy: PolicyName, key: string, cost = 1, of?: string): Promise<number> {
+    return this.#number("inc", policy, key, cost, of);
+  }
+
+  /** Makes the key as if `count` had just been used, or leaves it `count` tokens. */
+  set(policy: PolicyName, key: string, count: number, of?: string): Promise<number> {
+    return this.#number("set", policy, key, count, of);
+  }
+
+  /** The key's count. */
+  get(policy: PolicyName, key: string, of?: string): Promise<number> {
+    return this.#number("get", policy, key, 0, of);
+  }
+
+  /** When the key's state ends, in milliseconds since the epoch; 0 when it has none. */
+  expiresAt(policy: PolicyName, key: string, of?: string): Promise<number> {
+    return this.#number("expires_at", policy, key, 0, of);
+  }
+
+  /** Forgets the key. Says whether there was anything to forget. */
+  async reset(policy: PolicyName, key: string): Promise<boolean> {
+    return (await this.#number("reset", policy, key, 0)) === 1;
+  }
+
+  async #decision(operation: Operation, policy: PolicyName, key: string, cost: number): Promise<Decision> {
+    const item = this.#item(policy, key, cost);
+    return named(await this.#ask(operation, item), item.names);
+  }
+
+  async #number(
+    operation: Operation,
+    policy: PolicyName,
+    key: string,
+    amount: number,
+    of?: string,
+  ): Promise<number> {
+    return (await this.#ask(operation, this.#item(policy, key, amount, of)))[0] as number;
+  }
+
+  #item(policy: PolicyName, key: string, amount: number, of?: string): Item {
+    if (typeof key !== "string")
+      throw new TollgateError("invalid_key", "key: give a string of 1 to 1024 bytes");
+    return isolateOf(this.env).item(policy, key, amount, of);
+  }
+
+  async #ask(operation: Operation, { object, policies, amount, of }: Item): Promise<Numbers> {
+    const answer = await ask(this.env, isolateOf(this.env).timeout, object, operation, policies, amount, of);
+    if ("code" in answer) throw new TollgateError(answer.code as ErrorCode, answer.message);
+    return answer;
+  }
+}

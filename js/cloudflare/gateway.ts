@@ -1,0 +1,125 @@
+import { ask, Unanswered } from "./ask.ts";
+import { expose, permit } from "./cors.ts";
+import { isAllowed, type Numbers } from "./decision.ts";
+import type { TollgateEnv } from "./env.ts";
+import { forward } from "./forward.ts";
+import type { Ask, Isolate } from "./isolate.ts";
+import { measure, say } from "./log.ts";
+import { problem } from "./problem.ts";
+
+/** What is to become of a request: go on (with headers for the answer), or be answered with this. */
+type Outcome = { readonly headers: [string, string][] } | { readonly response: Response };
+
+/** Limits a request by the first rule that matches it, and passes on what is allowed. */
+export async function gateway(
+  request: Request,
+  env: TollgateEnv,
+  context: ExecutionContext,
+  isolate: Isolate,
+  upstream: string,
+): Promise<Response> {
+  const plan = isolate.plan(request, new URL(request.url).pathname);
+  if (plan === undefined) return forward(request, env, upstream);
+  if ("refusedBy" in plan) return refused(request, plan.refusedBy);
+  if (plan.shadow) {
+    // Nothing of the answer hangs on it, so the request does not wait for it.
+    context.waitUntil(decide(request, env, isolate, plan));
+    return forward(request, env, upstream);
+  }
+  const outcome = await decide(request, env, isolate, plan);
+  return "response" in outcome
+    ? outcome.response
+    : withHeaders(await forward(request, env, upstream), outcome.headers);
+}
+
+/** Decides under a rule: from memory if the key was denied a moment ago, else by asking its object. */
+export async function decide(
+  request: Request,
+  env: TollgateEnv,
+  isolate: Isolate,
+  plan: Ask,
+): Promise<Outcome> {
+  const remembered = plan.shadow ? undefined : isolate.recall(plan, Date.now());
+  let numbers = remembered;
+  try {
+    numbers ??= await asked(env, isolate, plan);
+  } catch (error) {
+    if (!(error instanceof Unanswered)) throw error;
+    return failed(request, env, isolate, plan, error);
+  }
+  const { headers, problem } = isolate.told(plan.set, numbers);
+  if (isAllowed(numbers)) return { headers };
+  if (remembered === undefined) isolate.remember(plan, numbers, Date.now());
+  report(env, isolate, plan, "denied", { remembered: remembered !== undefined });
+  return plan.shadow ? { headers: [] } : { response: denial(request, headers, problem) };
+}
+
+async function asked(env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Numbers> {
+  const policies = isolate.sets[plan.set]?.[0] as string;
+  const answer = await ask(env, isolate.timeout, plan.object, "hit", policies, plan.cost);
+  if ("code" in answer) throw new Unanswered("failed", answer.message);
+  return answer;
+}
+
+/** The rule says what becomes of a request whose object did not answer; the answer says that it was so. */
+function failed(request: Request, env: TollgateEnv, isolate: Isolate, plan: Ask, error: Unanswered): Outcome {
+  const { trouble, cause } = error;
+  const answer = plan.allowOnError ? "allowed" : "denied";
+  report(env, isolate, plan, "error", {
+    trouble,
+    answer,
+    cause: cause === undefined ? undefined : String(cause),
+  });
+  const mark: [string, string] = ["Tollgate-Error", `${trouble}; ${answer}`];
+  if (plan.allowOnError || plan.shadow) return { headers: plan.shadow ? [] : [mark] };
+  const response = problem(
+    503,
+    "The rate limiter did not answer",
+    { reason: "error" },
+    { "Retry-After": "1" },
+  );
+  response.headers.set(...mark);
+  permit(response.headers, request);
+  return { response };
+}
+
+function report(
+  env: TollgateEnv,
+  isolate: Isolate,
+  { rule, object, cost, shadow }: Ask,
+  event: string,
+  more: Record<string, unknown>,
+): void {
+  const key = isolate.logged(object, env);
+  say({ event, rule, key, cost, mode: shadow ? "shadow" : "enforce", ...more });
+  measure(env, event, key, cost);
+}
+
+function denial(request: Request, told: [string, string][], body: string): Response {
+  const headers = new Headers({ "Content-Type": "application/problem+json", "Cache-Control": "no-store" });
+  for (const [name, value] of told) headers.set(name, value);
+  expose(
+    headers,
+    told.map(([name]) => name),
+  );
+  permit(headers, request);
+  return new Response(body, { status: 429, headers });
+}
+
+function refused(request: Request, rule: number): Response {
+  const response = problem(403, "The request lacks what it is to be counted by", { rule });
+  permit(response.headers, request);
+  return response;
+}
+
+/** The upstream's answer with more headers. One that switches protocols stays as it is. */
+function withHeaders(response: Response, added: [string, string][]): Response {
+  if (added.length === 0 || response.status === 101) return response;
+  const answer = new Response(response.body, response);
+  for (const [name, value] of added) answer.headers.set(name, value);
+  expose(
+    answer.headers,
+    added.map(([name]) => name),
+  );
+  return answer;
+}

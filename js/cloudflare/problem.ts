@@ -1,0 +1,11 @@
+/** An answer of type `application/problem+json`, by RFC 9457. */
+export const problem = (
+  status: number,
+  title: string,
+  more: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Response =>
+  new Response(JSON.stringify({ type: "about:blank", title, status, ...more }), {
+    status,
+    headers: { "Content-Type": "application/problem+json", "Cache-Control": "no-store", ...headers },
+  });

@@ -1,0 +1,60 @@
+//! One spelling for every client: IPv4 as it is, IPv6 by the /64 that one subscriber has.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::text::{digits, text};
+
+/// The client behind an address, however the address is spelled. Nothing when it is no address.
+pub(super) fn client(address: &str) -> Option<String> {
+    match address.trim().parse::<IpAddr>().ok()? {
+        IpAddr::V4(address) => Some(dotted(address.octets())),
+        IpAddr::V6(address) => Some(match address.to_ipv4_mapped() {
+            Some(address) => dotted(address.octets()),
+            None => network(address),
+        }),
+    }
+}
+
+fn dotted([a, b, c, d]: [u8; 4]) -> String {
+    let number = |byte: u8| digits(byte.into());
+    text(&[&number(a), ".", &number(b), ".", &number(c), ".", &number(d)])
+}
+
+fn network(address: Ipv6Addr) -> String {
+    let [a, b, c, d, ..] = address.segments();
+    text(&[&hex(a), ":", &hex(b), ":", &hex(c), ":", &hex(d), "::/64"])
+}
+
+fn hex(number: u16) -> String {
+    let digit = |shift: u16| char::from_digit(u32::from(number >> shift & 15), 16);
+    [12, 8, 4, 0].into_iter().filter_map(digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_for_all_spellings() {
+        for spelling in [
+            "2001:db8::1",
+            "2001:0DB8:0:0:0:0:0:1",
+            "2001:db8:0000:0000:ffff:ffff:ffff:ffff",
+            "2001:db8::0.0.0.1",
+            " 2001:db8::9 ",
+        ] {
+            assert_eq!(client(spelling).as_deref(), Some("2001:0db8:0000:0000::/64"), "{spelling}");
+        }
+        for spelling in ["192.0.2.1", "::ffff:192.0.2.1", "::FFFF:c000:201", "0:0:0:0:0:ffff:192.0.2.1"] {
+            assert_eq!(client(spelling).as_deref(), Some("192.0.2.1"), "{spelling}");
+        }
+        assert_ne!(client("2001:db8:0:1::1"), client("2001:db8::1"));
+    }
+
+    #[test]
+    fn what_is_no_address_is_nobody() {
+        for spelling in ["", "unknown", "192.0.2", "192.0.2.1, 192.0.2.2", "192.0.2.01", "fe80::1%eth0", "1.2.3.4:80"] {
+            assert_eq!(client(spelling), None, "{spelling}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The Worker's configuration: read once for each isolate, and as a whole, so that all mistakes are told at once.
+
+use super::policies::{PolicySet, named_policies};
+use super::reader::{Mistakes, Reader, words};
+use super::rules::{self, Rule};
+use super::tree::Tree;
+use crate::Policy;
+use crate::duration::{self, Span};
+
+/// What `[vars]` has to say.
+#[derive(Debug)]
+pub(super) struct Config {
+    pub(super) upstream: Option<String>,
+    pub(super) prefix: String,
+    pub(super) headers: Headers,
+    pub(super) timeout: u64,
+    pub(super) deny_cache: bool,
+    pub(super) plain_keys: bool,
+    pub(super) named: Vec<(String, Policy)>,
+    pub(super) sets: Vec<PolicySet>,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// Which headers a client is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Headers {
+    Standard,
+    /// The standard ones and `X-RateLimit-*`.
+    Legacy,
+    None,
+}
+
+/// What becomes of a request when its object cannot be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnError {
+    Allow,
+    Deny,
+}
+
+pub(super) const ON_ERROR: &[(&str, OnError)] = &[("allow", OnError::Allow), ("deny", OnError::Deny)];
+
+impl Config {
+    /// The configuration in a tree, or everything that is wrong with it.
+    pub(super) fn read(tree: Tree) -> Result<Self, Mistakes> {
+        let mut mistakes = Mistakes::new();
+        let mut reader = Reader::new(String::new(), tree, &mut mistakes);
+        let on_error = reader.word("onError", ON_ERROR).unwrap_or(OnError::Allow);
+        let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
+        let mut config = Self {
+            upstream: reader.read("upstream", "the name of a service binding, or a URL", words),
+            prefix: reader.read("prefix", PREFIX, prefix).unwrap_or("/_tollgate".into()),
+            headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
+            timeout: reader.read("timeout", duration::ACCEPTS, span).unwrap_or(2_000),
+            deny_cache: reader.read("denyCache", "true or false", truth).unwrap_or(true),
+            plain_keys: reader.word("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
+            named: Vec::new(),
+            sets: Vec::new(),
+            rules: Vec::new(),
+        };
+        let policies = reader.take("policies");
+        let written = reader.list("rules");
+        reader.finish();
+        config.named = policies.map(|tree| named_policies(tree, &mut mistakes)).unwrap_or_default();
+        for (path, tree) in written {
+            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, on_error, &mut mistakes));
+        }
+        if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+    }
+
+    /// The policies of these names as one set.
+    pub(super) fn set(&self, names: &[String]) -> Result<PolicySet, crate::Error> {
+        PolicySet::of(names, &self.named)
+    }
+}
+
+const PREFIX: &str = "a path of at least one segment, such as \"/_tollgate\", without a slash at its end";
+
+fn prefix(tree: &Tree) -> Option<String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    words(tree).filter(|path| {
+        let plain = super::path::normalise(path) == *path;
+        plain && path.len() > 1 && path.bytes().all(letter)
+    })
+}
+
+fn span(tree: &Tree) -> Option<u64> {
+    let span = match tree {
+        Tree::Text(text) => Span::from(text.as_str()),
+        other => Span::from(super::reader::whole(other)?),
+    };
+    // A timer of the platform takes 31 bits.
+    span.0.ok().filter(|milliseconds| (1..=0x7fff_ffff).contains(milliseconds))
+}
+
+fn truth(tree: &Tree) -> Option<bool> {
+    match tree {
+        Tree::Truth(truth) => Some(*truth),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(toml: &str) -> Result<Config, Vec<String>> {
+        let tree: Tree = toml::from_str(toml).unwrap();
+        let line = |mistake: super::super::reader::Mistake| format!("{}: {}", mistake.path, mistake.problem);
+        Config::read(tree).map_err(|mistakes| mistakes.into_iter().map(line).collect())
+    }
+
+    #[test]
+    fn nothing_at_all_is_a_configuration() {
+        let config = config("").unwrap();
+        assert_eq!((config.prefix.as_str(), config.timeout, config.deny_cache), ("/_tollgate", 2_000, true));
+        assert_eq!((config.headers, config.plain_keys), (Headers::Standard, false));
+    }
+
+    #[test]
+    fn everything_can_be_said_in_both_spellings() {
+        let config = config(
+            r#"
+            upstream = "ORIGIN"
+            prefix = "/limits"
+            headers = "legacy"
+            on_error = "deny"
+            timeout = "250ms"
+            deny_cache = false
+            logKeys = "plain"
+            [policies]
+            api = { algorithm = "token_bucket", capacity = 100, refill_rate = 10 }
+            daily = { algorithm = "fix_window", limit = 1000, scale = "1d" }
+            [[rules]]
+            method = ["GET", "POST"]
+            path = "/api/:version/*"
+            key = ["header:Authorization", "path"]
+            policies = ["api", "daily"]
+            cost = 2
+            mode = "shadow"
+            missing = "deny"
+            on_error = "allow"
+            [[rules]]
+            path = "/*"
+            key = "ip"
+            policies = "daily"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(config.rules.len(), 2);
+        assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
+        assert_eq!(config.sets.iter().map(|set| set.label.as_str()).collect::<Vec<_>>(), ["api+daily", "daily"]);
+        // Denied hits are free unless a policy says otherwise.
+        assert!(!config.sets[1].counts_denied());
+    }
+
+    #[test]
+    fn every_mistake_is_named_by_its_path() {
+        let mistakes = config(
+            r#"
+            prefix = "limits/"
+            headers = "all"
+            timeout = 0
+            speed = 9
+            [policies]
+            api = { algorithm = "fix_window", limit = 0, scale = "1m" }
+            log = { algorithm = "sliding_window", limit = 2000, scale = "1m" }
+            "" = { algorithm = "fix_window", limit = 1, scale = "1m" }
+            own = { algorithm = "fix_window", limit = 1, scale = "1m", name = "other" }
+            good = { algorithm = "fix_window", limit = 1, scale = "1m", denied = "count" }
+            fine = { algorithm = "fix_window", limit = 1, scale = "1m" }
+            [[rules]]
+            path = "/a*"
+            key = ["ip", "header"]
+            policies = ["good", "unknown"]
+            [[rules]]
+            path = "/"
+            mode = "skip"
+            policies = ["good"]
+            [[rules]]
+            path = "/"
+            key = []
+            policies = ["good", "fine"]
+            cost = -1
+            [[rules]]
+            method = "get"
+            path = "/"
+            "#,
+        )
+        .unwrap_err();
+        let expected = [
+            "prefix: \"limits/\" is not accepted",
+            "headers: \"all\" is not accepted; give one of \"standard\", \"legacy\", \"none\"",
+            "timeout: 0 is not accepted",
+            "speed: no such field",
+            "policies.: ",
+            "policies.api.limit: 0 is not accepted",
+            "policies.log.limit: 2000 is not accepted",
+            "policies.own.name: \"other\" is not accepted",
+            "rules[0].path: \"/a*\" is not accepted",
+            "rules[0].key[1]: \"header\" is not accepted",
+            "rules[0].policies[1]: \"unknown\" is not accepted; give one of ",
+            "rules[1].policies: ",
+            "rules[2].key: ",
+            "rules[2].cost: a negative number is not accepted",
+            "rules[2].policies: denied: \"count\" is not accepted",
+            "rules[3].method: \"get\" is not accepted",
+            "rules[3].policies: nothing is not accepted",
+        ];
+        for start in expected {
+            assert!(mistakes.iter().any(|mistake| mistake.starts_with(start)), "{start}\n{mistakes:#?}");
+        }
+        assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+    }
+
+    #[test]
+    fn what_is_no_table_is_one_mistake() {
+        assert_eq!(Config::read(Tree::Text("x".into())).unwrap_err().len(), 1);
+    }
+}

@@ -1,0 +1,176 @@
+//! The Worker's configuration and what is asked of it, request by request.
+
+use js_sys::Array;
+use serde::Serialize;
+use serde_wasm_bindgen::Serializer;
+use wasm_bindgen::prelude::*;
+
+use super::config::{Config, Headers, OnError};
+use super::deny_cache::DenyCache;
+use super::fault::Fault;
+use super::items::{self, Item, Refusal};
+use super::key::Source;
+use super::plan::{Ask, Plan, plan};
+use super::reader::Mistake;
+use super::tree::Tree;
+use super::{numbers, sha256};
+use crate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
+
+/// How many denials an isolate remembers.
+const REMEMBERED: usize = 10_000;
+
+#[wasm_bindgen]
+extern "C" {
+    /// The headers of a request.
+    pub type RequestHeaders;
+
+    #[wasm_bindgen(method)]
+    fn get(this: &RequestHeaders, name: &str) -> Option<String>;
+}
+
+impl Source for RequestHeaders {
+    fn header(&self, name: &str) -> Option<String> {
+        self.get(name)
+    }
+}
+
+/// What an isolate knows: the configuration, and which keys were denied a moment ago.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Gateway {
+    config: Config,
+    denials: DenyCache,
+}
+
+#[wasm_bindgen]
+impl Gateway {
+    /// Reads the configuration. Throws all mistakes at once: a list of paths and problems.
+    #[wasm_bindgen(constructor)]
+    pub fn new(config: JsValue) -> Result<Gateway, JsValue> {
+        let config = Config::read(tree(config)?).map_err(|mistakes| listed(&mistakes))?;
+        Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), config })
+    }
+
+    /// Upstream, prefix, timeout, and whether logs may hold keys.
+    pub fn settings(&self) -> Array {
+        let Config { upstream, prefix, timeout, plain_keys, .. } = &self.config;
+        let upstream = upstream.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
+        list([upstream, prefix.as_str().into(), (*timeout as f64).into(), (*plain_keys).into()])
+    }
+
+    /// The sets of policies that rules have: each as JSON, and whether its denials may be remembered.
+    pub fn sets(&self) -> Result<Array, Fault> {
+        let mut sets = Array::new();
+        for set in &self.config.sets {
+            let remembered = self.config.deny_cache && !set.counts_denied();
+            sets.extend([Array::of2(&json(&set.policies)?, &remembered.into())]);
+        }
+        Ok(sets)
+    }
+
+    /// What is to be done with a request: nothing, only a rule (it is refused), or what is to be asked.
+    pub fn plan(&self, method: &str, path: &str, headers: &RequestHeaders) -> Option<Array> {
+        match plan(&self.config, method, path, headers) {
+            Plan::Pass => None,
+            Plan::Refuse { rule } => Some(Array::of1(&(rule as f64).into())),
+            Plan::Ask(Ask { rule, object, set, cost, shadow, on_error }) => {
+                let numbers = [rule as f64, set as f64, cost as f64].map(JsValue::from);
+                let [rule, set, cost] = numbers;
+                Some(list([rule, object.into(), set, cost, shadow.into(), (on_error == OnError::Allow).into()]))
+            }
+        }
+    }
+
+    /// A denial that is remembered, and so need not be asked for.
+    pub fn recall(&self, object: &str, cost: f64, now: f64) -> Result<Option<Vec<f64>>, Fault> {
+        let denial = self.denials.recall(object, numbers::amount(cost)?, numbers::time(now)?);
+        Ok(denial.map(|decision| numbers::from_decision(&decision)))
+    }
+
+    /// Remembers a denial for a while.
+    pub fn remember(&mut self, object: &str, cost: f64, decision: &[f64], now: f64) -> Result<(), Fault> {
+        let decision = decided(decision)?;
+        self.denials.remember(object, numbers::amount(cost)?, decision, numbers::time(now)?);
+        Ok(())
+    }
+
+    /// What an HTTP client is told of a decision under a rule's policies: names and values in turn, the body last.
+    pub fn told(&self, set: usize, decision: &[f64]) -> Result<Vec<String>, Fault> {
+        let policies = self.config.sets.get(set).map(|set| &set.policies);
+        let policies = policies.ok_or_else(|| mistake("there is no such set of policies"))?;
+        Ok(told(&decided(decision)?, policies, self.config.headers))
+    }
+
+    /// The items of a request's body: each as what is to be asked of an object, or as why it is refused.
+    /// The last says whether they came as a batch.
+    pub fn items(&self, operation: &str, body: JsValue) -> Result<Array, Fault> {
+        let body = tree(body).map_err(|_| mistake("the body is nested too deeply, or no JSON"))?;
+        let (items, batch) = items::read(&self.config, operation, body)?;
+        let mut list = Array::new();
+        for item in items {
+            list.extend([match item {
+                Ok(item) => asked(&item)?,
+                Err(Refusal { code, message }) => Array::of2(&code.into(), &message.into()),
+            }]);
+        }
+        list.extend([JsValue::from(batch)]);
+        Ok(list)
+    }
+
+    /// The same for one item whose parts are of the right kind: what comes by RPC.
+    pub fn item(&self, names: Vec<String>, key: &str, amount: f64, of: Option<String>) -> Result<Array, Fault> {
+        asked(&items::made(&self.config, &names, key, numbers::amount(amount)?, of)?)
+    }
+
+    /// A key as logs may hold it: a digest that only who has the secret can compare.
+    pub fn digest(&self, secret: &str, key: &str) -> String {
+        sha256::hex(&sha256::keyed_digest(secret.as_bytes(), key.as_bytes())[..12])
+    }
+}
+
+fn told(decision: &Decision, policies: &Policies, style: Headers) -> Vec<String> {
+    let mut fields = match style {
+        Headers::None => Vec::new(),
+        _ => rate_limit_headers(decision, policies),
+    };
+    if style == Headers::Legacy {
+        fields.extend(legacy_headers(decision));
+    }
+    let mut words: Vec<String> = fields.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
+    words.push(if decision.allowed { String::new() } else { problem_body(decision, policies) });
+    words
+}
+
+/// An object, the policies as JSON with their names, an amount, and which of the policies.
+fn asked(Item { object, policies, amount, of }: &Item) -> Result<Array, Fault> {
+    let names: Array = policies.names().map(JsValue::from).collect();
+    let of = of.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
+    Ok(list([object.as_str().into(), json(policies)?, names.into(), (*amount as f64).into(), of]))
+}
+
+fn list<const N: usize>(values: [JsValue; N]) -> Array {
+    values.into_iter().collect()
+}
+
+fn json(policies: &Policies) -> Result<JsValue, Fault> {
+    let list: Vec<_> = policies.iter().collect();
+    let value = list.serialize(&Serializer::json_compatible())?;
+    Ok(js_sys::JSON::stringify(&value)?.into())
+}
+
+fn tree(value: JsValue) -> Result<Tree, JsValue> {
+    serde_wasm_bindgen::from_value(value).map_err(JsValue::from)
+}
+
+fn decided(numbers: &[f64]) -> Result<Decision, Fault> {
+    numbers::to_decision(numbers).ok_or_else(|| mistake("these numbers are no decision"))
+}
+
+fn mistake(message: &str) -> Fault {
+    Fault::Mistake { code: "invalid_request", message: message.into() }
+}
+
+fn listed(mistakes: &[Mistake]) -> JsValue {
+    let pair = |mistake: &Mistake| Array::of2(&mistake.path.as_str().into(), &mistake.problem.as_str().into());
+    mistakes.iter().map(pair).collect::<Array>().into()
+}

@@ -1,0 +1,151 @@
+//! What makes a key, and how its parts are written so that no value of one kind can pass for another.
+
+use super::address;
+use super::path::normalise;
+use super::sha256::{digest, hex};
+use crate::text::{digits, text};
+
+/// The longest name of an object that is written out; a longer one becomes its hash.
+const MAX_NAME: usize = 512;
+
+/// What a key part may be, for error messages.
+pub(super) const ACCEPTS: &str = "\"ip\", \"path\", \"header:<name>\", \"cookie:<name>\" or \"constant:<text>\"";
+
+/// Where a part of a key comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The client's address.
+    Ip,
+    /// The path, normalised.
+    Path,
+    /// A header, by its name in lower case.
+    Header(Box<str>),
+    /// A cookie.
+    Cookie(Box<str>),
+    /// The same for everyone.
+    Constant(Box<str>),
+}
+
+/// What a request has to make a key from.
+pub(super) trait Source {
+    /// The value of a header, if there is one.
+    fn header(&self, name: &str) -> Option<String>;
+}
+
+impl Part {
+    /// The part that is written like this, unless it is none.
+    pub(super) fn parse(written: &str) -> Option<Self> {
+        match written.split_once(':') {
+            None if written == "ip" => Some(Self::Ip),
+            None if written == "path" => Some(Self::Path),
+            Some(("header", name)) if is_token(name) => Some(Self::Header(name.to_ascii_lowercase().into())),
+            Some(("cookie", name)) if is_token(name) => Some(Self::Cookie(name.into())),
+            Some(("constant", text)) if !text.is_empty() => Some(Self::Constant(text.into())),
+            _ => None,
+        }
+    }
+
+    /// The part's value, encoded, or nothing when the request has none.
+    pub(super) fn encoded(&self, path: &str, source: &impl Source) -> Option<String> {
+        let value = |text: String| (!text.is_empty()).then_some(text);
+        Some(match self {
+            Self::Ip => encode("ip", &ip(source)),
+            Self::Path => encode("path", &normalise(path)),
+            Self::Header(name) => encode(&text(&["header:", name]), &source.header(name).and_then(value)?),
+            Self::Cookie(name) => encode(&text(&["cookie:", name]), &cookie(&source.header("cookie")?, name)?),
+            Self::Constant(text) => encode("constant", text),
+        })
+    }
+}
+
+/// The client's address. Only Cloudflare can set this header; who has none shares one budget.
+fn ip(source: &impl Source) -> String {
+    source.header("cf-connecting-ip").and_then(|address| address::client(&address)).unwrap_or("unknown".into())
+}
+
+/// A value with its kind and its length, which no value can counterfeit.
+pub(super) fn encode(kind: &str, value: &str) -> String {
+    text(&["/", kind, "=", &digits(value.len() as u64), ":", value])
+}
+
+/// The name of the object that holds a key's states under policies of these names.
+pub(super) fn object_name(policies: &str, key: &str) -> String {
+    let name = text(&[policies, key]);
+    if name.len() <= MAX_NAME { name } else { text(&[policies, "/sha256=", &hex(&digest(key.as_bytes()))]) }
+}
+
+/// The value of a cookie that is there once and not empty. One that is there twice could be either, so it is neither.
+fn cookie(header: &str, name: &str) -> Option<String> {
+    let mut values = header
+        .split(';')
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(found, _)| *found == name)
+        .map(|(_, value)| value.trim_matches('"'));
+    let value = values.next().filter(|value| !value.is_empty())?;
+    values.next().is_none().then(|| value.into())
+}
+
+/// Whether a text can be the name of a header or a cookie.
+fn is_token(name: &str) -> bool {
+    let symbol = |byte| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || symbol(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Request(Vec<(&'static str, &'static str)>);
+
+    impl Source for Request {
+        fn header(&self, name: &str) -> Option<String> {
+            self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+        }
+    }
+
+    fn encoded(part: &str, headers: &[(&'static str, &'static str)]) -> Option<String> {
+        Part::parse(part).unwrap().encoded("/a/", &Request(headers.to_vec()))
+    }
+
+    #[test]
+    fn parts_are_encoded_with_kind_and_length() {
+        assert_eq!(encoded("ip", &[("cf-connecting-ip", "::ffff:192.0.2.1")]).unwrap(), "/ip=9:192.0.2.1");
+        assert_eq!(encoded("ip", &[("x-forwarded-for", "192.0.2.1")]).unwrap(), "/ip=7:unknown");
+        assert_eq!(encoded("path", &[]).unwrap(), "/path=2:/a");
+        assert_eq!(encoded("header:X-Key", &[("x-key", "k")]).unwrap(), "/header:x-key=1:k");
+        assert_eq!(encoded("constant:all", &[]).unwrap(), "/constant=3:all");
+    }
+
+    #[test]
+    fn no_value_passes_for_another_kind_or_for_two() {
+        let header = encoded("header:x-key", &[("x-key", "1:k/ip=9:192.0.2.1")]).unwrap();
+        let address = encoded("ip", &[("cf-connecting-ip", "192.0.2.1")]).unwrap();
+        assert_ne!(header, text(&["/header:x-key=1:k", &address]));
+        assert_ne!(encode("a", "b/c=1:d"), text(&[&encode("a", "b"), &encode("c", "d")]));
+    }
+
+    #[test]
+    fn missing_parts_are_nothing() {
+        assert_eq!(encoded("header:x-key", &[]), None);
+        assert_eq!(encoded("header:x-key", &[("x-key", "")]), None);
+        assert_eq!(encoded("cookie:id", &[]), None);
+        assert_eq!(encoded("cookie:id", &[("cookie", "xid=1; id=")]), None);
+        assert_eq!(encoded("cookie:id", &[("cookie", "id=1; id=2")]), None);
+        assert_eq!(encoded("cookie:id", &[("cookie", "a=b;id=\"7\"; c")]).unwrap(), "/cookie:id=1:7");
+    }
+
+    #[test]
+    fn refuses_what_is_no_part() {
+        for written in ["", "IP", "header:", "header:a b", "cookie:", "constant:", "user", "ip:4"] {
+            assert_eq!(Part::parse(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_long_key_becomes_a_hash_of_its_own_kind() {
+        assert_eq!(object_name("api", "/ip=9:192.0.2.1"), "api/ip=9:192.0.2.1");
+        let (one, other) = (encode("key", &"a".repeat(600)), encode("key", &"b".repeat(600)));
+        assert!(object_name("api", &one).starts_with("api/sha256=") && object_name("api", &one).len() == 75);
+        assert_ne!(object_name("api", &one), object_name("api", &other));
+    }
+}

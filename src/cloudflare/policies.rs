@@ -1,0 +1,88 @@
+//! The named policies of the configuration, and the sets of them that decide together.
+
+use serde::Deserialize;
+
+use super::reader::{Mistake, Mistakes, mistake};
+use super::tree::Tree;
+use crate::text::{shown, text};
+use crate::{Denied, Error, Ledger, Policies, Policy, PolicyDraft};
+
+/// Policies that are one decision, and the label that their objects' names begin with.
+#[derive(Clone, Debug)]
+pub(super) struct PolicySet {
+    /// Their names, which stay when the numbers change, so that a deploy finds the same objects again.
+    pub(super) label: String,
+    pub(super) policies: Policies,
+}
+
+impl PolicySet {
+    /// The policies of these names, together.
+    pub(super) fn of(names: &[String], named: &[(String, Policy)]) -> Result<Self, Error> {
+        let find = |name: &String| {
+            named.iter().find(|(known, _)| known == name).map(|(_, policy)| policy.clone()).ok_or_else(|| {
+                Error::UnknownPolicy {
+                    found: Some(shown(name)),
+                    known: named.iter().map(|(known, _)| known.clone()).collect(),
+                }
+            })
+        };
+        let policies = Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?;
+        Ok(Self { label: names.join("+"), policies })
+    }
+
+    /// Whether a denied hit changes anything.
+    pub(super) fn counts_denied(&self) -> bool {
+        self.policies.denied() == Denied::Count
+    }
+}
+
+/// Reads the table of named policies.
+pub(super) fn named_policies(tree: Tree, mistakes: &mut Mistakes) -> Vec<(String, Policy)> {
+    let Tree::Table(fields) = tree else {
+        mistakes.push(mistake("policies".into(), &tree, "a table of policies by name"));
+        return Vec::new();
+    };
+    let mut named = Vec::new();
+    for (name, tree) in fields {
+        match policy(&name, tree) {
+            Ok(policy) => named.push((name, policy)),
+            Err((separator, problem)) => {
+                let whole = text(&["policies.", &name, separator, &problem]);
+                let (path, problem) = whole.split_once(": ").unwrap_or((&whole, ""));
+                mistakes.push(Mistake { path: path.into(), problem: problem.into() });
+            }
+        }
+    }
+    named
+}
+
+/// A policy with its name, or what is wrong and how that joins its path.
+fn policy(name: &str, tree: Tree) -> Result<Policy, (&'static str, String)> {
+    // A plus joins names into a label, and a slash ends the label.
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(letter) {
+        return Err((": ", "the name must be 1 to 64 letters, digits, dots, hyphens or underscores".into()));
+    }
+    let draft = PolicyDraft::deserialize(tree).map_err(|error| (": ", error.to_string()))?;
+    build(name, &draft).map_err(|error| (".", error.to_string()))
+}
+
+fn build(name: &str, draft: &PolicyDraft) -> Result<Policy, Error> {
+    let mut policy = draft.build()?;
+    if let Some(own) = policy.name().filter(|own| *own != name) {
+        let accepts = "the name that it has in this table, or none";
+        return Err(Error::InvalidPolicy { field: "name".into(), found: shown(own), accepts: accepts.into() });
+    }
+    policy = policy.named(name)?;
+    if policy.denied.is_none() {
+        policy = policy.denied(Denied::Free)?;
+    }
+    // What only a durable store refuses.
+    Ledger::new(policy.clone())?;
+    Ok(policy)
+}
+
+/// Policies as an object is given them: free unless they say otherwise, since a denial is not worth a write.
+pub(super) fn free_by_default(policy: Policy) -> Result<Policy, Error> {
+    if policy.denied.is_none() { policy.denied(Denied::Free) } else { Ok(policy) }
+}

@@ -1,0 +1,163 @@
+//! The gateway's rules: which requests are limited, by what key, and how.
+
+use super::config::{ON_ERROR, OnError};
+use super::key::{self, Part};
+use super::pattern::{self, Pattern};
+use super::policies::PolicySet;
+use super::reader::{Mistake, Mistakes, Reader, mistake, whole, words};
+use super::tree::Tree;
+use crate::Policy;
+use crate::text::{listed, shown, text};
+
+/// A rule: the first that matches a request decides about it.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) methods: Vec<String>,
+    pub(super) pattern: Pattern,
+    pub(super) mode: Mode,
+    pub(super) key: Vec<Part>,
+    pub(super) missing: Missing,
+    /// The position of its policies among the sets. A rule that skips has none.
+    pub(super) set: usize,
+    pub(super) cost: u64,
+    pub(super) on_error: OnError,
+}
+
+/// What a rule does with its decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Enforce,
+    /// Decides and reports, but denies nothing.
+    Shadow,
+    /// Does not decide.
+    Skip,
+}
+
+/// What a rule does with a request that lacks a part of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Counts it by the client's address in the part's place.
+    Ip,
+    Deny,
+    Skip,
+}
+
+const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+/// Reads one rule, unless it has mistakes.
+pub(super) fn read(
+    path: String,
+    tree: Tree,
+    named: &[(String, Policy)],
+    sets: &mut Vec<PolicySet>,
+    on_error: OnError,
+    mistakes: &mut Mistakes,
+) -> Option<Rule> {
+    let before = mistakes.len();
+    let mut reader = Reader::new(path, tree, mistakes);
+    let modes = &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("skip", Mode::Skip)];
+    let mode = reader.word("mode", modes).unwrap_or(Mode::Enforce);
+    let methods = methods(&mut reader);
+    let pattern = pattern(&mut reader);
+    let key = key(&mut reader, mode);
+    let missing = &[("ip", Missing::Ip), ("deny", Missing::Deny), ("skip", Missing::Skip)];
+    let missing = reader.word("missing", missing).unwrap_or(Missing::Ip);
+    let cost = reader.read("cost", "a whole number from 0 to 9007199254740991", whole).unwrap_or(1);
+    let on_error = reader.word("onError", ON_ERROR).unwrap_or(on_error);
+    let set = policies(&mut reader, mode, named);
+    reader.finish();
+    if mistakes.len() > before {
+        return None;
+    }
+    let set = set.map_or(0, |set| place(set, sets));
+    Some(Rule { methods, pattern: pattern?, mode, key, missing, set, cost, on_error })
+}
+
+fn methods(reader: &mut Reader<'_>) -> Vec<String> {
+    let mut methods = Vec::new();
+    for (path, tree) in reader.list("method") {
+        match &tree {
+            Tree::Text(method) if METHODS.contains(&method.as_str()) => methods.push(method.clone()),
+            other => reader.mistakes.push(mistake(path, other, &text(&["one of ", &listed(METHODS)]))),
+        }
+    }
+    methods
+}
+
+fn pattern(reader: &mut Reader<'_>) -> Option<Pattern> {
+    let found = reader.take("path").unwrap_or(Tree::Nothing);
+    let pattern = words(&found).and_then(|written| Pattern::parse(&written));
+    if pattern.is_none() {
+        reader.refuse("path", &found, pattern::ACCEPTS);
+    }
+    pattern
+}
+
+/// The parts of the key: the client's address unless it says otherwise.
+fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
+    let Some(found) = reader.take("key") else { return vec![Part::Ip] };
+    if mode == Mode::Skip {
+        reader.refuse("key", &found, "no key in a rule that skips");
+    }
+    let path = reader.path_of("key");
+    let list = match found {
+        Tree::List(list) => list,
+        one => vec![one],
+    };
+    if list.is_empty() {
+        reader.refuse("key", &Tree::Nothing, key::ACCEPTS);
+    }
+    let mut parts = Vec::new();
+    for (position, tree) in list.iter().enumerate() {
+        match words(tree).and_then(|written| Part::parse(&written)) {
+            Some(part) => parts.push(part),
+            None => {
+                let path = text(&[&path, "[", &crate::text::digits(position as u64), "]"]);
+                reader.mistakes.push(mistake(path, tree, key::ACCEPTS));
+            }
+        }
+    }
+    parts
+}
+
+fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> Option<PolicySet> {
+    let path = reader.path_of("policies");
+    let before = reader.mistakes.len();
+    let mut names = Vec::new();
+    for (path, tree) in reader.list("policies") {
+        match words(&tree).filter(|name| named.iter().any(|(known, _)| known == name)) {
+            Some(name) => names.push(name),
+            None => {
+                let known: Vec<String> = named.iter().map(|(name, _)| shown(name)).collect();
+                reader.mistakes.push(mistake(path, &tree, &text(&["one of ", &listed(&known)])));
+            }
+        }
+    }
+    if mode == Mode::Skip {
+        if !names.is_empty() {
+            let problem = "a rule that skips has none".into();
+            reader.mistakes.push(Mistake { path, problem });
+        }
+        return None;
+    }
+    if reader.mistakes.len() > before {
+        return None;
+    }
+    if names.is_empty() {
+        reader.mistakes.push(mistake(path, &Tree::Nothing, "the name of a policy, or several"));
+        return None;
+    }
+    let set = PolicySet::of(&names, named);
+    if let Err(error) = &set {
+        reader.mistakes.push(Mistake { path, problem: error.to_string() });
+    }
+    set.ok()
+}
+
+/// The position of a set; rules with the same policies share one, and so a budget.
+fn place(set: PolicySet, sets: &mut Vec<PolicySet>) -> usize {
+    sets.iter().position(|known| known.label == set.label).unwrap_or_else(|| {
+        sets.push(set);
+        sets.len() - 1
+    })
+}

@@ -1,0 +1,237 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { logged, start, token, workerWith } from "./lib.ts";
+
+const config = {
+  upstream: "ORIGIN",
+  policies: {
+    api: { algorithm: "token_bucket", capacity: 5, refillRate: 1 },
+    daily: { algorithm: "fix_window", limit: 100, scale: "1d" },
+  },
+};
+const { fetch } = workerWith(config);
+
+async function call(operation: string, body: unknown, own: Record<string, string> = {}, on = fetch) {
+  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json", ...own };
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const response = await on(`/_tollgate/v1/${operation}`, { method: "POST", headers, body: text });
+  return { status: response.status, headers: response.headers, body: (await response.json()) as never };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: start });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+describe("operations", () => {
+  it("are all there", async () => {
+    const item = { policy: "api", key: "all" };
+    const asked = [
+      ["get", item, { count: 5 }],
+      ["expires_at", item, { expiresAt: 0 }],
+      ["reset", item, { reset: false }],
+      ["peek", { ...item, cost: 6 }, { allowed: false, retryAfter: null, violated: ["api"] }],
+      ["hit", item, { allowed: true, remaining: 4, retryAfter: 0, policy: "api" }],
+      ["inc", { ...item, cost: 2 }, { count: 2 }],
+      ["set", { ...item, count: 1 }, { count: 1 }],
+      ["hit", { ...item, cost: 2 }, { allowed: false, retryAfter: 1_000 }],
+      ["expires_at", item, { expiresAt: start + 4_000 }],
+      ["reset", item, { reset: true }],
+    ] as const;
+    for (const [operation, body, answer] of asked) {
+      expect(await call(operation, body), operation).toMatchObject({ status: 200, body: answer });
+    }
+  });
+
+  it("may be of several policies", async () => {
+    const item = { policy: ["api", "daily"], key: "both" };
+    expect((await call("hit", { ...item, cost: 3 })).body).toMatchObject({ allowed: true, policy: "api" });
+    expect((await call("hit", { ...item, cost: 3 })).body).toMatchObject({
+      allowed: false,
+      violated: ["api"],
+    });
+    expect((await call("get", { ...item, of: "daily" })).body).toEqual({ count: 3 });
+    expect((await call("get", item)).body).toMatchObject({ code: "unknown_policy" });
+  });
+
+  it("come in batches of independent items", async () => {
+    const items = [
+      ...Array.from({ length: 7 }, () => ({ policy: "api", key: "batch" })),
+      { policy: "none", key: "batch" },
+      { policy: "api", key: "" },
+      { policy: "api", key: "other", cost: 6 },
+    ];
+    const { status, body } = await call("hit", items);
+    expect(status).toBe(200);
+    const answers = body as { allowed?: boolean; error?: { code: string } }[];
+    expect(answers.filter(({ allowed }) => allowed)).toHaveLength(5);
+    expect(answers.slice(7)).toMatchObject([
+      { error: { code: "unknown_policy" } },
+      { error: { code: "invalid_key" } },
+      { allowed: false },
+    ]);
+    const hundred = Array.from({ length: 100 }, (_, number) => ({ policy: "daily", key: `batch:${number}` }));
+    expect((await call("hit", hundred)).body).toHaveLength(100);
+    expect((await call("hit", [...hundred, hundred[0]])).status).toBe(400);
+  });
+});
+
+describe("tokens", () => {
+  it.each([
+    ["none", {}],
+    ["no scheme", { Authorization: token }],
+    ["another scheme", { Authorization: `Basic ${token}` }],
+    ["an empty one", { Authorization: "Bearer " }],
+    ["one of the same length", { Authorization: `Bearer ${token.replace("c", "k")}` }],
+    ["a shorter one", { Authorization: `Bearer ${token.slice(1)}` }],
+    ["a longer one", { Authorization: `Bearer ${token}x` }],
+    ["a very long one", { Authorization: `Bearer ${token.repeat(100)}` }],
+  ])("%s: 401", async (_, own) => {
+    const headers = { "Content-Type": "application/json", ...own };
+    const response = await fetch("/_tollgate/v1/hit", { method: "POST", headers, body: "{}" });
+    expect(response.status).toBe(401);
+    expect(response.headers.get("WWW-Authenticate")).toContain("Bearer");
+  });
+
+  it("403 where none is configured, and how to set one", async () => {
+    for (const TOLLGATE_TOKEN of [undefined, ""]) {
+      const own = workerWith(config, { TOLLGATE_TOKEN });
+      const answer = await call("hit", {}, {}, own.fetch);
+      expect(answer).toMatchObject({
+        status: 403,
+        body: { detail: expect.stringContaining("secret put TOLLGATE_TOKEN") },
+      });
+    }
+  });
+});
+
+describe("bad requests", () => {
+  const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+
+  it.each([
+    ["no JSON", "{", 400],
+    ["nothing", "", 400],
+    ["a number", "7", 400],
+    ["null", "null", 400],
+    ["an empty batch", "[]", 400],
+    ["deep JSON", nested(100_000), 400],
+    ["deep items", `{"policy":${nested(50)},"key":"a"}`, 400],
+    ["a huge body", JSON.stringify({ policy: "api", key: "a".repeat(300_000) }), 413],
+    ["a long key", JSON.stringify({ policy: "api", key: "a".repeat(1_025) }), 400],
+    ["a line break in the policy", JSON.stringify({ policy: "api\r\nX: y", key: "a" }), 400],
+    ["a prototype", '{"__proto__":{"policy":"api"},"key":"a"}', 400],
+  ])("%s", async (_, body, status) => {
+    expect(await call("hit", body)).toMatchObject({ status, body: { status } });
+  });
+
+  it("of another type, method or path", async () => {
+    expect((await call("hit", {}, { "Content-Type": "text/plain" })).status).toBe(415);
+    expect((await call("hit", {}, { "Content-Type": "" })).status).toBe(415);
+    expect((await call("destroy", {})).status).toBe(404);
+    const get = await fetch("/_tollgate/v1/hit", { headers: { Authorization: `Bearer ${token}` } });
+    expect([get.status, get.headers.get("Allow")]).toEqual([405, "POST"]);
+  });
+
+  it("change no header, whatever the key is", async () => {
+    for (const key of ["a\r\nSet-Cookie: b", "\u0000", "\ud800", "😀", "../../x"]) {
+      const answer = await call("hit", { policy: "api", key });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.has("Set-Cookie")).toBe(false);
+    }
+  });
+
+  it("10,000 at random: no failure, and the limit holds", async () => {
+    const log = logged();
+    const errors = vi.spyOn(console, "error");
+    const pick = <Value>(...values: Value[]) => values[Math.floor(Math.random() * values.length)];
+    const value = (): unknown =>
+      pick<() => unknown>(
+        () => null,
+        () => Math.random() * 1e18 - 1e17,
+        () => pick(0, 1, 2, -1, 1.5),
+        () => pick("api", "daily", "x", "", "ip", "\r\n"),
+        () => [value()],
+        () => ({ key: value() }),
+      )?.();
+    const body = (): unknown =>
+      pick<() => unknown>(
+        value,
+        () => ({ policy: value(), key: value(), cost: value() }),
+        () => [body()],
+      )?.();
+    const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "", "x"];
+    for (let round = 0; round < 100; round += 1) {
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, () => call(pick(...names) as string, body())),
+      );
+      for (const { status } of answers) expect([200, 400, 404]).toContain(status);
+    }
+    expect(errors).not.toHaveBeenCalled();
+    expect(log.lines("error")).toEqual([]);
+  }, 60_000);
+});
+
+describe("the OpenAPI document", () => {
+  interface Schema {
+    type?: string | string[];
+    oneOf?: Schema[];
+    properties?: Record<string, Schema>;
+    required?: string[];
+    items?: Schema;
+    $ref?: string;
+  }
+
+  /** As much of JSON Schema as the document uses. */
+  function fits(schema: Schema, value: unknown, root: unknown): boolean {
+    if (schema.$ref) {
+      const path = schema.$ref.slice(2).split("/");
+      return fits(path.reduce((at, name) => (at as never)[name], root) as Schema, value, root);
+    }
+    if (schema.oneOf) return schema.oneOf.some((one) => fits(one, value, root));
+    const type =
+      value === null
+        ? "null"
+        : Array.isArray(value)
+          ? "array"
+          : Number.isInteger(value)
+            ? "integer"
+            : typeof value;
+    if (schema.type && ![schema.type].flat().includes(type)) return false;
+    if (type === "array") return (value as unknown[]).every((each) => fits(schema.items ?? {}, each, root));
+    if (type !== "object") return true;
+    const fields = value as Record<string, unknown>;
+    return (
+      (schema.required ?? []).every((name) => name in fields) &&
+      Object.entries(fields).every(([name, each]) => fits(schema.properties?.[name] ?? {}, each, root))
+    );
+  }
+
+  it("describes what is answered", async () => {
+    const document = await (await fetch("/_tollgate/v1/openapi.json")).json<never>();
+    const { paths, servers } = document as {
+      paths: Record<
+        string,
+        { post: { responses: Record<string, { content: Record<string, { schema: Schema }> }> } }
+      >;
+      servers: { url: string }[];
+    };
+    expect(servers).toEqual([{ url: "/_tollgate" }]);
+    expect(Object.keys(paths)).toHaveLength(7);
+    for (const [path, { post }] of Object.entries(paths)) {
+      const operation = path.replace("/v1/", "");
+      const item = { policy: "api", key: "described", ...(operation === "set" ? { count: 1 } : {}) };
+      const check = async (body: unknown) => {
+        const answer = await call(operation, body);
+        const [content] = Object.values(post.responses[answer.status]?.content ?? {});
+        expect(fits(content?.schema as Schema, answer.body, document), `${path} ${answer.status}`).toBe(true);
+        expect(fits(content?.schema as Schema, { other: 1 }, document)).toBe(false);
+      };
+      await check(item);
+      await check([item, { policy: "none", key: "a" }]);
+      await check({ policy: "none", key: "a" });
+    }
+  });
+});

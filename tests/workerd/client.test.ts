@@ -1,0 +1,124 @@
+import { exports } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { RemoteLimiter, type RemoteOptions } from "../../js/client/index.ts";
+import { start, token, workerWith } from "./lib.ts";
+
+const worker = workerWith({
+  prefix: "/limits",
+  policies: {
+    api: { algorithm: "fix_window", limit: 3, scale: "1h" },
+    day: { algorithm: "fix_window", limit: 9, scale: "1d" },
+  },
+});
+
+function limiter(options: Partial<RemoteOptions> = {}) {
+  const requests: Request[] = [];
+  const fetch = async (request: Request) => {
+    requests.push(request.clone());
+    const { pathname } = new URL(request.url);
+    return worker.fetch(pathname, { method: "POST", headers: request.headers, body: await request.text() });
+  };
+  const url = "https://example.com/limits/";
+  return { requests, limiter: new RemoteLimiter({ url, token, policy: "api", fetch, ...options }) };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: start });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("has the methods of RateLimiter", async () => {
+  const { limiter: remote } = limiter();
+  expect(await remote.hit("methods")).toMatchObject({ allowed: true, remaining: 2, policy: "api" });
+  expect(await remote.peek("methods", 4)).toMatchObject({
+    allowed: false,
+    retryAfter: Number.POSITIVE_INFINITY,
+  });
+  expect(await remote.inc("methods")).toBe(2);
+  expect(await remote.set("methods", 3)).toBe(3);
+  expect(await remote.get("methods")).toBe(3);
+  expect(await remote.expiresAt("methods")).toBe(start + 3_600_000);
+  expect(await remote.reset("methods")).toBe(true);
+  expect(await remote.reset("methods")).toBe(false);
+});
+
+it("sends what is asked in one tick in one request, a hundred at the most", async () => {
+  const { limiter: remote, requests } = limiter();
+  const decisions = await Promise.all(Array.from({ length: 150 }, () => remote.hit("ticks")));
+  expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(3);
+  expect(requests).toHaveLength(2);
+  await Promise.all([remote.get("ticks"), remote.hit("ticks"), remote.get("ticks")]);
+  expect(requests).toHaveLength(4);
+});
+
+it("asks several policies as one", async () => {
+  const { limiter: remote } = limiter({ policy: ["api", "day"] });
+  expect(await remote.hit("several", 4)).toMatchObject({ allowed: false, violated: ["api"] });
+  expect(await remote.inc("several", 2, "day")).toBe(2);
+  await expect(remote.get("several")).rejects.toMatchObject({ code: "unknown_policy" });
+});
+
+it("tells mistakes apart, and they concern one caller only", async () => {
+  const { limiter: remote } = limiter();
+  const [bad, good] = await Promise.allSettled([remote.hit("", 1), remote.hit("fine")]);
+  expect(bad).toMatchObject({ status: "rejected", reason: { name: "TollgateError", code: "invalid_key" } });
+  expect(good.status).toBe("fulfilled");
+  await expect(remote.hit(7 as never)).rejects.toMatchObject({ code: "invalid_key" });
+  await expect(limiter({ token: "wrong" }).limiter.hit("a")).rejects.toMatchObject({ code: "unauthorized" });
+  await expect(limiter({ policy: "none" }).limiter.hit("a")).rejects.toMatchObject({
+    code: "unknown_policy",
+  });
+  for (const wrong of [{ url: "nowhere" }, { token: "" }, { timeout: 0 }, { onError: "panic" as never }]) {
+    expect(() => limiter(wrong)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+  }
+});
+
+it("answers by onError when there is no answer", async () => {
+  const broken = () => Promise.reject(new TypeError("network"));
+  const gone = async () => new Response("<html>", { status: 502 });
+  const late = (request: Request) =>
+    new Promise<Response>((_, reject) =>
+      request.signal.addEventListener("abort", () => reject(request.signal.reason)),
+    );
+  for (const fetch of [broken, gone, late]) {
+    const { limiter: throwing } = limiter({ fetch, timeout: 5 });
+    await expect(throwing.hit("a")).rejects.toMatchObject({ code: "unanswered" });
+    expect(await limiter({ fetch, timeout: 5, onError: "allow" }).limiter.hit("a")).toMatchObject({
+      allowed: true,
+      reason: "error",
+    });
+    expect(await limiter({ fetch, timeout: 5, onError: "deny" }).limiter.hit("a")).toMatchObject({
+      allowed: false,
+      reason: "error",
+    });
+    await expect(limiter({ fetch, timeout: 5, onError: "allow" }).limiter.get("a")).rejects.toMatchObject({
+      code: "unanswered",
+    });
+  }
+});
+
+it("other Workers call the entrypoint", async () => {
+  const bound = exports.Tollgate;
+  expect(await bound.hit("login", "rpc", 5)).toMatchObject({ allowed: true, remaining: 0, policy: "login" });
+  expect(await bound.hit("login", "rpc")).toMatchObject({ allowed: false, violated: ["login"] });
+  expect(await bound.peek(["api", "login"], "rpc", 101)).toMatchObject({
+    retryAfter: Number.POSITIVE_INFINITY,
+  });
+  expect(await bound.get("login", "rpc")).toBe(5);
+  expect(await bound.inc("login", "rpc")).toBe(6);
+  expect(await bound.set("login", "rpc", 1)).toBe(1);
+  expect(await bound.expiresAt("login", "rpc")).toBe(start + 60_000);
+  expect(await bound.reset("login", "rpc")).toBe(true);
+  const mistake = async (policy: string, key: string) => {
+    try {
+      return await bound.hit(policy, key);
+    } catch (error) {
+      return (error as { code: string }).code;
+    }
+  };
+  expect(await mistake("none", "rpc")).toBe("unknown_policy");
+  expect(await mistake("login", "")).toBe("invalid_key");
+});

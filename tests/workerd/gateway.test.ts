@@ -1,0 +1,319 @@
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { logged, someone, start, statuses, workerWith } from "./lib.ts";
+
+const two = { algorithm: "fix_window", limit: 2, scale: "1h" };
+const config = (rule: Record<string, unknown>, more: Record<string, unknown> = {}) => ({
+  upstream: "ORIGIN",
+  policies: { two },
+  rules: [{ path: "/*", policies: ["two"], ...rule }],
+  ...more,
+});
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: start });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+describe("a rule that enforces", () => {
+  it("passes on what is allowed with headers, and answers what is not", async () => {
+    const { fetch, reached } = workerWith(config({}));
+    const headers = someone();
+    const first = await fetch("/a?b=c", { method: "POST", body: "streamed", headers });
+    expect(first.status).toBe(200);
+    expect(await first.text()).toBe("origin: /a");
+    expect(first.headers.get("X-Origin")).toBe("yes");
+    expect(first.headers.get("RateLimit-Policy")).toBe('"two";q=2;w=3600');
+    expect(first.headers.get("RateLimit")).toBe('"two";r=1;t=3600');
+    expect(first.headers.get("Access-Control-Expose-Headers")).toBe("RateLimit-Policy, RateLimit");
+    expect(await reached[0]?.text()).toBe("streamed");
+    expect(reached[0]?.url).toBe("https://example.com/a?b=c");
+
+    await fetch("/a", { headers });
+    const denied = await fetch("/a", { headers: { ...headers, Origin: "https://page.example" } });
+    expect(denied.status).toBe(429);
+    expect(denied.headers.get("Retry-After")).toBe("3600");
+    expect(denied.headers.get("Content-Type")).toBe("application/problem+json");
+    expect(denied.headers.get("Access-Control-Allow-Origin")).toBe("https://page.example");
+    expect(denied.headers.get("Access-Control-Expose-Headers")).toContain("Retry-After");
+    expect(await denied.json()).toMatchObject({ status: 429, "violated-policies": ["two"] });
+    expect(reached).toHaveLength(2);
+  });
+
+  it("gives legacy headers, or none, when told so", async () => {
+    const legacy = await workerWith(config({}, { headers: "legacy" })).fetch("/", { headers: someone() });
+    expect(legacy.headers.get("X-RateLimit-Remaining")).toBe("1");
+    const none = await workerWith(config({}, { headers: "none" })).fetch("/", { headers: someone() });
+    expect([...none.headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);
+  });
+
+  it("passes the upstream's own failure on as it is", async () => {
+    const ORIGIN = { fetch: () => new Response("down", { status: 502 }) };
+    const { fetch } = workerWith(config({}), { ORIGIN });
+    const response = await fetch("/", { headers: someone() });
+    expect([response.status, await response.text()]).toEqual([502, "down"]);
+    expect(response.headers.get("RateLimit")).toContain("r=1");
+  });
+
+  it("counts nothing that no rule is about", async () => {
+    const { fetch } = workerWith(config({ path: "/limited", method: ["POST"] }));
+    const headers = someone();
+    expect(await statuses(4, () => fetch("/limited", { headers }))).toEqual([200, 200, 200, 200]);
+    expect(await statuses(3, () => fetch("/limited", { headers, method: "POST" }))).toEqual([200, 200, 429]);
+  });
+});
+
+describe("no spelling of a path slips past", () => {
+  const spellings = [
+    "/admin/login",
+    "//admin//login",
+    "/admin/login/",
+    "/admin/./login",
+    "/admin/x/../login",
+    "/%61dmin/login",
+    "/%2561dmin/login",
+    "/admin%2flogin",
+    "/admin%2Flogin",
+    "/admin%252flogin",
+    "/admin\\login",
+    "/admin%5Clogin",
+    "/public/%2e%2e/admin/login",
+    "/public/..%2fadmin/login",
+    "/public/..;/admin/login",
+    "/admin;x=1/login",
+    "/admin/login?x",
+    "/admin/login#x",
+  ];
+
+  it.each(spellings)("%s", async (spelling) => {
+    const { fetch } = workerWith({
+      ...config({ path: "/admin/login" }),
+      rules: [
+        { path: "/public/*", mode: "skip" },
+        { path: "/admin/login", policies: "two" },
+      ],
+    });
+    const headers = someone();
+    await statuses(2, () => fetch("/admin/login", { headers }));
+    expect((await fetch(spelling, { headers })).status).toBe(429);
+  });
+});
+
+describe("the key", () => {
+  it("is the address of CF-Connecting-IP alone, and an IPv6 network however it is spelled", async () => {
+    const { fetch } = workerWith(config({}));
+    const from = (address: string, more = {}) =>
+      fetch("/", { headers: { "CF-Connecting-IP": address, ...more } });
+    await from("2001:db8:7::1", { "X-Forwarded-For": "203.0.113.1" });
+    await from("2001:0DB8:0007:0000:ffff::2", { "X-Forwarded-For": "203.0.113.2" });
+    expect((await from("2001:db8:7:0:1:2:3:4", { "X-Real-IP": "203.0.113.3" })).status).toBe(429);
+    expect((await from("2001:db8:7:1::1")).status).toBe(200);
+    await from("203.0.113.77");
+    await from("::ffff:203.0.113.77");
+    expect((await from("::FFFF:cb00:714d")).status).toBe(429);
+  });
+
+  it("of one kind cannot spend the budget of another", async () => {
+    const { fetch } = workerWith({
+      ...config({}),
+      rules: [
+        { path: "/key", key: ["header:x-key"], policies: "two" },
+        { path: "/ip", key: ["ip"], policies: "two" },
+      ],
+    });
+    const { "CF-Connecting-IP": address } = someone();
+    const forged = [address, `${address?.length}:${address}`, `1:x/ip=${address?.length}:${address}`];
+    for (const value of forged)
+      await statuses(3, () => fetch("/key", { headers: { "X-Key": value as string } }));
+    expect((await fetch("/ip", { headers: { "CF-Connecting-IP": address as string } })).status).toBe(200);
+  });
+
+  it("that lacks a part follows the rule: by IP, denied, or not counted", async () => {
+    const keyed = (missing: string) => workerWith(config({ key: ["header:x-key"], missing }));
+    const headers = someone();
+    expect(await statuses(3, () => keyed("ip").fetch("/", { headers }))).toEqual([200, 200, 429]);
+    const denied = keyed("deny");
+    expect((await denied.fetch("/", { headers })).status).toBe(403);
+    expect(denied.reached).toHaveLength(0);
+    expect(await statuses(3, () => keyed("skip").fetch("/", { headers: someone() }))).toEqual([
+      200, 200, 200,
+    ]);
+    expect((await denied.fetch("/", { headers: { "X-Key": "k".repeat(4_000) } })).status).toBe(200);
+  });
+});
+
+describe("what is let through", () => {
+  it("preflights, unless a rule names OPTIONS", async () => {
+    const headers = { ...someone(), Origin: "https://page.example", "Access-Control-Request-Method": "POST" };
+    const preflight = { method: "OPTIONS", headers };
+    const { fetch } = workerWith(config({}));
+    expect(await statuses(4, () => fetch("/", preflight))).toEqual([200, 200, 200, 200]);
+    const named = workerWith(config({ method: "OPTIONS" }));
+    expect(await statuses(3, () => named.fetch("/", preflight))).toEqual([200, 200, 429]);
+  });
+
+  it("WebSockets, which stay as the upstream opened them", async () => {
+    const ORIGIN = {
+      fetch: (request: Request) => {
+        expect(request.headers.get("Upgrade")).toBe("websocket");
+        const [client, server] = Object.values(new WebSocketPair()) as [WebSocket, WebSocket];
+        server.accept();
+        server.send("hello");
+        return new Response(null, { status: 101, webSocket: client });
+      },
+    };
+    const { fetch } = workerWith(config({}), { ORIGIN });
+    const response = await fetch("/", { headers: { ...someone(), Upgrade: "websocket" } });
+    expect(response.status).toBe(101);
+    const message = new Promise((resolve) => response.webSocket?.addEventListener("message", resolve));
+    response.webSocket?.accept();
+    expect(await message).toMatchObject({ data: "hello" });
+  });
+
+  it("everything under a shadow rule, which only reports", async () => {
+    const log = logged();
+    const { fetch, reached } = workerWith(config({ mode: "shadow" }));
+    const headers = someone();
+    expect(await statuses(4, () => fetch("/", { headers }))).toEqual([200, 200, 200, 200]);
+    expect(reached).toHaveLength(4);
+    expect(log.lines("denied")).toMatchObject([{ mode: "shadow" }, { mode: "shadow", remembered: false }]);
+  });
+});
+
+describe("the deny cache", () => {
+  const counting = (own: ReturnType<typeof workerWith>) => {
+    const calls = { count: 0 };
+    const getByName = (name: string) => {
+      calls.count += 1;
+      return env.LIMITERS.getByName(name);
+    };
+    Object.assign(own.env, { LIMITERS: { getByName } });
+    return calls;
+  };
+
+  it("answers a denied key for two seconds without asking its object", async () => {
+    const own = workerWith(config({}));
+    const calls = counting(own);
+    const headers = someone();
+    await statuses(3, () => own.fetch("/", { headers }));
+    expect(calls.count).toBe(3);
+    vi.setSystemTime(start + 1_999);
+    const denied = await own.fetch("/", { headers });
+    expect([denied.status, denied.headers.get("Retry-After")]).toEqual([429, "3599"]);
+    expect(calls.count).toBe(3);
+    vi.setSystemTime(start + 2_000);
+    expect((await own.fetch("/", { headers })).status).toBe(429);
+    expect(calls.count).toBe(4);
+  });
+
+  it("asks when a rule costs less, when denials are counted, and when it is off", async () => {
+    const rules = [
+      { path: "/dear", policies: "two", cost: 3 },
+      { path: "/cheap", policies: "two", cost: 1 },
+    ];
+    const own = workerWith({ ...config({}), rules });
+    const headers = someone();
+    expect((await own.fetch("/dear", { headers })).status).toBe(429);
+    expect((await own.fetch("/cheap", { headers })).status).toBe(200);
+    for (const asking of [
+      config({}, { denyCache: false }),
+      config({}, { policies: { two: { ...two, denied: "count" } } }),
+    ]) {
+      const own = workerWith(asking);
+      const calls = counting(own);
+      const headers = someone();
+      await statuses(5, () => own.fetch("/", { headers }));
+      expect(calls.count).toBe(5);
+    }
+  });
+});
+
+describe("an object that does not answer", () => {
+  const failing = (apply: () => Promise<unknown>) => ({ LIMITERS: { getByName: () => ({ apply }) } });
+  const thrown = (properties: object) => () => Promise.reject(Object.assign(new Error("broken"), properties));
+
+  it.each([
+    ["failed", thrown({}), 1],
+    ["failed", thrown({ retryable: true }), 2],
+    ["overloaded", thrown({ overloaded: true, retryable: true }), 1],
+    ["timeout", () => new Promise(() => {}), 1],
+  ])("%s: the rule says allow or deny, the answer and the log say which", async (trouble, apply, calls) => {
+    const log = logged();
+    const asked = vi.fn(apply as () => Promise<unknown>);
+    const allowing = workerWith(config({}, { timeout: 5 }), failing(asked));
+    const allowed = await allowing.fetch("/", { headers: someone() });
+    expect([allowed.status, allowed.headers.get("Tollgate-Error")]).toEqual([200, `${trouble}; allowed`]);
+    expect(asked).toHaveBeenCalledTimes(calls as number);
+    const denying = workerWith(config({ onError: "deny" }, { timeout: 5 }), failing(asked));
+    const denied = await denying.fetch("/", { headers: someone() });
+    expect([denied.status, denied.headers.get("Tollgate-Error")]).toEqual([503, `${trouble}; denied`]);
+    expect(denying.reached).toHaveLength(0);
+    expect(log.lines("error")).toMatchObject([
+      { trouble, answer: "allowed", rule: 0 },
+      { trouble, answer: "denied", rule: 0 },
+    ]);
+  });
+});
+
+describe("logs", () => {
+  it("hold a keyed hash of the key, or the key when told so", async () => {
+    const points: AnalyticsEngineDataPoint[] = [];
+    const metrics = {
+      TOLLGATE_METRICS: { writeDataPoint: (point: AnalyticsEngineDataPoint) => points.push(point) },
+    };
+    const log = logged();
+    const headers = someone();
+    const address = headers["CF-Connecting-IP"] as string;
+    await statuses(3, () => workerWith(config({}), metrics).fetch("/", { headers }));
+    expect(log.lines("denied")).toMatchObject([
+      { rule: 0, cost: 1, mode: "enforce", key: expect.stringMatching(/^[0-9a-f]{24}$/) },
+    ]);
+    expect(log.text()).not.toContain(address);
+    expect(JSON.stringify(points)).not.toContain(address);
+    expect(points).toHaveLength(1);
+    await workerWith(config({}, { logKeys: "plain" })).fetch("/", { headers });
+    expect(log.text()).toContain(address);
+  });
+});
+
+describe("a wrong configuration", () => {
+  it("answers 500 with every mistake by its path, and logs it", async () => {
+    const log = logged();
+    const own = workerWith(config({ path: "no", cost: -1 }, { policies: { two: { ...two, limit: 0 } } }));
+    const response = await own.fetch("/");
+    expect(response.status).toBe(500);
+    const { mistakes } = await response.json<{ mistakes: { path: string }[] }>();
+    expect(mistakes.map(({ path }) => path)).toEqual([
+      "policies.two.limit",
+      "rules[0].path",
+      "rules[0].cost",
+      "rules[0].policies[0]",
+    ]);
+    await own.fetch("/");
+    expect(log.lines("misconfigured")).toHaveLength(1);
+    expect(own.reached).toHaveLength(0);
+  });
+
+  it("may also be JSON that is none", async () => {
+    logged();
+    expect((await workerWith({}, { TOLLGATE: "{" }).fetch("/")).status).toBe(500);
+    expect(
+      (await workerWith({}, { TOLLGATE: JSON.stringify(config({})) }).fetch("/", { headers: someone() }))
+        .status,
+    ).toBe(200);
+  });
+});
+
+describe("with an upstream", () => {
+  it("the page and the demo are off, and only the prefix is not the origin's", async () => {
+    const { fetch, reached } = workerWith({ upstream: "ORIGIN" });
+    for (const path of ["/", "/index.html", "/demo/hit", "/_tollgate", "/_tollgate/other"]) await fetch(path);
+    expect(reached).toHaveLength(5);
+    expect((await fetch("/_tollgate/v1/openapi.json")).status).toBe(200);
+    expect(reached).toHaveLength(5);
+  });
+});

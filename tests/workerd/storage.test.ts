@@ -1,0 +1,218 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { RateLimiterObject } from "../../js/cloudflare/object.ts";
+import type { Policy } from "../../js/types.ts";
+
+/** Far ahead of the real clock, by which workerd rings alarms: none rings before a test says so. */
+const start = Date.UTC(2100, 0, 1);
+const policy: Policy = { algorithm: "token_bucket", capacity: 3, refillRate: 1, per: "1h" };
+const minutes = (count: number) => count * 60_000;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: start });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A storage that counts: the rows by what workerd itself says, the alarms at the call. */
+function counted(storage: DurableObjectStorage) {
+  const counts = { rows: 0, alarms: [] as number[] };
+  const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
+  const sql = {
+    exec: (query: string, ...values: unknown[]) => {
+      const cursor = storage.sql.exec(query, ...values);
+      cursors.push(cursor);
+      return cursor;
+    },
+  };
+  const setAlarm = (time: number) => {
+    counts.alarms.push(time - start);
+    return storage.setAlarm(time);
+  };
+  const take = () => {
+    counts.rows = cursors.splice(0).reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+    const { rows, alarms } = counts;
+    counts.alarms = [];
+    return { rows, alarms };
+  };
+  return { storage: { sql, setAlarm } as unknown as DurableObjectStorage, take };
+}
+
+const onCounted = (
+  name: string,
+  work: (object: RateLimiterObject, take: () => { rows: number; alarms: number[] }) => void,
+) =>
+  runInDurableObject(env.LIMITERS.getByName(name), (_, state) => {
+    const { storage, take } = counted(state.storage);
+    Object.defineProperty(state, "storage", { value: storage });
+    work(new RateLimiterObject(state, env), take);
+  });
+
+const rowsOf = (name: string) =>
+  runInDurableObject(env.LIMITERS.getByName(name), (_, { storage }) =>
+    storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'state'").toArray(),
+  );
+
+describe("what is written", () => {
+  it("is one row for an allowed hit, none for a denied one, and an alarm now and then", () =>
+    onCounted("counts", (object, take) => {
+      object.hit(policy);
+      const first = take();
+      expect(first.alarms).toEqual([minutes(60)]);
+      expect(first.rows).toBeLessThanOrEqual(3);
+
+      object.hit(policy);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+      object.hit(policy);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+      for (let count = 0; count < 100; count += 1) expect(object.hit(policy).allowed).toBe(false);
+      expect(take()).toEqual({ rows: 0, alarms: [] });
+
+      object.peek(policy);
+      object.get(policy);
+      object.expiresAt(policy);
+      object.hit(policy, 0);
+      expect(take()).toEqual({ rows: 0, alarms: [] });
+      object.inc(policy);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+      object.set(policy, 2);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+    }));
+
+  it("is nothing for a key that is only looked at", () =>
+    onCounted("looked", (object, take) => {
+      object.peek(policy);
+      object.get(policy);
+      object.reset(policy);
+      object.hit(policy, 9);
+      expect(take()).toEqual({ rows: 0, alarms: [] });
+    }));
+
+  it("does not include denied hits that are counted", () =>
+    onCounted("count", (object, take) => {
+      const counting: Policy = { algorithm: "fix_window", limit: 1, scale: "1h", denied: "count" };
+      object.hit(counting);
+      take();
+      object.hit(counting);
+      expect(object.hit(counting)).toMatchObject({ allowed: false, count: 3 });
+      expect(take()).toEqual({ rows: 0, alarms: [] });
+    }));
+
+  it("includes a state that had to follow a clock far behind", () =>
+    onCounted("followed", (object, take) => {
+      for (const denied of ["count", "free"] as const) {
+        const window: Policy = { algorithm: "fix_window", limit: 1, scale: "1m", denied, name: denied };
+        object.reset(window);
+        vi.setSystemTime(start + minutes(60));
+        object.hit(window);
+        take();
+        vi.setSystemTime(start);
+        expect(object.hit(window).allowed).toBe(false);
+        expect(take().rows).toBe(1);
+        object.hit(window);
+        expect(take().rows).toBe(0);
+      }
+    }));
+
+  it("is one row whatever the number of policies", () =>
+    onCounted("policies", (object, take) => {
+      const several: Policy[] = ["a", "b", "c"].map((name) => ({
+        algorithm: "sliding_window",
+        limit: 9,
+        scale: "1h",
+        name,
+      }));
+      object.hit(several);
+      take();
+      object.hit(several);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+    }));
+});
+
+describe("the alarm", () => {
+  it("is ten minutes away at least, and is not moved by every hit", () =>
+    onCounted("alarm", (object, take) => {
+      const short: Policy = { algorithm: "fix_window", limit: 1_000, scale: "1s" };
+      object.hit(short);
+      expect(take().alarms).toEqual([minutes(10)]);
+      for (let second = 1; second < 600; second += 1) {
+        vi.setSystemTime(start + second * 1_000);
+        object.hit(short);
+      }
+      expect(take()).toEqual({ rows: 599, alarms: [] });
+    }));
+
+  it("deletes everything when the key has expired, and tells", async () => {
+    const lines = vi.spyOn(console, "log");
+    const object = env.LIMITERS.getByName("expired");
+    await object.hit(policy, 3);
+    vi.setSystemTime(start + minutes(181));
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    expect(await rowsOf("expired")).toEqual([]);
+    const told = lines.mock.calls.map(([line]) => JSON.parse(line)).find(({ event }) => event === "expired");
+    expect(told).toMatchObject({ expiredAt: start + minutes(180), states: [{ policy: "token_bucket" }] });
+    expect(await object.hit(policy, 3)).toMatchObject({ allowed: true });
+    expect(await object.hit(policy)).toMatchObject({ allowed: false });
+    lines.mockRestore();
+  });
+
+  it("keeps a key that was hit again, and rings again", async () => {
+    const object = env.LIMITERS.getByName("kept");
+    await object.hit(policy, 1);
+    vi.setSystemTime(start + minutes(59));
+    await object.hit(policy, 2);
+    vi.setSystemTime(start + minutes(60));
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    expect(await object.get(policy)).toBe(1);
+    await runInDurableObject(object, async (_, { storage }) => {
+      expect(await storage.getAlarm()).toBe(start + minutes(180));
+    });
+    vi.setSystemTime(start + minutes(180));
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    expect(await rowsOf("kept")).toEqual([]);
+  });
+
+  it("cleans up after a reset", async () => {
+    const object = env.LIMITERS.getByName("reset");
+    await object.hit(policy);
+    await object.reset(policy);
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    expect(await rowsOf("reset")).toEqual([]);
+  });
+});
+
+describe("between evictions", () => {
+  it("nothing changes", async () => {
+    const object = env.LIMITERS.getByName("evicted");
+    await object.hit(policy, 2);
+    await evictDurableObject(object);
+    expect(await object.hit(policy)).toMatchObject({ allowed: true, remaining: 0 });
+    await evictDurableObject(object);
+    vi.setSystemTime(start + minutes(59));
+    expect(await object.hit(policy)).toMatchObject({ allowed: false, retryAfter: minutes(1) });
+  });
+
+  it("a policy may change: the content stays, a scale is converted, an algorithm starts afresh", async () => {
+    const warned = vi.spyOn(console, "warn");
+    const object = env.LIMITERS.getByName("deployed");
+    const window = (limit: number, scale: Policy extends { scale: infer S } ? S : "1h" | "2h"): Policy => ({
+      algorithm: "fix_window_per_key",
+      limit,
+      scale,
+      name: "api",
+    });
+    await object.hit(window(5, "1h"), 4);
+    await evictDurableObject(object);
+    expect(await object.get(window(9, "1h"))).toBe(4);
+    expect(await object.hit(window(3, "1h"))).toMatchObject({ allowed: false });
+    expect(await object.get(window(5, "2h"))).toBe(4);
+    await evictDurableObject(object);
+    const other: Policy = { algorithm: "leaky_bucket", capacity: 5, leakRate: 1, name: "api" };
+    expect(await object.hit(other)).toMatchObject({ allowed: true, count: 1 });
+    expect(warned.mock.calls.flat().join()).toContain('"event":"afresh"');
+    warned.mockRestore();
+  });
+});
