@@ -5,6 +5,7 @@ import { type Ask, Isolate } from "./isolate.ts";
 
 /** Ten at once, then one a second, for each address. */
 const config = {
+  timeout: "10s",
   policies: { demo: { algorithm: "token_bucket", capacity: 10, refillRate: 1, per: "1s" } },
   rules: [{ path: "/demo/hit", key: "ip", policies: "demo" }],
 };

@@ -3,5 +3,5 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   plugins: [cloudflareTest({ wrangler: { configPath: "wrangler.toml" } })],
-  test: { include: ["tests/workerd/**/*.test.ts"] },
+  test: { include: ["tests/workerd/**/*.test.ts"], testTimeout: 120_000 },
 });
