@@ -24,8 +24,11 @@ pub(crate) fn machine() -> String {
     let model = models.first().and_then(|line| line.split_once(": ")).map_or("CPU unknown", |(_, model)| model);
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     let governor = locked("governor").unwrap_or_else(|| "unknown".into());
+    // A busy machine shows most in the longest hit and where memory is slow.
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown");
     format!(
-        "{}, {cores} cores, {model}, {}; tollgate {}, governor {governor}",
+        "{}, {cores} cores, {model}, load {load} at the start, {}; tollgate {}, governor {governor}",
         said("date", &["-u", "+%Y-%m-%d"]),
         said(&std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into()), &["--version"]),
         env!("CARGO_PKG_VERSION"),

@@ -29,7 +29,7 @@ enum Kind {
 }
 
 pub(crate) fn report(quick: bool) -> Result<String, Box<dyn std::error::Error>> {
-    let rounds = if quick { 20 } else { 150 };
+    let rounds = if quick { 20 } else { 80 };
     let columns = [(1, Cost::System), (65_536, Cost::System), (1, Cost::Free), (65_536, Cost::Free)];
     let mut head = vec![String::new()];
     let mut rows: Vec<Vec<String>> = Vec::new();
