@@ -44,5 +44,6 @@ export const suites = [
     run: () =>
       show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
   },
+  { name: "workerd killed", run: () => show(bin("node"), ["--test", "tests/durability/*.test.mjs"]) },
   { name: "packed tarball", run: inFreshProjects },
 ];
