@@ -1,5 +1,7 @@
 import { checkIsObject } from "./checks.ts";
+import { text } from "./core/border.ts";
 import { between } from "./core/text.ts";
+import { rust } from "./core/wasm.ts";
 import { refused } from "./error.ts";
 import { readPolicies } from "./policies.ts";
 import type { Decision, Policies } from "./types.ts";
@@ -11,7 +13,7 @@ export interface HeaderOptions {
 }
 
 function written(decision: Decision, policies: Policies, legacy: boolean): string[] {
-  const { set, names } = readPolicies(policies);
+  const { number, names } = readPolicies(policies);
   const { policy, violated: denied, allowed, limit, remaining, retryAfter, resetAfter } = decision ?? {};
   const position = names.indexOf(policy);
   const numbers = [limit, remaining, retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
@@ -20,14 +22,23 @@ function written(decision: Decision, policies: Policies, legacy: boolean): strin
     position >= 0 &&
     Array.isArray(denied) &&
     [...denied].every((name) => names.includes(name)) &&
-    numbers.every((number) => Number.isSafeInteger(number) && number >= 0);
+    numbers.every((one) => Number.isSafeInteger(one) && one >= 0);
   if (!isDecision)
     throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
   let violated = 0;
   for (const name of denied) violated |= 1 << names.indexOf(name);
-  return set
-    .headers(allowed, limit, remaining, retryAfter, resetAfter, position, violated, legacy)
-    .split(between);
+  rust().headers(
+    number,
+    Number(allowed),
+    limit,
+    remaining,
+    retryAfter,
+    resetAfter,
+    position,
+    violated,
+    Number(legacy),
+  );
+  return text().split(between);
 }
 
 /**

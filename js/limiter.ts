@@ -1,10 +1,10 @@
-import type { Core } from "../build/js/tollgate_bg.js";
 import { checkIsObject, checkKey, checkOptions, checkSnapshot } from "./checks.ts";
 import { Area, besides, freedBit, markedIfFull, takenBit } from "./core/area.ts";
-import { failure, isTime, made, notNumbers } from "./core/failure.ts";
+import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
+import { checked, failure, isTime, notNumbers } from "./core/failure.ts";
 import { flat, lists } from "./core/states.ts";
-import { between, fields } from "./core/text.ts";
-import { rust } from "./core/wasm.ts";
+import { fields, parts } from "./core/text.ts";
+import { dropped, dropWith, rust } from "./core/wasm.ts";
 import { refused, TollgateError } from "./error.ts";
 import { keyFrom, storedKey } from "./keys.ts";
 import { type ReadPolicies, readPolicies } from "./policies.ts";
@@ -36,7 +36,8 @@ export class RateLimiter {
   /** The policies it was made with. */
   readonly policies: readonly Policy[];
 
-  #core: Core;
+  #rust = rust();
+  readonly #slab: number;
   #read: ReadPolicies;
   #area: Area;
   #clock: () => number;
@@ -51,8 +52,12 @@ export class RateLimiter {
     this.#read = readPolicies(policies);
     this.policies = Array.isArray(policies) ? policies : [policies as Policy];
     this.#beforeClean = beforeClean;
-    this.#core = made(rust().Core.make(this.#read.set, fields(rest), beforeClean !== undefined));
-    this.#area = new Area(this.#core.area(), this.#read.names);
+    giveText(fields(rest));
+    const { slab, drop_slab: drop } = this.#rust;
+    const number = checked(slab(this.#read.number, beforeClean === undefined ? 0 : 1));
+    this.#slab = number;
+    dropWith(this, () => drop(number));
+    this.#area = new Area(this.#read.names);
     this.#clock = clock;
   }
 
@@ -63,7 +68,7 @@ export class RateLimiter {
 
   /** How many keys with time left were pushed out because the limiter was full. */
   get evicted(): number {
-    return this.#core.evicted();
+    return this.#rust.evicted(this.#slab);
   }
 
   /**
@@ -81,25 +86,25 @@ export class RateLimiter {
    * ```
    */
   hit(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? undefined : readPolicies(policies).set;
+    const call = policies === undefined ? -1 : readPolicies(policies).number;
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     // The slot is looked up last: the clock is not ours, and may have used the limiter.
     const slot = this.#slotOf(key);
     const status =
-      call === undefined ? this.#core.hit(slot, cost, now) : this.#core.hit_with(slot, cost, now, call);
+      call < 0
+        ? this.#rust.hit(this.#slab, slot, cost, now)
+        : this.#rust.hit_with(this.#slab, slot, cost, now, call, 1);
     // Most hits are of a key that has its slot already, and free none.
     return (status & besides) === 0 ? this.#area.decision(status) : this.#unusual(status, key, cost, now);
   }
 
   /** What a hit would answer. Changes nothing. */
   peek(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? undefined : readPolicies(policies).set;
+    const call = policies === undefined ? -1 : readPolicies(policies).number;
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
-    const slot = this.#slotOf(key);
-    const status =
-      call === undefined ? this.#core.peek(slot, cost, now) : this.#core.peek_with(slot, cost, now, call);
+    const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, 0);
     return this.#unusual(status, key, cost, now);
   }
 
@@ -117,7 +122,7 @@ export class RateLimiter {
    */
   inc(key: Key, cost = 1, policy?: string): number {
     const position = this.#read.position(policy);
-    return this.#number(key, cost, (slot, now) => this.#core.inc(slot, cost, now, position));
+    return this.#number(key, cost, (slot, now) => this.#rust.inc(this.#slab, slot, cost, now, position));
   }
 
   /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count. */
@@ -126,26 +131,26 @@ export class RateLimiter {
     if (!Number.isSafeInteger(count) || count < 0) {
       throw refused("invalid_count", "count", count, `a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
     }
-    return this.#number(key, count, (slot, now) => this.#core.set(slot, count, now, position));
+    return this.#number(key, count, (slot, now) => this.#rust.set(this.#slab, slot, count, now, position));
   }
 
   /** The key's count. */
   get(key: Key, policy?: string): number {
     const position = this.#read.position(policy);
-    return this.#number(key, 0, (slot, now) => this.#core.get(slot, now, position));
+    return this.#number(key, 0, (slot, now) => this.#rust.get(this.#slab, slot, now, position, 0));
   }
 
   /** When the key's state ends, in milliseconds since the epoch; 0 when it has none. */
   expiresAt(key: Key, policy?: string): number {
     const position = this.#read.position(policy);
-    return this.#number(key, 0, (slot, now) => this.#core.expires_at(slot, now, position));
+    return this.#number(key, 0, (slot, now) => this.#rust.get(this.#slab, slot, now, position, 1));
   }
 
   /** Forgets the key. Says whether there was anything to forget. */
   reset(key: Key): boolean {
     const slot = this.#slotOf(key);
     if (slot < 0) return false;
-    this.#core.release(slot);
+    this.#rust.release(this.#slab, slot);
     this.#forget(slot);
     return true;
   }
@@ -154,7 +159,7 @@ export class RateLimiter {
   clean(): number {
     const now = this.#clock();
     if (typeof now !== "number") throw notNumbers(0, now);
-    const status = this.#core.clean(now);
+    const status = this.#rust.clean(this.#slab, now);
     if (status < 0) throw failure(status, 0, now);
     const removed = this.#area.number();
     if ((status & freedBit) !== 0) this.#tell(this.#takeFreed());
@@ -179,7 +184,8 @@ export class RateLimiter {
     if (!isTime(now)) throw notNumbers(0, now);
     const keys: [StoredKey, number[][]][] = [];
     for (const [key, slot] of this.#slots) {
-      const states = lists(this.#core.export(slot, now));
+      this.#rust.save(this.#slab, slot, now);
+      const states = lists(numbers());
       if (states.length > 0) keys.push([storedKey(key), states]);
     }
     return { version: 1, policies: this.policies, keys };
@@ -203,9 +209,10 @@ export class RateLimiter {
 
   /** Gives its memory back. A limiter that is simply dropped does so too, in time. */
   [Symbol.dispose](): void {
-    if (this.#core === disposed) return;
-    this.#core.free();
-    this.#core = disposed as Core;
+    if (this.#rust === disposed) return;
+    this.#rust.drop_slab(this.#slab);
+    dropped(this);
+    this.#rust = disposed as ReturnType<typeof rust>;
     this.#slots = disposed as Map<Key, number>;
     this.#keys = [];
   }
@@ -251,9 +258,10 @@ export class RateLimiter {
 
   /** Forgets the keys of freed slots. Answers what they held, policy by policy, if anyone asks. */
   #takeFreed(): Expired[][] {
-    const slots = this.#core.take_freed();
-    const expired = this.#beforeClean === undefined ? [] : this.#expired(this.#core.take_expired());
-    for (const slot of slots) this.#forget(slot);
+    this.#rust.take_freed(this.#slab);
+    const [count, ...list] = numbers() as [number, ...number[]];
+    const expired = this.#beforeClean === undefined ? [] : this.#expired(list.slice(count));
+    for (const slot of list.slice(0, count)) this.#forget(slot);
     return expired;
   }
 
@@ -262,11 +270,11 @@ export class RateLimiter {
     this.#keys[slot] = undefined;
   }
 
-  #expired(numbers: Float64Array): Expired[][] {
+  #expired(numbers: readonly number[]): Expired[][] {
     const { names } = this.#read;
     const byPolicy: Expired[][] = names.map(() => []);
     for (let at = 0; at < numbers.length; at += 4) {
-      const [slot, position, value, expiredAt] = numbers.subarray(at, at + 4) as ArrayLike<number> as [
+      const [slot, position, value, expiredAt] = numbers.slice(at, at + 4) as [
         number,
         number,
         number,
@@ -295,27 +303,27 @@ export class RateLimiter {
   #takeOver({ policies, keys }: Snapshot): void {
     const now = this.#clock();
     if (typeof now !== "number") throw notNumbers(0, now);
-    const { set } = readPolicies(policies);
+    const { number: madeBy } = readPolicies(policies);
     const all = keys.map(([key, states]) => [keyFrom(key), flat(states)] as const);
-    const afresh = new Set(
-      all.flatMap(([, states]) => made(this.#core.check(set, states, now)).split(between)),
-    );
-    for (const name of afresh) {
-      if (name)
-        console.warn(
-          `tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`,
-        );
-    }
-    for (const [key, states] of all) {
-      const status = this.#core.import(this.#slotOf(key), set, states, now);
+    const load = (slot: number, states: readonly number[], puts: number) => {
+      giveNumbers(states);
+      const status = this.#rust.load(this.#slab, slot, madeBy, now, puts);
       if (status < 0) throw failure(status, 0, now);
-      this.#settle(status, key);
+      return status;
+    };
+    const afresh = new Set<string>();
+    for (const [, states] of all) {
+      load(-1, states, 0);
+      for (const name of parts(text())) afresh.add(name);
     }
+    for (const name of afresh)
+      console.warn(`tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`);
+    for (const [key, states] of all) this.#settle(load(this.#slotOf(key), states, 1), key);
   }
 }
 
 /** What a limiter turns into when it is disposed of: everything about it says so. */
-const disposed = new Proxy({} as Core | Map<Key, number>, {
+const disposed = new Proxy({} as ReturnType<typeof rust> | Map<Key, number>, {
   get() {
     throw new TollgateError("disposed", "this limiter was disposed of; make a new one");
   },

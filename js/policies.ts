@@ -1,7 +1,7 @@
-import type { PolicySet } from "../build/js/tollgate_bg.js";
-import { complaint, made } from "./core/failure.ts";
+import { giveText, text } from "./core/border.ts";
+import { checked } from "./core/failure.ts";
 import { parts, policiesText } from "./core/text.ts";
-import { rust } from "./core/wasm.ts";
+import { dropWith, rust } from "./core/wasm.ts";
 import { refused } from "./error.ts";
 import type { Policies, Policy, State } from "./types.ts";
 
@@ -9,7 +9,8 @@ const known = new WeakMap<object, ReadPolicies>();
 
 /** Policies as Rust has read and checked them. */
 export class ReadPolicies {
-  readonly set: PolicySet;
+  /** What Rust knows them by. */
+  readonly number: number;
   /** What states are made by, policy by policy. */
   readonly origins: State["policies"];
   readonly names: readonly string[];
@@ -25,8 +26,12 @@ export class ReadPolicies {
         );
       }
     }
-    this.set = made(rust().PolicySet.make(policiesText(policies)));
-    const texts = parts(this.set.origins());
+    giveText(policiesText(policies));
+    const { policies: read, drop_policies: drop } = rust();
+    const number = checked(read());
+    this.number = number;
+    dropWith(this, () => drop(number));
+    const texts = parts(text());
     this.origins = policies.map((_, position) => {
       const [name, algorithm, scale] = texts.slice(3 * position) as [string, string, string];
       return { name, algorithm, scale: Number(scale) };
@@ -39,9 +44,8 @@ export class ReadPolicies {
     if (name === undefined && this.names.length === 1) return 0;
     if (name !== undefined && typeof name !== "string")
       throw refused("unknown_policy", "policy", name, "a policy's name");
-    const position = this.set.position(name);
-    if (position < 0) throw complaint();
-    return position;
+    giveText(name ?? "");
+    return checked(rust().position(this.number, name === undefined ? 0 : 1));
   }
 }
 

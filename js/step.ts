@@ -1,8 +1,8 @@
-import type { Account } from "../build/js/tollgate_bg.js";
 import { Area } from "./core/area.ts";
-import { failure, made, notNumbers } from "./core/failure.ts";
+import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
+import { failure, notNumbers } from "./core/failure.ts";
 import { flat, lists } from "./core/states.ts";
-import { between, clean } from "./core/text.ts";
+import { between, clean, parts } from "./core/text.ts";
 import { rust } from "./core/wasm.ts";
 import { refused } from "./error.ts";
 import { readPolicies } from "./policies.ts";
@@ -13,6 +13,9 @@ export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "
 
 /** In the order of their numbers in Rust. */
 const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
+
+/** Those that ask one policy. */
+const namesPolicy: readonly string[] = operations.slice(2, 6);
 
 /** What a step comes to. */
 export interface Step {
@@ -58,31 +61,26 @@ export function step(
   if (typeof amount !== "number" || typeof now !== "number") throw notNumbers(amount, now);
   if (policy !== undefined && typeof policy !== "string")
     throw refused("unknown_policy", "policy", policy, "a policy's name");
-  const { set, names, origins } = readPolicies(policies);
-  const account = made(rust().Account.make(set));
-  try {
-    const afresh = state == null ? [] : load(account, state, now);
-    const status = account.apply(number, amount, now, policy);
-    if (status < 0) throw failure(status, amount, now);
-    const expiresAt = account.expires_at(now);
-    const rest = {
-      state:
-        expiresAt === 0 ? null : { version: 1 as const, policies: origins, states: lists(account.export()) },
-      changed: account.changed() || afresh.length > 0,
-      expiresAt,
-      afresh,
-    };
-    if (operation === "reset") return rest;
-    const area = new Area(account.area(), names);
-    if (operation === "hit" || operation === "peek") return { decision: area.decision(status), ...rest };
-    return { value: area.number(), ...rest };
-  } finally {
-    account.free();
-  }
+  const read = readPolicies(policies);
+  const position = namesPolicy.includes(operation) ? read.position(policy) : 0;
+  const version = state == null ? -1 : give(state);
+  const status = rust().step(read.number, version, number, amount, now, position);
+  if (status < 0) throw failure(status, amount, now);
+  const [changed, expiresAt, ...states] = numbers() as [number, number, ...number[]];
+  const rest = {
+    state: expiresAt === 0 ? null : { version: 1 as const, policies: read.origins, states: lists(states) },
+    changed: changed === 1,
+    expiresAt,
+    afresh: parts(text()),
+  };
+  if (operation === "reset") return rest;
+  const area = new Area(read.names);
+  if (operation === "hit" || operation === "peek") return { decision: area.decision(status), ...rest };
+  return { value: area.number(), ...rest };
 }
 
-/** Reads what was stored. Answers the names of the policies that start afresh. */
-function load(account: Account, state: State, now: number): string[] {
+/** Gives Rust what was stored. Answers its version. */
+function give(state: State): number {
   if (typeof state !== "object" || !Array.isArray(state.policies)) {
     throw refused("invalid_state", "state", state, "what step answered, or null");
   }
@@ -92,7 +90,7 @@ function load(account: Account, state: State, now: number): string[] {
       throw refused("invalid_state", "state.policies", state.policies, "what step answered");
     return clean(name) + between + clean(algorithm) + between + scale + between;
   });
-  const version = typeof state.version === "number" ? state.version : Number.NaN;
-  const afresh = made(account.load(version, madeBy.join(""), flat(state.states), now));
-  return afresh === "" ? [] : afresh.split(between);
+  giveText(madeBy.join(""));
+  giveNumbers(flat(state.states));
+  return typeof state.version === "number" && state.version >= 0 ? state.version : Number.NaN;
 }

@@ -11,6 +11,7 @@ import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { readText } from "./setup/debian.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
+import { trim } from "./trim.mjs";
 
 /** What rustc emits by default for this target; wasm-opt must be told. */
 const wasmFeatures = [
@@ -43,30 +44,31 @@ const features = {
   // Web glue that is given its module; the reset function gives a fresh instance after a panic.
   cloudflare: {
     level: "z",
-    optimize: "-Oz",
+    optimize: ["-Oz"],
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
-  // Glue that is given its instance, so that each entry of the package can bring the module in its own way.
-  js: { level: "s", optimize: "-Oz", glue: ["--target", "bundler"] },
+  // Only numbers cross, so that the glue is not needed; the types of what is exported are.
+  js: { level: "s", trims: true, optimize: ["-Oz"], glue: ["--target", "bundler"] },
 };
 
 /** Compiles one feature of the crate into build/<feature>/: the wasm and its glue. Says whether it is new. */
 export async function buildFeature(feature, { rust, wasmBindgen }) {
-  const { level, optimize, glue } = features[feature];
+  const { level, trims, optimize, glue } = features[feature];
   const args = ["build", "--release", "--lib", "--features", feature, ...wasmTargetArgs(rust, feature)];
   await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
   const compiled = join(targetFolder(rust, feature), "wasm32-unknown-unknown/release/tollgate.wasm");
   const out = inProject("build", feature);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
-    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags]))
+    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trim}`]))
     .digest("hex");
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {
     const wasm = join(folder, "tollgate_bg.wasm");
     const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
     await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
-    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, optimize, ...wasmOptFlags]);
+    if (trims) await trim(wasm);
+    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...optimize, ...wasmOptFlags]);
     writeFileSync(join(folder, "stamp"), stamp);
   });
   saySize(join(out, "tollgate_bg.wasm"));

@@ -18,15 +18,11 @@ export async function buildPackage() {
   });
 }
 
-/** The wasm as a text in a JavaScript file, and types for what wasm-bindgen leaves untyped. */
+/** The wasm as a text in a JavaScript file. */
 function inlineWasm() {
   const text = readFileSync(rust("tollgate_bg.wasm")).toString("base64");
   writeFileSync(rust("inline.js"), `export default "${text}";\n`);
   writeFileSync(rust("inline.d.ts"), "declare const text: string;\nexport default text;\n");
-  writeFileSync(
-    rust("tollgate_bg.d.ts"),
-    'export * from "./tollgate.js";\nexport function __wbg_set_wasm(exports: WebAssembly.Exports): void;\n',
-  );
 }
 
 async function bundleAs(outfile, options) {

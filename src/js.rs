@@ -1,38 +1,38 @@
 //! The wasm exports behind the npm package: they convert and delegate, and decide nothing.
 //!
-//! Only numbers and texts cross, so that the wasm holds no machinery for anything else. JavaScript
-//! maps keys to slots; what an operation answers lies in a fixed area of the memory, which
-//! JavaScript reads (`js/core/area.ts`).
+//! Only numbers cross, so that neither side needs machinery for anything else. JavaScript maps keys
+//! to slots and holds policies and slabs by number. What is longer than a number lies in the memory,
+//! where the area says (`js/core/area.ts`).
 
 // What is exported to JavaScript must be `pub`, though no Rust crate can reach it.
 #![allow(unreachable_pub)]
 
-mod account;
+#[cfg(all(target_arch = "wasm32", not(test)))]
+mod allocator;
 mod area;
 mod convert;
-mod policies;
+mod desk;
+mod headers;
+mod shelf;
+mod step;
 #[cfg(all(test, target_arch = "wasm32"))]
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
 use wasm_bindgen::prelude::*;
 
-use crate::lanes::{EntryMut, Lanes};
 use crate::store::slots::Slots;
-use area::Area;
-use convert::{complain, options_from, states_from, states_to};
-use policies::PolicySet;
+use convert::{cost, joined, options_from, origins_to, policies_from, states_from, states_to, time};
+use desk::{Desk, desk};
 
-/// Why an operation did nothing, as a negative status; `js/core/area.ts` knows the same.
+/// Why an operation did nothing, as a negative status; `js/core/failure.ts` knows the same.
 const BAD_COST: i32 = -1;
 const BAD_TIME: i32 = -2;
-/// Something else: `complaint` tells.
+/// Something else: the text tells, first the code, then on the next line what was wrong.
 const FAILED: i32 = -3;
 
 /// Gives up with a status that says why.
-macro_rules! number_or {
+macro_rules! or_status {
     ($number:expr, $status:expr) => {
         match $number {
             Some(number) => number,
@@ -40,166 +40,234 @@ macro_rules! number_or {
         }
     };
 }
-use number_or;
+use or_status;
 
-/// A slab of states, and the area its answers lie in.
+/// Where the area lies in the memory.
 #[wasm_bindgen]
-pub struct Core {
-    slots: Slots,
-    area: Box<Area>,
+pub fn area() -> u32 {
+    desk(|desk| desk.area.address())
 }
 
+/// Makes room for a text of that many bytes, and says where: JavaScript writes it there.
 #[wasm_bindgen]
-impl Core {
-    /// A slab for these policies. The options are a text of fields; each may be left out.
-    pub fn make(policies: &PolicySet, options: &str, reports: bool) -> Option<Core> {
-        let mut slots = Slots::new(policies.0.clone(), complain(options_from(options))?);
+pub fn text(bytes: usize) -> u32 {
+    desk(|desk| desk.room_for_text(bytes))
+}
+
+/// Makes room for that many numbers, and says where.
+#[wasm_bindgen]
+pub fn numbers(count: usize) -> u32 {
+    desk(|desk| desk.room_for_numbers(count))
+}
+
+/// Policies from the text. The text is then what states are made by: for each policy its name, algorithm and scale.
+#[wasm_bindgen]
+pub fn policies() -> i32 {
+    desk(|desk| {
+        let policies = or_status!(desk.take(policies_from(desk.text())), FAILED);
+        desk.answer(origins_to(&policies));
+        desk.policies.put(policies)
+    })
+}
+
+/// The position of the policy that the text names, if it does.
+#[wasm_bindgen]
+pub fn position(policies: usize, named: bool) -> i32 {
+    desk(|desk| {
+        let policies = or_status!(desk.policies.get(policies), FAILED);
+        let position = policies.position(named.then_some(desk.text()));
+        or_status!(desk.take(position), FAILED) as i32
+    })
+}
+
+/// Forgets policies.
+#[wasm_bindgen]
+pub fn drop_policies(policies: usize) {
+    desk(|desk| desk.policies.remove(policies));
+}
+
+/// A slab for these policies. The text holds the options; each may be left out.
+#[wasm_bindgen]
+pub fn slab(policies: usize, reports: bool) -> i32 {
+    desk(|desk| {
+        let policies = or_status!(desk.policies.get(policies), FAILED).clone();
+        let options = or_status!(desk.take(options_from(desk.text())), FAILED);
+        let mut slots = Slots::new(policies, options);
         slots.reports = reports;
-        Some(Self { slots, area: Box::default() })
-    }
+        desk.slabs.put(Box::new(slots))
+    })
+}
 
-    /// Where the area lies in the memory.
-    pub fn area(&self) -> u32 {
-        self.area.address()
-    }
+/// Forgets a slab.
+#[wasm_bindgen]
+pub fn drop_slab(slab: usize) {
+    desk(|desk| desk.slabs.remove(slab));
+}
 
-    /// Asks, and takes if it fits. A negative slot is a key that has none.
-    pub fn hit(&mut self, slot: i32, cost: f64, now: f64) -> i32 {
-        let cost = number_or!(convert::cost(cost), BAD_COST);
-        let now = number_or!(convert::time(now), BAD_TIME);
-        let (decision, taken) = self.slots.hit(u32::try_from(slot).ok(), None, cost, now);
-        self.area.decide(&decision) | self.area.place(taken) | self.freed()
-    }
+/// Asks, and takes if it fits. A negative slot is a key that has none.
+#[wasm_bindgen]
+pub fn hit(slab: usize, slot: i32, cost: f64, now: f64) -> i32 {
+    desk(|Desk { slabs, area, .. }| {
+        let cost = or_status!(convert::cost(cost), BAD_COST);
+        let now = or_status!(time(now), BAD_TIME);
+        let slots = or_status!(slabs.get_mut(slab), FAILED);
+        let (decision, taken) = slots.hit(u32::try_from(slot).ok(), None, cost, now);
+        area.decide(&decision) | area.place(taken) | area.freed(slots)
+    })
+}
 
-    /// The same with other numbers, for this call only.
-    pub fn hit_with(&mut self, slot: i32, cost: f64, now: f64, call: &PolicySet) -> i32 {
-        let cost = number_or!(convert::cost(cost), BAD_COST);
-        let now = number_or!(convert::time(now), BAD_TIME);
-        let rules = number_or!(complain(self.slots.adjusted(&call.0)), FAILED);
-        let (decision, taken) = self.slots.hit(u32::try_from(slot).ok(), Some(&rules), cost, now);
-        self.area.decide(&decision) | self.area.place(taken) | self.freed()
-    }
-
-    /// What a hit would answer, under other numbers if they are given.
-    pub fn peek(&mut self, slot: i32, cost: f64, now: f64) -> i32 {
-        let cost = number_or!(convert::cost(cost), BAD_COST);
-        let now = number_or!(convert::time(now), BAD_TIME);
-        self.area.decide(&self.slots.peek(u32::try_from(slot).ok(), None, cost, now))
-    }
-
-    /// The same with other numbers, for this call only.
-    pub fn peek_with(&mut self, slot: i32, cost: f64, now: f64, call: &PolicySet) -> i32 {
-        let cost = number_or!(convert::cost(cost), BAD_COST);
-        let now = number_or!(convert::time(now), BAD_TIME);
-        let rules = number_or!(complain(self.slots.adjusted(&call.0)), FAILED);
-        self.area.decide(&self.slots.peek(u32::try_from(slot).ok(), Some(&rules), cost, now))
-    }
-
-    /// Adds to one policy without asking.
-    pub fn inc(&mut self, slot: i32, cost: f64, now: f64, position: usize) -> i32 {
-        let cost = number_or!(convert::cost(cost), BAD_COST);
-        if cost == 0 {
-            return self.get(slot, now, position);
+/// The same with other numbers for this call only, if there are any (a call that is not negative); or what it would answer.
+#[wasm_bindgen]
+pub fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i32, takes: bool) -> i32 {
+    desk(|desk| {
+        let cost = or_status!(convert::cost(cost), BAD_COST);
+        let now = or_status!(time(now), BAD_TIME);
+        let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
+        let rules = desk.policies.get(call as usize).map(|call| slots.adjusted(call));
+        let rules = match rules.transpose() {
+            Ok(rules) => rules,
+            Err(error) => return desk.fail(&error),
+        };
+        let (slot, rules) = (u32::try_from(slot).ok(), rules.as_deref());
+        if !takes {
+            return desk.area.decide(&slots.peek(slot, rules, cost, now));
         }
-        self.change(slot, now, |lanes, entry, now| lanes.inc(position, entry, cost, now))
-    }
+        let (decision, taken) = slots.hit(slot, rules, cost, now);
+        desk.area.decide(&decision) | desk.area.place(taken) | desk.area.freed(slots)
+    })
+}
 
-    /// Makes it as if `count` had just been used, or leaves `count` tokens.
-    pub fn set(&mut self, slot: i32, count: f64, now: f64, position: usize) -> i32 {
-        // What is no count at all is past every range, and is told as such.
-        let count = convert::cost(count).unwrap_or(u64::MAX);
-        number_or!(complain(self.slots.lanes().check_count(position, count)), FAILED);
-        self.change(slot, now, |lanes, entry, now| lanes.set(position, entry, count, now))
+/// Adds to one policy without asking.
+#[wasm_bindgen]
+pub fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usize) -> i32 {
+    let cost = or_status!(convert::cost(cost), BAD_COST);
+    if cost == 0 {
+        return get(slab, slot, now, position, false);
     }
+    change(slab, slot, cost, now, position, false)
+}
 
-    /// The count.
-    pub fn get(&mut self, slot: i32, now: f64, position: usize) -> i32 {
-        let now = number_or!(convert::time(now), BAD_TIME);
-        self.area.number(self.slots.get(u32::try_from(slot).ok(), position, now))
-    }
+/// Makes it as if `count` had just been used, or leaves `count` tokens.
+#[wasm_bindgen]
+pub fn set(slab: usize, slot: i32, count: f64, now: f64, position: usize) -> i32 {
+    // What is no count at all is past every range, and is told as such.
+    change(slab, slot, cost(count).unwrap_or(u64::MAX), now, position, true)
+}
 
-    /// When the state ends; 0 when there is none.
-    pub fn expires_at(&mut self, slot: i32, now: f64, position: usize) -> i32 {
-        let now = number_or!(convert::time(now), BAD_TIME);
-        self.area.number(self.slots.expires_at(u32::try_from(slot).ok(), position, now))
-    }
-
-    /// Frees the slot of a key that JavaScript has forgotten.
-    pub fn release(&mut self, slot: u32) {
-        self.slots.release(slot);
-    }
-
-    /// Frees every slot whose states have ended. How many is in the area.
-    pub fn clean(&mut self, now: f64) -> i32 {
-        let now = number_or!(convert::time(now), BAD_TIME);
-        let removed = self.slots.clean(now);
-        self.area.number(removed.into()) | self.freed()
-    }
-
-    /// The slots that have been freed; JavaScript forgets their keys before anything else.
-    pub fn take_freed(&mut self) -> Vec<u32> {
-        core::mem::take(&mut self.slots.freed)
-    }
-
-    /// What the expired ones among them held: slot, policy, value and time, one after the other.
-    pub fn take_expired(&mut self) -> Vec<f64> {
-        let mut numbers = Vec::new();
-        for state in self.slots.expired.drain(..) {
-            numbers.push(f64::from(state.slot));
-            numbers.push(state.policy as f64);
-            numbers.push(state.value as f64);
-            numbers.push(state.expired_at as f64);
+fn change(slab: usize, slot: i32, amount: u64, now: f64, position: usize, sets: bool) -> i32 {
+    desk(|desk| {
+        let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
+        if sets && let Err(error) = slots.lanes().check_count(position, amount) {
+            return desk.fail(&error);
         }
-        numbers
-    }
-
-    /// How many live keys were pushed out.
-    pub fn evicted(&self) -> f64 {
-        self.slots.evicted() as f64
-    }
-
-    /// The states of a slot as plain numbers; none if they have ended.
-    pub fn export(&self, slot: u32, now: f64) -> Vec<f64> {
-        match convert::time(now) {
-            Some(now) if !self.slots.has_ended(slot, now) => states_to(&self.slots.export(slot)),
-            _ => Vec::new(),
+        let now = or_status!(time(now), BAD_TIME);
+        let changed = slots.change(u32::try_from(slot).ok(), now, |lanes, entry| match sets {
+            true => lanes.set(position, entry, amount, now),
+            false => lanes.inc(position, entry, amount, now),
+        });
+        match changed {
+            Ok((count, taken)) => desk.area.number(count) | desk.area.place(taken) | desk.area.freed(slots),
+            Err(error) => desk.fail(&error),
         }
-    }
+    })
+}
 
-    /// Whether states could be put into a slot. Answers the names of the policies that would start afresh.
-    pub fn check(&self, made_by: &PolicySet, states: &[f64], now: f64) -> Option<String> {
-        let now = complain(convert::checked_time(now))?;
-        let states = complain(states_from(states))?;
-        Some(complain(self.slots.read(&made_by.made_by(), &states, now))?.afresh.join(convert::BETWEEN))
-    }
+/// The count; or when the state ends, 0 when there is none.
+#[wasm_bindgen]
+pub fn get(slab: usize, slot: i32, now: f64, position: usize, expiry: bool) -> i32 {
+    desk(|Desk { slabs, area, .. }| {
+        let now = or_status!(time(now), BAD_TIME);
+        let slots = or_status!(slabs.get_mut(slab), FAILED);
+        let slot = u32::try_from(slot).ok();
+        area.number(match expiry {
+            true => slots.expires_at(slot, position, now),
+            false => slots.get(slot, position, now),
+        })
+    })
+}
 
-    /// Puts states into a key's slot, unless they have ended.
-    pub fn import(&mut self, slot: i32, made_by: &PolicySet, states: &[f64], now: f64) -> i32 {
-        let now = number_or!(convert::time(now), BAD_TIME);
-        let states = number_or!(complain(states_from(states)), FAILED);
-        let states = number_or!(complain(self.slots.read(&made_by.made_by(), &states, now)), FAILED);
+/// Frees the slot of a key that JavaScript has forgotten.
+#[wasm_bindgen]
+pub fn release(slab: usize, slot: u32) {
+    desk(|desk| {
+        if let Some(slots) = desk.slabs.get_mut(slab) {
+            slots.release(slot);
+        }
+    });
+}
+
+/// Frees every slot whose states have ended. How many is in the area.
+#[wasm_bindgen]
+pub fn clean(slab: usize, now: f64) -> i32 {
+    desk(|Desk { slabs, area, .. }| {
+        let now = or_status!(time(now), BAD_TIME);
+        let slots = or_status!(slabs.get_mut(slab), FAILED);
+        area.number(slots.clean(now).into()) | area.freed(slots)
+    })
+}
+
+/// The numbers are then how many slots have been freed, which they are, and what the expired ones held if anyone asks:
+/// slot, policy, value and time of each. JavaScript forgets their keys before anything else.
+#[wasm_bindgen]
+pub fn take_freed(slab: usize) {
+    desk(|desk| {
+        let Some(slots) = desk.slabs.get_mut(slab) else { return };
+        let mut numbers = desk::cleared(&mut desk.numbers);
+        numbers.push(slots.freed.len() as f64);
+        for slot in slots.freed.drain(..) {
+            numbers.push(slot.into());
+        }
+        for state in slots.expired.drain(..) {
+            numbers.extend([f64::from(state.slot), state.policy as f64, state.value as f64, state.expired_at as f64]);
+        }
+        desk.answer_numbers(numbers);
+    });
+}
+
+/// How many live keys were pushed out.
+#[wasm_bindgen]
+pub fn evicted(slab: usize) -> f64 {
+    desk(|desk| desk.slabs.get_mut(slab).map_or(0.0, |slots| slots.evicted() as f64))
+}
+
+/// The numbers are then the states of a slot; none if they have ended.
+#[wasm_bindgen]
+pub fn save(slab: usize, slot: u32, now: f64) {
+    desk(|desk| {
+        let mut states = desk::cleared(&mut desk.numbers);
+        if let (Some(slots), Some(now)) = (desk.slabs.get_mut(slab), time(now))
+            && !slots.has_ended(slot, now)
+        {
+            states_to(&slots.export(slot), &mut states);
+        }
+        desk.answer_numbers(states);
+    });
+}
+
+/// Puts the states that the numbers are into a key's slot, unless they have ended; or only says whether that could be done:
+/// the text is then the names of the policies that would start afresh.
+#[wasm_bindgen]
+pub fn load(slab: usize, slot: i32, made_by: usize, now: f64, puts: bool) -> i32 {
+    desk(|desk| {
+        let now = or_status!(time(now), BAD_TIME);
+        let made_by = or_status!(desk.policies.get(made_by), FAILED);
+        let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
+        let read = states_from(&desk.numbers)
+            .and_then(|states| slots.read(&crate::record::MadeBy::all(made_by), &states, now));
+        let states = match read {
+            Ok(states) => states,
+            Err(error) => return desk.fail(&error),
+        };
+        if !puts {
+            desk.answer(joined(&states.afresh));
+            return 0;
+        }
         if states.ended {
             return 0;
         }
-        let taken = number_or!(complain(self.slots.import(u32::try_from(slot).ok(), states, now)), FAILED);
-        self.area.place(taken) | self.freed()
-    }
-
-    fn change(&mut self, slot: i32, now: f64, with: impl FnOnce(&Lanes, &mut EntryMut<'_>, u64) -> u64) -> i32 {
-        let now = number_or!(convert::time(now), BAD_TIME);
-        let changed = self.slots.change(u32::try_from(slot).ok(), now, |lanes, entry| with(lanes, entry, now));
-        let (count, taken) = number_or!(complain(changed), FAILED);
-        self.area.number(count) | self.area.place(taken) | self.freed()
-    }
-
-    #[inline]
-    fn freed(&self) -> i32 {
-        if self.slots.freed.is_empty() { 0 } else { area::FREED }
-    }
-}
-
-/// What was wrong when an operation failed: the code, a line's end, the message.
-#[wasm_bindgen]
-pub fn complaint() -> String {
-    convert::complaint()
+        match slots.import(u32::try_from(slot).ok(), states, now) {
+            Ok(taken) => desk.area.place(taken) | desk.area.freed(slots),
+            Err(error) => desk.fail(&error),
+        }
+    })
 }

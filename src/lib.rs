@@ -18,6 +18,9 @@
 //! - [`Ledger`], [`step`], [`Store`]: one key's states, for stores outside the process.
 //! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
 
+// The wasm of the npm package goes without the standard library, whose panics would outweigh the core.
+#![cfg_attr(all(feature = "js", target_arch = "wasm32", not(test)), no_std)]
+
 extern crate alloc;
 
 mod algorithm;

@@ -8,10 +8,15 @@ const SHOWN: usize = 64;
 /// The pieces one after the other.
 pub(crate) fn text(pieces: &[&str]) -> String {
     let mut whole = String::new();
+    push(&mut whole, pieces);
+    whole
+}
+
+/// Adds the pieces one after the other.
+pub(crate) fn push(whole: &mut String, pieces: &[&str]) {
     for piece in pieces {
         whole.push_str(piece);
     }
-    whole
 }
 
 /// A number in digits.

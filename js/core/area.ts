@@ -1,5 +1,5 @@
 import type { Decision } from "../types.ts";
-import { buffer } from "./wasm.ts";
+import { buffer, rust } from "./wasm.ts";
 
 /** Bits of a status; `src/js/area.rs` knows the same. */
 const allowedBit = 1;
@@ -15,15 +15,14 @@ const nobody: readonly string[] = Object.freeze([]);
 
 /** Where Rust puts its answers. The views are made anew when the memory has grown under them. */
 export class Area {
-  readonly #at: number;
+  readonly #at = rust().area();
   readonly #names: readonly string[];
   readonly #single: string | undefined;
   readonly #alone: readonly string[];
   #integers = new Int32Array();
   #floats = new Float64Array();
 
-  constructor(at: number, names: readonly string[]) {
-    this.#at = at;
+  constructor(names: readonly string[]) {
     this.#names = names;
     this.#single = names.length === 1 ? names[0] : undefined;
     this.#alone = Object.freeze([...names]);

@@ -1,16 +1,16 @@
 import { type ErrorCode, inWords, refused, TollgateError } from "../error.ts";
-import { rust } from "./wasm.ts";
+import { text } from "./border.ts";
 
 /** What Rust complained of: the code, a line's end, the message. */
 export function complaint(): TollgateError {
-  const [code, message] = rust().complaint().split("\n", 2);
+  const [code, message] = text().split("\n", 2);
   return new TollgateError(code as ErrorCode, message as string);
 }
 
-/** What Rust made, unless it complained. */
-export function made<Result>(result: Result | undefined): Result {
-  if (result === undefined) throw complaint();
-  return result;
+/** What Rust answered, unless it complained. */
+export function checked(number: number): number {
+  if (number < 0) throw complaint();
+  return number;
 }
 
 /** The error behind a negative status; `src/js.rs` knows the same. */

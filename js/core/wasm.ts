@@ -1,25 +1,30 @@
-import * as glue from "../../build/js/tollgate_bg.js";
+import type * as Rust from "../../build/js/tollgate_bg.wasm";
 import { TollgateError } from "../error.ts";
 import { compiled } from "./module.ts";
 
-let memory: WebAssembly.Memory | undefined;
+let exported: typeof Rust | undefined;
+let registry: FinalizationRegistry<() => void> | undefined;
 
-/** The Rust classes. The module is compiled when it is first needed, not when the package is imported. */
-export function rust(): typeof glue {
-  if (memory === undefined) memory = instantiate();
-  return glue;
+/** What Rust exports. The module is compiled when it is first needed, not when the package is imported. */
+export function rust(): typeof Rust {
+  if (exported === undefined) exported = instantiate();
+  return exported;
 }
 
-/** The memory that the Rust classes live in, as it lies now. */
-export const buffer = (): ArrayBuffer => (memory as WebAssembly.Memory).buffer;
+/** Rust's memory as it lies now. */
+export const buffer = (): ArrayBuffer => rust().memory.buffer;
 
-function instantiate(): WebAssembly.Memory {
-  const imports = { "./tollgate_bg.js": glue as unknown as WebAssembly.ModuleImports };
-  const { exports } = new WebAssembly.Instance(allowed(compiled), imports);
-  glue.__wbg_set_wasm(exports);
-  (exports["__wbindgen_start"] as (() => void) | undefined)?.();
-  return exports["memory"] as WebAssembly.Memory;
+/** Drops what Rust holds for something, once that is gone, where the platform can tell. */
+export function dropWith(owner: object, drop: () => void): void {
+  if (registry === undefined && typeof FinalizationRegistry !== "undefined")
+    registry = new FinalizationRegistry((drop) => drop());
+  registry?.register(owner, drop, owner);
 }
+
+/** Does not, since it was dropped already. */
+export const dropped = (owner: object): void => void registry?.unregister(owner);
+
+const instantiate = () => new WebAssembly.Instance(allowed(compiled), {}).exports as unknown as typeof Rust;
 
 /** A page's policy against wasm shows as an error that names it, in every engine. */
 function allowed(compile: () => WebAssembly.Module): WebAssembly.Module {

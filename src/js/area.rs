@@ -1,5 +1,6 @@
 //! Where the answer to an operation lies, laid out for JavaScript to read.
 
+use crate::store::slots::Slots;
 use crate::{Decision, Reason};
 
 /// Bits of a status; `js/core/area.ts` knows the same.
@@ -7,23 +8,26 @@ const ALLOWED: i32 = 1;
 /// The numbers are small and lie among the integers, which JavaScript holds without allocating.
 const SMALL: i32 = 2;
 /// Slots were freed: their keys must be forgotten.
-pub(super) const FREED: i32 = 4;
+const FREED: i32 = 4;
 /// A slot was taken for the key.
 const TAKEN: i32 = 8;
 /// Denied for want of room.
 const NO_ROOM: i32 = 16;
 
 /// The answer, as integers where all of them are small, else as floats.
-#[derive(Default)]
 #[repr(C)]
 pub(super) struct Area {
     /// Count, limit, remaining, retry after (infinite for never), reset after.
     floats: [f64; 5],
     /// The same (-1 for never), then the policy's position, which policies denied, and the slot that was taken.
     integers: [i32; 8],
+    /// Where the text lies and how many bytes it has, then where the numbers lie and how many there are.
+    places: [u32; 4],
 }
 
 impl Area {
+    pub(super) const EMPTY: Self = Self { floats: [0.0; 5], integers: [0; 8], places: [0; 4] };
+
     /// Where it lies in the memory.
     pub(super) fn address(&self) -> u32 {
         (&raw const *self).addr() as u32
@@ -54,6 +58,24 @@ impl Area {
     pub(super) fn number(&mut self, number: u64) -> i32 {
         self.floats[0] = number as f64;
         0
+    }
+
+    /// Says where the text lies.
+    pub(super) fn point_to_text(&mut self, address: usize, bytes: usize) {
+        let [at, len, ..] = &mut self.places;
+        (*at, *len) = (address as u32, bytes as u32);
+    }
+
+    /// Says where the numbers lie.
+    pub(super) fn point_to_numbers(&mut self, address: usize, count: usize) {
+        let [.., at, len] = &mut self.places;
+        (*at, *len) = (address as u32, count as u32);
+    }
+
+    /// Whether slots were freed.
+    #[inline]
+    pub(super) fn freed(&self, slots: &Slots) -> i32 {
+        if slots.freed.is_empty() { 0 } else { FREED }
     }
 
     /// Writes the slot that was taken for the key, if one was.

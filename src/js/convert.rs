@@ -3,38 +3,17 @@
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 
 use crate::number::MAX;
 use crate::policy::Value;
 use crate::record::MadeBy;
-use crate::text::text;
+use crate::text::{digits, push};
 use crate::{Error, OnFull, Options, Policies, PolicyDraft, Span};
 
 /// Stands between the fields of a text; JavaScript lets it into none of them.
 pub(super) const BETWEEN: &str = "\u{1f}";
 /// Stands between the policies of a text.
 const BETWEEN_POLICIES: char = '\u{1e}';
-
-thread_local! {
-    static COMPLAINT: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// The result, if it is one. A mistake is kept for JavaScript to ask for.
-pub(super) fn complain<T>(result: Result<T, Error>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) => {
-            COMPLAINT.with(|complaint| complaint.replace(text(&[error.code(), "\n", &error.message()])));
-            None
-        }
-    }
-}
-
-/// The mistake that was kept last.
-pub(super) fn complaint() -> String {
-    COMPLAINT.with(RefCell::take)
-}
 
 /// A cost or count that JavaScript gave, if it is one.
 #[inline]
@@ -48,11 +27,6 @@ pub(super) fn cost(cost: f64) -> Option<u64> {
 #[inline]
 pub(super) fn time(now: f64) -> Option<u64> {
     (now >= 0.0 && now <= MAX as f64).then_some(now as u64)
-}
-
-/// The same, with a complaint.
-pub(super) fn checked_time(now: f64) -> Result<u64, Error> {
-    time(now).ok_or_else(|| Error::InvalidTime { found: "what was given".into() })
 }
 
 /// Policies from a text: names and values in turn. One policy alone is written without an end.
@@ -112,14 +86,30 @@ fn each_field(written: &str, mut with: impl FnMut(&str, Value)) {
     }
 }
 
+/// What states are made by: for each policy its name, its algorithm and its scale, in turn.
+pub(super) fn origins_to(policies: &Policies) -> String {
+    let mut written = String::new();
+    for (name, policy) in policies.names().zip(policies.iter()) {
+        push(&mut written, &[name, BETWEEN, policy.algorithm(), BETWEEN, &digits(policy.scale()), BETWEEN]);
+    }
+    written
+}
+
+/// Names, each with its end.
+pub(super) fn joined(names: &[String]) -> String {
+    let mut written = String::new();
+    for name in names {
+        push(&mut written, &[name, BETWEEN]);
+    }
+    written
+}
+
 /// States as numbers: for each, how many there are, then they.
-pub(super) fn states_to(states: &[Vec<i64>]) -> Vec<f64> {
-    let mut flat = Vec::new();
+pub(super) fn states_to(states: &[Vec<i64>], flat: &mut Vec<f64>) {
     for state in states {
         flat.push(state.len() as f64);
         flat.extend(state.iter().map(|&number| number as f64));
     }
-    flat
 }
 
 /// States from numbers, which may be anything at all.
