@@ -32,6 +32,8 @@ export class Line {
   asking = false;
   /** Since when it has been asked without a break: who could pass then is not turned away for a slow store. */
   askingSince = Number.POSITIVE_INFINITY;
+  /** Whether the store has changed since it was asked. */
+  outdated = false;
   /** Whose time ran out while the store was asked. */
   readonly overdue: Waiter[] = [];
   #ranks: Rank[] = [];

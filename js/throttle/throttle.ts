@@ -110,7 +110,7 @@ export class Throttle {
       this.#catchUp(now);
       const deadline = now + maxWait;
       const waiter: Waiter = { cost, priority, deadline, done: false, resolve, reject };
-      this.#enter(this.#line(key), waiter, signal);
+      this.#enter(this.#line(key), waiter, signal, now);
     });
   }
 
@@ -162,11 +162,11 @@ export class Throttle {
     return line;
   }
 
-  #enter(line: Line, waiter: Waiter, signal: AbortSignal | undefined): void {
+  #enter(line: Line, waiter: Waiter, signal: AbortSignal | undefined, now: number): void {
     const isFirst = line.first() === undefined || (line.first() as Waiter).priority < waiter.priority;
     line.add(waiter);
     this.#pending += 1;
-    if (isFirst) this.#serve(line);
+    if (isFirst) this.#serve(line, now);
     if (waiter.done) return;
     // The one being asked for is not waiting yet: whether it must is what is being asked.
     if (this.#pending > this.#maxQueue && !(isFirst && line.asking)) {
@@ -192,8 +192,7 @@ export class Throttle {
   }
 
   /** Lets through whoever fits, in order, and notes when the next one might. */
-  #serve(line: Line): void {
-    const now = this.#clock();
+  #serve(line: Line, now = this.#clock()): void {
     while (!line.asking) {
       const waiter = line.first();
       if (waiter === undefined) {
@@ -238,7 +237,9 @@ export class Throttle {
       line.asking = false;
       this.#leave(waiter, error);
     }
-    if (line.wakeAt <= this.#clock() || line.wakeAt === never) this.#serve(line);
+    const isTurn = line.outdated || line.wakeAt <= this.#clock() || line.wakeAt === never;
+    line.outdated = false;
+    if (isTurn) this.#serve(line);
     if (!line.asking) this.#answered(line);
     this.#setAlarm(this.#clock());
   }
@@ -276,7 +277,10 @@ export class Throttle {
   }
 
   #wakeAll(): void {
-    for (const line of this.#lines.values()) this.#serve(line);
+    for (const line of this.#lines.values()) {
+      line.outdated = line.asking;
+      this.#serve(line);
+    }
     this.#setAlarm(this.#clock());
   }
 

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import test, { after, before } from "node:test";
+import { launch, openPlayground } from "./lib/chromium.mjs";
+import { serveSite } from "./lib/site.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let chromium;
+let site;
+before(async () => {
+  [chromium, site] = await Promise.all([launch(), serveSite()]);
+});
+after(async () => {
+  await chromium?.close();
+  site?.close();
+});
+
+const widths = { wide: { width: 1280, height: 900 }, narrow: { width: 390, height: 844 } };
+const links = ["#at=18000", "#algorithm=token_bucket&traffic=log&at=4000"];
+
+for (const colorScheme of ["light", "dark"]) {
+  for (const [name, viewport] of Object.entries(widths)) {
+    for (const link of links) {
+      test(`${colorScheme}, ${name}, ${link}`, async () => {
+        const context = await chromium.newContext({ colorScheme, viewport, reducedMotion: "reduce" });
+        const { page, complaints } = await openPlayground(context, `${site.url}/${link}`);
+        await page.click("#table summary");
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => globalThis.axe.run());
+        assert.deepEqual(
+          violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]),
+          [],
+        );
+        const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.equal(sideways, 0);
+        assert.deepEqual(complaints, []);
+        await context.close();
+      });
+    }
+  }
+}

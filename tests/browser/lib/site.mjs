@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname } from "node:path";
+import { inProject } from "../../../scripts/lib/paths.mjs";
+
+const types = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
+};
+
+const blank = '<!doctype html><html lang="en"><title>blank</title><link rel="icon" href="data:,">';
+
+/** Serves the playground as any static host would, an empty page, the package, and whatever a test adds. */
+export async function serveSite(routes = {}) {
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url, "http://localhost");
+    const route = routes[pathname];
+    if (route) return route(request, response);
+    if (pathname === "/blank") return response.writeHead(200, { "Content-Type": types[".html"] }).end(blank);
+    const path =
+      pathname === "/package.js" ? "dist/index.js" : `www/public${pathname.replace(/\/$/, "/index.html")}`;
+    try {
+      const body = readFileSync(inProject(path));
+      return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "text/plain" }).end(body);
+    } catch {
+      return response.writeHead(404).end();
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "localhost", resolve));
+  return {
+    url: `http://localhost:${server.address().port}`,
+    close: () => server.close() && server.closeAllConnections(),
+  };
+}
