@@ -46,4 +46,9 @@ export const suites = [
   },
   { name: "workerd killed", run: () => show(bin("node"), ["--test", "tests/durability/*.test.mjs"]) },
   { name: "packed tarball", run: inFreshProjects },
+  {
+    name: "browser",
+    // One at a time: two Chromiums on a small machine wait for each other.
+    run: () => show(bin("node"), ["--test", "--test-concurrency=1", "tests/browser/*.test.mjs"]),
+  },
 ];

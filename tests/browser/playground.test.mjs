@@ -197,7 +197,10 @@ describe("by keyboard", () => {
       await page.keyboard.press("ArrowRight");
       assert.match(await page.textContent("#code"), /Policy::token_bucket\(9, 3, "1s"\)\?/);
       await page.keyboard.press("ArrowRight");
-      assert.match(await page.textContent("#code"), /refill_rate = 3/);
+      assert.match(
+        await page.textContent("#code"),
+        /\[vars\.TOLLGATE\.policies\.api\]\nalgorithm = "token_bucket"\ncapacity = 9\nrefillRate = 3/,
+      );
     }));
 });
 

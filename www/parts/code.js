@@ -29,10 +29,8 @@ function rust({ algorithm, limit, scale, denied, capacity, refillRate, leakRate,
   ].join("\n");
 }
 
-const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
 function wrangler(policy, cost) {
-  const fields = Object.entries(policy).map(([name, each]) => `${snake(name)} = ${value(each)}`);
+  const fields = Object.entries(policy).map(([name, each]) => `${name} = ${value(each)}`);
   return [
     "[vars.TOLLGATE.policies.api]",
     ...fields,
