@@ -21,6 +21,7 @@ const clock = new PageClock();
 let state;
 let run;
 let marks = {};
+let stirred = performance.now();
 
 const current = () => ({ state, run, now: clock.now, simulation: run.simulations.get(state.algorithm) });
 
@@ -46,6 +47,7 @@ function restart() {
 }
 
 function press() {
+  stir();
   advance();
   state.mine = [...state.mine, clock.now];
   const decision = run.press().get(state.algorithm);
@@ -63,24 +65,49 @@ const showCode = codePanel();
 const showTransport = transport(clock, () => run, { change, restart });
 const large = timeline(current);
 const drawStrips = comparison(current, change);
-const drawTabs = sharedTabs(() => state);
+const drawTabs = sharedTabs(() => state, stir);
 pressable(element("press"), press);
 liveWorker();
 themeSwitch();
 
 let before = performance.now();
 let written = -1;
+let isTabsMoving = false;
+
+/** What may change the picture while the clock stands still. */
+for (const name of [
+  "pointerdown",
+  "pointermove",
+  "keydown",
+  "input",
+  "click",
+  "resize",
+  "theme",
+  "focus",
+  "hashchange",
+])
+  addEventListener(name, stir, { capture: true, passive: true });
+
+function stir() {
+  stirred = performance.now();
+}
+
 function frame(now) {
   clock.tick(Math.min(now - before, 250));
   before = now;
+  // A page that nobody touches costs nothing.
+  if (clock.running || now - stirred < 1_000) draw();
+  if (isTabsMoving || now - stirred < 1_000) isTabsMoving = drawTabs();
+  requestAnimationFrame(frame);
+}
+
+function draw() {
   advance();
   showTransport(state);
   summary(current());
   marks = { large: large.draw(), ...drawStrips() };
-  drawTabs();
   if (written !== state.at + state.mine.length) keepInAddress(state);
   written = state.at + state.mine.length;
-  requestAnimationFrame(frame);
 }
 
 const isLink = location.hash.length > 1;

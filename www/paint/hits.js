@@ -1,9 +1,8 @@
-/** An allowed hit: a filled dot. */
-export function paintAllowed({ context, colours }, left, top, radius) {
-  context.beginPath();
-  context.arc(left, top, radius, 0, 2 * Math.PI);
+/** An allowed hit: a bar, so that those of a burst can be told apart. */
+export function paintAllowed({ context, colours, box }, left, top, half) {
+  const thick = box.right < 500 ? 1 : 2;
   context.fillStyle = colours.allowed;
-  context.fill();
+  context.fillRect(left - thick / 2, top - half, thick, 2 * half);
 }
 
 /** A denied hit: a cross, so that colour is not the only difference. */

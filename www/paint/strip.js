@@ -19,7 +19,7 @@ export function paintStrip(canvas, scene) {
   paintUpright(brush, x(scene.now), box, brush.colours.rule);
   return scene.hits.map((hit) => {
     const mark = { ...hit, x: x(hit.at), y: hit.allowed ? height - 19 : height - 8 };
-    if (hit.allowed) paintAllowed(brush, mark.x, mark.y, 2.5);
+    if (hit.allowed) paintAllowed(brush, mark.x, mark.y, 4);
     else paintDenied(brush, mark.x, mark.y, 2);
     return mark;
   });

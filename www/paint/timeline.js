@@ -3,7 +3,7 @@ import { paintAllowed, paintDenied, paintWait } from "./hits.js";
 import { paintLevel } from "./level.js";
 import { colours, surface } from "./surface.js";
 
-const waitRows = 8;
+const waitRows = 10;
 const small = "12px ui-sans-serif, system-ui, sans-serif";
 
 /** The large timeline, with a ring around the chosen one of the hits in view. Answers where each was drawn. */
@@ -41,10 +41,10 @@ function paintHits(brush, { hits, to }, lane) {
     const left = brush.x(hit.at);
     if (hit.allowed) {
       row = 0;
-      paintAllowed(brush, left, lane, 3.5);
+      paintAllowed(brush, left, lane, 8);
       return { ...hit, x: left, y: lane };
     }
-    const top = lane + 18 + row * 8;
+    const top = lane + 20 + row * 7;
     row = (row + 1) % waitRows;
     const until = Math.min(hit.at + hit.retryAfter, to);
     paintWait(brush, left, brush.x(until), top);

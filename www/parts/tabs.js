@@ -9,7 +9,7 @@ const shared = "tollgate playground";
 const view = 30_000;
 
 /** Tabs of this page that share one budget, each with its own row. */
-export function sharedTabs(state) {
+export function sharedTabs(state, stir) {
   const own = crypto.randomUUID().slice(0, 4);
   const channel = new BroadcastChannel(shared);
   const tabs = new Map([[own, []]]);
@@ -21,6 +21,7 @@ export function sharedTabs(state) {
     if (at) tabs.get(tab).push(at);
   };
   channel.onmessage = ({ data: { tab, at, hello, left } }) => {
+    stir();
     if (left) tabs.delete(tab);
     else passed(tab, at);
     // A new tab hears of those that are here.
@@ -51,14 +52,17 @@ export function sharedTabs(state) {
     for (const id of tabs.keys())
       if (!list.querySelector(`[data-tab="${id}"]`)) list.append(row(id, id === own));
     for (const item of [...list.children]) if (!tabs.has(item.dataset.tab)) item.remove();
+    let together = 0;
     for (const [id, times] of tabs) {
       while (times.length > 0 && times[0] < now - view) times.shift();
       const item = list.querySelector(`[data-tab="${id}"]`);
       const waiting = id === own && throttle?.pending ? `, ${throttle.pending} waiting` : "";
       say(item.querySelector("span"), `${times.length} in 30 s${waiting}`);
+      together += times.length;
       paintRow(item.querySelector("canvas"), times, now);
     }
-    return tabs;
+    say(element("shared-total"), `Together ${together} in the last 30 seconds; now is on the right.`);
+    return together > 0 || throttle?.pending > 0;
   };
 }
 
