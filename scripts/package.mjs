@@ -15,6 +15,8 @@ export async function buildPackage() {
     await bundleAs(join(dist, "workerd.js"), { format: "esm", plugins: [moduleOfWorkerd] });
     cpSync(rust("tollgate_bg.wasm"), join(dist, "tollgate.wasm"));
     await writeTypes(dist);
+    await bundleClient(dist);
+    await bundleWorker(dist);
   });
 }
 
@@ -49,6 +51,54 @@ const moduleOfWorkerd = {
   },
 };
 
+const client = { entryPoints: [inProject("js/client/index.ts")] };
+
+/** `tollgate/client`, whose types are in part those of the package. */
+async function bundleClient(dist) {
+  await bundleAs(join(dist, "client.js"), { ...client, format: "esm" });
+  await bundleAs(join(dist, "client.cjs"), { ...client, format: "cjs" });
+  const declared = readFileSync(inProject("build/types/client/remote.d.ts"), "utf8");
+  for (const [name, index] of [
+    ["client.d.ts", "./index.js"],
+    ["client.d.cts", "./index.cjs"],
+  ]) {
+    const shared = `import type { Decision } from "${index}";\nexport { type Decision, type ErrorCode, TollgateError } from "${index}";\n`;
+    writeFileSync(join(dist, name), shared + withoutImports(declared));
+  }
+}
+
+/** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
+async function bundleWorker(dist) {
+  await bundleAs(join(dist, "cloudflare.js"), {
+    entryPoints: [inProject("js/cloudflare/index.ts")],
+    format: "esm",
+    external: ["cloudflare:workers"],
+    plugins: [moduleOfWorker],
+  });
+  cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(dist, "tollgate-worker.wasm"));
+  const folder = inProject("build/types-cloudflare");
+  await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
+  const files = ["env", "decision", "object", "entrypoint", "index"];
+  const declared = files
+    .map((name) => readFileSync(join(folder, `cloudflare/${name}.d.ts`), "utf8"))
+    .join("");
+  const shared = [
+    'import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";',
+    'import type { Decision, Policies } from "./index.js";',
+    "",
+  ];
+  const types = withoutImports(declared).replace(/^export .* from .*\n/gm, "");
+  writeFileSync(join(dist, "cloudflare.d.ts"), shared.join("\n") + types);
+}
+
+const moduleOfWorker = {
+  name: "module of the Worker",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate-worker.wasm", external: true })),
+};
+
+const withoutImports = (declared) => declared.replace(/^(import|export \{\}).*\n/gm, "");
+
 /** One file of types for `import` and the same for `require`: what the sources declare, without what is internal. */
 async function writeTypes(dist) {
   const folder = inProject("build/types");
@@ -66,7 +116,7 @@ async function writeTypes(dist) {
     ...["platform", "alarm", "fetch", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
-  const types = declared.replace(/^(import|export \{\}).*\n/gm, "");
+  const types = withoutImports(declared);
   // `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it.
   const text = `/// <reference lib="esnext.disposable" />\n${types}`;
   for (const name of ["index.d.ts", "index.d.cts"]) writeFileSync(join(dist, name), text);

@@ -22,7 +22,7 @@ use crate::number::{MAX, product};
 use crate::text::{digits, shown};
 
 pub use draft::PolicyDraft;
-#[cfg(feature = "js")]
+#[cfg(any(feature = "js", feature = "cloudflare", test))]
 pub(crate) use draft::Value;
 pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
 

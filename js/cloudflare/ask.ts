@@ -28,9 +28,11 @@ export async function ask(
   ...question: [operation: Operation, policies: string, amount: number, of?: string | undefined]
 ): Promise<Numbers | Mistake> {
   const answer = () => env.LIMITERS.getByName(object).apply(...question) as Promise<Numbers | Mistake>;
-  const inTime = deadline(timeout);
   try {
-    return await inTime(answer().catch((error) => (mayRetry(error) ? answer() : Promise.reject(error))));
+    return await within(
+      timeout,
+      answer().catch((error) => (mayRetry(error) ? answer() : Promise.reject(error))),
+    );
   } catch (error) {
     if (error instanceof Unanswered) throw error;
     throw new Unanswered((error as PlatformError)?.overloaded ? "overloaded" : "failed", error);
@@ -41,16 +43,9 @@ export async function ask(
 const mayRetry = (error: PlatformError) => error?.retryable === true && error.overloaded !== true;
 
 /** Waits for an answer no longer than this. */
-function deadline(timeout: number) {
-  return async <Answer>(answer: Promise<Answer>): Promise<Answer> => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
-    });
-    try {
-      return await Promise.race([answer, late]);
-    } finally {
-      clearTimeout(timer);
-    }
-  };
+function within<Answer>(timeout: number, answer: Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
+    answer.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }

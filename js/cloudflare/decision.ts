@@ -9,10 +9,16 @@ export interface Mistake {
   readonly message: string;
 }
 
-/** Whether a decision's numbers say that it was allowed. */
+/**
+ * Whether a decision's numbers say that it was allowed.
+ * @internal
+ */
 export const isAllowed = (numbers: Numbers): boolean => numbers[0] === 1;
 
-/** A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/numbers.rs`. */
+/**
+ * A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/numbers.rs`.
+ * @internal
+ */
 export function named(numbers: Numbers, names: readonly string[]): Decision {
   const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated] = numbers as unknown as [
     number,
@@ -36,7 +42,10 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
   };
 }
 
-/** A decision as JSON has it: never is null. */
+/**
+ * A decision as JSON has it: never is null.
+ * @internal
+ */
 export const plain = (decision: Decision) => ({
   ...decision,
   retryAfter: Number.isFinite(decision.retryAfter) ? decision.retryAfter : null,

@@ -1,11 +1,13 @@
+import type { TollgateEnv } from "./env.ts";
+import { handle } from "./handler.ts";
+
 export { type PolicyName, Tollgate } from "./entrypoint.ts";
 export type { TollgateEnv } from "./env.ts";
 export { RateLimiterObject } from "./object.ts";
 
-import type { TollgateEnv } from "./env.ts";
-import { handle } from "./handler.ts";
-
 /** The Worker's handlers: a plain object, since a class costs a third of the requests per second. */
-const handlers = { fetch: handle } satisfies ExportedHandler<TollgateEnv>;
+const handlers: {
+  fetch(request: Request, env: TollgateEnv, context: ExecutionContext): Promise<Response>;
+} = { fetch: handle };
 
 export default handlers;

@@ -13,7 +13,7 @@ use super::key::Source;
 use super::plan::{Ask, Plan, plan};
 use super::reader::Mistake;
 use super::tree::Tree;
-use super::{numbers, sha256};
+use super::{from_js, numbers, sha256};
 use crate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 
 /// How many denials an isolate remembers.
@@ -47,7 +47,8 @@ impl Gateway {
     /// Reads the configuration. Throws all mistakes at once: a list of paths and problems.
     #[wasm_bindgen(constructor)]
     pub fn new(config: JsValue) -> Result<Gateway, JsValue> {
-        let config = Config::read(tree(config)?).map_err(|mistakes| listed(&mistakes))?;
+        let tree = from_js::read(&config).unwrap_or(Tree::Nothing);
+        let config = Config::read(tree).map_err(|mistakes| listed(&mistakes))?;
         Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), config })
     }
 
@@ -104,7 +105,7 @@ impl Gateway {
     /// The items of a request's body: each as what is to be asked of an object, or as why it is refused.
     /// The last says whether they came as a batch.
     pub fn items(&self, operation: &str, body: JsValue) -> Result<Array, Fault> {
-        let body = tree(body).map_err(|_| mistake("the body is nested too deeply, or no JSON"))?;
+        let body = from_js::read(&body).ok_or_else(|| mistake("the body is nested too deeply"))?;
         let (items, batch) = items::read(&self.config, operation, body)?;
         let mut list = Array::new();
         for item in items {
@@ -156,10 +157,6 @@ fn json(policies: &Policies) -> Result<JsValue, Fault> {
     let list: Vec<_> = policies.iter().collect();
     let value = list.serialize(&Serializer::json_compatible())?;
     Ok(js_sys::JSON::stringify(&value)?.into())
-}
-
-fn tree(value: JsValue) -> Result<Tree, JsValue> {
-    serde_wasm_bindgen::from_value(value).map_err(JsValue::from)
 }
 
 fn decided(numbers: &[f64]) -> Result<Decision, Fault> {

@@ -3,11 +3,12 @@
 use wasm_bindgen::prelude::*;
 
 use super::fault::Fault;
-use super::numbers;
-use super::policies::free_by_default;
+use super::policies::{draft, free_by_default};
 use super::row::{Row, Saved, Storage};
+use super::tree::Tree;
+use super::{from_js, numbers};
 use crate::text::listed;
-use crate::{Answer, Ledger, Operation, Policies, PolicyDraft};
+use crate::{Answer, Ledger, Operation, Policies};
 
 #[wasm_bindgen]
 extern "C" {
@@ -135,16 +136,20 @@ fn parse<'a>(operation: &str, amount: u64, policy: Option<&'a str>) -> Result<Op
 
 /// Policies from JSON: one, or a list.
 fn read(json: &str) -> Result<Policies, Fault> {
-    let parsed = js_sys::JSON::parse(json)?;
-    let drafts: Vec<PolicyDraft> = if js_sys::Array::is_array(&parsed) {
-        serde_wasm_bindgen::from_value(parsed)?
-    } else {
-        vec![serde_wasm_bindgen::from_value(parsed)?]
+    let trees = match from_js::read(&js_sys::JSON::parse(json)?) {
+        Some(Tree::List(list)) => list,
+        one => one.into_iter().collect(),
     };
-    let build = |draft: &PolicyDraft| {
-        draft.build().and_then(|policy| if drafts.len() > 1 { Ok(policy) } else { free_by_default(policy) })
-    };
-    Ok(Policies::new(drafts.iter().map(build).collect::<Result<Vec<_>, _>>()?)?)
+    let mut policies = Vec::new();
+    for tree in &trees {
+        let draft = draft(tree).ok_or_else(|| Fault::Mistake {
+            code: "invalid_policy",
+            message: "policies: give a policy, or a list of them".into(),
+        })?;
+        let policy = draft.build()?;
+        policies.push(if trees.len() > 1 { policy } else { free_by_default(policy)? });
+    }
+    Ok(Policies::new(policies)?)
 }
 
 /// What had expired, in JSON.

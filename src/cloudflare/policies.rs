@@ -1,9 +1,8 @@
 //! The named policies of the configuration, and the sets of them that decide together.
 
-use serde::Deserialize;
-
-use super::reader::{Mistake, Mistakes, mistake};
+use super::reader::{Mistake, Mistakes, in_words, mistake};
 use super::tree::Tree;
+use crate::policy::Value;
 use crate::text::{shown, text};
 use crate::{Denied, Error, Ledger, Policies, Policy, PolicyDraft};
 
@@ -63,8 +62,26 @@ fn policy(name: &str, tree: Tree) -> Result<Policy, (&'static str, String)> {
     if name.is_empty() || name.len() > 64 || !name.bytes().all(letter) {
         return Err((": ", "the name must be 1 to 64 letters, digits, dots, hyphens or underscores".into()));
     }
-    let draft = PolicyDraft::deserialize(tree).map_err(|error| (": ", error.to_string()))?;
+    let Some(draft) = draft(&tree) else {
+        return Err((": ", text(&[&in_words(&tree), " is not accepted; give a policy"])));
+    };
     build(name, &draft).map_err(|error| (".", error.to_string()))
+}
+
+/// The draft of a policy in a table; nothing when it is no table.
+pub(super) fn draft(tree: &Tree) -> Option<PolicyDraft> {
+    let Tree::Table(fields) = tree else { return None };
+    let mut draft = PolicyDraft::default();
+    for (name, value) in fields {
+        let value = match value {
+            Tree::Nothing => continue,
+            Tree::Number(number) => Value::from_number(*number),
+            Tree::Text(text) => Value::Text(text.clone()),
+            other => Value::Other(in_words(other).into()),
+        };
+        draft.push(name.clone(), value);
+    }
+    Some(draft)
 }
 
 fn build(name: &str, draft: &PolicyDraft) -> Result<Policy, Error> {

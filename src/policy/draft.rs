@@ -50,7 +50,7 @@ const LEAKY_FIELDS: &[&str] = &["algorithm", "capacity", "leakRate", "per", "nam
 
 impl PolicyDraft {
     /// Adds a field.
-    #[cfg(feature = "js")]
+    #[cfg(any(feature = "js", feature = "cloudflare", test))]
     pub(crate) fn push(&mut self, name: String, value: Value) {
         self.fields.push((name, value));
     }

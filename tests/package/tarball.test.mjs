@@ -12,10 +12,17 @@ import { freshProject, run, tarball } from "./lib/project.mjs";
 const files = [
   "LICENSE",
   "README.md",
+  "dist/client.cjs",
+  "dist/client.d.cts",
+  "dist/client.d.ts",
+  "dist/client.js",
+  "dist/cloudflare.d.ts",
+  "dist/cloudflare.js",
   "dist/index.cjs",
   "dist/index.d.cts",
   "dist/index.d.ts",
   "dist/index.js",
+  "dist/tollgate-worker.wasm",
   "dist/tollgate.wasm",
   "dist/workerd.js",
   "package.json",
@@ -61,5 +68,13 @@ test("publint finds nothing", async () => {
   );
 });
 
+const attw = (...args) => run(bin("attw"), [tarball, ...args, "--no-color", "--no-emoji"]);
+
 test("are the types wrong? In no way of resolving them", () =>
-  run(bin("attw"), [tarball, "--profile", "strict", "--no-color", "--no-emoji"]));
+  attw("--profile", "strict", "--entrypoints", "."));
+
+test("nor are those of the client, where subpaths are resolved at all", () =>
+  attw("--profile", "node16", "--entrypoints", "./client"));
+
+test("nor are those of the Worker, where modules are", () =>
+  attw("--profile", "esm-only", "--entrypoints", "./cloudflare"));
