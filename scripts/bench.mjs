@@ -10,6 +10,7 @@ const node = (file) => () => show(process.execPath, [inProject(file), "--save"])
 const benches = {
   native: () => show("cargo", ["bench", "--features", "system-clock", "--bench", "native", "--", "--save"]),
   node: node("bench/node/main.mjs"),
+  throttle: node("bench/throttle/main.mjs"),
 };
 
 const asked = process.argv.slice(2);

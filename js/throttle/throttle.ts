@@ -104,8 +104,7 @@ export class Throttle {
         throw refused("invalid_option", "priority", priority, "a number");
       }
       // Whoever is ahead, what can never fit is not made to wait for it.
-      const { retryAfter, limit } = this.#limiter.peek(key, cost);
-      if (retryAfter === never) throw tooMuch(cost, limit);
+      if (cost !== 1) this.#checkFits(key, cost);
       const now = this.#clock();
       this.#catchUp(now);
       const deadline = now + maxWait;
@@ -153,6 +152,11 @@ export class Throttle {
     this.#setAlarm(this.#clock());
   }
 
+  #checkFits(key: Key, cost: number): void {
+    const { retryAfter, limit } = this.#limiter.peek(key, cost);
+    if (retryAfter === never) throw tooMuch(cost, limit);
+  }
+
   #line(key: Key): Line {
     let line = this.#lines.get(key);
     if (line === undefined) {
@@ -175,7 +179,7 @@ export class Throttle {
     }
     if (waiter.deadline < never) this.#events.push({ at: waiter.deadline, line, waiter });
     if (signal !== undefined) this.#leaveOn(signal, line, waiter);
-    this.#setAlarm(this.#clock());
+    if (isFirst || waiter.deadline < never) this.#setAlarm(this.#clock());
   }
 
   #leaveOn(signal: AbortSignal, line: Line, waiter: Waiter): void {

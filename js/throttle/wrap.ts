@@ -25,10 +25,14 @@ export function wrapped<Args extends unknown[], Result>(
   if (edge === "trailing") return trailing(throttle, work, options);
   if (edge !== "leading" && edge !== undefined)
     throw refused("invalid_option", "edge", edge, '"leading" or "trailing"');
-  return async function (this: unknown, ...args) {
-    if (edge === "leading" && !(await isAllowedNow(throttle, options))) return undefined;
-    if (edge === undefined) await throttle.acquire(options);
-    return work.apply(this, args);
+  if (edge === "leading") {
+    return async function (this: unknown, ...args) {
+      return (await isAllowedNow(throttle, options)) ? work.apply(this, args) : undefined;
+    };
+  }
+  // Not an async function: thousands may wait, and those take more memory.
+  return function (this: unknown, ...args) {
+    return throttle.acquire(options).then(() => work.apply(this, args));
   };
 }
 

@@ -43,7 +43,8 @@ function wrangler(policy, cost) {
   ].join("\n");
 }
 
-const languages = { typescript, rust, wrangler };
+/** How each language writes a policy. */
+export const languages = { typescript, rust, wrangler };
 
 /** The policy as code to take away. */
 export function codePanel() {

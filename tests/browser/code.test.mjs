@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { describe } from "node:test";
+import { RateLimiter } from "tollgate";
+import { unstable_readConfig as readConfig } from "wrangler";
+import { inProject } from "../../scripts/lib/paths.mjs";
+import { algorithms, policyOf } from "../../www/algorithms.js";
+import { languages } from "../../www/parts/code.js";
+import { firstState } from "../../www/state.js";
+
+const state = { ...firstState(), limit: 7, scale: 500, capacity: 7, rate: 3, per: 60_000 };
+const policies = algorithms.flatMap(({ id }) =>
+  id.endsWith("bucket")
+    ? [policyOf(id, state)]
+    : ["free", "count"].map((denied) => policyOf(id, { ...state, denied })),
+);
+const title = ({ algorithm, denied }) => [algorithm, denied].filter(Boolean).join(", ");
+
+describe("the code to copy does what the page does", () => {
+  for (const policy of policies) {
+    test(`TypeScript: ${title(policy)}`, () => {
+      const code = languages.typescript(policy, 2).replace(/^import .*\n/, "");
+      const copied = new Function("RateLimiter", `${code}; return { limiter, allowed };`)(RateLimiter);
+      assert.equal(copied.allowed, true);
+      assert.deepEqual(copied.limiter.policies, [policy]);
+    });
+  }
+
+  test("wrangler.toml: all of them, read by the Worker's own code", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
+    const rust = await import(inProject("build/cloudflare/tollgate.js"));
+    rust.initSync({ module: readFileSync(inProject("build/cloudflare/tollgate_bg.wasm")) });
+    for (const policy of policies) {
+      const file = join(folder, "wrangler.toml");
+      const text = languages.wrangler(policy, 2);
+      writeFileSync(file, `name = "copied"\ncompatibility_date = "2026-01-01"\n\n${text}\n`);
+      const { vars } = readConfig({ config: file });
+      assert.deepEqual(vars.TOLLGATE.policies.api, policy);
+      assert.doesNotThrow(() => new rust.Gateway(vars.TOLLGATE), title(policy));
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  test("Rust: the constructors of the crate", () => {
+    const source = readFileSync(inProject("src/policy.rs"), "utf8");
+    for (const policy of policies) {
+      const code = languages.rust(policy, 2);
+      const [, name, given] = code.match(/Policy::(\w+)\((.*?)\)\?/);
+      const [, taken] = source.match(new RegExp(`pub fn ${name}\\((.*)\\) -> Result`));
+      assert.equal(given.split(", ").length, taken.split(", ").length);
+      assert.equal(code.includes(".denied(Denied::Free)?"), policy.denied === "free");
+    }
+  });
+});
