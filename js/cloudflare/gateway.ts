@@ -39,7 +39,9 @@ export async function decide(
   isolate: Isolate,
   plan: Ask,
 ): Promise<Outcome> {
-  const remembered = plan.shadow ? undefined : isolate.recall(plan, Date.now());
+  // Before the object is asked: a denial that is remembered must not outlast what the object meant.
+  const now = Date.now();
+  const remembered = plan.shadow ? undefined : isolate.recall(plan, now);
   let numbers = remembered;
   try {
     numbers ??= await asked(env, isolate, plan);
@@ -49,7 +51,7 @@ export async function decide(
   }
   const { headers, problem } = isolate.told(plan.set, numbers);
   if (isAllowed(numbers)) return { headers };
-  if (remembered === undefined) isolate.remember(plan, numbers, Date.now());
+  if (remembered === undefined) isolate.remember(plan, numbers, now);
   report(env, isolate, plan, "denied", { remembered: remembered !== undefined });
   return plan.shadow ? { headers: [] } : { response: denial(request, headers, problem) };
 }

@@ -57,7 +57,7 @@ impl RateLimiterObject {
             Some(memory) if memory.policies == policies => memory,
             _ => self.recall(policies, now)?,
         };
-        let was_used = memory.ledger.expires_at(now) > 0;
+        let was_used = operation == Operation::Reset && memory.ledger.expires_at(now) > 0;
         let answer = self.perform(&mut memory, operation, now)?;
         self.memory = Some(memory);
         Ok(match answer {

@@ -34,7 +34,7 @@ pub(super) struct Ask {
 
 /// The plan of the first rule that matches.
 pub(super) fn plan(config: &Config, method: &str, path: &str, source: &impl Source) -> Plan {
-    let plain = normalise(path);
+    let (plain, method) = (normalise(path), &*method.to_ascii_uppercase());
     let preflight = method == "OPTIONS" && source.header("access-control-request-method").is_some();
     let Some((position, rule)) =
         config.rules.iter().enumerate().find(|(_, rule)| applies(rule, method, preflight, path, &plain))
@@ -67,7 +67,8 @@ pub(super) fn plan(config: &Config, method: &str, path: &str, source: &impl Sour
 }
 
 fn applies(rule: &Rule, method: &str, preflight: bool, path: &str, plain: &str) -> bool {
-    let named = rule.methods.iter().any(|known| known == method);
+    // Servers answer HEAD by what they do for GET.
+    let named = rule.methods.iter().any(|known| known == method || known == "GET" && method == "HEAD");
     // A browser asks before it asks: that is not the client's doing, unless a rule is about just that.
     if !(named || rule.methods.is_empty() && !preflight) {
         return false;
@@ -149,6 +150,17 @@ mod tests {
         let get = planned("GET", "/login", ADDRESS);
         let Plan::Ask(ask) = get else { panic!("{get:?}") };
         assert_eq!((ask.rule, ask.cost, ask.object.as_str()), (6, 3, "api/ip=9:192.0.2.1"));
+    }
+
+    #[test]
+    fn a_method_is_the_same_in_every_spelling_and_get_is_head_too() {
+        assert_eq!(object(planned("post", "/login", ADDRESS)), "api/ip=9:192.0.2.1/constant=5:login");
+        let only_get = "[policies]\napi = { algorithm = \"fix_window\", limit = 5, scale = \"1m\" }\n[[rules]]\n\
+            method = \"GET\"\npath = \"/*\"\npolicies = \"api\"";
+        let config = Config::read(toml::from_str::<Tree>(only_get).unwrap()).unwrap();
+        for (method, asked) in [("GET", true), ("HEAD", true), ("POST", false)] {
+            assert_eq!(plan(&config, method, "/", &Request(ADDRESS)) != Plan::Pass, asked, "{method}");
+        }
     }
 
     #[test]

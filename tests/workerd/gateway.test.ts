@@ -67,6 +67,59 @@ describe("a rule that enforces", () => {
   });
 });
 
+describe("an upstream by URL", () => {
+  it("gets the request as it was, body and all, and redirects are the client's to follow", async () => {
+    const fetched = vi
+      .spyOn(globalThis, "fetch")
+      .mockImplementation(async () => new Response(null, { status: 302 }));
+    const { fetch } = workerWith(config({}, { upstream: "https://origin.example/base/" }));
+    const init = { method: "PUT", body: "streamed", headers: { ...someone(), "X-Own": "kept" } };
+    expect((await fetch("//a/%2e/b?c=d", init)).status).toBe(302);
+    const [request, options] = fetched.mock.calls[0] as unknown as [Request, RequestInit];
+    expect(request.url).toBe("https://origin.example/base//a/b?c=d");
+    expect([request.method, request.headers.get("X-Own"), await request.text()]).toEqual([
+      "PUT",
+      "kept",
+      "streamed",
+    ]);
+    expect(options).toEqual({ redirect: "manual" });
+  });
+});
+
+describe("1,000 requests at random", () => {
+  it("are answered by the origin or denied, and nothing else happens", async () => {
+    const log = logged();
+    const errors = vi.spyOn(console, "error");
+    const random = (most: number) => Math.floor(Math.random() * most);
+    const text = (alphabet: string) =>
+      Array.from({ length: random(30) }, () => alphabet[random(alphabet.length)]).join("");
+    const rules = [
+      { path: "/a/*", mode: "skip" },
+      { path: "/:x", key: ["header:x-key", "cookie:id", "path"], policies: "two" },
+      { path: "/*", key: ["cookie:id"], policies: "two", method: ["GET", "POST"] },
+    ];
+    const { fetch, reached } = workerWith({ ...config({}), rules });
+    const once = async () => {
+      const headers = {
+        "X-Key": text("ab:/=%"),
+        Cookie: text('id=;" ab'),
+        "CF-Connecting-IP": text("0123:.f"),
+      };
+      const method = ["GET", "POST", "patch"][random(3)] as string;
+      return (await fetch(`/${text("/ab.%2f5c;\\e?#é")}`, { headers, method })).status;
+    };
+    let passed = 0;
+    for (let round = 0; round < 20; round += 1) {
+      const answers = await Promise.all(Array.from({ length: 50 }, once));
+      for (const status of answers) expect([200, 429]).toContain(status);
+      passed += answers.filter((status) => status === 200).length;
+    }
+    expect(reached).toHaveLength(passed);
+    expect(errors).not.toHaveBeenCalled();
+    expect(log.lines("error")).toEqual([]);
+  });
+});
+
 describe("no spelling of a path slips past", () => {
   const spellings = [
     "/admin/login",
