@@ -2,6 +2,7 @@
 
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
+use crate::algorithm::token_bucket::TokenBucket;
 use crate::algorithm::{Act, Algorithm, Cell, CellMut, Held};
 use crate::number::{MAX, check_cost};
 use crate::text::{digits, text};
@@ -111,6 +112,16 @@ impl Lanes {
             *widest = widest.widest(rule);
         }
         Ok(rules)
+    }
+
+    /// From now on a key without a state may have been used: one that was restored from elsewhere, under numbers that
+    /// a call brought along there, and has ended by ours. It starts with our own capacity at the most.
+    pub(crate) fn start_within_capacity(&mut self) {
+        for rule in &mut self.rules {
+            if let Rule::TokenBucket(TokenBucket(bucket)) = rule {
+                bucket.start = bucket.full;
+            }
+        }
     }
 
     /// Makes an entry that of a key never used.

@@ -38,8 +38,7 @@ impl Algorithm for TokenBucket {
     }
 
     fn fresh(&self, now: u64) -> Content {
-        // As much as any capacity can be: a call that brings a larger one starts full as well.
-        Content { at: now, units: self.0.most() }
+        Content { at: now, units: self.0.start }
     }
 
     #[inline]

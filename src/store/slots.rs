@@ -231,7 +231,8 @@ impl Slots {
     }
 
     /// Passes states from plain numbers if they can be read. Also answers the policies that start afresh.
-    pub(crate) fn read(&self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<Imported, Error> {
+    pub(crate) fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<Imported, Error> {
+        self.lanes.start_within_capacity();
         let (mut words, mut logs) = self.unused(now);
         let mut entry = EntryMut { words: &mut words, logs: &mut logs };
         let afresh = load_states(&self.lanes, &mut entry, made_by, states, now)?;

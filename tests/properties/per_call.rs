@@ -99,3 +99,19 @@ fn the_next_call_has_the_limiters_own_numbers_again() {
         assert_eq!(limiter.hit(&0, 1).unwrap().limit, 5, "{kind:?}");
     }
 }
+
+/// A larger bucket starts full for a new key, but what it spent is not given back by a restore that knows nothing of it.
+#[test]
+fn a_larger_bucket_is_full_once() {
+    let clock = ManualClock::new(0);
+    let own = Spec { kind: TokenBucket, limit: 10, scale: 1_000, rate: 1, denied: Denied::Free };
+    let larger = Policies::from(Spec { limit: 100, ..own.clone() }.policy());
+    let mut first: Limiter<u8, _> = limiter(&own, &clock, Options::new());
+    assert!(first.hit_with(&0, 60, &larger).unwrap().allowed);
+    assert!(!first.hit_with(&0, 60, &larger).unwrap().allowed);
+
+    let mut second: Limiter<u8, _> = limiter(&own, &clock, Options::new());
+    second.restore(&first.snapshot().unwrap()).unwrap();
+    assert!(!second.hit_with(&0, 60, &larger).unwrap().allowed);
+    assert!(second.hit(&0, 10).unwrap().allowed);
+}
