@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { unstable_readConfig as readConfig } from "wrangler";
 import { buildFeature } from "./build.mjs";
 import { inProject } from "./lib/paths.mjs";
 import { Failure, green, say } from "./lib/say.mjs";
@@ -30,6 +29,8 @@ function missing({ durable_objects, services }, upstream) {
 
 await afterSetUp(toBuild, async (found) => {
   await buildFeature("cloudflare", found);
+  // Not at the top: on a fresh clone this file is read before there is a wrangler.
+  const { unstable_readConfig: readConfig } = await import("wrangler");
   const [file = "wrangler.toml", env] = process.argv.slice(2);
   const config = readConfig({ config: inProject(file), env });
   const { upstream, mistakes = [] } = await read(config.vars.TOLLGATE ?? {});

@@ -165,6 +165,7 @@ mod tests {
             api = { algorithm = "fix_window", limit = 0, scale = "1m" }
             log = { algorithm = "sliding_window", limit = 2000, scale = "1m" }
             "" = { algorithm = "fix_window", limit = 1, scale = "1m" }
+            "a\r\nX: b" = { algorithm = "fix_window", limit = 1, scale = "1m" }
             own = { algorithm = "fix_window", limit = 1, scale = "1m", name = "other" }
             good = { algorithm = "fix_window", limit = 1, scale = "1m", denied = "count" }
             fine = { algorithm = "fix_window", limit = 1, scale = "1m" }
@@ -193,6 +194,7 @@ mod tests {
             "timeout: 0 is not accepted",
             "speed: no such field",
             "policies.: ",
+            "policies.a\r\nX: b: the name must be",
             "policies.api.limit: 0 is not accepted",
             "policies.log.limit: 2000 is not accepted",
             "policies.own.name: \"other\" is not accepted",

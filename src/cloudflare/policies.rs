@@ -43,29 +43,28 @@ pub(super) fn named_policies(tree: Tree, mistakes: &mut Mistakes) -> Vec<(String
     };
     let mut named = Vec::new();
     for (name, tree) in fields {
-        match policy(&name, tree) {
+        match policy(text(&["policies.", &name]), &name, &tree) {
             Ok(policy) => named.push((name, policy)),
-            Err((separator, problem)) => {
-                let whole = text(&["policies.", &name, separator, &problem]);
-                let (path, problem) = whole.split_once(": ").unwrap_or((&whole, ""));
-                mistakes.push(Mistake { path: path.into(), problem: problem.into() });
-            }
+            Err(mistake) => mistakes.push(mistake),
         }
     }
     named
 }
 
-/// A policy with its name, or what is wrong and how that joins its path.
-fn policy(name: &str, tree: Tree) -> Result<Policy, (&'static str, String)> {
+/// A policy with its name, or what is wrong with it.
+fn policy(path: String, name: &str, tree: &Tree) -> Result<Policy, Mistake> {
     // A plus joins names into a label, and a slash ends the label.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.len() > 64 || !name.bytes().all(letter) {
-        return Err((": ", "the name must be 1 to 64 letters, digits, dots, hyphens or underscores".into()));
+        let problem = "the name must be 1 to 64 letters, digits, dots, hyphens or underscores".into();
+        return Err(Mistake { path, problem });
     }
-    let Some(draft) = draft(&tree) else {
-        return Err((": ", text(&[&in_words(&tree), " is not accepted; give a policy"])));
-    };
-    build(name, &draft).map_err(|error| (".", error.to_string()))
+    let draft = draft(tree).ok_or_else(|| mistake(path.clone(), tree, "a policy"))?;
+    build(name, &draft).map_err(|error| {
+        let message = error.to_string();
+        let (field, problem) = message.split_once(": ").unwrap_or(("", &message));
+        Mistake { path: text(&[&path, ".", field]), problem: problem.into() }
+    })
 }
 
 /// The draft of a policy in a table; nothing when it is no table.
