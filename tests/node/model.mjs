@@ -89,6 +89,8 @@ function slidingCounter({ limit, scale }) {
     fresh: (now) => ({ window: now / scale, previous: 0n, current: 0n, time: now }),
     at({ window, previous, current }, time) {
       const now = time / scale;
+      // Counters of nothing are as ones never used, also while the clock is behind them.
+      if (previous === 0n && current === 0n) return { window: now, previous, current, time };
       if (now <= window) return { window, previous, current, time };
       return { window: now, previous: now === window + 1n ? current : 0n, current: 0n, time };
     },
@@ -107,6 +109,8 @@ function tokenBucket({ capacity, refillRate, per }) {
     period: divideUp(full, refillRate),
     fresh: (now) => ({ time: now, tokens: full }),
     at(state, now) {
+      // A full bucket is as one never used, also while the clock is behind it.
+      if (state.tokens >= full) return { time: now, tokens: full };
       const time = larger(now, state.time);
       return { time, tokens: smaller(full, state.tokens + (time - state.time) * refillRate) };
     },
@@ -124,6 +128,8 @@ function leakyBucket({ capacity, leakRate, per }) {
     period: divideUp(capacity * per, leakRate),
     fresh: (now) => ({ time: now, level: 0n }),
     at(state, now) {
+      // An empty bucket is as one never used, also while the clock is behind it.
+      if (state.level === 0n) return { time: now, level: 0n };
       const time = larger(now, state.time);
       return { time, level: larger(0n, state.level - (time - state.time) * leakRate) };
     },
