@@ -6,6 +6,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { problemBody, RateLimiter, rateLimitHeaders, step, TollgateError } from "tollgate";
 
+if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
+
 const codes = new Set([
   "invalid_policy",
   "unknown_algorithm",

@@ -6,6 +6,8 @@ import fc from "fast-check";
 import { RateLimiter, step } from "tollgate";
 import { Model, periodOf } from "./model.mjs";
 
+if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
+
 const most = Number.MAX_SAFE_INTEGER;
 
 const limits = fc.oneof(
