@@ -134,7 +134,12 @@ globalThis.playground = {
     );
   },
   get marks() {
-    return structuredClone(marks);
+    return Object.fromEntries(
+      Object.entries(marks).map(([name, list]) => [
+        name,
+        list.map(({ hit, ...place }) => ({ ...hit, ...place })),
+      ]),
+    );
   },
 };
 document.documentElement.dataset.ready = "";

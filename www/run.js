@@ -18,9 +18,12 @@ export class Run {
     this.scale = state.scale;
     this.#traffic = new Traffic(state, this.edges);
     this.#mine = [...state.mine];
-    const every = Math.max(1, Math.floor(this.span / samplesInView));
+    const levels = {
+      every: Math.max(1, Math.floor(this.span / samplesInView)),
+      from: Math.max(0, state.at - this.span),
+    };
     this.simulations = new Map(
-      algorithms.map(({ id }) => [id, new Simulation(policyOf(id, state), state, every)]),
+      algorithms.map(({ id }) => [id, new Simulation(policyOf(id, state), state, levels)]),
     );
     this.advance(state.at);
   }

@@ -2,6 +2,8 @@ import { RateLimiter } from "tollgate";
 import { origin } from "./state.js";
 
 const key = "visitor";
+/** Several views full of them. */
+const mostLevels = 16_384;
 /** More than any run can let through, so that the meter only measures. */
 const unbounded = 1_000_000;
 
@@ -16,16 +18,20 @@ export class Simulation {
   #now = 0;
   #sampled = 0;
   #every;
+  #from;
   #limiter;
   #meter;
   #cost;
 
-  constructor(policy, { cost, scale }, every) {
+  /** Levels are noted every so many milliseconds, from a time on: what went before is never drawn. */
+  constructor(policy, { cost, scale }, { every, from }) {
     const clock = () => origin + this.#now;
     this.#limiter = new RateLimiter(policy, { clock });
     this.#meter = new RateLimiter({ algorithm: "sliding_window", limit: unbounded, scale }, { clock });
     this.#cost = cost;
     this.#every = every;
+    this.#from = from;
+    this.#sampled = Math.max(0, Math.floor(from / every) * every);
     this.limit = this.#limiter.peek(key).limit;
     this.#sample(0);
   }
@@ -70,7 +76,9 @@ export class Simulation {
 
   #sample(at) {
     this.#now = Math.max(this.#now, at);
+    if (this.#now < this.#from) return;
     this.levels.push({ at: this.#now, level: this.level() });
+    if (this.levels.length > mostLevels) this.levels.splice(0, mostLevels / 2);
   }
 
   #measure(at) {

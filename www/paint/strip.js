@@ -1,14 +1,14 @@
 import { paintUpright } from "./axis.js";
-import { paintAllowed, paintDenied } from "./hits.js";
-import { paintLevel } from "./level.js";
-import { colours, surface } from "./surface.js";
+import { HitPaths } from "./hits.js";
+import { highest, paintLevel } from "./level.js";
+import { colours, surface, thickness } from "./surface.js";
 
 /** The small timeline of the comparison, with the busiest span shaded. Answers where each hit was drawn. */
 export function paintStrip(canvas, scene) {
   const { context, width, height } = surface(canvas);
   const box = { left: 0, right: width, top: 2, bottom: height - 2 };
   const x = (time) => ((time - scene.from) / (scene.to - scene.from)) * width;
-  const top = Math.max(scene.limit, ...scene.levels.map(({ level }) => level));
+  const top = highest(scene);
   const floor = height - 30;
   const y = (level) => floor - (level / top) * (floor - 10);
   const brush = { ...scene, context, colours: colours(), x, y, box };
@@ -17,12 +17,20 @@ export function paintStrip(canvas, scene) {
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
   paintUpright(brush, x(scene.now), box, brush.colours.rule);
-  return scene.hits.map((hit) => {
-    const mark = { ...hit, x: x(hit.at), y: hit.allowed ? height - 19 : height - 8 };
-    if (hit.allowed) paintAllowed(brush, mark.x, mark.y, 4);
-    else paintDenied(brush, mark.x, mark.y, 2);
-    return mark;
+  return paintHits(brush, scene.hits, height);
+}
+
+function paintHits(brush, hits, height) {
+  const paths = new HitPaths();
+  const thick = thickness(brush.box);
+  const marks = hits.map((hit) => {
+    const left = brush.x(hit.at);
+    if (hit.allowed) paths.allow(left, height - 19, 4, thick);
+    else paths.deny(left, height - 8, 2);
+    return { hit, x: left, y: hit.allowed ? height - 19 : height - 8 };
   });
+  paths.paint(brush);
+  return marks;
 }
 
 /** The span of one scale in which the most was let through, if that was more than the limit. */

@@ -13,6 +13,9 @@ export function surface(canvas) {
   return { context, width, height };
 }
 
+/** How thick a hit is drawn: on a small screen they lie close together. */
+export const thickness = ({ right }) => (right < 500 ? 1 : 2);
+
 const names = ["ink", "quiet", "rule", "allowed", "denied", "level", "level-soft", "busy", "card"];
 let palette;
 

@@ -1,9 +1,8 @@
 import { paintAxis, paintUpright } from "./axis.js";
-import { paintAllowed, paintDenied, paintWait } from "./hits.js";
-import { paintLevel } from "./level.js";
-import { colours, surface } from "./surface.js";
+import { HitPaths, waitRows } from "./hits.js";
+import { highest, paintLevel } from "./level.js";
+import { colours, surface, thickness } from "./surface.js";
 
-const waitRows = 10;
 const small = "12px ui-sans-serif, system-ui, sans-serif";
 
 /** The large timeline, with a ring around the chosen one of the hits in view. Answers where each was drawn. */
@@ -12,7 +11,7 @@ export function paintTimeline(canvas, scene, chosen) {
   const box = { left: 0, right: width, top: 8, bottom: height - 26 };
   const x = (time) => ((time - scene.from) / (scene.to - scene.from)) * width;
   const lane = box.bottom - 92;
-  const top = Math.max(scene.limit, ...scene.levels.map(({ level }) => level));
+  const top = highest(scene);
   const y = (level) => lane - 24 - (level / top) * (lane - 24 - box.top - 14);
   const brush = { ...scene, context, colours: colours(), x, y, box, font: small };
 
@@ -26,31 +25,40 @@ export function paintTimeline(canvas, scene, chosen) {
   return marks;
 }
 
-function paintWords({ context, colours: { quiet }, y, limit, id }, { edges }) {
+function paintWords({ context, colours: { quiet, card }, y, limit, id, box }, { edges }) {
   context.font = small;
-  context.fillStyle = quiet;
-  context.textAlign = "left";
+  context.textAlign = "right";
   context.textBaseline = "bottom";
   const what = id.endsWith("bucket") ? "capacity" : "limit";
-  context.fillText(`${what} ${limit}${edges.length > 0 ? "   ┊ window’s edge" : ""}`, 2, y(limit) - 3);
+  const words = `${edges.length > 0 ? "┊ window’s edge   " : ""}${what} ${limit}`;
+  // On the colour of the card, so that it can be read over a line.
+  context.strokeStyle = card;
+  context.lineWidth = 4;
+  context.strokeText(words, box.right - 2, y(limit) - 3);
+  context.fillStyle = quiet;
+  context.fillText(words, box.right - 2, y(limit) - 3);
 }
 
 function paintHits(brush, { hits, to }, lane) {
+  const paths = new HitPaths();
+  const thick = thickness(brush.box);
   let row = 0;
-  return hits.map((hit) => {
+  const marks = hits.map((hit) => {
     const left = brush.x(hit.at);
     if (hit.allowed) {
       row = 0;
-      paintAllowed(brush, left, lane, 8);
-      return { ...hit, x: left, y: lane };
+      paths.allow(left, lane, 8, thick);
+      return { hit, x: left, y: lane };
     }
     const top = lane + 20 + row * 7;
+    const until = brush.x(Math.min(hit.at + hit.retryAfter, to));
+    paths.wait(left, until, top, row);
+    paths.deny(left, top, 3, row);
     row = (row + 1) % waitRows;
-    const until = Math.min(hit.at + hit.retryAfter, to);
-    paintWait(brush, left, brush.x(until), top);
-    paintDenied(brush, left, top, 3);
-    return { ...hit, x: left, y: top, until: brush.x(until) };
+    return { hit, x: left, y: top, until };
   });
+  paths.paint(brush);
+  return marks;
 }
 
 function paintChosen({ context, colours: { ink } }, mark) {

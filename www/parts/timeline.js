@@ -14,6 +14,8 @@ export function timeline(current) {
   const canvas = element("timeline");
   let marks = [];
   let chosen = -1;
+  let filled;
+  let offset = 0;
 
   const choose = (position) => {
     const { hits } = current().simulation;
@@ -37,12 +39,12 @@ export function timeline(current) {
   canvas.addEventListener("pointerleave", () => choose(-1));
 
   function nearest(near, left, top) {
-    let [best, distance] = [undefined, reach];
-    for (const mark of near) {
+    let [best, distance] = [-1, reach];
+    for (const [position, mark] of near.entries()) {
       const away = Math.hypot(mark.x - left, mark.y - top);
-      if (away < distance) [best, distance] = [mark, away];
+      if (away < distance) [best, distance] = [position + offset, away];
     }
-    return best === undefined ? -1 : best.position;
+    return best;
   }
 
   function describe() {
@@ -58,8 +60,9 @@ export function timeline(current) {
 
   element("table").addEventListener("toggle", fillTable);
   function fillTable() {
-    if (!element("table").open) return;
     const { hits } = current().simulation;
+    if (!element("table").open || filled === hits.at(-1)) return;
+    filled = hits.at(-1);
     const cells = (hit) => [
       `${(hit.at / 1_000).toFixed(3)} s`,
       hit.allowed ? "allowed" : "denied",
@@ -82,10 +85,8 @@ export function timeline(current) {
       const { run, state, now, simulation } = current();
       const scene = sceneOf(run, state.algorithm, now);
       const first = simulation.hits.indexOf(scene.hits[0]);
-      marks = paintTimeline(canvas, scene, first < 0 ? undefined : chosen - first).map((mark, index) => ({
-        ...mark,
-        position: first + index,
-      }));
+      marks = paintTimeline(canvas, scene, first < 0 ? undefined : chosen - first);
+      offset = first;
       describe();
       fillTable();
       return marks;
