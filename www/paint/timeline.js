@@ -17,20 +17,20 @@ export function paintTimeline(canvas, scene, chosen) {
 
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
-  paintWords(brush, scene);
   const marks = paintHits(brush, scene, lane);
   paintUpright(brush, x(scene.now), box, brush.colours.ink);
+  paintWords(brush);
   if (marks[chosen]) paintChosen(brush, marks[chosen]);
   paintAxis({ ...brush, top: box.bottom + 8 });
   return marks;
 }
 
-function paintWords({ context, colours: { quiet, card }, y, limit, id, box }, { edges }) {
+function paintWords({ context, colours: { quiet, card }, y, limit, id, box }) {
   context.font = small;
   context.textAlign = "right";
   context.textBaseline = "bottom";
   const what = id.endsWith("bucket") ? "capacity" : "limit";
-  const words = `${edges.length > 0 ? "┊ window’s edge   " : ""}${what} ${limit}`;
+  const words = `${what} ${limit}`;
   // On the colour of the card, so that it can be read over a line.
   context.strokeStyle = card;
   context.lineWidth = 4;
