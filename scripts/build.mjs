@@ -36,6 +36,7 @@ export const wasmTargetArgs = (rust, use) => [
 const wasmOptFlags = [
   "--strip-debug",
   "--strip-producers",
+  "--strip-target-features",
   ...wasmFeatures.map((name) => `--enable-${name}`),
 ];
 
@@ -48,7 +49,7 @@ const features = {
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
   // Only numbers cross, so that the glue is not needed; the types of what is exported are.
-  js: { level: "s", trims: true, optimize: ["-Oz"], glue: ["--target", "bundler"] },
+  js: { level: "z", trims: true, optimize: ["-Oz"], glue: ["--target", "bundler"] },
 };
 
 /** Compiles one feature of the crate into build/<feature>/: the wasm and its glue. Says whether it is new. */

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 
 /** What is entered only to panic. The panic handler of this build traps, so nothing that comes before it matters. */
-const panics = /::panicking::|_fail$|::panic_|::handle_alloc_error|::handle_error$|::capacity_overflow$/;
+const panics = /::panicking::|_fail(ed)?$|::panic_|::handle_alloc_error|::handle_error$|::capacity_overflow$/;
 
 /** Rust's names end in a hash. */
 const plain = (name) => name.replace(/::h[0-9a-f]{16}$/, "");

@@ -180,7 +180,7 @@ impl Act {
     pub(crate) const LOOK: Self = Self::Hit(0, Denied::Free);
 
     /// Whether it leaves something behind, if it is allowed or not.
-    #[inline]
+    #[inline(always)]
     fn changes(self, allowed: bool) -> bool {
         match self {
             Self::Hit(cost, denied) => cost > 0 && (allowed || denied == Denied::Count),
@@ -220,12 +220,12 @@ pub(crate) trait Packed: Copy {
 }
 
 impl<S: Packed> Held for S {
-    #[inline]
+    #[inline(always)]
     fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R {
         with(&S::unpack(cell.words))
     }
 
-    #[inline]
+    #[inline(always)]
     fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R {
         let mut state = S::unpack(cell.words);
         let answer = with(&mut state);

@@ -3,7 +3,8 @@
 use alloc::string::String;
 use core::time::Duration;
 
-use crate::text::shown;
+use crate::number::{MAX, from_digits};
+use crate::text::{digits, shown};
 
 /// What a duration may be, for error messages.
 pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 9007199254740991, or text such as \"250ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
@@ -22,10 +23,13 @@ pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 90071
 pub struct Span(pub(crate) Result<u64, String>);
 
 impl Span {
-    /// Whether it is a length of time that any field takes.
-    #[cfg(feature = "js")]
-    pub(crate) fn is_valid(&self) -> bool {
-        self.0.as_ref().is_ok_and(|milliseconds| (1..=crate::MAX).contains(milliseconds))
+    /// The milliseconds, if any field takes as many; else what was found.
+    pub(crate) fn checked(self) -> Result<u64, String> {
+        match self.0 {
+            Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => Ok(milliseconds),
+            Ok(milliseconds) => Err(digits(milliseconds)),
+            Err(found) => Err(found),
+        }
     }
 }
 
@@ -49,8 +53,8 @@ impl From<&str> for Span {
 
 /// Reads digits and a unit, nothing else: no sign, no fraction, no space.
 fn parse(text: &str) -> Option<u64> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (digits, unit) = text.split_at(unit_at);
+    let unit_at = text.bytes().position(|byte| !byte.is_ascii_digit())?;
+    let (digits, unit) = text.split_at_checked(unit_at)?;
     let milliseconds = match unit {
         "ms" => 1,
         "s" => 1_000,
@@ -59,7 +63,7 @@ fn parse(text: &str) -> Option<u64> {
         "d" => 86_400_000,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(milliseconds)
+    from_digits(digits)?.checked_mul(milliseconds)
 }
 
 #[cfg(test)]

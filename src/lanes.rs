@@ -49,7 +49,7 @@ impl Place {
         Cell { words, log: self.log.and_then(|log| entry.logs.get(log)) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn cell_mut<'a>(&self, entry: &'a mut EntryMut<'_>) -> CellMut<'a> {
         let words = entry.words.get_mut(self.offset..).and_then(|words| words.get_mut(..self.width)).unwrap_or(&mut []);
         CellMut { words, log: self.log.and_then(|log| entry.logs.get_mut(log)) }
@@ -64,7 +64,7 @@ impl EntryMut<'_> {
 
 impl Lanes {
     pub(crate) fn new(policies: Policies) -> Self {
-        let rules: Vec<Rule> = policies.iter().map(|policy| policy.rule.clone()).collect();
+        let rules: Vec<Rule> = policies.iter().map(|policy| policy.rule).collect();
         let (mut words, mut logs) = (0, 0);
         let place = |rule: &Rule| {
             let width = dispatch!(rule, algorithm => algorithm.width());
@@ -76,6 +76,11 @@ impl Lanes {
         };
         let places = rules.iter().map(place).collect();
         Self { denied: policies.denied(), widest: rules.clone(), policies, rules, places, words, logs }
+    }
+
+    #[inline(always)]
+    fn place(&self, position: usize) -> Place {
+        self.places.get(position).copied().unwrap_or(Place { offset: 0, width: 0, log: None })
     }
 
     pub(crate) fn policies(&self) -> &Policies {
@@ -106,8 +111,10 @@ impl Lanes {
                 accepts: text(&["as many as its own, ", &digits(self.rules.len() as u64)]),
             });
         }
-        let rules = self.rules.iter().zip(call.iter()).map(|(rule, call)| rule.adjusted(&call.rule));
-        let rules = rules.collect::<Result<Vec<_>, _>>()?;
+        let mut rules = Vec::with_capacity(call.len());
+        for (rule, call) in self.rules.iter().zip(call.iter()) {
+            rules.push(rule.adjusted(&call.rule)?);
+        }
         for (widest, rule) in self.widest.iter_mut().zip(&rules) {
             *widest = widest.widest(rule);
         }
@@ -132,7 +139,7 @@ impl Lanes {
     }
 
     /// Asks all policies, and takes from all of them if all allow it. Notes if anything changed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hit(
         &self,
         rules: &[Rule],
@@ -141,11 +148,8 @@ impl Lanes {
         now: u64,
         changed: &mut bool,
     ) -> Decision {
-        match (rules, self.places.as_slice()) {
-            ([rule], [place]) => {
-                let act = Act::Hit(cost, self.denied);
-                dispatch!(rule, algorithm => algorithm.act(place.cell_mut(entry), act, now, changed))
-            }
+        match rules {
+            [rule] => self.act(rule, 0, entry, Act::Hit(cost, self.denied), now, changed),
             _ => self.hit_all(rules, entry, cost, now, changed),
         }
     }
@@ -167,7 +171,7 @@ impl Lanes {
         let mut violated = Violated::default();
         for (position, (rule, place)) in rules.iter().zip(&self.places).enumerate() {
             let act = Act::Hit(cost, self.denied);
-            let mut decision = dispatch!(rule, algorithm => algorithm.peek(place.cell(entry), act, now));
+            let mut decision = look(rule, place.cell(entry), act, now);
             decision.policy = position;
             if !decision.allowed {
                 violated.add(position);
@@ -196,7 +200,9 @@ impl Lanes {
         self.act(&self.rules[position], position, entry, Act::Set(count), now, &mut false).count
     }
 
-    #[inline(never)]
+    // In wasm once, for its size; elsewhere wherever it is used, for its speed.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn act(
         &self,
         rule: &Rule,
@@ -206,14 +212,13 @@ impl Lanes {
         now: u64,
         changed: &mut bool,
     ) -> Decision {
-        let cell = self.places[position].cell_mut(entry);
+        let cell = self.place(position).cell_mut(entry);
         dispatch!(rule, algorithm => algorithm.act(cell, act, now, changed))
     }
 
     /// What one policy has counted.
     pub(crate) fn get(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
-        let cell = self.places[position].cell(entry);
-        dispatch!(&self.rules[position], algorithm => algorithm.peek(cell, Act::LOOK, now)).count
+        look(&self.rules[position], self.place(position).cell(entry), Act::LOOK, now).count
     }
 
     /// When one policy's state ends; 0 if it has ended.
@@ -232,13 +237,13 @@ impl Lanes {
     }
 
     fn ends_at(&self, rule: &Rule, position: usize, entry: Entry<'_>, now: u64) -> u64 {
-        let cell = self.places[position].cell(entry);
+        let cell = self.place(position).cell(entry);
         dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.ends_at(state, now)))
     }
 
     /// What one policy's state held when it was last touched, and when it ended by that.
     pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>) -> (u64, u64) {
-        let (cell, rule) = (self.places[position].cell(entry), &self.rules[position]);
+        let (cell, rule) = (self.place(position).cell(entry), &self.rules[position]);
         let latest = dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.latest(state)));
         (self.get(position, entry, latest), self.ends_at(rule, position, entry, latest))
     }
@@ -262,7 +267,7 @@ impl Lanes {
         numbers: &[i64],
         now: u64,
     ) -> bool {
-        let cell = self.places[position].cell_mut(entry);
+        let cell = self.place(position).cell_mut(entry);
         dispatch!(&self.rules[position], algorithm => {
             let made_by = algorithm.with_scale(scale);
             let Some(mut state) = made_by.import(numbers) else { return false };
@@ -295,4 +300,9 @@ impl Lanes {
         check_cost(cost)?;
         self.policies.position(policy)
     }
+}
+
+/// What an operation would come to. Changes nothing.
+fn look(rule: &Rule, cell: Cell<'_>, act: Act, now: u64) -> Decision {
+    dispatch!(rule, algorithm => algorithm.peek(cell, act, now))
 }

@@ -18,14 +18,27 @@ pub(crate) fn check_time(now: u64) -> Result<u64, Error> {
     if now <= MAX { Ok(now) } else { Err(Error::InvalidTime { found: digits(now) }) }
 }
 
+/// The number that digits write, if there is one and nothing else.
+pub(crate) fn from_digits(digits: &str) -> Option<u64> {
+    let mut number: Option<u64> = None;
+    for byte in digits.bytes() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = Some(number.unwrap_or(0).checked_mul(10)?.checked_add(digit.into())?);
+    }
+    number
+}
+
 /// Adds to a counter that saturates: what is past the range stays denied instead of wrapping.
-#[inline]
+#[inline(always)]
 pub(crate) fn add(count: u64, cost: u64) -> u64 {
     count.saturating_add(cost).min(MAX)
 }
 
 /// `a * b` of two numbers in range.
-#[inline]
+#[inline(always)]
 pub(crate) fn product(a: u64, b: u64) -> u128 {
     // A machine of 64 bits has one instruction for it; others are quicker where both are small.
     if cfg!(target_pointer_width = "32") && (a | b) >> 32 == 0 {

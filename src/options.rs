@@ -1,6 +1,5 @@
 //! How a limiter in memory is kept small and clean.
 
-use crate::number::MAX;
 use crate::text::digits;
 use crate::{Error, Span};
 
@@ -92,10 +91,5 @@ impl Options {
 }
 
 fn span(option: &'static str, span: Span) -> Result<u64, Error> {
-    let found = match span.0 {
-        Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => return Ok(milliseconds),
-        Ok(milliseconds) => digits(milliseconds),
-        Err(found) => found,
-    };
-    Err(Error::InvalidOption { option, found, accepts: crate::duration::ACCEPTS })
+    span.checked().map_err(|found| Error::InvalidOption { option, found, accepts: crate::duration::ACCEPTS })
 }

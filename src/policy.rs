@@ -3,7 +3,6 @@
 mod draft;
 mod policies;
 
-use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 
@@ -18,7 +17,7 @@ use crate::algorithm::sliding_counter::SlidingCounter;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::duration::{self, Span};
-use crate::number::{MAX, product};
+use crate::number::MAX;
 use crate::text::{digits, shown};
 
 pub use draft::PolicyDraft;
@@ -71,7 +70,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(100, "1m").unwrap().scale(), 60_000);
     /// ```
     pub fn fix_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        Ok(Rule::FixWindow(FixWindow { limit: whole("limit", limit)?, scale: span("scale", scale.into())? }).into())
+        WINDOW.policy(0, limit, 1, scale.into())
     }
 
     /// At most `limit` in a window that starts at the key's first hit and is `scale` long.
@@ -80,8 +79,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window_per_key(100, 60_000).unwrap().limit(), 100);
     /// ```
     pub fn fix_window_per_key(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        let (limit, scale) = (whole("limit", limit)?, span("scale", scale.into())?);
-        Ok(Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }).into())
+        WINDOW.policy(1, limit, 1, scale.into())
     }
 
     /// At most `limit` in any stretch of time that is `scale` long.
@@ -90,7 +88,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::sliding_window(100, "1h").unwrap().scale(), 3_600_000);
     /// ```
     pub fn sliding_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        Ok(Rule::SlidingWindow(SlidingWindow::new(whole("limit", limit)?, span("scale", scale.into())?)).into())
+        WINDOW.policy(2, limit, 1, scale.into())
     }
 
     /// About `limit` in any stretch of time that is `scale` long, from two counters.
@@ -99,8 +97,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::sliding_counter(1_000_000, "1d").unwrap().limit(), 1_000_000);
     /// ```
     pub fn sliding_counter(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        let (limit, scale) = (whole("limit", limit)?, span("scale", scale.into())?);
-        Ok(Rule::SlidingCounter(SlidingCounter { limit, scale }).into())
+        WINDOW.policy(3, limit, 1, scale.into())
     }
 
     /// Bursts of up to `capacity`, refilled at `refill_rate` for each `per`.
@@ -109,7 +106,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().limit(), 500);
     /// ```
     pub fn token_bucket(capacity: u64, refill_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
-        Ok(Rule::TokenBucket(TokenBucket(bucket(capacity, ("refillRate", refill_rate), per.into())?)).into())
+        TOKEN_BUCKET.policy(4, capacity, refill_rate, per.into())
     }
 
     /// A level of up to `capacity`, leaking at `leak_rate` for each `per`.
@@ -118,7 +115,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::leaky_bucket(500, 100, "1s").unwrap().algorithm(), "leaky_bucket");
     /// ```
     pub fn leaky_bucket(capacity: u64, leak_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
-        Ok(Rule::LeakyBucket(LeakyBucket(bucket(capacity, ("leakRate", leak_rate), per.into())?)).into())
+        LEAKY_BUCKET.policy(5, capacity, leak_rate, per.into())
     }
 
     /// The same policy with a name, for headers, logs and limiters with several policies.
@@ -208,13 +205,59 @@ impl Policy {
     }
 }
 
-impl From<Rule> for Policy {
-    fn from(rule: Rule) -> Self {
-        Self { rule, name: None, denied: None }
+/// What the fields of a kind of policy are called.
+struct Fields {
+    amount: &'static str,
+    rate: &'static str,
+    span: &'static str,
+    known: &'static [&'static str],
+}
+
+const WINDOW: Fields =
+    Fields { amount: "limit", rate: "", span: "scale", known: &["algorithm", "limit", "scale", "name", "denied"] };
+const TOKEN_BUCKET: Fields = Fields {
+    amount: "capacity",
+    rate: "refillRate",
+    span: "per",
+    known: &["algorithm", "capacity", "refillRate", "per", "name", "denied"],
+};
+const LEAKY_BUCKET: Fields = Fields {
+    amount: "capacity",
+    rate: "leakRate",
+    span: "per",
+    known: &["algorithm", "capacity", "leakRate", "per", "name", "denied"],
+};
+
+impl Fields {
+    /// The fields of the algorithm at a place in [`ALGORITHMS`].
+    fn of(algorithm: usize) -> &'static Self {
+        match algorithm {
+            4 => &TOKEN_BUCKET,
+            5 => &LEAKY_BUCKET,
+            _ => &WINDOW,
+        }
+    }
+
+    /// A policy of the algorithm at a place in [`ALGORITHMS`], if its numbers are right.
+    fn policy(&self, algorithm: usize, amount: u64, rate: u64, span: Span) -> Result<Policy, Error> {
+        let limit = whole(self.amount, amount)?;
+        let rate = whole(self.rate, rate)?;
+        let scale = milliseconds(self.span, span)?;
+        let rule = match algorithm {
+            0 => Rule::FixWindow(FixWindow { limit, scale }),
+            1 => Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }),
+            2 => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
+            3 => Rule::SlidingCounter(SlidingCounter { limit, scale }),
+            4 => Rule::TokenBucket(TokenBucket(bucket(limit, rate, scale)?)),
+            _ => Rule::LeakyBucket(LeakyBucket(bucket(limit, rate, scale)?)),
+        };
+        Ok(Policy { rule, name: None, denied: None })
     }
 }
 
-pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, found: String, accepts: &'static str) -> Error {
+#[cold]
+#[inline(never)]
+pub(crate) fn invalid(field: &'static str, found: String, accepts: &'static str) -> Error {
     Error::InvalidPolicy { field: field.into(), found, accepts: accepts.into() }
 }
 
@@ -222,21 +265,15 @@ fn whole(field: &'static str, number: u64) -> Result<u64, Error> {
     if (1..=MAX).contains(&number) { Ok(number) } else { Err(invalid(field, digits(number), WHOLE)) }
 }
 
-fn span(field: &'static str, span: Span) -> Result<u64, Error> {
-    match span.0 {
-        Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => Ok(milliseconds),
-        Ok(milliseconds) => Err(invalid(field, digits(milliseconds), duration::ACCEPTS)),
-        Err(found) => Err(invalid(field, found, duration::ACCEPTS)),
-    }
+fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
+    span.checked().map_err(|found| invalid(field, found, duration::ACCEPTS))
 }
 
-fn bucket(capacity: u64, (rate_field, rate): (&'static str, u64), per: Span) -> Result<Bucket, Error> {
-    let capacity = whole("capacity", capacity)?;
-    let rate = whole(rate_field, rate)?;
-    let per = span("per", per)?;
-    if product(capacity, per).div_ceil(u128::from(rate)) > u128::from(MAX) {
+fn bucket(capacity: u64, rate: u64, per: u64) -> Result<Bucket, Error> {
+    let bucket = Bucket::new(capacity, rate, per);
+    if bucket.period > MAX {
         let accepts = "a capacity that the rate fills within 9007199254740991 ms";
         return Err(invalid("capacity", digits(capacity), accepts));
     }
-    Ok(Bucket::new(capacity, rate, per))
+    Ok(bucket)
 }

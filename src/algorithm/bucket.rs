@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// The numbers of a bucket policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
     pub(crate) capacity: u64,
     pub(crate) rate: u64,
@@ -39,19 +39,19 @@ impl Bucket {
     }
 
     /// What `cost` weighs, in units.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn units(&self, cost: u64) -> i128 {
         product(cost, self.per) as i128
     }
 
     /// The largest content there can be, in units: accumulators saturate here.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn most(&self) -> i128 {
         self.units(MAX)
     }
 
     /// What flows in `milliseconds`, in units.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flow(&self, milliseconds: u64) -> i128 {
         product(milliseconds, self.rate) as i128
     }
@@ -65,7 +65,7 @@ impl Bucket {
     /// The time that counts for a state: the clock's, or the state's own while the clock is a little behind.
     ///
     /// An `unused` bucket holds no time of its own, so that it is the same stored or not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flowed(&self, state: &Content, now: u64, unused: bool) -> (u64, i128) {
         if now >= state.at {
             (now, self.flow(now - state.at))
@@ -115,7 +115,7 @@ impl Content {
 }
 
 impl Packed for Content {
-    #[inline]
+    #[inline(always)]
     fn unpack(words: &[u64]) -> Self {
         match *words {
             [high, low] => {
@@ -128,7 +128,7 @@ impl Packed for Content {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pack(self, words: &mut [u64]) {
         let units = self.units as u128;
         match words {

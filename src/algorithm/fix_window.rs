@@ -11,7 +11,7 @@ use crate::{Error, number};
 use alloc::vec::Vec;
 
 /// The numbers of a `fix_window` policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FixWindow {
     pub(crate) limit: u64,
     pub(crate) scale: u64,
@@ -35,10 +35,10 @@ impl Algorithm for FixWindow {
     }
 
     fn with_scale(&self, scale: u64) -> Self {
-        Self { scale, ..self.clone() }
+        Self { scale, ..*self }
     }
 
-    #[inline]
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -51,7 +51,7 @@ impl Algorithm for FixWindow {
         Window::NONE
     }
 
-    #[inline]
+    #[inline(always)]
     fn latest(&self, state: &Window) -> u64 {
         state.started().unwrap_or(0)
     }
@@ -70,13 +70,13 @@ impl Algorithm for FixWindow {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, view: &Window, cost: u64) -> bool {
         // Not the sum that saturates: that one would fit into the largest limit for ever.
         view.count + cost <= self.limit
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &mut Window, cost: u64, _now: u64) {
         view.count = number::add(view.count, cost);
     }
@@ -85,17 +85,17 @@ impl Algorithm for FixWindow {
         view.count = count;
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&self, state: &mut Window, view: Window) {
         *state = view;
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, view: &Window) -> u64 {
         view.count
     }
 
-    #[inline]
+    #[inline(always)]
     fn remaining(&self, view: &Window) -> u64 {
         self.limit.saturating_sub(view.count)
     }
@@ -104,7 +104,7 @@ impl Algorithm for FixWindow {
         view.start + self.scale
     }
 
-    #[inline]
+    #[inline(always)]
     fn unused_at(&self, view: &Window) -> u64 {
         if view.count == 0 { 0 } else { view.start + self.scale }
     }
@@ -134,11 +134,11 @@ impl Algorithm for FixWindow {
     }
 
     fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(call.clone())
+        Ok(*call)
     }
 
     fn widest(&self, _call: &Self) -> Self {
-        self.clone()
+        *self
     }
 
     fn width(&self) -> usize {

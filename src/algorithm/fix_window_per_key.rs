@@ -11,7 +11,7 @@ use crate::{Error, number};
 use alloc::vec::Vec;
 
 /// The numbers of a `fix_window_per_key` policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FixWindowPerKey {
     pub(crate) limit: u64,
     pub(crate) scale: u64,
@@ -29,10 +29,10 @@ impl Algorithm for FixWindowPerKey {
     }
 
     fn with_scale(&self, scale: u64) -> Self {
-        Self { scale, ..self.clone() }
+        Self { scale, ..*self }
     }
 
-    #[inline]
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -45,7 +45,7 @@ impl Algorithm for FixWindowPerKey {
         Window::NONE
     }
 
-    #[inline]
+    #[inline(always)]
     fn latest(&self, state: &Window) -> u64 {
         state.started().unwrap_or(0)
     }
@@ -60,12 +60,12 @@ impl Algorithm for FixWindowPerKey {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, view: &Option<Window>, cost: u64) -> bool {
         self.count(view) + cost <= self.limit
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &mut Option<Window>, cost: u64, now: u64) {
         let window = view.get_or_insert(Window { start: now, count: 0 });
         window.count = number::add(window.count, cost);
@@ -75,19 +75,19 @@ impl Algorithm for FixWindowPerKey {
         *view = Some(Window { start: now, count });
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&self, state: &mut Window, view: Option<Window>) {
         if let Some(window) = view {
             *state = window;
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, view: &Option<Window>) -> u64 {
         view.map_or(0, |window| window.count)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remaining(&self, view: &Option<Window>) -> u64 {
         self.limit.saturating_sub(self.count(view))
     }
@@ -96,7 +96,7 @@ impl Algorithm for FixWindowPerKey {
         self.unused_at(view)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unused_at(&self, view: &Option<Window>) -> u64 {
         view.map_or(0, |window| window.start + self.scale)
     }
@@ -118,11 +118,11 @@ impl Algorithm for FixWindowPerKey {
     }
 
     fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(call.clone())
+        Ok(*call)
     }
 
     fn widest(&self, _call: &Self) -> Self {
-        self.clone()
+        *self
     }
 
     fn width(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::number::{MAX, divide, divide_up};
 use alloc::vec::Vec;
 
 /// The numbers of a `leaky_bucket` policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeakyBucket(pub(crate) Bucket);
 
 impl Algorithm for LeakyBucket {
@@ -28,7 +28,7 @@ impl Algorithm for LeakyBucket {
         Self(Bucket::new(self.0.capacity, self.0.rate, scale))
     }
 
-    #[inline]
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.0.capacity
     }
@@ -41,7 +41,7 @@ impl Algorithm for LeakyBucket {
         Content { at: now, units: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn latest(&self, state: &Content) -> u64 {
         state.at
     }
@@ -52,12 +52,12 @@ impl Algorithm for LeakyBucket {
         Content { at, units: (state.units - leaked).max(0) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, view: &Content, cost: u64) -> bool {
         view.units + self.0.units(cost) <= self.0.full
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
         view.units = (view.units + self.0.units(cost)).min(self.0.most());
     }
@@ -66,17 +66,17 @@ impl Algorithm for LeakyBucket {
         view.units = self.0.units(count);
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&self, state: &mut Content, view: Content) {
         *state = view;
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, view: &Content) -> u64 {
         divide_up(view.units as u128, self.0.per).min(MAX)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remaining(&self, view: &Content) -> u64 {
         let room = self.0.full - view.units;
         if room < 0 { 0 } else { divide(room as u128, self.0.per) }
@@ -86,7 +86,7 @@ impl Algorithm for LeakyBucket {
         view.at + self.0.time_for(view.units + self.0.units(cost) - self.0.full)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unused_at(&self, view: &Content) -> u64 {
         if view.units == 0 { 0 } else { view.at + self.0.time_for(view.units) }
     }
@@ -105,7 +105,7 @@ impl Algorithm for LeakyBucket {
     }
 
     fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(call.clone())
+        Ok(*call)
     }
 
     fn widest(&self, call: &Self) -> Self {

@@ -15,7 +15,7 @@ use alloc::string::String;
 macro_rules! rules {
     ($($name:ident),+) => {
         /// An algorithm with its numbers.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Rule { $($name($name)),+ }
 
         $(
@@ -83,7 +83,7 @@ impl Rule {
         }
         dispatch!(self, algorithm => match call.try_into() {
             Ok(call) => Ok(algorithm.adjusted(call)?.into()),
-            Err(()) => Ok(self.clone()),
+            Err(()) => Ok(*self),
         })
     }
 
@@ -91,7 +91,7 @@ impl Rule {
     pub(crate) fn widest(&self, call: &Self) -> Self {
         dispatch!(self, algorithm => match call.try_into() {
             Ok(call) => algorithm.widest(call).into(),
-            Err(()) => self.clone(),
+            Err(()) => *self,
         })
     }
 }

@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// The numbers of a `sliding_counter` policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlidingCounter {
     pub(crate) limit: u64,
     pub(crate) scale: u64,
@@ -48,7 +48,7 @@ impl SlidingCounter {
         product(previous, self.scale - view.elapsed) + product(current, self.scale)
     }
 
-    #[inline]
+    #[inline(always)]
     fn capacity(&self) -> u128 {
         product(self.limit, self.scale)
     }
@@ -65,10 +65,10 @@ impl Algorithm for SlidingCounter {
     }
 
     fn with_scale(&self, scale: u64) -> Self {
-        Self { scale, ..self.clone() }
+        Self { scale, ..*self }
     }
 
-    #[inline]
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -81,7 +81,7 @@ impl Algorithm for SlidingCounter {
         Counters { start: self.start_of(now), previous: 0, current: 0 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn latest(&self, state: &Counters) -> u64 {
         state.start
     }
@@ -106,12 +106,12 @@ impl Algorithm for SlidingCounter {
         Reading { counters, elapsed: now.saturating_sub(counters.start) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
         self.weight(view) + product(cost, self.scale) <= self.capacity()
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
         view.counters.current = number::add(view.counters.current, cost);
     }
@@ -121,17 +121,17 @@ impl Algorithm for SlidingCounter {
         view.counters.current = count;
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&self, state: &mut Counters, view: Reading) {
         *state = view.counters;
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, view: &Reading) -> u64 {
         divide_up(self.weight(view), self.scale).min(number::MAX)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remaining(&self, view: &Reading) -> u64 {
         divide(self.capacity().saturating_sub(self.weight(view)), self.scale)
     }
@@ -147,7 +147,7 @@ impl Algorithm for SlidingCounter {
         start + self.scale - overlap
     }
 
-    #[inline]
+    #[inline(always)]
     fn unused_at(&self, view: &Reading) -> u64 {
         match view.counters {
             Counters { previous: 0, current: 0, .. } => 0,
@@ -173,11 +173,11 @@ impl Algorithm for SlidingCounter {
     }
 
     fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(call.clone())
+        Ok(*call)
     }
 
     fn widest(&self, _call: &Self) -> Self {
-        self.clone()
+        *self
     }
 
     fn width(&self) -> usize {
@@ -186,7 +186,7 @@ impl Algorithm for SlidingCounter {
 }
 
 impl Packed for Counters {
-    #[inline]
+    #[inline(always)]
     fn unpack(words: &[u64]) -> Self {
         match *words {
             [start, previous, current, ..] => Self { start, previous, current },
@@ -194,7 +194,7 @@ impl Packed for Counters {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pack(self, words: &mut [u64]) {
         if let [start, previous, current, ..] = words {
             *start = self.start;

@@ -16,7 +16,7 @@ use crate::number::MAX;
 use crate::text::{digits, text};
 
 /// The numbers of a `sliding_window` policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlidingWindow {
     pub(crate) limit: u64,
     pub(crate) scale: u64,
@@ -93,10 +93,10 @@ impl Algorithm for SlidingWindow {
     }
 
     fn with_scale(&self, scale: u64) -> Self {
-        Self { scale, ..self.clone() }
+        Self { scale, ..*self }
     }
 
-    #[inline]
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -109,7 +109,7 @@ impl Algorithm for SlidingWindow {
         Log::default()
     }
 
-    #[inline]
+    #[inline(always)]
     fn latest(&self, state: &Log) -> u64 {
         state.entries.back().map_or(0, |newest| newest.time)
     }
@@ -120,22 +120,21 @@ impl Algorithm for SlidingWindow {
         let shift = if self.is_ahead(state, now) { latest - now } else { 0 };
         let newest = latest - shift;
         let mut view = Reading { at: now.max(newest), newest, shift, skip: 0, total: state.total, added: 0 };
-        for entry in &state.entries {
-            if entry.time.saturating_sub(shift) + self.scale > view.at {
-                break;
-            }
+        while let Some(entry) = state.entries.get(view.skip)
+            && entry.time.saturating_sub(shift) + self.scale <= view.at
+        {
             view.skip += 1;
             view.total -= entry.cost;
         }
         view
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
         view.total + cost <= self.limit
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
         view.total += cost;
         view.added += cost;
@@ -149,10 +148,11 @@ impl Algorithm for SlidingWindow {
         view.newest = view.at;
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&self, state: &mut Log, view: Reading) {
-        let skip = view.skip.min(state.entries.len());
-        state.entries.drain(..skip);
+        for _ in 0..view.skip.min(state.entries.len()) {
+            state.entries.pop_front();
+        }
         if view.shift > 0 {
             for entry in &mut state.entries {
                 entry.time = entry.time.saturating_sub(view.shift);
@@ -160,7 +160,9 @@ impl Algorithm for SlidingWindow {
             // Times before the epoch became the epoch.
             while state.entries.get(1).is_some_and(|second| second.time == 0) {
                 let oldest = state.entries.pop_front().map_or(0, |oldest| oldest.cost);
-                state.entries[0].cost += oldest;
+                if let Some(second) = state.entries.front_mut() {
+                    second.cost += oldest;
+                }
             }
         }
         match state.entries.back_mut() {
@@ -172,19 +174,21 @@ impl Algorithm for SlidingWindow {
         self.trim(state);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, view: &Reading) -> u64 {
         view.total.min(self.most())
     }
 
-    #[inline]
+    #[inline(always)]
     fn remaining(&self, view: &Reading) -> u64 {
         self.limit.saturating_sub(view.total)
     }
 
     fn fits_at(&self, state: &Log, view: &Reading, cost: u64) -> u64 {
         let mut excess = (view.total + cost).saturating_sub(self.limit);
-        for entry in state.entries.iter().skip(view.skip) {
+        let mut position = view.skip;
+        while let Some(entry) = state.entries.get(position) {
+            position += 1;
             excess = excess.saturating_sub(entry.cost);
             if excess == 0 {
                 return entry.time.saturating_sub(view.shift) + self.scale;
@@ -193,7 +197,7 @@ impl Algorithm for SlidingWindow {
         view.at + self.scale
     }
 
-    #[inline]
+    #[inline(always)]
     fn unused_at(&self, view: &Reading) -> u64 {
         if view.total == 0 { 0 } else { view.newest + self.scale }
     }
@@ -252,11 +256,11 @@ impl Algorithm for SlidingWindow {
                 accepts: text(&["at most ", &digits(self.keep), ", for which its sliding window keeps hits"]),
             });
         }
-        Ok(Self { keep: self.keep, ..call.clone() })
+        Ok(Self { keep: self.keep, ..*call })
     }
 
     fn widest(&self, _call: &Self) -> Self {
-        self.clone()
+        *self
     }
 
     fn width(&self) -> usize {

@@ -11,7 +11,7 @@ use crate::number::divide;
 use alloc::vec::Vec;
 
 /// The numbers of a `token_bucket` policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenBucket(pub(crate) Bucket);
 
 impl Algorithm for TokenBucket {
@@ -28,7 +28,7 @@ impl Algorithm for TokenBucket {
         Self(Bucket::new(self.0.capacity, self.0.rate, scale))
     }
 
-    #[inline]
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.0.capacity
     }
@@ -41,7 +41,7 @@ impl Algorithm for TokenBucket {
         Content { at: now, units: self.0.start }
     }
 
-    #[inline]
+    #[inline(always)]
     fn latest(&self, state: &Content) -> u64 {
         state.at
     }
@@ -52,12 +52,12 @@ impl Algorithm for TokenBucket {
         Content { at, units: (state.units + refilled).min(self.0.full) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn fits(&self, view: &Content, cost: u64) -> bool {
         view.units >= self.0.units(cost)
     }
 
-    #[inline]
+    #[inline(always)]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
         view.units -= self.0.units(cost);
         if view.units < 0 {
@@ -69,17 +69,17 @@ impl Algorithm for TokenBucket {
         view.units = self.0.units(count);
     }
 
-    #[inline]
+    #[inline(always)]
     fn commit(&self, state: &mut Content, view: Content) {
         *state = view;
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&self, view: &Content) -> u64 {
         if view.units < 0 { 0 } else { divide(view.units as u128, self.0.per) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn remaining(&self, view: &Content) -> u64 {
         self.count(view)
     }
@@ -88,7 +88,7 @@ impl Algorithm for TokenBucket {
         view.at + self.0.time_for(self.0.units(cost) - view.units)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unused_at(&self, view: &Content) -> u64 {
         if view.units >= self.0.full { 0 } else { view.at + self.0.time_for(self.0.full - view.units) }
     }
@@ -106,7 +106,7 @@ impl Algorithm for TokenBucket {
     }
 
     fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(call.clone())
+        Ok(*call)
     }
 
     fn widest(&self, call: &Self) -> Self {

@@ -19,7 +19,7 @@ impl Window {
     pub(crate) const NONE: Self = Self { start: u64::MAX, count: 0 };
 
     /// When the window started, if there is one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn started(self) -> Option<u64> {
         (self.start != Self::NONE.start).then_some(self.start)
     }
@@ -46,7 +46,7 @@ pub(crate) fn in_range(number: i64) -> Option<u64> {
 }
 
 impl Packed for Window {
-    #[inline]
+    #[inline(always)]
     fn unpack(words: &[u64]) -> Self {
         match *words {
             [start, count, ..] => Self { start, count },
@@ -54,7 +54,7 @@ impl Packed for Window {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pack(self, words: &mut [u64]) {
         if let [start, count, ..] = words {
             *start = self.start;

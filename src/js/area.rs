@@ -34,7 +34,7 @@ impl Area {
     }
 
     /// Writes a decision, and answers its status.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide(&mut self, decision: &Decision) -> i32 {
         let status = match decision.reason {
             Some(Reason::Full) => NO_ROOM,
@@ -73,13 +73,13 @@ impl Area {
     }
 
     /// Whether slots were freed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn freed(&self, slots: &Slots) -> i32 {
         if slots.freed.is_empty() { 0 } else { FREED }
     }
 
     /// Writes the slot that was taken for the key, if one was.
-    #[inline]
+    #[inline(always)]
     pub(super) fn place(&mut self, taken: Option<u32>) -> i32 {
         match taken {
             Some(slot) => {

@@ -89,7 +89,7 @@ unsafe impl Sync for OneThread {}
 static DESK: OneThread = OneThread(RefCell::new(Desk::EMPTY));
 
 /// Does something at the desk. No export calls another while it is there.
-#[inline]
+#[inline(always)]
 pub(super) fn desk<R>(with: impl FnOnce(&mut Desk) -> R) -> R {
     with(&mut DESK.0.borrow_mut())
 }

@@ -21,7 +21,7 @@ impl<T> Shelf<T> {
         self.0.get(place)?.as_ref()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         self.0.get_mut(place)?.as_mut()
     }

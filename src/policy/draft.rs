@@ -8,7 +8,7 @@ use core::fmt;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{ALGORITHMS, Denied, PRINTABLE, Policy, WHOLE, invalid};
+use super::{ALGORITHMS, Denied, Fields, PRINTABLE, Policy, WHOLE, invalid};
 use crate::Error;
 use crate::algorithm::leaky_bucket::LeakyBucket;
 use crate::algorithm::rule::Rule;
@@ -44,10 +44,6 @@ pub(crate) enum Value {
     Other(Cow<'static, str>),
 }
 
-const WINDOW_FIELDS: &[&str] = &["algorithm", "limit", "scale", "name", "denied"];
-const TOKEN_FIELDS: &[&str] = &["algorithm", "capacity", "refillRate", "per", "name", "denied"];
-const LEAKY_FIELDS: &[&str] = &["algorithm", "capacity", "leakRate", "per", "name", "denied"];
-
 impl PolicyDraft {
     /// Adds a field.
     #[cfg(any(feature = "js", feature = "cloudflare", test))]
@@ -57,49 +53,46 @@ impl PolicyDraft {
 
     /// The policy, or what is wrong with it.
     pub fn build(&self) -> Result<Policy, Error> {
-        let algorithm = match self.get("algorithm")? {
-            Some(Value::Text(name)) if ALGORITHMS.contains(&name.as_str()) => name.as_str(),
-            Some(value) => return Err(Error::UnknownAlgorithm { found: value.shown() }),
-            None => return Err(Error::UnknownAlgorithm { found: "nothing".into() }),
+        let written = self.get("algorithm")?;
+        let algorithm = match written {
+            Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| known == name),
+            _ => None,
         };
-        self.refuse_unknown(match algorithm {
-            "token_bucket" => TOKEN_FIELDS,
-            "leaky_bucket" => LEAKY_FIELDS,
-            _ => WINDOW_FIELDS,
-        })?;
-        let policy = match algorithm {
-            "fix_window" => Policy::fix_window(self.whole("limit")?, self.span("scale")?),
-            "fix_window_per_key" => Policy::fix_window_per_key(self.whole("limit")?, self.span("scale")?),
-            "sliding_window" => Policy::sliding_window(self.whole("limit")?, self.span("scale")?),
-            "sliding_counter" => Policy::sliding_counter(self.whole("limit")?, self.span("scale")?),
-            "token_bucket" => Policy::token_bucket(self.whole("capacity")?, self.whole("refillRate")?, self.per()?),
-            _ => Policy::leaky_bucket(self.whole("capacity")?, self.whole("leakRate")?, self.per()?),
-        }?;
-        self.finish(policy)
+        let Some(algorithm) = algorithm else { return Err(Error::UnknownAlgorithm { found: found(written) }) };
+        let fields = Fields::of(algorithm);
+        self.refuse_unknown(fields.known)?;
+        let amount = self.whole(fields.amount)?;
+        let rate = if fields.rate.is_empty() { 1 } else { self.whole(fields.rate)? };
+        self.finish(fields.policy(algorithm, amount, rate, self.span(fields.span)?)?)
     }
 
     fn finish(&self, mut policy: Policy) -> Result<Policy, Error> {
-        policy = match self.get("name")? {
-            None => policy,
-            Some(Value::Text(name)) => policy.named(name)?,
-            Some(value) => return Err(invalid("name", value.shown(), PRINTABLE)),
-        };
+        match self.get("name")? {
+            None => {}
+            Some(Value::Text(name)) => policy = policy.named(name)?,
+            value => return Err(invalid("name", found(value), PRINTABLE)),
+        }
         match self.get("denied")? {
             None => Ok(policy),
             Some(Value::Text(text)) if text == "count" => policy.denied(Denied::Count),
             Some(Value::Text(text)) if text == "free" => policy.denied(Denied::Free),
-            Some(value) => Err(invalid("denied", value.shown(), "\"count\" or \"free\"")),
+            value => Err(invalid("denied", found(value), "\"count\" or \"free\"")),
         }
     }
 
     /// The value of a field, under its camelCase or its snake_case name, but not under both.
     fn get(&self, field: &'static str) -> Result<Option<&Value>, Error> {
-        let mut values = self.fields.iter().filter(|(name, _)| is(name, field)).map(|(_, value)| value);
-        let value = values.next();
-        match values.next() {
-            Some(_) => Err(invalid(field, "a second value".into(), "the field once")),
-            None => Ok(value),
+        let mut value = None;
+        for (name, given) in &self.fields {
+            if !is(name, field) {
+                continue;
+            }
+            if value.is_some() {
+                return Err(invalid(field, "a second value".into(), "the field once"));
+            }
+            value = Some(given);
         }
+        Ok(value)
     }
 
     fn refuse_unknown(&self, known: &'static [&'static str]) -> Result<(), Error> {
@@ -112,27 +105,24 @@ impl PolicyDraft {
     fn whole(&self, field: &'static str) -> Result<u64, Error> {
         match self.get(field)? {
             Some(&Value::Whole(number)) => Ok(number),
-            Some(value) => Err(invalid(field, value.shown(), WHOLE)),
-            None => Err(invalid(field, "nothing".into(), WHOLE)),
+            value => Err(invalid(field, found(value), WHOLE)),
         }
     }
 
+    /// A length of time. A bucket's `per` is one second unless it says otherwise.
     fn span(&self, field: &'static str) -> Result<Span, Error> {
         match self.get(field)? {
             Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
             Some(Value::Text(text)) => Ok(text.as_str().into()),
-            Some(value) => Err(invalid(field, value.shown(), duration::ACCEPTS)),
-            None => Err(invalid(field, "nothing".into(), duration::ACCEPTS)),
+            None if field == "per" => Ok(1_000.into()),
+            value => Err(invalid(field, found(value), duration::ACCEPTS)),
         }
     }
+}
 
-    /// A bucket's `per`: one second unless it says otherwise.
-    fn per(&self) -> Result<Span, Error> {
-        match self.get("per")? {
-            Some(_) => self.span("per"),
-            None => Ok(1_000.into()),
-        }
-    }
+/// What was there, as an error repeats it.
+fn found(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".into(), Value::shown)
 }
 
 /// Whether a field was written under this name, or under the same in snake_case.

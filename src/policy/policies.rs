@@ -3,8 +3,8 @@
 use super::{Denied, Policy, invalid};
 use crate::Error;
 use crate::text::{digits, shown, text};
-use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -116,23 +116,22 @@ impl Policies {
 
 /// Each policy's own name, or its algorithm's with a number where that is taken.
 fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
-    let given: Vec<&str> = list.iter().filter_map(Policy::name).collect();
-    if let Some(twice) = given.iter().enumerate().find(|(position, name)| given[..*position].contains(name)) {
-        return Err(invalid("name", text(&[&shown(twice.1), " a second time"]), "each policy a name of its own"));
-    }
+    let is_given = |name: &str, list: &[Policy]| list.iter().any(|policy| policy.name() == Some(name));
     let mut names: Vec<Box<str>> = Vec::with_capacity(list.len());
-    for policy in list {
-        let taken = |name: &str, names: &[Box<str>]| given.contains(&name) || names.iter().any(|n| **n == *name);
-        let name = match policy.name() {
-            Some(name) => name.into(),
-            None => (1..)
-                .map(|number| match number {
-                    1 => policy.algorithm().to_owned(),
-                    _ => text(&[policy.algorithm(), "-", &digits(number)]),
-                })
-                .find(|name| !taken(name, &names))
-                .unwrap_or_default(),
-        };
+    for (position, policy) in list.iter().enumerate() {
+        let mut name = String::from(policy.name().unwrap_or(policy.algorithm()));
+        if policy.name().is_some() {
+            if is_given(&name, list.get(..position).unwrap_or_default()) {
+                let found = text(&[&shown(&name), " a second time"]);
+                return Err(invalid("name", found, "each policy a name of its own"));
+            }
+        } else {
+            let mut number = 1;
+            while is_given(&name, list) || names.iter().any(|taken| **taken == *name) {
+                number += 1;
+                name = text(&[policy.algorithm(), "-", &digits(number)]);
+            }
+        }
         names.push(name.into());
     }
     Ok(names)
