@@ -8,6 +8,7 @@ import { type Due, Heap } from "./heap.ts";
 import { Line, type Waiter } from "./line.ts";
 import type { Fetch, FetchResponse, Signal } from "./platform.ts";
 import { SharedBudget } from "./shared.ts";
+import { Signals } from "./signals.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
 
 /** How a throttle is set up. */
@@ -34,6 +35,12 @@ export interface AcquireOptions {
   readonly maxWait?: number | undefined;
   /** Who goes first among those who wait; 0 by default, higher goes before. */
   readonly priority?: number | undefined;
+}
+
+/** Who waits, and where. */
+interface Place {
+  readonly line: Line;
+  readonly waiter: Waiter;
 }
 
 /** A line to be tried again, or one who waited long enough. */
@@ -66,6 +73,7 @@ export class Throttle {
   readonly #lines = new Map<Key, Line>();
   readonly #events = new Heap<Event>();
   readonly #alarm: Alarm;
+  readonly #signals = new Signals<Place>((places, reason) => this.#abort(places, reason));
   #pending = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
@@ -178,21 +186,15 @@ export class Throttle {
       return;
     }
     if (waiter.deadline < never) this.#events.push({ at: waiter.deadline, line, waiter });
-    if (signal !== undefined) this.#leaveOn(signal, line, waiter);
+    if (signal !== undefined) waiter.forget = this.#signals.add(signal, { line, waiter });
     if (isFirst || waiter.deadline < never) this.#setAlarm(this.#clock());
   }
 
-  #leaveOn(signal: AbortSignal, line: Line, waiter: Waiter): void {
-    const leave = () => {
-      // The signal has let go of it already; to look for it among thousands takes long.
-      waiter.forget = undefined;
-      this.#leave(waiter, signal.reason);
-      // Whoever comes after may fit where this one did not.
-      this.#serve(line);
-      this.#setAlarm(this.#clock());
-    };
-    signal.addEventListener("abort", leave, { once: true });
-    waiter.forget = () => signal.removeEventListener("abort", leave);
+  /** Whoever comes after those who were aborted may fit where they did not. */
+  #abort(places: readonly Place[], reason: unknown): void {
+    for (const { waiter } of places) this.#leave(waiter, reason);
+    for (const line of new Set(places.map(({ line }) => line))) this.#serve(line);
+    this.#setAlarm(this.#clock());
   }
 
   /** Lets through whoever fits, in order, and notes when the next one might. */

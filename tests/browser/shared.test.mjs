@@ -97,6 +97,31 @@ test("who waits is let through in turn, whichever page it is in", async () => {
   await context.close();
 });
 
+test("a worker and its page share one too", async () => {
+  const context = await chromium.newContext();
+  const { page } = await openPage(context, blank());
+  const answers = await page.evaluate(async () => {
+    const code = `
+      const take = async () => {
+        const { Throttle } = await import("${location.origin}/package.js");
+        const policy = { algorithm: "fix_window_per_key", limit: 3, scale: "1h" };
+        const throttle = new Throttle(policy, { shared: "with a worker" });
+        const all = [1, 2, 3].map(() => throttle.acquire({ maxWait: 0 }).then(() => 1, () => 0));
+        return (await Promise.all(all)).reduce((sum, each) => sum + each);
+      };
+    `;
+    const source = `${code} take().then(postMessage)`;
+    const worker = new Worker(URL.createObjectURL(new Blob([source])));
+    const inWorker = new Promise((resolve) => {
+      worker.onmessage = ({ data }) => resolve(data);
+    });
+    const inPage = new Function(`${code} return take()`)();
+    return Promise.all([inWorker, inPage]);
+  });
+  assert.equal(answers[0] + answers[1], 3);
+  await context.close();
+});
+
 describe("storage", () => {
   /** Takes so many at once, in a fresh page of a fresh context. */
   async function inPage(work, { before: prepare, argument } = {}) {

@@ -373,6 +373,50 @@ describe("many", () => {
   });
 });
 
+test("100,000 under one signal: one listener, and all go together", async () => {
+  const { time, throttle, wait } = start(onePerSecond);
+  wait("a");
+  const controller = new AbortController();
+  const { signal } = controller;
+  let listeners = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args) => {
+    listeners += 1;
+    return addEventListener.apply(signal, args);
+  };
+  signal.removeEventListener = (...args) => {
+    listeners -= 1;
+    return removeEventListener.apply(signal, args);
+  };
+  const gone = Array.from({ length: 100_000 }, () => throttle.acquire({ signal }).catch((reason) => reason));
+  assert.equal(listeners, 1);
+  await time.pass(1_000);
+  controller.abort("no");
+  const reasons = await Promise.all(gone);
+  assert.equal(reasons.filter((reason) => reason === "no").length, 99_999);
+  assert.equal(throttle.pending, 0);
+  assert.equal(time.timers, 0);
+  await time.pass(1_000);
+  await throttle.acquire({ signal: new AbortController().signal });
+});
+
+test("a signal is let go of when the wait is over", async () => {
+  const { time, throttle } = start(onePerSecond);
+  const { signal } = new AbortController();
+  let listeners = 0;
+  signal.addEventListener = () => {
+    listeners += 1;
+  };
+  signal.removeEventListener = () => {
+    listeners -= 1;
+  };
+  const all = [1, 2, 3].map(() => throttle.acquire({ signal }));
+  assert.equal(listeners, 1);
+  await time.pass(2_000);
+  await Promise.all(all);
+  assert.equal(listeners, 0);
+});
+
 test("the timer does not keep the process alive by itself", () => {
   const code = `
     import { Throttle } from ${JSON.stringify(new URL("../../dist/index.js", import.meta.url).href)};
