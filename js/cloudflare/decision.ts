@@ -3,7 +3,7 @@ import type { Decision } from "../types.ts";
 /** What an object answers: eight numbers for a decision, one for anything else. */
 export type Numbers = Float64Array;
 
-/** A mistake in what was asked, as an object answers it: errors lose their code on their way through RPC. */
+/** A mistake in what was asked, as an object answers it: an error's code may be lost on its way through RPC. */
 export interface Mistake {
   readonly code: string;
   readonly message: string;

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { logged, someone, start, statuses, workerWith } from "./lib.ts";
+import { logged, seeded, someone, start, statuses, workerWith } from "./lib.ts";
 
 const two = { algorithm: "fix_window", limit: 2, scale: "1h" };
 const config = (rule: Record<string, unknown>, more: Record<string, unknown> = {}) => ({
@@ -90,7 +90,7 @@ describe("1,000 requests at random", () => {
   it("are answered by the origin or denied, and nothing else happens", async () => {
     const log = logged();
     const errors = vi.spyOn(console, "error");
-    const random = (most: number) => Math.floor(Math.random() * most);
+    const random = seeded(1);
     const text = (alphabet: string) =>
       Array.from({ length: random(30) }, () => alphabet[random(alphabet.length)]).join("");
     const rules = [
