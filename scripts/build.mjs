@@ -49,7 +49,12 @@ const features = {
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
   // Only numbers cross, so that the glue is not needed; the types of what is exported are.
-  js: { level: "z", trims: true, optimize: ["-Oz"], glue: ["--target", "bundler"] },
+  js: {
+    level: "z",
+    trims: true,
+    optimize: ["-Oz", "--low-memory-unused", "--converge"],
+    glue: ["--target", "bundler"],
+  },
 };
 
 /** Compiles one feature of the crate into build/<feature>/: the wasm and its glue. Says whether it is new. */

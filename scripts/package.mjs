@@ -21,14 +21,26 @@ export async function buildPackage() {
 }
 
 /**
- * The wasm as a text in a JavaScript file. Most bytes are one printable character, the others two (`js/core/module.ts`
- * reads them): gzip finds the same repetitions as in the wasm itself, which base64 would hide from it.
+ * The wasm as a text in a JavaScript file. The commonest bytes are one printable character, the others two: gzip finds
+ * the same repetitions as in the wasm itself, which base64 would hide from it. `js/core/module.ts` reads it.
  */
 function inlineWasm() {
+  const wasm = readFileSync(rust("tollgate_bg.wasm"));
+  const counts = new Array(256).fill(0);
+  for (const byte of wasm) counts[byte] += 1;
+  const all = [...counts.keys()];
+  const common = new Set(all.toSorted((one, other) => counts[other] - counts[one]).slice(0, 89));
+  const order = [...all.filter((byte) => common.has(byte)), ...all.filter((byte) => !common.has(byte))];
   const digit = (value) => String.fromCharCode(value < 57 ? value + 35 : value + 36);
-  const written = (byte) =>
-    byte < 89 ? digit(byte) : digit(89 + Math.floor((byte - 89) / 91)) + digit((byte - 89) % 91);
-  const text = [...readFileSync(rust("tollgate_bg.wasm"))].map(written).join("");
+  const written = order.map((_, byte) => {
+    const value = order.indexOf(byte) - 89;
+    return value < 0 ? digit(value + 89) : digit(89 + Math.floor(value / 91)) + digit(value % 91);
+  });
+  const isCommon = (byte) => (common.has(byte) ? 1 : 0);
+  const key = Array.from({ length: 64 }, (_, at) =>
+    [0, 1, 2, 3].reduce((bits, bit) => bits | (isCommon(4 * at + bit) << bit), 0).toString(16),
+  );
+  const text = key.join("") + Array.from(wasm, (byte) => written[byte]).join("");
   writeFileSync(rust("inline.js"), `export default "${text}";\n`);
   writeFileSync(rust("inline.d.ts"), "declare const text: string;\nexport default text;\n");
 }

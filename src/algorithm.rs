@@ -14,7 +14,7 @@ pub(crate) mod sliding_window;
 pub(crate) mod token_bucket;
 pub(crate) mod window;
 
-use crate::{Decision, Denied, Error, Violated};
+use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
 use sliding_window::Log;
 
@@ -71,10 +71,6 @@ pub(crate) trait Algorithm: Sized {
     fn import(&self, numbers: &[i64]) -> Option<Self::State>;
     /// A state made under another `scale` or `per`, rounded against the client.
     fn convert(&self, state: Self::State, made_by: &Self, now: u64) -> Self::State;
-    /// This algorithm with the numbers of a policy given for one call.
-    fn adjusted(&self, call: &Self) -> Result<Self, Error>;
-    /// The numbers by which a state lives longest under both.
-    fn widest(&self, call: &Self) -> Self;
 
     /// How many words of a slot a state takes.
     fn width(&self) -> usize;

@@ -214,12 +214,16 @@ pub fn take_freed(slab: usize) {
         let Some(slots) = desk.slabs.get_mut(slab) else { return };
         let mut numbers = desk::cleared(&mut desk.numbers);
         numbers.push(slots.freed.len() as f64);
-        for slot in slots.freed.drain(..) {
-            numbers.push(slot.into());
+        for slot in &slots.freed {
+            numbers.push(f64::from(*slot));
         }
-        for state in slots.expired.drain(..) {
-            numbers.extend([f64::from(state.slot), state.policy as f64, state.value as f64, state.expired_at as f64]);
+        for state in &slots.expired {
+            for number in [state.slot.into(), state.policy as u64, state.value, state.expired_at] {
+                numbers.push(number as f64);
+            }
         }
+        slots.freed.clear();
+        slots.expired.clear();
         desk.answer_numbers(numbers);
     });
 }

@@ -105,7 +105,7 @@ impl Ledger {
             }
         }
         let lanes = Lanes::new(policies);
-        let mut ledger = Self { words: vec![0; lanes.words()], logs: vec![Log::default(); lanes.logs()], lanes };
+        let mut ledger = Self { words: vec![0; lanes.words()], logs: Log::many(lanes.logs()), lanes };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -147,43 +147,54 @@ impl Ledger {
 
     /// Does one operation. Also says whether the states changed.
     pub fn apply(&mut self, operation: Operation<'_>, now: u64) -> Result<(Answer, bool), Error> {
+        let position = match operation {
+            Operation::Inc { policy, .. }
+            | Operation::Set { policy, .. }
+            | Operation::Get { policy }
+            | Operation::ExpiresAt { policy } => self.policies().position(policy)?,
+            _ => 0,
+        };
+        self.apply_at(operation, position, now)
+    }
+
+    /// The same on the policy at a position, whatever policy the operation names.
+    pub(crate) fn apply_at(
+        &mut self,
+        operation: Operation<'_>,
+        position: usize,
+        now: u64,
+    ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         let (lanes, mut entry) = self.parts();
-        Ok(match operation {
+        let mut changed = false;
+        let answer = match operation {
             Operation::Hit { cost } => {
-                let mut changed = false;
-                let decision = lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now, &mut changed);
-                (Answer::Decision(decision), changed)
+                Answer::Decision(lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now, &mut changed))
             }
             Operation::Peek { cost } => {
-                (Answer::Decision(lanes.peek(lanes.rules(), entry.as_entry(), check_cost(cost)?, now)), false)
+                Answer::Decision(lanes.peek(lanes.rules(), entry.as_entry(), check_cost(cost)?, now))
             }
-            Operation::Inc { policy, cost } => {
-                let position = lanes.check_inc(policy, cost)?;
-                // Adding nothing only asks, here as in a limiter.
-                let count = match cost {
-                    0 => lanes.get(position, entry.as_entry(), now),
-                    _ => lanes.inc(position, &mut entry, cost, now),
-                };
-                (Answer::Number(count), cost > 0)
+            // Adding nothing only asks, here as in a limiter.
+            Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
+                Answer::Number(lanes.get(position, entry.as_entry(), now))
             }
-            Operation::Set { policy, count } => {
-                let position = lanes.check_set(policy, count)?;
-                (Answer::Number(lanes.set(position, &mut entry, count, now)), true)
+            Operation::Inc { cost, .. } => {
+                changed = true;
+                Answer::Number(lanes.inc(position, &mut entry, check_cost(cost)?, now))
             }
-            Operation::Get { policy } => {
-                let position = lanes.policies().position(policy)?;
-                (Answer::Number(lanes.get(position, entry.as_entry(), now)), false)
+            Operation::Set { count, .. } => {
+                changed = true;
+                lanes.check_count(position, count)?;
+                Answer::Number(lanes.set(position, &mut entry, count, now))
             }
-            Operation::ExpiresAt { policy } => {
-                let position = lanes.policies().position(policy)?;
-                (Answer::Number(lanes.expires_at(position, entry.as_entry(), now)), false)
-            }
+            Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, entry.as_entry(), now)),
             Operation::Reset => {
+                changed = true;
                 self.clear(now);
-                (Answer::Done, true)
+                Answer::Done
             }
-        })
+        };
+        Ok((answer, changed))
     }
 
     fn clear(&mut self, now: u64) {

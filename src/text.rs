@@ -1,7 +1,6 @@
 //! Texts put together by hand: the formatting machinery would outweigh the core in wasm.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 /// How much of a text that was found an error repeats.
 const SHOWN: usize = 64;
 
@@ -20,16 +19,17 @@ pub(crate) fn push(whole: &mut String, pieces: &[&str]) {
 }
 
 /// A number in digits.
-pub(crate) fn digits(mut number: u64) -> String {
-    let mut reversed = Vec::new();
-    loop {
-        reversed.push(b'0' + (number % 10) as u8);
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+pub(crate) fn digits(number: u64) -> String {
+    let mut whole = String::new();
+    push_digits(&mut whole, number);
+    whole
+}
+
+fn push_digits(whole: &mut String, number: u64) {
+    if number >= 10 {
+        push_digits(whole, number / 10);
     }
-    reversed.iter().rev().map(|&digit| char::from(digit)).collect()
+    whole.push(char::from(b'0' + (number % 10) as u8));
 }
 
 /// A text in quotes, with quotes and backslashes escaped, as JSON and structured fields have it.

@@ -7,7 +7,7 @@
 
 use super::Algorithm;
 use super::window::Window;
-use crate::{Error, number};
+use crate::number;
 use alloc::vec::Vec;
 
 /// The numbers of a `fix_window` policy.
@@ -131,14 +131,6 @@ impl Algorithm for FixWindow {
             return Window::NONE;
         }
         Window { start: self.start_of(now), count: made_by.view(&state, now).count }
-    }
-
-    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(*call)
-    }
-
-    fn widest(&self, _call: &Self) -> Self {
-        *self
     }
 
     fn width(&self) -> usize {

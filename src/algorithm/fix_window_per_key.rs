@@ -7,7 +7,7 @@
 
 use super::Algorithm;
 use super::window::Window;
-use crate::{Error, number};
+use crate::number;
 use alloc::vec::Vec;
 
 /// The numbers of a `fix_window_per_key` policy.
@@ -115,14 +115,6 @@ impl Algorithm for FixWindowPerKey {
             Some(window) => Window { start: now, count: window.count },
             None => Window::NONE,
         }
-    }
-
-    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(*call)
-    }
-
-    fn widest(&self, _call: &Self) -> Self {
-        *self
     }
 
     fn width(&self) -> usize {

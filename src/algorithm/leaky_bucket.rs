@@ -6,7 +6,6 @@
 
 use super::Algorithm;
 use super::bucket::{Bucket, Content};
-use crate::Error;
 use crate::number::{MAX, divide, divide_up};
 use alloc::vec::Vec;
 
@@ -102,14 +101,6 @@ impl Algorithm for LeakyBucket {
     fn convert(&self, state: Content, made_by: &Self, _now: u64) -> Content {
         // Rounded up: the negative of the negative rounded down.
         Content { units: -made_by.0.rescaled(-state.units, self.0.per), ..state }
-    }
-
-    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(*call)
-    }
-
-    fn widest(&self, call: &Self) -> Self {
-        Self(self.0.widest(&call.0))
     }
 
     fn width(&self) -> usize {

@@ -11,35 +11,16 @@ use crate::Error;
 use crate::text::{digits, text};
 use alloc::string::String;
 
-/// Makes the enum of all algorithms, and the way between it and each of them.
-macro_rules! rules {
-    ($($name:ident),+) => {
-        /// An algorithm with its numbers.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Rule { $($name($name)),+ }
-
-        $(
-            impl From<$name> for Rule {
-                fn from(algorithm: $name) -> Self {
-                    Self::$name(algorithm)
-                }
-            }
-
-            impl<'a> TryFrom<&'a Rule> for &'a $name {
-                type Error = ();
-
-                fn try_from(rule: &'a Rule) -> Result<Self, ()> {
-                    match rule {
-                        Rule::$name(algorithm) => Ok(algorithm),
-                        _ => Err(()),
-                    }
-                }
-            }
-        )+
-    };
+/// An algorithm with its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    FixWindow(FixWindow),
+    FixWindowPerKey(FixWindowPerKey),
+    SlidingWindow(SlidingWindow),
+    SlidingCounter(SlidingCounter),
+    TokenBucket(TokenBucket),
+    LeakyBucket(LeakyBucket),
 }
-
-rules!(FixWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket);
 
 /// Runs one expression for whichever algorithm a rule holds.
 macro_rules! dispatch {
@@ -81,17 +62,19 @@ impl Rule {
                 text(&["only ", &digits(self.scale()), " ms"]),
             ));
         }
-        dispatch!(self, algorithm => match call.try_into() {
-            Ok(call) => Ok(algorithm.adjusted(call)?.into()),
-            Err(()) => Ok(*self),
-        })
+        match (self, call) {
+            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Ok(Self::SlidingWindow(own.adjusted(call)?)),
+            _ => Ok(*call),
+        }
     }
 
     /// The rule by which a state lives longest under both.
     pub(crate) fn widest(&self, call: &Self) -> Self {
-        dispatch!(self, algorithm => match call.try_into() {
-            Ok(call) => algorithm.widest(call).into(),
-            Err(()) => *self,
-        })
+        match (self, call) {
+            (Self::TokenBucket(own), Self::TokenBucket(call)) => Self::TokenBucket(TokenBucket(own.0.widest(&call.0))),
+            (Self::LeakyBucket(own), Self::LeakyBucket(call)) => Self::LeakyBucket(LeakyBucket(own.0.widest(&call.0))),
+            // A window's numbers do not say how long it lives, and its `scale` is the same.
+            _ => *self,
+        }
     }
 }

@@ -9,7 +9,6 @@
 
 use super::window::in_range;
 use super::{Algorithm, Packed};
-use crate::Error;
 use crate::number::{self, divide, divide_up, product};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -170,14 +169,6 @@ impl Algorithm for SlidingCounter {
         // When in the old windows the hits came is not known: what counts of them goes to now's window.
         let current = made_by.count(&made_by.view(&state, now));
         Counters { current, ..self.fresh(now) }
-    }
-
-    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(*call)
-    }
-
-    fn widest(&self, _call: &Self) -> Self {
-        *self
     }
 
     fn width(&self) -> usize {

@@ -38,6 +38,15 @@ pub(crate) struct Log {
     total: u64,
 }
 
+impl Log {
+    /// So many empty logs.
+    pub(crate) fn many(count: usize) -> Vec<Self> {
+        let mut logs = Vec::new();
+        logs.resize_with(count, Self::default);
+        logs
+    }
+}
+
 /// What a log comes to at a moment: which of it counts, and what has been added.
 pub(crate) struct Reading {
     /// The time that counts: the clock's, or the newest hit's while the clock is a little behind.
@@ -62,6 +71,18 @@ impl SlidingWindow {
     /// The most that a log holds: one more than can matter, but no more than a count can be.
     fn most(&self) -> u64 {
         (self.keep + 1).min(MAX)
+    }
+
+    /// These numbers with the limit of a policy given for one call: its hits are kept for the own limit.
+    pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
+        if call.limit > self.keep {
+            return Err(Error::PolicyMismatch {
+                field: "limit",
+                found: digits(call.limit),
+                accepts: text(&["at most ", &digits(self.keep), ", for which its sliding window keeps hits"]),
+            });
+        }
+        Ok(Self { keep: self.keep, ..*call })
     }
 
     /// Forgets the oldest hits past the most that a log holds.
@@ -246,21 +267,6 @@ impl Algorithm for SlidingWindow {
         // Every hit knows its own time, so there is nothing to convert.
         self.trim(&mut state);
         state
-    }
-
-    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        if call.limit > self.keep {
-            return Err(Error::PolicyMismatch {
-                field: "limit",
-                found: digits(call.limit),
-                accepts: text(&["at most ", &digits(self.keep), ", for which its sliding window keeps hits"]),
-            });
-        }
-        Ok(Self { keep: self.keep, ..*call })
-    }
-
-    fn widest(&self, _call: &Self) -> Self {
-        *self
     }
 
     fn width(&self) -> usize {

@@ -6,7 +6,6 @@
 
 use super::Algorithm;
 use super::bucket::{Bucket, Content};
-use crate::Error;
 use crate::number::divide;
 use alloc::vec::Vec;
 
@@ -103,14 +102,6 @@ impl Algorithm for TokenBucket {
 
     fn convert(&self, state: Content, made_by: &Self, _now: u64) -> Content {
         Content { units: made_by.0.rescaled(state.units, self.0.per), ..state }
-    }
-
-    fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        Ok(*call)
-    }
-
-    fn widest(&self, call: &Self) -> Self {
-        Self(self.0.widest(&call.0))
     }
 
     fn width(&self) -> usize {

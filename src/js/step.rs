@@ -16,7 +16,7 @@ pub fn step(policies: usize, version: f64, operation: u32, amount: f64, now: f64
     desk(|desk| {
         let now = or_status!(convert::time(now), BAD_TIME);
         let policies = or_status!(desk.policies.get(policies), FAILED);
-        let policy = Some(policies.name(position));
+        let policy = None;
         let operation = match (operation, convert::cost(amount)) {
             (0, Some(cost)) => Operation::Hit { cost },
             (1, Some(cost)) => Operation::Peek { cost },
@@ -40,7 +40,7 @@ pub fn step(policies: usize, version: f64, operation: u32, amount: f64, now: f64
                 afresh = ledger.load(&record, now)?;
                 converted = !record.is_made_by(policies);
             }
-            let (answer, changed) = ledger.apply(operation, now)?;
+            let (answer, changed) = ledger.apply_at(operation, position, now)?;
             Ok((answer, changed || converted, ledger, afresh))
         };
         let (answer, changed, ledger, afresh) = match stepped() {

@@ -1,6 +1,5 @@
 //! A growing array of runs that never moves what it holds: growth costs one small allocation, never a copy.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 /// How many slots one allocation holds.
 const CHUNK: usize = 256;
@@ -9,7 +8,7 @@ const CHUNK: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) struct Chunked<T> {
     width: usize,
-    chunks: Vec<Box<[T]>>,
+    chunks: Vec<Vec<T>>,
 }
 
 impl<T: Default> Chunked<T> {
@@ -20,7 +19,9 @@ impl<T: Default> Chunked<T> {
     /// Makes room for slots below `slots`.
     pub(crate) fn reserve(&mut self, slots: u32) {
         while self.width > 0 && self.chunks.len() * CHUNK < slots as usize {
-            self.chunks.push((0..CHUNK * self.width).map(|_| T::default()).collect());
+            let mut chunk = Vec::with_capacity(CHUNK * self.width);
+            chunk.resize_with(CHUNK * self.width, T::default);
+            self.chunks.push(chunk);
         }
     }
 

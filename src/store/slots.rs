@@ -250,8 +250,12 @@ impl Slots {
     /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
     pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<Option<u32>, Error> {
         let put = |_: &Lanes, entry: &mut EntryMut<'_>| {
-            entry.words[..states.words.len()].copy_from_slice(&states.words);
-            entry.logs.clone_from_slice(&states.logs);
+            for (held, word) in entry.words.iter_mut().zip(states.words) {
+                *held = word;
+            }
+            for (held, log) in entry.logs.iter_mut().zip(states.logs) {
+                *held = log;
+            }
             0
         };
         Ok(self.change(slot, now, put)?.1)
@@ -322,7 +326,7 @@ impl Slots {
     /// The states of a key never used.
     fn unused(&self, now: u64) -> (Vec<u64>, Vec<Log>) {
         let mut words = vec![0; self.lanes.words()];
-        let mut logs = vec![Log::default(); self.lanes.logs()];
+        let mut logs = Log::many(self.lanes.logs());
         self.lanes.clear(&mut EntryMut { words: &mut words, logs: &mut logs }, now);
         (words, logs)
     }
