@@ -176,7 +176,8 @@ impl Act {
     pub(crate) const LOOK: Self = Self::Hit(0, Denied::Free);
 
     /// Whether it leaves something behind, if it is allowed or not.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn changes(self, allowed: bool) -> bool {
         match self {
             Self::Hit(cost, denied) => cost > 0 && (allowed || denied == Denied::Count),
@@ -216,12 +217,14 @@ pub(crate) trait Packed: Copy {
 }
 
 impl<S: Packed> Held for S {
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R {
         with(&S::unpack(cell.words))
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R {
         let mut state = S::unpack(cell.words);
         let answer = with(&mut state);

@@ -49,7 +49,8 @@ impl Place {
         Cell { words, log: self.log.and_then(|log| entry.logs.get(log)) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn cell_mut<'a>(&self, entry: &'a mut EntryMut<'_>) -> CellMut<'a> {
         let words = entry.words.get_mut(self.offset..).and_then(|words| words.get_mut(..self.width)).unwrap_or(&mut []);
         CellMut { words, log: self.log.and_then(|log| entry.logs.get_mut(log)) }
@@ -78,7 +79,8 @@ impl Lanes {
         Self { denied: policies.denied(), widest: rules.clone(), policies, rules, places, words, logs }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn place(&self, position: usize) -> Place {
         self.places.get(position).copied().unwrap_or(Place { offset: 0, width: 0, log: None })
     }
@@ -139,7 +141,8 @@ impl Lanes {
     }
 
     /// Asks all policies, and takes from all of them if all allow it. Notes if anything changed.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn hit(
         &self,
         rules: &[Rule],

@@ -32,13 +32,15 @@ pub(crate) fn from_digits(digits: &str) -> Option<u64> {
 }
 
 /// Adds to a counter that saturates: what is past the range stays denied instead of wrapping.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(always))]
+#[cfg_attr(not(target_arch = "wasm32"), inline)]
 pub(crate) fn add(count: u64, cost: u64) -> u64 {
     count.saturating_add(cost).min(MAX)
 }
 
 /// `a * b` of two numbers in range.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(always))]
+#[cfg_attr(not(target_arch = "wasm32"), inline)]
 pub(crate) fn product(a: u64, b: u64) -> u128 {
     // A machine of 64 bits has one instruction for it; others are quicker where both are small.
     if cfg!(target_pointer_width = "32") && (a | b) >> 32 == 0 {

@@ -39,19 +39,22 @@ impl Bucket {
     }
 
     /// What `cost` weighs, in units.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn units(&self, cost: u64) -> i128 {
         product(cost, self.per) as i128
     }
 
     /// The largest content there can be, in units: accumulators saturate here.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn most(&self) -> i128 {
         self.units(MAX)
     }
 
     /// What flows in `milliseconds`, in units.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn flow(&self, milliseconds: u64) -> i128 {
         product(milliseconds, self.rate) as i128
     }
@@ -65,7 +68,8 @@ impl Bucket {
     /// The time that counts for a state: the clock's, or the state's own while the clock is a little behind.
     ///
     /// An `unused` bucket holds no time of its own, so that it is the same stored or not.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn flowed(&self, state: &Content, now: u64, unused: bool) -> (u64, i128) {
         if now >= state.at {
             (now, self.flow(now - state.at))
@@ -115,7 +119,8 @@ impl Content {
 }
 
 impl Packed for Content {
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unpack(words: &[u64]) -> Self {
         match *words {
             [high, low] => {
@@ -128,7 +133,8 @@ impl Packed for Content {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn pack(self, words: &mut [u64]) {
         let units = self.units as u128;
         match words {

@@ -38,7 +38,8 @@ impl Algorithm for FixWindow {
         Self { scale, ..*self }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -51,7 +52,8 @@ impl Algorithm for FixWindow {
         Window::NONE
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn latest(&self, state: &Window) -> u64 {
         state.started().unwrap_or(0)
     }
@@ -70,13 +72,15 @@ impl Algorithm for FixWindow {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Window, cost: u64) -> bool {
         // Not the sum that saturates: that one would fit into the largest limit for ever.
         view.count + cost <= self.limit
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Window, cost: u64, _now: u64) {
         view.count = number::add(view.count, cost);
     }
@@ -85,17 +89,20 @@ impl Algorithm for FixWindow {
         view.count = count;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn commit(&self, state: &mut Window, view: Window) {
         *state = view;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Window) -> u64 {
         view.count
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Window) -> u64 {
         self.limit.saturating_sub(view.count)
     }
@@ -104,7 +111,8 @@ impl Algorithm for FixWindow {
         view.start + self.scale
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unused_at(&self, view: &Window) -> u64 {
         if view.count == 0 { 0 } else { view.start + self.scale }
     }

@@ -32,7 +32,8 @@ impl Algorithm for FixWindowPerKey {
         Self { scale, ..*self }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -45,7 +46,8 @@ impl Algorithm for FixWindowPerKey {
         Window::NONE
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn latest(&self, state: &Window) -> u64 {
         state.started().unwrap_or(0)
     }
@@ -60,12 +62,14 @@ impl Algorithm for FixWindowPerKey {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Option<Window>, cost: u64) -> bool {
         self.count(view) + cost <= self.limit
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Option<Window>, cost: u64, now: u64) {
         let window = view.get_or_insert(Window { start: now, count: 0 });
         window.count = number::add(window.count, cost);
@@ -75,19 +79,22 @@ impl Algorithm for FixWindowPerKey {
         *view = Some(Window { start: now, count });
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn commit(&self, state: &mut Window, view: Option<Window>) {
         if let Some(window) = view {
             *state = window;
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Option<Window>) -> u64 {
         view.map_or(0, |window| window.count)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Option<Window>) -> u64 {
         self.limit.saturating_sub(self.count(view))
     }
@@ -96,7 +103,8 @@ impl Algorithm for FixWindowPerKey {
         self.unused_at(view)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unused_at(&self, view: &Option<Window>) -> u64 {
         view.map_or(0, |window| window.start + self.scale)
     }

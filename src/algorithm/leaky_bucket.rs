@@ -27,7 +27,8 @@ impl Algorithm for LeakyBucket {
         Self(Bucket::new(self.0.capacity, self.0.rate, scale))
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn limit(&self) -> u64 {
         self.0.capacity
     }
@@ -40,7 +41,8 @@ impl Algorithm for LeakyBucket {
         Content { at: now, units: 0 }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn latest(&self, state: &Content) -> u64 {
         state.at
     }
@@ -51,12 +53,14 @@ impl Algorithm for LeakyBucket {
         Content { at, units: (state.units - leaked).max(0) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Content, cost: u64) -> bool {
         view.units + self.0.units(cost) <= self.0.full
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
         view.units = (view.units + self.0.units(cost)).min(self.0.most());
     }
@@ -65,17 +69,20 @@ impl Algorithm for LeakyBucket {
         view.units = self.0.units(count);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn commit(&self, state: &mut Content, view: Content) {
         *state = view;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Content) -> u64 {
         divide_up(view.units as u128, self.0.per).min(MAX)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Content) -> u64 {
         let room = self.0.full - view.units;
         if room < 0 { 0 } else { divide(room as u128, self.0.per) }
@@ -85,7 +92,8 @@ impl Algorithm for LeakyBucket {
         view.at + self.0.time_for(view.units + self.0.units(cost) - self.0.full)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unused_at(&self, view: &Content) -> u64 {
         if view.units == 0 { 0 } else { view.at + self.0.time_for(view.units) }
     }

@@ -47,7 +47,8 @@ impl SlidingCounter {
         product(previous, self.scale - view.elapsed) + product(current, self.scale)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn capacity(&self) -> u128 {
         product(self.limit, self.scale)
     }
@@ -67,7 +68,8 @@ impl Algorithm for SlidingCounter {
         Self { scale, ..*self }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -80,7 +82,8 @@ impl Algorithm for SlidingCounter {
         Counters { start: self.start_of(now), previous: 0, current: 0 }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn latest(&self, state: &Counters) -> u64 {
         state.start
     }
@@ -105,12 +108,14 @@ impl Algorithm for SlidingCounter {
         Reading { counters, elapsed: now.saturating_sub(counters.start) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
         self.weight(view) + product(cost, self.scale) <= self.capacity()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
         view.counters.current = number::add(view.counters.current, cost);
     }
@@ -120,17 +125,20 @@ impl Algorithm for SlidingCounter {
         view.counters.current = count;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn commit(&self, state: &mut Counters, view: Reading) {
         *state = view.counters;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Reading) -> u64 {
         divide_up(self.weight(view), self.scale).min(number::MAX)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Reading) -> u64 {
         divide(self.capacity().saturating_sub(self.weight(view)), self.scale)
     }
@@ -146,7 +154,8 @@ impl Algorithm for SlidingCounter {
         start + self.scale - overlap
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unused_at(&self, view: &Reading) -> u64 {
         match view.counters {
             Counters { previous: 0, current: 0, .. } => 0,
@@ -177,7 +186,8 @@ impl Algorithm for SlidingCounter {
 }
 
 impl Packed for Counters {
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unpack(words: &[u64]) -> Self {
         match *words {
             [start, previous, current, ..] => Self { start, previous, current },
@@ -185,7 +195,8 @@ impl Packed for Counters {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn pack(self, words: &mut [u64]) {
         if let [start, previous, current, ..] = words {
             *start = self.start;

@@ -117,7 +117,8 @@ impl Algorithm for SlidingWindow {
         Self { scale, ..*self }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -130,7 +131,8 @@ impl Algorithm for SlidingWindow {
         Log::default()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn latest(&self, state: &Log) -> u64 {
         state.entries.back().map_or(0, |newest| newest.time)
     }
@@ -150,12 +152,14 @@ impl Algorithm for SlidingWindow {
         view
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
         view.total + cost <= self.limit
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
         view.total += cost;
         view.added += cost;
@@ -169,7 +173,8 @@ impl Algorithm for SlidingWindow {
         view.newest = view.at;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn commit(&self, state: &mut Log, view: Reading) {
         for _ in 0..view.skip.min(state.entries.len()) {
             state.entries.pop_front();
@@ -195,12 +200,14 @@ impl Algorithm for SlidingWindow {
         self.trim(state);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Reading) -> u64 {
         view.total.min(self.most())
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Reading) -> u64 {
         self.limit.saturating_sub(view.total)
     }
@@ -218,7 +225,8 @@ impl Algorithm for SlidingWindow {
         view.at + self.scale
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unused_at(&self, view: &Reading) -> u64 {
         if view.total == 0 { 0 } else { view.newest + self.scale }
     }

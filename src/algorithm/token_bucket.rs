@@ -27,7 +27,8 @@ impl Algorithm for TokenBucket {
         Self(Bucket::new(self.0.capacity, self.0.rate, scale))
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn limit(&self) -> u64 {
         self.0.capacity
     }
@@ -40,7 +41,8 @@ impl Algorithm for TokenBucket {
         Content { at: now, units: self.0.start }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn latest(&self, state: &Content) -> u64 {
         state.at
     }
@@ -51,12 +53,14 @@ impl Algorithm for TokenBucket {
         Content { at, units: (state.units + refilled).min(self.0.full) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Content, cost: u64) -> bool {
         view.units >= self.0.units(cost)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
         view.units -= self.0.units(cost);
         if view.units < 0 {
@@ -68,17 +72,20 @@ impl Algorithm for TokenBucket {
         view.units = self.0.units(count);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn commit(&self, state: &mut Content, view: Content) {
         *state = view;
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Content) -> u64 {
         if view.units < 0 { 0 } else { divide(view.units as u128, self.0.per) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Content) -> u64 {
         self.count(view)
     }
@@ -87,7 +94,8 @@ impl Algorithm for TokenBucket {
         view.at + self.0.time_for(self.0.units(cost) - view.units)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unused_at(&self, view: &Content) -> u64 {
         if view.units >= self.0.full { 0 } else { view.at + self.0.time_for(self.0.full - view.units) }
     }

@@ -19,7 +19,8 @@ impl Window {
     pub(crate) const NONE: Self = Self { start: u64::MAX, count: 0 };
 
     /// When the window started, if there is one.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn started(self) -> Option<u64> {
         (self.start != Self::NONE.start).then_some(self.start)
     }
@@ -46,7 +47,8 @@ pub(crate) fn in_range(number: i64) -> Option<u64> {
 }
 
 impl Packed for Window {
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn unpack(words: &[u64]) -> Self {
         match *words {
             [start, count, ..] => Self { start, count },
@@ -54,7 +56,8 @@ impl Packed for Window {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn pack(self, words: &mut [u64]) {
         if let [start, count, ..] = words {
             *start = self.start;

@@ -34,7 +34,8 @@ impl<T: Default> Chunked<T> {
     }
 
     /// The run of a slot, to be changed; empty where there is none.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut [T] {
         let (chunk, start) = self.place(slot);
         self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(start..)?.get_mut(..self.width)).unwrap_or(&mut [])
@@ -47,7 +48,8 @@ impl<T: Default> Chunked<T> {
         self.chunks.get(slot as usize / CHUNK)?.get(slot as usize % CHUNK)
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn place(&self, slot: u32) -> (usize, usize) {
         let slot = slot as usize;
         (slot / CHUNK, slot % CHUNK * self.width)

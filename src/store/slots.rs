@@ -65,7 +65,8 @@ impl Default for Cleaning {
 
 impl Cleaning {
     /// Whether `now < due <= now + period`, in one comparison: nothing is due, nor put off by a clock that stepped back.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn rests(&self, now: u64, period: u64) -> bool {
         self.due.wrapping_sub(now).wrapping_sub(1) < period
     }
@@ -133,7 +134,8 @@ impl Slots {
     }
 
     /// Asks, and takes if it fits. A key without a slot may be given one.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn hit(
         &mut self,
         slot: Option<u32>,
@@ -307,7 +309,8 @@ impl Slots {
         Entry { words: self.words.get(slot), logs: self.logs.get(slot) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn parts(&mut self, slot: u32) -> (&Lanes, EntryMut<'_>) {
         (&self.lanes, EntryMut { words: self.words.get_mut(slot), logs: self.logs.get_mut(slot) })
     }
@@ -332,7 +335,8 @@ impl Slots {
     }
 
     /// Notes that a slot is used now, if that matters.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn touch(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some()
             && let Some(touched) = self.words.get_mut(slot).last_mut()
@@ -342,7 +346,8 @@ impl Slots {
     }
 
     /// Clears a slot that lay untouched for too long.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn clear_if_stale(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() && self.is_stale(slot, now) {
             let (lanes, mut entry) = self.parts(slot);
@@ -462,7 +467,8 @@ impl Slots {
     }
 
     /// Looks at a few slots, if a cleaning is due or under way, but never at the one in use.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn sweep(&mut self, in_use: u32, now: u64) {
         if !self.cleaning.rests(now, self.options.clean_period) {
             self.sweep_some(in_use, now);
