@@ -39,6 +39,7 @@ export type ErrorCode =
  * ```
  */
 export class TollgateError extends Error {
+  /** The same for all of them. */
   override readonly name = "TollgateError";
   /** What was wrong, for code to act on. */
   readonly code: ErrorCode;

@@ -9,6 +9,7 @@ export interface PolicyBase {
 
 /** A policy that counts hits in windows. */
 export interface WindowPolicy extends PolicyBase {
+  /** Which way of counting. */
   readonly algorithm: "fix_window" | "fix_window_per_key" | "sliding_window" | "sliding_counter";
   /** How much may happen in a window. */
   readonly limit: number;
@@ -20,6 +21,7 @@ export interface WindowPolicy extends PolicyBase {
 
 /** A bucket of tokens that starts full and refills steadily. */
 export interface TokenBucketPolicy extends PolicyBase {
+  /** The bucket of tokens. */
   readonly algorithm: "token_bucket";
   /** How many tokens fit. */
   readonly capacity: number;
@@ -33,6 +35,7 @@ export interface TokenBucketPolicy extends PolicyBase {
 
 /** A bucket that starts empty and leaks steadily. */
 export interface LeakyBucketPolicy extends PolicyBase {
+  /** The bucket that leaks. */
   readonly algorithm: "leaky_bucket";
   /** How much fits. */
   readonly capacity: number;
@@ -80,6 +83,7 @@ export interface Decision {
 
 /** A state that expired, as `beforeClean` is told of it. */
 export interface Expired {
+  /** Whose state it was. */
   readonly key: Key;
   /** The name of the policy. */
   readonly policy: string;
@@ -110,15 +114,20 @@ export type StoredKey = string | number | { readonly bigint: string };
 
 /** A whole limiter as plain data. */
 export interface Snapshot {
+  /** Of this form of snapshot. */
   readonly version: 1;
+  /** Those of the limiter. */
   readonly policies: readonly Policy[];
+  /** Every key with its states, a list of numbers for each policy. */
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
 }
 
 /** One key's states as plain data: what a store outside the process keeps. */
 export interface State {
+  /** Of this form of state. */
   readonly version: 1;
   /** What the states were made by. */
   readonly policies: readonly { readonly name: string; readonly algorithm: string; readonly scale: number }[];
+  /** A list of numbers for each policy. */
   readonly states: readonly (readonly number[])[];
 }

@@ -59,16 +59,34 @@ pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
     /// A clock that stands at `now`.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Clock::now(&tollgate::ManualClock::new(1_000)), 1_000);
+    /// ```
     pub fn new(now: u64) -> Self {
         Self(AtomicU64::new(now))
     }
 
     /// Moves the clock to `now`, forwards or back.
+    ///
+    /// ```
+    /// # use tollgate::{Clock, ManualClock};
+    /// let clock = ManualClock::new(1_000);
+    /// clock.set(500);
+    /// assert_eq!(clock.now(), 500);
+    /// ```
     pub fn set(&self, now: u64) {
         self.0.store(now, Ordering::Relaxed);
     }
 
     /// Moves the clock forwards.
+    ///
+    /// ```
+    /// # use tollgate::{Clock, ManualClock};
+    /// let clock = ManualClock::new(1_000);
+    /// clock.advance(500);
+    /// assert_eq!(clock.now(), 1_500);
+    /// ```
     pub fn advance(&self, milliseconds: u64) {
         self.0.fetch_add(milliseconds, Ordering::Relaxed);
     }

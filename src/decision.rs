@@ -108,11 +108,31 @@ impl Violated {
     }
 
     /// Whether no policy denied.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(9, "1s")?, Policy::fix_window(1, "1d")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// assert!(limiter.hit("key", 1)?.violated.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether the policy at `position` denied.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(9, "1s")?, Policy::fix_window(1, "1d")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// assert!(limiter.hit("key", 2)?.violated.contains(1));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn contains(self, position: usize) -> bool {
         position < 32 && self.0 >> position & 1 == 1
     }

@@ -93,6 +93,15 @@ pub struct Ledger {
 
 impl Ledger {
     /// A key that was never used. A sliding window's limit is at most [`MAX_STORED_LOG`] here.
+    ///
+    /// ```
+    /// # use tollgate::{Ledger, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// assert!(Ledger::new(Policy::sliding_window(1_000, "1s")?).is_ok());
+    /// assert!(Ledger::new(Policy::sliding_window(1_001, "1s")?).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         for policy in policies.iter() {
@@ -111,6 +120,15 @@ impl Ledger {
     }
 
     /// The policies.
+    ///
+    /// ```
+    /// # use tollgate::{Ledger, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
+    /// assert_eq!(ledger.policies().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn policies(&self) -> &Policies {
         self.lanes.policies()
     }
@@ -118,6 +136,18 @@ impl Ledger {
     /// Reads what was stored. Answers the names of the policies that start afresh because their algorithm changed.
     ///
     /// On an error the key is as if it had never been used.
+    ///
+    /// ```
+    /// # use tollgate::{Ledger, Operation, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
+    /// ledger.apply(Operation::Hit { cost: 1 }, 0)?;
+    /// let record = ledger.record(0).unwrap();
+    /// let mut other = Ledger::new(Policy::token_bucket(10, 1, "1s")?.named("fix_window")?)?;
+    /// assert_eq!(other.load(&record, 0)?, ["fix_window"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
         self.clear(now);
@@ -130,6 +160,17 @@ impl Ledger {
     }
 
     /// What is to be stored; nothing when the key is as if it had never been used.
+    ///
+    /// ```
+    /// # use tollgate::{Ledger, Operation, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
+    /// assert!(ledger.record(0).is_none());
+    /// ledger.apply(Operation::Hit { cost: 1 }, 0)?;
+    /// assert!(ledger.record(0).is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn record(&self, now: u64) -> Option<Record> {
         (self.expires_at(now) > 0).then(|| Record::new(self.lanes.policies(), self.states()))
     }
@@ -140,12 +181,32 @@ impl Ledger {
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
+    ///
+    /// ```
+    /// # use tollgate::{Ledger, Operation, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
+    /// ledger.apply(Operation::Hit { cost: 1 }, 300)?;
+    /// assert_eq!(ledger.expires_at(300), 1_000);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn expires_at(&self, now: u64) -> u64 {
         let ends = self.lanes.all_end_at(self.entry(), now);
         if ends > now { ends } else { 0 }
     }
 
     /// Does one operation. Also says whether the states changed.
+    ///
+    /// ```
+    /// # use tollgate::{Ledger, Operation, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
+    /// let (_, changed) = ledger.apply(Operation::Peek { cost: 1 }, 0)?;
+    /// assert!(!changed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn apply(&mut self, operation: Operation<'_>, now: u64) -> Result<(Answer, bool), Error> {
         let position = match operation {
             Operation::Inc { policy, .. }

@@ -60,11 +60,31 @@ pub struct Cleaned<K> {
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// A limiter with one policy or several, for up to a million keys.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut by_number = Limiter::<u64, _>::new(Policy::leaky_bucket(5, 1, "1s")?, ManualClock::new(0))?;
+    /// assert!(by_number.hit(&42, 5)?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(policies: impl IntoPolicies, clock: C) -> Result<Self, Error> {
         Self::with_options(policies, clock, Options::default())
     }
 
     /// A limiter with other [`Options`].
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, OnFull, Options, Policy, Reason};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let options = Options::new().max_keys(1)?.on_full(OnFull::Deny);
+    /// let mut limiter = Limiter::<u64, _>::with_options(Policy::fix_window(9, "1s")?, ManualClock::new(0), options)?;
+    /// limiter.hit(&1, 1)?;
+    /// assert_eq!(limiter.hit(&2, 1)?.reason, Some(Reason::Full));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
         let slots = Slots::new(policies.into_policies()?, options);
         Ok(Self { slots, index: Index::new(), clock, before_clean: None })
@@ -112,6 +132,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// Whether the key may act now. Asks, and takes if it fits.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
+    /// assert!(limiter.hit("user:42", 2)?.allowed);
+    /// assert_eq!(limiter.hit("user:42", 1)?.retry_after, Some(1_000));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn hit<Q>(&mut self, key: &Q, cost: u64) -> Result<Decision, Error>
     where
         K: Borrow<Q>,
@@ -187,6 +218,18 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// The same for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.inc_policy("user:42", 3, Some("daily"))?;
+    /// assert_eq!(limiter.get_policy("user:42", Some("burst"))?, 0);
+    /// assert!(limiter.inc_policy("user:42", 3, None).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn inc_policy<Q>(&mut self, key: &Q, cost: u64, policy: Option<&str>) -> Result<u64, Error>
     where
         K: Borrow<Q>,
@@ -223,6 +266,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// The same for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.set_policy("user:42", 1000, Some("daily"))?;
+    /// assert!(!limiter.hit("user:42", 1)?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_policy<Q>(&mut self, key: &Q, count: u64, policy: Option<&str>) -> Result<u64, Error>
     where
         K: Borrow<Q>,
@@ -255,6 +309,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// The same for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.hit("user:42", 2)?;
+    /// assert_eq!(limiter.get_policy("user:42", Some("daily"))?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
     where
         K: Borrow<Q>,
@@ -286,6 +351,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// The same for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.hit("user:42", 1)?;
+    /// assert_eq!(limiter.expires_at_policy("user:42", Some("daily"))?, 86_400_000);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn expires_at_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
     where
         K: Borrow<Q>,
@@ -319,6 +395,18 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// Removes every expired key now, and answers how many there were. The only operation that looks at all keys.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
+    /// limiter.hit("user:42", 1)?;
+    /// clock.advance(1_000);
+    /// assert_eq!((limiter.clean()?, limiter.len()), (1, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn clean(&mut self) -> Result<u32, Error> {
         let removed = self.slots.clean(check_time(self.clock.now())?);
         self.forget();
@@ -326,11 +414,33 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// How many keys it holds, expired ones that have not been cleaned away included.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
+    /// limiter.hit("user:42", 1)?;
+    /// assert_eq!(limiter.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn len(&self) -> u32 {
         self.slots.len()
     }
 
     /// Whether it holds none.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
+    /// limiter.peek("user:42", 1)?;
+    /// assert!(limiter.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -353,11 +463,32 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// The policies.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
+    /// assert_eq!(limiter.policies().name(0), "fix_window");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn policies(&self) -> &Policies {
         self.slots.lanes().policies()
     }
 
     /// All states as plain data, to be taken over by [`Limiter::restore`].
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(0);
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
+    /// limiter.hit("user:42", 1)?;
+    /// assert_eq!(limiter.snapshot()?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn snapshot(&self) -> Result<Snapshot<K>, Error>
     where
         K: Clone,

@@ -44,6 +44,12 @@ impl Options {
     pub const MOST_KEYS: u32 = u32::MAX - 1;
 
     /// A million keys, evicted when full, cleaned every minute, kept however old they are.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Options, Policy};
+    /// let policy = Policy::fix_window(9, "1s").unwrap();
+    /// assert!(Limiter::<u64, _>::with_options(policy, ManualClock::new(0), Options::new()).is_ok());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -64,6 +70,11 @@ impl Options {
     }
 
     /// What happens to a new key when there are that many.
+    ///
+    /// ```
+    /// # use tollgate::{OnFull, Options};
+    /// let options = Options::new().on_full(OnFull::Deny);
+    /// ```
     pub fn on_full(mut self, on_full: OnFull) -> Self {
         self.on_full = on_full;
         self

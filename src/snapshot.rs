@@ -34,17 +34,45 @@ impl<K> Snapshot<K> {
     }
 
     /// The policies that the states were made by.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1s")?, ManualClock::new(0))?;
+    /// assert_eq!(limiter.snapshot()?.policies()?.name(0), "fix_window");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn policies(&self) -> Result<Policies, Error> {
         check_version(self.version)?;
         Policies::new(self.policies.iter().cloned())
     }
 
     /// How many keys there are.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1s")?, ManualClock::new(0))?;
+    /// limiter.hit("a", 2)?;
+    /// assert_eq!(limiter.snapshot()?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// Whether there are none.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1s")?, ManualClock::new(0))?;
+    /// assert!(limiter.snapshot()?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

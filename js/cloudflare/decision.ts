@@ -5,7 +5,9 @@ export type Numbers = Float64Array;
 
 /** A mistake in what was asked, as an object answers it: an error's code may be lost on its way through RPC. */
 export interface Mistake {
+  /** What was wrong, for code to act on. */
   readonly code: string;
+  /** The same in words. */
   readonly message: string;
 }
 

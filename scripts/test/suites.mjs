@@ -2,6 +2,7 @@ import { build, wasmTargetArgs } from "../build.mjs";
 import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
+import { rustdoc, typedoc } from "../reference.mjs";
 import { inFreshProjects } from "./tarball.mjs";
 import { inChromium, inNode } from "./wasm.mjs";
 
@@ -31,6 +32,7 @@ export const suites = [
   clippyFeature("cloudflare"),
   clippyFeature("js"),
   { name: "cargo test", run: () => show("cargo", ["test", "--features", "system-clock"], { env: seeded }) },
+  { name: "rustdoc", run: rustdoc },
   { name: "build", run: build },
   { name: "biome", run: () => show(bin("biome"), ["ci", "--error-on-warnings"]) },
   {
@@ -41,6 +43,7 @@ export const suites = [
       await show(bin("tsc"), ["-p", "tests/node"]);
     },
   },
+  { name: "typedoc", run: typedoc },
   {
     name: "package in Node",
     run: () => show(bin("node"), ["--expose-gc", "--test", "tests/node/*.test.mjs"], { env: seeded }),

@@ -55,11 +55,23 @@ impl Policies {
     }
 
     /// How many there are.
+    ///
+    /// ```
+    /// # use tollgate::{Policies, Policy};
+    /// let policies = Policies::from(Policy::fix_window(10, "1s").unwrap());
+    /// assert_eq!(policies.len(), 1);
+    /// ```
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
     /// Never: there is at least one.
+    ///
+    /// ```
+    /// # use tollgate::{Policies, Policy};
+    /// let policies = Policies::from(Policy::fix_window(10, "1s").unwrap());
+    /// assert!(!policies.is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -76,6 +88,12 @@ impl Policies {
     }
 
     /// Their names, in order.
+    ///
+    /// ```
+    /// # use tollgate::{Policies, Policy};
+    /// let policies = Policies::from(Policy::fix_window(10, "1s").unwrap());
+    /// assert_eq!(policies.names().collect::<Vec<_>>(), ["fix_window"]);
+    /// ```
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.names.iter().map(AsRef::as_ref)
     }

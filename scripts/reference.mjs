@@ -1,0 +1,28 @@
+import { build } from "./build.mjs";
+import { isMain } from "./lib/main.mjs";
+import { inProject } from "./lib/paths.mjs";
+import { show } from "./lib/run.mjs";
+import { say } from "./lib/say.mjs";
+import { afterSetUp, toBuild } from "./setup.mjs";
+
+/** The crate's reference in target/doc. A warning fails it: a broken link, or an item without a word. */
+export const rustdoc = () =>
+  show("cargo", ["doc", "--no-deps", "--all-features"], {
+    env: { ...process.env, RUSTDOCFLAGS: "-D warnings" },
+  });
+
+/** The package's reference in build/reference, from the types that are published. A warning fails it. */
+export const typedoc = () =>
+  show(process.execPath, [
+    inProject("docs/reference/node_modules/typedoc/bin/typedoc"),
+    "--options",
+    inProject("docs/reference/typedoc.json"),
+  ]);
+
+if (isMain(import.meta))
+  await afterSetUp(toBuild, async (found) => {
+    await build(found);
+    await rustdoc();
+    await typedoc();
+    say("\ntarget/doc/tollgate/index.html and build/reference/index.html");
+  });
