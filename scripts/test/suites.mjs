@@ -48,6 +48,7 @@ export const suites = [
     name: "package in Node",
     run: () => show(bin("node"), ["--expose-gc", "--test", "tests/node/*.test.mjs"], { env: seeded }),
   },
+  { name: "release", run: () => show(bin("node"), ["--test", "tests/release/*.test.mjs"]) },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },
   {

@@ -1,0 +1,99 @@
+import { parseArgs } from "node:util";
+import { build } from "./build.mjs";
+import { bin, inProject } from "./lib/paths.mjs";
+import { ask, quiet, show } from "./lib/run.mjs";
+import { bold, dim, Failure, green, say } from "./lib/say.mjs";
+import { newest, plain, repositories, versions } from "./release/versions.mjs";
+import { afterSetUp, toTest } from "./setup.mjs";
+
+const { values } = parseArgs({
+  options: { "dry-run": { type: "boolean" }, "skip-tests": { type: "boolean" } },
+});
+const dryRun = values["dry-run"] ?? false;
+const flag = dryRun ? ["--dry-run"] : [];
+const { version, date, changes } = newest();
+const tag = `v${version}`;
+
+/** What a real release would have stopped at. */
+const missing = [];
+
+function stop(what, remedy) {
+  if (!dryRun) throw new Failure(what, { remedy });
+  missing.push(`${what}: ${remedy}`);
+  return what;
+}
+
+function clean() {
+  const changed = ask("git", ["status", "--porcelain"]);
+  if (changed !== "") throw new Failure("the work tree is not clean", { output: changed ?? "git failed" });
+}
+
+function oneVersion() {
+  const found = versions();
+  if (new Set(Object.values(found)).size === 1) return version;
+  const lines = Object.entries(found).map(([place, version]) => `${place}: ${version}`);
+  throw new Failure("the versions differ", { output: lines.join("\n") });
+}
+
+function changeLog() {
+  if (date !== undefined && changes > 0) return `${changes} changes, ${date}`;
+  throw new Failure(`CHANGELOG.md has no entry "## ${version} (<year>-<month>-<day>)" with changes`);
+}
+
+function notYetTagged() {
+  if (ask("git", ["rev-parse", "--verify", "--quiet", `refs/tags/${tag}`]) !== null)
+    throw new Failure(`there is a tag ${tag} already`);
+}
+
+/** npm signs where a package was built only if that is where it says its sources are. */
+function repository() {
+  const origin = plain(ask("git", ["remote", "get-url", "origin"]));
+  for (const [file, url] of Object.entries(repositories())) {
+    if (url === undefined) return stop(`${file} names no repository`, "fill in its address");
+    if (origin === undefined || plain(url) !== origin)
+      return stop(`${file} names ${url}`, `origin is ${origin ?? "not set"}`);
+  }
+  return origin;
+}
+
+function tests() {
+  if (!values["skip-tests"]) return show(process.execPath, [inProject("scripts/test.mjs")]);
+  return stop("the tests were skipped", "leave out --skip-tests");
+}
+
+const packed = () => show(bin("node"), ["--test", "tests/release/*.test.mjs"]);
+
+/** Publishes, unless a release that stopped half-way has done so. */
+async function publish(command, args) {
+  try {
+    say(await quiet(command, command, args));
+  } catch (error) {
+    if (dryRun || !/already (exists|uploaded)|previously published/.test(error.output)) throw error;
+    return "published before";
+  }
+}
+
+const steps = [
+  ["the work tree is clean", clean],
+  ["one version everywhere", oneVersion],
+  ["the change log", changeLog],
+  [`no tag ${tag} yet`, notYetTagged],
+  ["the repository's address", repository],
+  ["npm test", tests],
+  ["build", build],
+  ["what is packed", packed],
+  [`cargo publish ${flag}`, () => publish("cargo", ["publish", ...flag])],
+  [`npm publish ${flag}`, () => publish("npm", ["publish", ...flag])],
+  [`tag ${tag}`, () => (dryRun ? "not in a dry run" : show("git", ["tag", tag]))],
+  ["push the tag", () => (dryRun ? "not in a dry run" : show("git", ["push", "origin", tag]))],
+];
+
+await afterSetUp(toTest, async (found) => {
+  for (const [index, [name, run]] of steps.entries()) {
+    say(bold(`\n[${index + 1}/${steps.length}] ${name.trim()}`));
+    const note = await run(found);
+    if (typeof note === "string") say(dim(`      ${note}`));
+  }
+  say(green(dryRun ? `\n${tag} could be released.` : `\n${tag} is released.`));
+  for (const line of missing) say(`Before that: ${line}.`);
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { inProject, root } from "../../scripts/lib/paths.mjs";
+
+const run = (command, ...args) => execFileSync(command, args, { cwd: root, encoding: "utf8" });
+const read = (file) => readFileSync(inProject(file), "utf8");
+
+/** Whatever else gets in was not meant to be published. */
+const inPackage = [
+  "CHANGELOG.md",
+  "LICENSE",
+  "README.md",
+  "dist/client.cjs",
+  "dist/client.d.cts",
+  "dist/client.d.ts",
+  "dist/client.js",
+  "dist/cloudflare.d.ts",
+  "dist/cloudflare.js",
+  "dist/index.cjs",
+  "dist/index.d.cts",
+  "dist/index.d.ts",
+  "dist/index.js",
+  "dist/tollgate-worker.wasm",
+  "dist/tollgate.wasm",
+  "dist/workerd.js",
+  "package.json",
+];
+
+const inCrate = ["CHANGELOG.md", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE", "README.md"];
+
+test("the npm package holds these files and no others", () => {
+  const [{ files }] = JSON.parse(run("npm", "pack", "--dry-run", "--json", "--ignore-scripts"));
+  assert.deepEqual(files.map(({ path }) => path).sort(), inPackage);
+});
+
+test("the crate holds these files, its sources, and no others", () => {
+  const list = run("cargo", "package", "--list", "--allow-dirty", "--quiet").trim().split("\n");
+  const rest = list.filter((path) => !/^src\/.*\.rs$/.test(path));
+  // Which commit it is of; it is left out where there is no git.
+  assert.deepEqual(rest.filter((path) => path !== ".cargo_vcs_info.json").sort(), inCrate);
+  const sources = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "src")
+    .trim()
+    .split("\n");
+  assert.deepEqual(list.filter((path) => path.startsWith("src/")).sort(), sources.sort());
+});
+
+test("both say the same of themselves", () => {
+  const { description, license, keywords, name } = JSON.parse(read("package.json"));
+  const ofCrate = (field) => JSON.parse(read("Cargo.toml").match(new RegExp(`^${field} = (.*)$`, "m"))[1]);
+  assert.equal(ofCrate("name"), name);
+  assert.equal(ofCrate("description"), description);
+  assert.equal(ofCrate("license"), license);
+  for (const keyword of ofCrate("keywords")) assert.ok(keywords.includes(keyword), keyword);
+  assert.match(read("LICENSE"), new RegExp(`^${license} License`));
+});
+
+test("npm may publish it, signed and for everyone", () => {
+  const manifest = JSON.parse(read("package.json"));
+  assert.equal(manifest.private, undefined);
+  assert.deepEqual(manifest.publishConfig, { access: "public", provenance: true });
+});
