@@ -64,3 +64,8 @@ pub use record::Record;
 pub use snapshot::Snapshot;
 pub use step::{Step, step};
 pub use store::{Store, StoreError, StoreLimiter};
+
+/// Runs the Rust in the documents.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Documents;

@@ -3,7 +3,7 @@ import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
 import { rustdoc, typedoc } from "../reference.mjs";
-import { inFreshProjects } from "./tarball.mjs";
+import { inFreshProjects, ofDocuments } from "./tarball.mjs";
 import { inChromium, inNode } from "./wasm.mjs";
 
 const denyWarnings = ["--", "-D", "warnings"];
@@ -58,6 +58,7 @@ export const suites = [
   },
   { name: "workerd killed", run: () => show(bin("node"), ["--test", "tests/durability/*.test.mjs"]) },
   { name: "packed tarball", run: inFreshProjects },
+  { name: "documents", run: ofDocuments },
   {
     name: "browser",
     // One at a time: two Chromiums on a small machine wait for each other.

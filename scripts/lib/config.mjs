@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+import { inProject } from "./paths.mjs";
+
+/** What is wrong with a configuration as wrangler reads it: all mistakes at once, by their paths. */
+export async function mistakesIn(config) {
+  const { upstream, mistakes = [] } = await read(config.vars.TOLLGATE ?? {});
+  return [...mistakes, ...missing(config, upstream)];
+}
+
+/** The configuration as the Worker reads it: all mistakes, or the settings. */
+async function read(config) {
+  const rust = await import(inProject("build/cloudflare/tollgate.js"));
+  rust.initSync({ module: readFileSync(inProject("build/cloudflare/tollgate_bg.wasm")) });
+  try {
+    return { upstream: new rust.Gateway(config).settings()[0] };
+  } catch (thrown) {
+    if (!Array.isArray(thrown)) throw thrown;
+    return { mistakes: thrown.map(([path, problem]) => `TOLLGATE.${path}: ${problem}`) };
+  }
+}
+
+/** What the configuration needs of the bindings beside it. */
+function missing({ durable_objects, services }, upstream) {
+  const mistakes = [];
+  if (!durable_objects.bindings.some(({ name }) => name === "LIMITERS"))
+    mistakes.push("durable_objects.bindings: there must be one with the name LIMITERS");
+  const isService = upstream !== undefined && !/^https?:\/\//.test(upstream);
+  if (isService && !services?.some(({ binding }) => binding === upstream))
+    mistakes.push(`TOLLGATE.upstream: there is no service binding ${upstream}, and it is no URL`);
+  return mistakes;
+}
