@@ -1,0 +1,13 @@
+import { RateLimiterMemory } from "rate-limiter-flexible";
+
+const limiter = new RateLimiterMemory({ points: 5, duration: 60 });
+
+export async function consume(key, points) {
+  try {
+    const { remainingPoints } = await limiter.consume(key, points);
+    return { allowed: true, remaining: remainingPoints, wait: 0 };
+  } catch (denied) {
+    if (denied instanceof Error) throw denied;
+    return { allowed: false, remaining: denied.remainingPoints, wait: denied.msBeforeNext };
+  }
+}

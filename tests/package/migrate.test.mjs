@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { cpSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import test, { before, mock } from "node:test";
+import { createTestHarness } from "wrangler";
+import { inProject } from "../../scripts/lib/paths.mjs";
+import { freshProject } from "./lib/project.mjs";
+
+let folder;
+before(async () => {
+  folder = join(await freshProject("migrate", "tests/package/fixtures/empty"), "migrate");
+  cpSync(inProject("examples/migrate"), folder, { recursive: true });
+});
+
+const started = 1_767_225_600_000;
+
+/** Time stands still from here on, and is set. The modules must be loaded after: they keep the clock they find. */
+function withClock(t) {
+  mock.timers.enable({ apis: ["Date"], now: started });
+  t.after(() => mock.timers.reset());
+}
+
+const load = (peer) =>
+  Promise.all(["before", "after"].map((name) => import(join(folder, peer, `${name}.mjs`))));
+
+/** The same numbers each time: traffic that comes in bursts, from a few keys, with some costs, over a few windows. */
+function* traffic(count) {
+  let seed = 20_260_101;
+  const random = (below) => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % below;
+  };
+  let at = started;
+  for (let sent = 0; sent < count; sent += 1) {
+    at += random(3) === 0 ? random(25_000) : 0;
+    yield { at, key: `user:${random(3)}`, cost: 1 + (random(4) === 0 ? random(5) : 0) };
+  }
+}
+
+/** Both answer the same all the way, and were both allowed and denied. */
+async function alike(requests, before, after) {
+  const seen = new Set();
+  for (const request of requests) {
+    mock.timers.setTime(request.at);
+    const [was, is] = [await before(request), await after(request)];
+    assert.deepEqual(is, was, JSON.stringify(request));
+    seen.add(is.allowed);
+  }
+  assert.deepEqual([...seen].sort(), [false, true]);
+}
+
+async function listening(t, app) {
+  const server = app.listen(0);
+  t.after(() => server.close());
+  await new Promise((resolve) => server.once("listening", resolve));
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+/** What a client is told: both name the policy as they like. */
+async function told(url) {
+  const { status, headers } = await fetch(url, { headers: { Connection: "close" } });
+  const [, remaining, reset] = headers.get("RateLimit").match(/r=(\d+); ?t=(\d+)$/);
+  const [, quota, window] = headers.get("RateLimit-Policy").match(/q=(\d+); ?w=(\d+)/);
+  const retryAfter = headers.get("Retry-After");
+  return { allowed: status === 200, status, remaining, reset, quota, window, retryAfter };
+}
+
+test("express-rate-limit: the same statuses, headers and waits", { timeout: 20_000 }, async (t) => {
+  withClock(t);
+  const modules = await load("express-rate-limit");
+  const [before, after] = await Promise.all(modules.map(({ app }) => listening(t, app)));
+  await alike(
+    traffic(60),
+    () => told(before),
+    () => told(after),
+  );
+});
+
+test("rate-limiter-flexible: the same answers to any costs", async (t) => {
+  withClock(t);
+  const [before, after] = await load("rate-limiter-flexible");
+  await alike(
+    traffic(1_000),
+    ({ key, cost }) => before.consume(key, cost),
+    ({ key, cost }) => after.consume(key, cost),
+  );
+});
+
+test("@upstash/ratelimit: a Worker in place of Redis answers the same", { timeout: 60_000 }, async (t) => {
+  const root = join(folder, "upstash-ratelimit");
+  const harness = createTestHarness({
+    root,
+    workers: [{ configPath: "wrangler.toml", secrets: { TOLLGATE_TOKEN: "secret" } }],
+  });
+  t.after(() => harness.close());
+  const { url } = await harness.listen();
+  Object.assign(process.env, { TOLLGATE_URL: new URL("_tollgate", url).href, TOLLGATE_TOKEN: "secret" });
+  const [before, after] = await load("upstash-ratelimit");
+  const seen = [];
+  for (const key of ["a", "b", "a", "a", "a", "a", "b", "a", "a"]) {
+    const [was, is] = [await before.ask(key), await after.ask(key)];
+    // The two are asked one after the other, and each reads the time for itself.
+    assert.ok(Math.abs(is.reset - was.reset) < 5_000, `${is.reset} is not ${was.reset}`);
+    assert.deepEqual({ ...is, reset: 0 }, { ...was, reset: 0 });
+    seen.push(is.allowed);
+  }
+  assert.deepEqual(seen, [true, true, true, true, true, true, true, false, false]);
+});
+
+test("@upstash/ratelimit: its fixed window is fix_window", async (t) => {
+  withClock(t);
+  const { RateLimiter } = await import(join(folder, "../node_modules/tollgate/dist/index.js"));
+  const limiter = new RateLimiter({ algorithm: "fix_window", limit: 5, scale: "1d" });
+  const [before] = await load("upstash-ratelimit");
+  const slower = [...traffic(1_000)].map(({ at, key }) => ({ at: started + (at - started) * 1_000, key }));
+  await alike(
+    slower,
+    ({ key }) => before.ask(key),
+    ({ at, key }) => {
+      const { allowed, limit, remaining, resetAfter } = limiter.hit(key);
+      return { allowed, limit, remaining, reset: at + resetAfter };
+    },
+  );
+});
+
+test("Hammer: the answers that were recorded from it", async (t) => {
+  withClock(t);
+  const { hit, inc, set, get, expiresAt } = await import(join(folder, "hammer/after.mjs"));
+  const traces = JSON.parse(readFileSync(inProject("tests/vectors/fix_window.json"), "utf8"));
+  for (const [number, { policy, ops }] of traces.entries()) {
+    const { limit, scale } = policy;
+    for (const { at, op, key: name, cost, count, expect } of ops) {
+      mock.timers.setTime(at);
+      const key = `${number}/${name}`;
+      const answer = {
+        hit: () => hit(key, scale, limit, cost),
+        inc: () => ({ value: inc(key, scale, cost) }),
+        set: () => ({ value: set(key, scale, count) }),
+        get: () => ({ value: get(key, scale) }),
+        expires_at: () => ({ value: expiresAt(key, scale) }),
+      }[op]();
+      if (answer.deny === Number.POSITIVE_INFINITY) answer.deny = "never";
+      if (expect.deny === "any" && answer.deny > 0) answer.deny = "any";
+      assert.deepEqual(answer, expect, `${op} at ${at} in trace ${number}`);
+    }
+  }
+});
