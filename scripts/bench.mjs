@@ -1,3 +1,4 @@
+import { writeNumbers } from "../bench/summary.mjs";
 import { build } from "./build.mjs";
 import { inProject } from "./lib/paths.mjs";
 import { show } from "./lib/run.mjs";
@@ -27,4 +28,5 @@ await afterSetUp(toBuild, async (found) => {
     say(bold(`\n${name}`));
     await benches[name]();
   }
+  writeNumbers();
 });
