@@ -68,4 +68,5 @@ pub use store::{Store, StoreError, StoreLimiter};
 /// Runs the Rust in the documents.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/embed.md")]
 struct Documents;
