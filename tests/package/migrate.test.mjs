@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
-import { cpSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test, { before, mock } from "node:test";
 import { createTestHarness } from "wrangler";
 import { inProject } from "../../scripts/lib/paths.mjs";
-import { freshProject } from "./lib/project.mjs";
+import { freshExamples } from "./lib/project.mjs";
 
 let folder;
 before(async () => {
-  folder = join(await freshProject("migrate", "tests/package/fixtures/empty"), "migrate");
-  cpSync(inProject("examples/migrate"), folder, { recursive: true });
+  folder = (await freshExamples("migrate"))("migrate");
 });
 
 const started = 1_767_225_600_000;

@@ -31,3 +31,13 @@ export async function freshProject(name, ...sources) {
 /** A fixture, with the report that most of them make. */
 export const freshFixture = (name) =>
   freshProject(name, `tests/package/fixtures/${name}`, "tests/package/fixtures/shared");
+
+/** The examples beside a package that was installed from the tarball: answers where each is. */
+export async function freshExamples(name) {
+  const project = await freshProject(name, "tests/package/fixtures/empty");
+  return (example) => {
+    const folder = join(project, example);
+    cpSync(inProject("examples", example), folder, { recursive: true });
+    return folder;
+  };
+}

@@ -1,0 +1,1 @@
+export { default, RateLimiterObject, Tollgate } from "tollgate/cloudflare";

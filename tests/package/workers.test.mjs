@@ -1,0 +1,76 @@
+// The examples that are Workers, as wrangler bundles them, in workerd.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import test, { before } from "node:test";
+import { createTestHarness, unstable_readConfig as readConfig } from "wrangler";
+import { mistakesIn } from "../../scripts/lib/config.mjs";
+import { bin } from "../../scripts/lib/paths.mjs";
+import { freshExamples, run } from "./lib/project.mjs";
+
+let examples;
+before(async () => {
+  examples = await freshExamples("workers");
+});
+
+/** Serves these Workers until the test ends. */
+async function listening(t, ...workers) {
+  const harness = createTestHarness({ workers });
+  t.after(() => harness.close());
+  const { url } = await harness.listen();
+  return { harness, url };
+}
+
+const options = { timeout: 60_000 };
+
+test("gateway-worker: what is limited never reaches the origin", options, async (t) => {
+  const folder = examples("gateway-worker");
+  const configPath = join(folder, "wrangler.toml");
+  assert.deepEqual(await mistakesIn(readConfig({ config: configPath })), []);
+  const { harness } = await listening(
+    t,
+    { configPath },
+    { configPath: join(folder, "origin/wrangler.toml") },
+  );
+  const login = (address) =>
+    harness.fetch("http://localhost/login", { method: "POST", headers: { "CF-Connecting-IP": address } });
+
+  for (let count = 1; count <= 5; count += 1) {
+    const response = await login("192.0.2.1");
+    assert.equal(response.status, 200);
+    assert.equal(await response.text(), `POST /login is request ${count}\n`);
+    assert.match(response.headers.get("RateLimit"), new RegExp(`^"login";r=${5 - count};`));
+  }
+  for (let count = 0; count < 3; count += 1) {
+    const denied = await login("192.0.2.1");
+    assert.equal(denied.status, 429);
+    assert.match(denied.headers.get("Retry-After"), /^3[56]\d\d$/);
+    assert.deepEqual((await denied.json())["violated-policies"], ["login"]);
+  }
+  assert.equal(await (await login("192.0.2.2")).text(), "POST /login is request 6\n");
+  assert.equal(await (await harness.fetch("http://localhost/")).text(), "GET / is request 7\n");
+});
+
+test("own-worker: strict types, and an object for each address", options, async (t) => {
+  const folder = examples("own-worker");
+  await run(bin("tsc"), ["-p", folder]);
+  const { harness } = await listening(t, { configPath: join(folder, "wrangler.toml") });
+  const ask = async (address) => {
+    const response = await harness.fetch("http://localhost/", { headers: { "CF-Connecting-IP": address } });
+    return [response.status, await response.text()];
+  };
+  assert.deepEqual(await ask("192.0.2.1"), [200, "Hello\n"]);
+  assert.deepEqual(await ask("192.0.2.1"), [200, "Hello\n"]);
+  assert.deepEqual(await ask("192.0.2.1"), [429, "Too many requests\n"]);
+  assert.deepEqual(await ask("192.0.2.2"), [200, "Hello\n"]);
+});
+
+test("shared-budget: four processes are never allowed more than one would be", options, async (t) => {
+  const folder = examples("shared-budget");
+  const secrets = { TOLLGATE_TOKEN: "a-secret" };
+  const { url } = await listening(t, { configPath: join(folder, "wrangler.toml"), secrets });
+  const env = { ...process.env, ...secrets, TOLLGATE_URL: new URL("_tollgate", url).href };
+  const main = () => run(process.execPath, ["main.mjs"], { cwd: folder, env });
+  assert.equal(await main(), "50 of 120 allowed\n");
+  assert.equal(await main(), "0 of 120 allowed\n");
+});
