@@ -34,7 +34,7 @@ export type ErrorCode =
  * try {
  *   new RateLimiter({ algorithm: "fix_window", limit: 0, scale: "1m" });
  * } catch (error) {
- *   if (error instanceof TollgateError) console.log(error.code); // "invalid_policy"
+ *   if (error instanceof TollgateError) console.log(error.code); // => "invalid_policy"
  * }
  * ```
  */

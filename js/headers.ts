@@ -50,7 +50,7 @@ function written(decision: Decision, policies: Policies, legacy: boolean): strin
  *
  * const limiter = new RateLimiter({ algorithm: "fix_window", limit: 100, scale: "1m", name: "burst" });
  * const headers = rateLimitHeaders(limiter.hit("user:42"), limiter.policies);
- * console.log(headers["RateLimit-Policy"]); // "burst";q=100;w=60
+ * console.log(headers["RateLimit-Policy"]); // => '"burst";q=100;w=60'
  * ```
  */
 export function rateLimitHeaders(
@@ -77,7 +77,7 @@ export function rateLimitHeaders(
  * const limiter = new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "1m" });
  * limiter.hit("user:42");
  * const denied = limiter.hit("user:42");
- * console.log(JSON.parse(problemBody(denied, limiter.policies)).status); // 429
+ * console.log(JSON.parse(problemBody(denied, limiter.policies)).status); // => 429
  * ```
  */
 export function problemBody(decision: Decision, policies: Policies): string {

@@ -176,7 +176,7 @@ export class RateLimiter {
    * const limiter = new RateLimiter({ algorithm: "fix_window", limit: 100, scale: "1h" });
    * limiter.hit("user:42");
    * const again = RateLimiter.restore(JSON.parse(JSON.stringify(limiter.snapshot())));
-   * console.log(again.get("user:42")); // 1
+   * console.log(again.get("user:42")); // => 1
    * ```
    */
   snapshot(): Snapshot {

@@ -44,7 +44,7 @@ export interface Step {
  * const policy = { algorithm: "fix_window", limit: 1, scale: "1m" } as const;
  * const first = step(policy, null, "hit", 1, Date.now());
  * const second = step(policy, first.state, "hit", 1, Date.now());
- * console.log(second.decision?.allowed); // false
+ * console.log(second.decision?.allowed); // => false
  * ```
  */
 export function step(

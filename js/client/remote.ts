@@ -26,7 +26,8 @@ export interface RemoteOptions {
  * ```ts
  * import { RemoteLimiter } from "tollgate/client";
  *
- * const limiter = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", token: "…", policy: "api" });
+ * const token = process.env.TOLLGATE_TOKEN ?? "";
+ * const limiter = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", token, policy: "api" });
  * const decision = await limiter.hit("user:42");
  * ```
  */

@@ -64,8 +64,8 @@ const originOf = (request: Request): Key => new URL(request.url).origin;
  * import { throttledFetch } from "tollgate";
  *
  * const politeFetch = throttledFetch({ algorithm: "token_bucket", capacity: 5, refillRate: 2 });
- * // const response = await politeFetch("https://api.example.com/items");
- * console.log(typeof politeFetch); // "function"
+ * const response = await politeFetch("https://api.example.com/items");
+ * console.log(response.status); // => 200
  * ```
  */
 export function throttledFetch(policies: Policies, options?: ThrottleOptions): Fetch {

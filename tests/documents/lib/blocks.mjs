@@ -1,5 +1,14 @@
-import { readFileSync } from "node:fs";
-import { inProject } from "../../../scripts/lib/paths.mjs";
+import { globSync, readFileSync } from "node:fs";
+import { inProject, root } from "../../../scripts/lib/paths.mjs";
+
+/** The documents, and the source files whose comments are the reference. */
+export const documents = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "DESIGN.md",
+  ...globSync("docs/*.md", { cwd: root }).sort(),
+  ...globSync("js/**/*.ts", { cwd: root }).sort(),
+];
 
 const fence = /^( *)```(.*)\n([\s\S]*?)^ *```$/gm;
 const comments = /(?:<!--(?:(?!-->)[\s\S])*-->\s*)+$/;
@@ -11,7 +20,7 @@ const directions = ["run", "given", "from"];
  * A block that goes on where the one before stopped is a part of that one.
  */
 export function blocksOf(document) {
-  const text = readFileSync(inProject(document), "utf8");
+  const text = textOf(document);
   if (text.match(/^ *```/gm)?.length % 2 === 1) throw new Error(`${document}: a block has no end`);
   const blocks = [];
   for (const { 1: indent, 2: language, 3: body, index } of text.matchAll(fence)) {
@@ -19,16 +28,24 @@ export function blocksOf(document) {
     const line = before.split("\n").length + 1;
     const block = {
       place: `${document}:${line}`,
+      name: `${document.replaceAll("/", "-")}-${line}`,
       document,
       line,
       language: language.trim(),
       text: body.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+      ...(document.startsWith("js/cloudflare/") && { run: "worker" }),
       ...directed(before.match(comments)?.[0] ?? "", `${document}:${line}`),
     };
     if (block.run === "continued") blocks.push(continued(blocks.pop(), block));
     else blocks.push(block);
   }
   return blocks;
+}
+
+/** Of a source file, its comments as they read. */
+function textOf(document) {
+  const text = readFileSync(inProject(document), "utf8");
+  return document.endsWith(".ts") ? text.replaceAll(/^ *\* ?/gm, "") : text;
 }
 
 function directed(text, place) {

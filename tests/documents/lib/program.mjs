@@ -1,7 +1,8 @@
 import { parseAst } from "vite";
 
 /** Where the helpers of a checked program are, seen from it. */
-const helpers = 'import { more, says, saysThrown } from "./says.js"; ';
+const helpers = 'import { allMet, more, says, saysThrown } from "./says.js"; ';
+const end = 'return new Response("done");';
 
 /** A block as a module of its own: its lines have the numbers that they have in the document. */
 export const moduleOf = ({ text, line, given = "" }) =>
@@ -28,7 +29,7 @@ export function workerOf(block) {
     inside = inside.slice(0, start) + code.slice(start, end).replaceAll(/[^\n]/g, " ") + inside.slice(end);
   const outside = own.map(({ start, end }) => code.slice(start, end).replaceAll("\n", " ")).join(" ");
   const head = "export default { async fetch(request: Request, env: Env, context: ExecutionContext) {";
-  return `${outside} ${head} ${inside}\nreturn new Response("done"); } };\n`;
+  return `${outside} ${head} ${inside}\n${end} } };\n`;
 }
 
 /**
@@ -38,8 +39,9 @@ export function workerOf(block) {
  */
 export function checkedBy(code, block) {
   const statements = [...statementsIn(parse(code, block))];
+  const claims = claimsIn(code, block);
   let checked = code;
-  for (const claim of claimsIn(code, block).reverse()) {
+  for (const claim of claims.toReversed()) {
     const statement = statements.find(
       ({ end }) => end <= claim.at && /^[\s;]*$/.test(code.slice(end, claim.at)),
     );
@@ -47,7 +49,9 @@ export function checkedBy(code, block) {
     const { start, end } = statement;
     checked = checked.slice(0, start) + withClaim(code, statement, claim) + checked.slice(end);
   }
-  return helpers + checked;
+  const finish = `allMet(${JSON.stringify(claims.map(({ place }) => place))});`;
+  if (block.run === "worker") return helpers + checked.replace(end, `${finish} ${end}`);
+  return `${helpers} process.on("exit", (code) => { if (code === 0) ${finish} }); ${checked}`;
 }
 
 /** Innermost last, so that of two that end at one place the outer one is found first. */

@@ -3,13 +3,23 @@ export const more = Symbol("…");
 
 const show = (value) => JSON.stringify(value, (_, each) => (typeof each === "symbol" ? "…" : each));
 
+const met = new Set();
+
+/** Fails unless all these places were come by: what is never reached is never checked. */
+export function allMet(places) {
+  const missed = places.find((place) => !met.has(place));
+  if (missed) throw new Error(`${missed}: the statement is never reached`);
+}
+
 /** Fails unless the value is what the comment after it says. */
 export function says(value, expected, place) {
+  met.add(place);
   if (!matches(value, expected)) throw new Error(`${place}: says ${show(expected)}, but is ${show(value)}`);
 }
 
 /** Fails unless the work throws what the comment after it says; a text that ends in … is only how it begins. */
 export async function saysThrown(work, expected, place) {
+  met.add(place);
   let thrown = "nothing";
   try {
     await work();

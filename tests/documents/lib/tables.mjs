@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { unstable_readConfig as readConfig } from "wrangler";
+import { mistakesIn } from "../../../scripts/lib/config.mjs";
+import { inProject } from "../../../scripts/lib/paths.mjs";
+
+const folder = join(process.env.TOLLGATE_PACKED, "tables");
+const isManifest = ({ text }) => /^\[dependencies\]/m.test(text);
+
+/** A table of TOML is a configuration of the Worker, or a part of one; or of a Cargo.toml. */
+export async function checkTable(block) {
+  if (isManifest(block)) checkDependency(block);
+  else assert.deepEqual(await mistakesOf(block), []);
+}
+
+/** The policies of all configurations that are right; where two are of one name, those of the first. */
+export async function policiesOf(blocks) {
+  const policies = {};
+  for (const block of blocks.filter((block) => !isManifest(block)).reverse())
+    if ((await mistakesOf(block)).length === 0)
+      Object.assign(policies, configOf(block).vars.TOLLGATE?.policies);
+  return policies;
+}
+
+/** A part of a configuration must be right in itself; only a whole one has bindings. */
+async function mistakesOf(block) {
+  const config = configOf(block);
+  const isWhole = config.durable_objects.bindings.length > 0;
+  const ofBindings = /^durable_objects|service binding/;
+  return (await mistakesIn(config)).filter((mistake) => isWhole || !ofBindings.test(mistake));
+}
+
+/** As wrangler reads it, which reads files. */
+function configOf({ name, text }) {
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${name}.toml`);
+  writeFileSync(file, text);
+  return readConfig({ config: file });
+}
+
+/** What a Cargo.toml is told to ask for is what this crate is. */
+function checkDependency({ text }) {
+  const manifest = readFileSync(inProject("Cargo.toml"), "utf8");
+  const [, version] = manifest.match(/^version = "(.*)"$/m);
+  const [, wanted] = text.match(/^tollgate = (?:\{ version = )?"(.*?)"/m) ?? [];
+  assert.ok(wanted && version.startsWith(wanted), `tollgate ${wanted} is not ${version}`);
+  for (const [, names] of text.matchAll(/features = \[(.*?)\]/g))
+    for (const [, name] of names.matchAll(/"(.*?)"/g))
+      assert.match(manifest, new RegExp(`^${name} = \\[`, "m"));
+}
