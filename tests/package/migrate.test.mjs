@@ -95,15 +95,25 @@ test("@upstash/ratelimit: a Worker in place of Redis answers the same", { timeou
   const { url } = await harness.listen();
   Object.assign(process.env, { TOLLGATE_URL: new URL("_tollgate", url).href, TOLLGATE_TOKEN: "secret" });
   const [before, after] = await load("upstash-ratelimit");
-  const seen = [];
-  for (const key of ["a", "b", "a", "a", "a", "a", "b", "a", "a"]) {
-    const [was, is] = [await before.ask(key), await after.ask(key)];
+  const answers = async (today) => {
+    const pairs = [];
+    for (const name of ["a", "b", "a", "a", "a", "a", "b", "a", "a"]) {
+      const key = `${today}/${name}`;
+      pairs.push([await before.ask(key), await after.ask(key)]);
+    }
+    return pairs;
+  };
+  // workerd has its own clock, so both sides count by the day. If that ends meanwhile, they are asked again.
+  const day = () => Math.floor(Date.now() / 86_400_000);
+  let [today, pairs] = [day(), await answers(day())];
+  if (day() !== today) [today, pairs] = [day(), await answers(day())];
+  for (const [was, is] of pairs) {
     // The two are asked one after the other, and each reads the time for itself.
     assert.ok(Math.abs(is.reset - was.reset) < 5_000, `${is.reset} is not ${was.reset}`);
     assert.deepEqual({ ...is, reset: 0 }, { ...was, reset: 0 });
-    seen.push(is.allowed);
   }
-  assert.deepEqual(seen, [true, true, true, true, true, true, true, false, false]);
+  const allowed = pairs.map(([, is]) => is.allowed);
+  assert.deepEqual(allowed, [true, true, true, true, true, true, true, false, false]);
 });
 
 test("@upstash/ratelimit: its fixed window is fix_window", async (t) => {
