@@ -74,6 +74,7 @@ const findings = [
   /this is not in examples\/node-http\/server\.mjs/,
   /nothing here runs a block in ""/,
   /upstraem: no such field/,
+  /Unexpected fields .*"durable_object"/,
   /tollgate 7 is not/,
   /JSON/,
   /there is no nothing/,

@@ -8,11 +8,9 @@ const end = 'return new Response("done");';
 export const moduleOf = ({ text, line, given = "" }) =>
   `${"\n".repeat(line - 2)}${given.replaceAll("\n", " ")}\n${text}`;
 
-const languages = { js: "js", mjs: "js", ts: "ts" };
-
 function parse(code, { language, place }) {
   try {
-    return parseAst(code, { lang: languages[language] }).body;
+    return parseAst(code, { lang: "ts" }).body;
   } catch (cause) {
     throw new Error(`${place}: this is no ${language}`, { cause });
   }

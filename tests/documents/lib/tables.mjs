@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { mock } from "node:test";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { mistakesIn } from "../../../scripts/lib/config.mjs";
 import { inProject } from "../../../scripts/lib/paths.mjs";
@@ -19,24 +20,31 @@ export async function policiesOf(blocks) {
   const policies = {};
   for (const block of blocks.filter((block) => !isManifest(block)).reverse())
     if ((await mistakesOf(block)).length === 0)
-      Object.assign(policies, configOf(block).vars.TOLLGATE?.policies);
+      Object.assign(policies, configOf(block).config.vars.TOLLGATE?.policies);
   return policies;
 }
 
 /** A part of a configuration must be right in itself; only a whole one has bindings. */
 async function mistakesOf(block) {
-  const config = configOf(block);
+  const { config, warnings } = configOf(block);
   const isWhole = config.durable_objects.bindings.length > 0;
   const ofBindings = /^durable_objects|service binding/;
-  return (await mistakesIn(config)).filter((mistake) => isWhole || !ofBindings.test(mistake));
+  const mistakes = (await mistakesIn(config)).filter((mistake) => isWhole || !ofBindings.test(mistake));
+  return [...warnings, ...mistakes];
 }
 
-/** As wrangler reads it, which reads files. */
+/** As wrangler reads it, which reads files, and only warns of what it does not know. */
 function configOf({ name, text }) {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${name}.toml`);
   writeFileSync(file, text);
-  return readConfig({ config: file });
+  const { mock: told } = mock.method(console, "warn", () => {});
+  try {
+    const config = readConfig({ config: file });
+    return { config, warnings: told.calls.map(({ arguments: words }) => words.join(" ")) };
+  } finally {
+    told.restore();
+  }
 }
 
 /** What a Cargo.toml is told to ask for is what this crate is. */
