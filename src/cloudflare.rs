@@ -19,6 +19,7 @@ mod policies;
 mod reader;
 mod rules;
 mod sha256;
+mod states;
 mod tree;
 
 #[cfg(feature = "cloudflare")]

@@ -33,7 +33,7 @@ pub(crate) const WHOLE: &str = "a whole number from 1 to 9007199254740991";
 const PRINTABLE: &str = "1 to 64 printable ASCII characters";
 
 /// What a denied hit does to a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Denied {
     /// It is counted all the same, as Hammer does: who keeps knocking keeps waiting.
     Count,
@@ -56,7 +56,7 @@ pub enum Denied {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     pub(crate) rule: Rule,
     pub(crate) name: Option<Box<str>>,

@@ -1,8 +1,9 @@
-import { ask, Unanswered } from "./ask.ts";
+import { Unanswered } from "./ask.ts";
+import { admit, preflight } from "./cors.ts";
 import { type Mistake, type Numbers, named, plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
+import { inquire } from "./inquiry.ts";
 import type { Isolate, Item } from "./isolate.ts";
-import { say } from "./log.ts";
 import type { Operation } from "./object.ts";
 import { openapi } from "./openapi.ts";
 import { problem } from "./problem.ts";
@@ -10,8 +11,8 @@ import { isToken } from "./token.ts";
 
 const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expires_at", "reset"];
 
-/** A hundred items of long keys fit in this. */
-const largestBody = 256 * 1024;
+/** A hundred items fit in this, however long their keys and their lists of policies are. */
+const largestBody = 1024 * 1024;
 
 /** What an item comes to: what was asked for, or an error. */
 type Answer = Record<string, unknown> | { readonly error: Mistake };
@@ -23,10 +24,20 @@ export async function api(
   isolate: Isolate,
   name: string,
 ): Promise<Response> {
+  const response = request.method === "OPTIONS" ? preflight() : await respond(request, env, isolate, name);
+  return admit(response, request, isolate.origins);
+}
+
+async function respond(
+  request: Request,
+  env: TollgateEnv,
+  isolate: Isolate,
+  name: string,
+): Promise<Response> {
   if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
   if (!operations.includes(name)) return problem(404, "There is no such operation", { operations });
   if (request.method !== "POST")
-    return problem(405, "Give what is asked as JSON by POST", {}, { Allow: "POST" });
+    return problem(405, "Give what is asked as JSON by POST", {}, { Allow: "POST, OPTIONS" });
   const closed = await closedTo(request, env);
   if (closed) return closed;
   const body = await readBody(request);
@@ -100,7 +111,9 @@ async function answer(
 function alone(answer: Answer): Response {
   if (!("error" in answer)) return Response.json(answer, { headers: { "Cache-Control": "no-store" } });
   const { code, message } = answer.error as Mistake;
-  return problem(code === "unanswered" ? 503 : 400, message, { code });
+  return code === "unanswered"
+    ? problem(503, message, { code }, { "Retry-After": "1" })
+    : problem(400, message, { code });
 }
 
 async function answerItem(
@@ -110,19 +123,10 @@ async function answerItem(
   item: Item,
 ): Promise<Answer> {
   try {
-    const numbers = await ask(
-      env,
-      isolate.timeout,
-      item.object,
-      operation,
-      item.policies,
-      item.amount,
-      item.of,
-    );
+    const numbers = await inquire(env, isolate, "api", operation, item);
     return "code" in numbers ? { error: numbers } : shaped(operation, numbers, item.names);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
-    say({ event: "error", operation, key: isolate.logged(item.object, env), trouble: error.trouble });
     return { error: { code: "unanswered", message: error.message } };
   }
 }

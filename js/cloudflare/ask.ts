@@ -13,6 +13,11 @@ export class Unanswered extends Error {
     super(`the object did not answer: ${trouble}`, { cause });
     this.trouble = trouble;
   }
+
+  /** What a log says of it. */
+  inWords(): { readonly trouble: Trouble; readonly cause?: string } {
+    return { trouble: this.trouble, ...(this.cause === undefined ? {} : { cause: String(this.cause) }) };
+  }
 }
 
 interface PlatformError {

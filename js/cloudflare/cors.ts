@@ -11,3 +11,27 @@ export function permit(headers: Headers, request: Request): void {
   headers.set("Access-Control-Allow-Credentials", "true");
   headers.append("Vary", "Origin");
 }
+
+/** Answers OPTIONS on the HTTP API: what may be sent there, which browsers ask on behalf of other origins. */
+export const preflight = (): Response =>
+  new Response(null, {
+    status: 204,
+    headers: {
+      Allow: "POST, OPTIONS",
+      "Access-Control-Allow-Methods": "POST",
+      "Access-Control-Allow-Headers": "Authorization, Content-Type",
+      "Access-Control-Max-Age": "7200",
+    },
+  });
+
+/** Lets pages of these origins read an answer of the HTTP API. The token is all they bring: no cookies. */
+export function admit(response: Response, request: Request, origins: readonly string[]): Response {
+  if (origins.length === 0) return response;
+  response.headers.append("Vary", "Origin");
+  const origin = request.headers.get("Origin");
+  if (origin !== null && (origins.includes(origin) || origins.includes("*"))) {
+    response.headers.set("Access-Control-Allow-Origin", origin);
+    expose(response.headers, ["Retry-After", "WWW-Authenticate"]);
+  }
+  return response;
+}

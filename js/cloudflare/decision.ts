@@ -18,12 +18,18 @@ export interface Mistake {
 export const isAllowed = (numbers: Numbers): boolean => numbers[0] === 1;
 
 /**
+ * The names of the policies that denied.
+ * @internal
+ */
+export const violatedBy = (numbers: Numbers, names: readonly string[]): string[] =>
+  names.filter((_, position) => (((numbers[7] as number) >> position) & 1) === 1);
+
+/**
  * A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/numbers.rs`.
  * @internal
  */
 export function named(numbers: Numbers, names: readonly string[]): Decision {
-  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated] = numbers as unknown as [
-    number,
+  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy] = numbers as unknown as [
     number,
     number,
     number,
@@ -40,7 +46,7 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
     retryAfter: retryAfter < 0 ? Number.POSITIVE_INFINITY : retryAfter,
     resetAfter,
     policy: names[policy] ?? "",
-    violated: names.filter((_, position) => ((violated >> position) & 1) === 1),
+    violated: violatedBy(numbers, names),
   };
 }
 

@@ -1,10 +1,12 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { type ErrorCode, TollgateError } from "../error.ts";
 import type { Decision } from "../types.ts";
-import { ask } from "./ask.ts";
+import { Unanswered } from "./ask.ts";
 import { type Numbers, named } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
+import { checkAmount, checkKey, checkName, namesIn } from "./given.ts";
 import { handle } from "./handler.ts";
+import { inquire } from "./inquiry.ts";
 import { type Item, isolateOf } from "./isolate.ts";
 import type { Operation } from "./object.ts";
 
@@ -61,7 +63,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 
   async #decision(operation: Operation, policy: PolicyName, key: string, cost: number): Promise<Decision> {
-    const item = this.#item(policy, key, cost);
+    const item = this.#item(operation, policy, key, cost);
     return named(await this.#ask(operation, item), item.names);
   }
 
@@ -72,18 +74,24 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     amount: number,
     of?: string,
   ): Promise<number> {
-    return (await this.#ask(operation, this.#item(policy, key, amount, of)))[0] as number;
+    return (await this.#ask(operation, this.#item(operation, policy, key, amount, of)))[0] as number;
   }
 
-  #item(policy: PolicyName, key: string, amount: number, of?: string): Item {
-    if (typeof key !== "string")
-      throw new TollgateError("invalid_key", "key: give a string of 1 to 1024 bytes");
-    return isolateOf(this.env).item(policy, key, amount, of);
+  #item(operation: Operation, policy: PolicyName, key: string, amount: number, of?: string): Item {
+    checkKey(key);
+    checkAmount(operation, amount);
+    checkName(of);
+    return isolateOf(this.env).item(operation, namesIn(policy), key, amount, of);
   }
 
-  async #ask(operation: Operation, { object, policies, amount, of }: Item): Promise<Numbers> {
-    const answer = await ask(this.env, isolateOf(this.env).timeout, object, operation, policies, amount, of);
-    if ("code" in answer) throw new TollgateError(answer.code as ErrorCode, answer.message);
-    return answer;
+  async #ask(operation: Operation, item: Item): Promise<Numbers> {
+    try {
+      const answer = await inquire(this.env, isolateOf(this.env), "rpc", operation, item);
+      if ("code" in answer) throw new TollgateError(answer.code as ErrorCode, answer.message);
+      return answer;
+    } catch (error) {
+      if (!(error instanceof Unanswered)) throw error;
+      throw new TollgateError("unanswered", error.message, { cause: error.cause });
+    }
   }
 }

@@ -1,13 +1,30 @@
 import type { TollgateEnv } from "./env.ts";
+import { say } from "./log.ts";
 import { problem } from "./problem.ts";
 
+/** Whether an upstream is an address, and not the name of a service binding. */
+export const isAddress = (upstream: string): boolean => /^https?:\/\//.test(upstream);
+
+/** The service binding of a name, if there is one. */
+export function serviceNamed(name: string, env: TollgateEnv): Fetcher | undefined {
+  const service = (env as unknown as Record<string, Partial<Fetcher> | undefined>)[name];
+  return typeof service?.fetch === "function" ? (service as Fetcher) : undefined;
+}
+
 /** Passes a request on as it is, its body streamed, to a service binding or to another URL. */
-export function forward(request: Request, env: TollgateEnv, upstream: string): Promise<Response> | Response {
-  if (!/^https?:\/\//.test(upstream)) {
-    const service = (env as unknown as Record<string, Fetcher | undefined>)[upstream];
-    if (service === undefined) return problem(500, `upstream: there is no service binding ${upstream}`);
-    return service.fetch(request);
+export async function forward(request: Request, env: TollgateEnv, upstream: string): Promise<Response> {
+  try {
+    // Awaited, so that a failure is caught here.
+    return await (isAddress(upstream)
+      ? fetchFrom(request, upstream)
+      : (serviceNamed(upstream, env) as Fetcher).fetch(request));
+  } catch (cause) {
+    say({ event: "error", via: "gateway", trouble: "upstream", cause: String(cause) });
+    return problem(502, "The upstream did not answer");
   }
+}
+
+function fetchFrom(request: Request, upstream: string): Promise<Response> {
   const { pathname, search } = new URL(request.url);
   const base = upstream.replace(/\/+$/, "");
   // A redirect is the client's to follow.

@@ -1,11 +1,11 @@
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";
-import { isAllowed, type Numbers } from "./decision.ts";
+import { isAllowed, type Numbers, violatedBy } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { forward } from "./forward.ts";
 import type { Ask, Isolate } from "./isolate.ts";
-import { measure, say } from "./log.ts";
-import { problem } from "./problem.ts";
+import { report, say } from "./log.ts";
+import { problem, unanswered } from "./problem.ts";
 
 /** What is to become of a request: go on (with headers for the answer), or be answered with this. */
 type Outcome = { readonly headers: [string, string][] } | { readonly response: Response };
@@ -52,7 +52,11 @@ export async function decide(
   const { headers, problem } = isolate.told(plan.set, numbers);
   if (isAllowed(numbers)) return { headers };
   if (remembered === undefined) isolate.remember(plan, numbers, now);
-  report(env, isolate, plan, "denied", { remembered: remembered !== undefined });
+  report(env, {
+    ...told(env, isolate, plan, "denied"),
+    policies: violatedBy(numbers, isolate.sets[plan.set]?.[1] ?? []),
+    remembered: remembered !== undefined,
+  });
   return plan.shadow ? { headers: [] } : { response: denial(request, headers, problem) };
 }
 
@@ -65,36 +69,34 @@ async function asked(env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Num
 
 /** The rule says what becomes of a request whose object did not answer; the answer says that it was so. */
 function failed(request: Request, env: TollgateEnv, isolate: Isolate, plan: Ask, error: Unanswered): Outcome {
-  const { trouble, cause } = error;
   const answer = plan.allowOnError ? "allowed" : "denied";
-  report(env, isolate, plan, "error", {
-    trouble,
-    answer,
-    cause: cause === undefined ? undefined : String(cause),
-  });
-  const mark: [string, string] = ["Tollgate-Error", `${trouble}; ${answer}`];
-  if (plan.allowOnError || plan.shadow) return { headers: plan.shadow ? [] : [mark] };
-  const response = problem(
-    503,
-    "The rate limiter did not answer",
-    { reason: "error" },
-    { "Retry-After": "1" },
-  );
+  report(env, { ...told(env, isolate, plan, "error"), ...error.inWords(), answer });
+  if (plan.shadow) return { headers: [] };
+  const mark: [string, string] = ["Tollgate-Error", `${error.trouble}; ${answer}`];
+  if (plan.allowOnError) return { headers: [mark] };
+  const response = unanswered();
   response.headers.set(...mark);
+  expose(response.headers, ["Retry-After", "Tollgate-Error"]);
   permit(response.headers, request);
   return { response };
 }
 
-function report(
+/** What a log says of any trouble under a rule. */
+function told<Event>(
   env: TollgateEnv,
   isolate: Isolate,
-  { rule, object, cost, shadow }: Ask,
-  event: string,
-  more: Record<string, unknown>,
-): void {
-  const key = isolate.logged(object, env);
-  say({ event, rule, key, cost, mode: shadow ? "shadow" : "enforce", ...more });
-  measure(env, event, key, cost);
+  { rule, object, set, cost, shadow }: Ask,
+  event: Event,
+) {
+  return {
+    event,
+    via: "gateway",
+    rule,
+    key: isolate.logged(object, env),
+    policies: isolate.sets[set]?.[1] ?? [],
+    cost,
+    mode: shadow ? "shadow" : "enforce",
+  } as const;
 }
 
 function denial(request: Request, told: [string, string][], body: string): Response {
@@ -109,6 +111,7 @@ function denial(request: Request, told: [string, string][], body: string): Respo
 }
 
 function refused(request: Request, rule: number): Response {
+  say({ event: "refused", via: "gateway", rule });
   const response = problem(403, "The request lacks what it is to be counted by", { rule });
   permit(response.headers, request);
   return response;

@@ -1,6 +1,7 @@
 import type { Gateway } from "../../build/cloudflare/tollgate.js";
 import type { Numbers } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
+import { isAddress, serviceNamed } from "./forward.ts";
 import { say } from "./log.ts";
 import { Rebuilt } from "./wasm.ts";
 
@@ -38,8 +39,10 @@ export class Isolate {
   readonly upstream: string | undefined;
   readonly prefix: string;
   readonly timeout: number;
-  /** The policies of the rules as JSON, and whether their denials may be remembered. */
-  readonly sets: readonly (readonly [policies: string, remembered: boolean])[];
+  /** The origins whose pages may call the HTTP API. */
+  readonly origins: readonly string[];
+  /** The policies of the rules as JSON, and their names. */
+  readonly sets: readonly (readonly [policies: string, names: readonly string[]])[];
   #gateway: Rebuilt<Gateway>;
   #plainKeys: boolean;
   #ownSecret: string | undefined;
@@ -50,10 +53,10 @@ export class Isolate {
     } catch (thrown) {
       throw Array.isArray(thrown) ? new Misconfigured(thrown) : thrown;
     }
-    [this.upstream, this.prefix, this.timeout, this.#plainKeys] = this.#gateway.call((gateway) =>
-      gateway.settings(),
-    ) as [string | undefined, string, number, boolean];
-    this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, boolean][];
+    [this.upstream, this.prefix, this.timeout, this.#plainKeys, this.origins] = this.#gateway.call(
+      (gateway) => gateway.settings(),
+    ) as [string | undefined, string, number, boolean, string[]];
+    this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[]][];
   }
 
   /** What is to be done with a request: nothing, refuse it under a rule, or ask. */
@@ -66,13 +69,13 @@ export class Isolate {
   }
 
   /** A denial that is remembered. */
-  recall({ object, cost }: Ask, now: number): Numbers | undefined {
-    return this.#gateway.call((gateway) => gateway.recall(object, cost, now));
+  recall({ object, set, cost }: Ask, now: number): Numbers | undefined {
+    return this.#gateway.call((gateway) => gateway.recall(object, set, cost, now));
   }
 
   /** Remembers a denial, if its policies allow it. */
-  remember({ object, cost, set }: Ask, numbers: Numbers, now: number): void {
-    if (this.sets[set]?.[1]) this.#gateway.call((gateway) => gateway.remember(object, cost, numbers, now));
+  remember({ object, set, cost }: Ask, numbers: Numbers, now: number): void {
+    this.#gateway.call((gateway) => gateway.remember(object, set, cost, numbers, now));
   }
 
   /** The headers that tell a client of a decision, and the body of a denial. */
@@ -98,9 +101,8 @@ export class Isolate {
   }
 
   /** One item, as RPC brings it. */
-  item(policy: string | readonly string[], key: string, amount: number, of?: string): Item {
-    const names = typeof policy === "string" ? [policy] : [...policy];
-    return item(this.#gateway.call((gateway) => gateway.item(names, key, amount, of)));
+  item(operation: string, names: string[], key: string, amount: number, of?: string): Item {
+    return item(this.#gateway.call((gateway) => gateway.item(operation, names, key, amount, of)));
   }
 
   /** A key as logs may hold it. */
@@ -125,10 +127,11 @@ const refused = ([code, message]: unknown[]) => ({ code, message }) as { code: s
 const known = new Map<unknown, Isolate | Misconfigured>();
 
 /** The isolate's configuration, read at its first request. Throws what is wrong with it, and logs that once. */
-export function isolateOf({ TOLLGATE: config = {} }: TollgateEnv): Isolate {
+export function isolateOf(env: TollgateEnv): Isolate {
+  const { TOLLGATE: config = {} } = env;
   let isolate = known.get(config);
   if (isolate === undefined) {
-    isolate = read(config);
+    isolate = read(config, env);
     if (known.size >= 16) known.clear();
     known.set(config, isolate);
   }
@@ -136,9 +139,13 @@ export function isolateOf({ TOLLGATE: config = {} }: TollgateEnv): Isolate {
   return isolate;
 }
 
-function read(config: unknown): Isolate | Misconfigured {
+function read(config: unknown, env: TollgateEnv): Isolate | Misconfigured {
   try {
-    return new Isolate(typeof config === "string" ? JSON.parse(config) : config);
+    const isolate = new Isolate(typeof config === "string" ? JSON.parse(config) : config);
+    const { upstream } = isolate;
+    if (upstream !== undefined && !isAddress(upstream) && serviceNamed(upstream, env) === undefined)
+      throw new Misconfigured([["upstream", `there is no service binding ${upstream}`]]);
+    return isolate;
   } catch (error) {
     const problem = error instanceof SyntaxError ? new Misconfigured([["", error.message]]) : error;
     if (!(problem instanceof Misconfigured)) throw error;

@@ -1,9 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../build/cloudflare/tollgate.js";
+import { TollgateError } from "../error.ts";
 import type { Decision, Policies } from "../types.ts";
 import { type Mistake, type Numbers, named } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import { measure, say } from "./log.ts";
+import { checkAmount, checkName, policiesAsJson } from "./given.ts";
+import { isolateOf, Misconfigured } from "./isolate.ts";
+import { type Ended, report, reportEnded } from "./log.ts";
 import { Rebuilt } from "./wasm.ts";
 
 /** What can be asked of an object. */
@@ -31,7 +34,17 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Asks whether the key may act now, and takes `cost` if so. Several policies are one decision. */
   hit(policies: Policies, cost = 1): Decision {
-    return this.#decision("hit", policies, cost);
+    const decision = this.#decision("hit", policies, cost);
+    // Not in `apply`, whose caller knows more, and reports it.
+    if (!decision.allowed)
+      report(this.env, {
+        event: "denied",
+        via: "object",
+        key: this.#key(),
+        policies: decision.violated,
+        cost,
+      });
+    return decision;
   }
 
   /** What a hit would answer. Changes nothing. */
@@ -67,6 +80,8 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** What the Worker itself calls: policies as JSON in, numbers or a mistake out. */
   apply(operation: Operation, policies: string, amount: number, of?: string): Numbers | Mistake {
     try {
+      if (typeof operation !== "string" || typeof policies !== "string")
+        throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
       return this.#apply(operation, policies, amount, of);
     } catch (error) {
       const { code, message } = error as Mistake;
@@ -77,19 +92,21 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Rings when the key may have expired: then everything is deleted, and an abandoned key costs nothing. */
   override async alarm(): Promise<void> {
-    const expired = this.#object.call((object) => object.expire(Date.now()));
-    if (expired === undefined) return;
-    if (expired !== "") this.#tell(JSON.parse(expired));
-    await this.ctx.storage.deleteAll();
+    const [ended, empty] = this.#object.call((object) => object.expire(Date.now())) as [string, boolean];
+    const key = this.#key();
+    for (const state of JSON.parse(ended) as Ended[]) reportEnded(this.env, key, state);
+    if (empty) await this.ctx.storage.deleteAll();
   }
 
   /** Nothing is awaited between reading the time and having written, so no other operation comes in between. */
   #apply(operation: Operation, policies: string, amount: number, of?: string): Numbers {
+    checkAmount(operation, amount);
+    checkName(of);
     return this.#object.call((object) => object.apply(operation, policies, amount, of, Date.now()));
   }
 
   #decision(operation: Operation, policies: Policies, cost: number): Decision {
-    const numbers = this.#apply(operation, JSON.stringify(policies), cost);
+    const numbers = this.#apply(operation, policiesAsJson(policies), cost);
     return named(
       numbers,
       this.#object.call((object) => object.names()),
@@ -97,13 +114,17 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   #number(operation: Operation, policies: Policies, amount: number, policy?: string): number {
-    return this.#apply(operation, JSON.stringify(policies), amount, policy)[0] as number;
+    return this.#apply(operation, policiesAsJson(policies), amount, policy)[0] as number;
   }
 
-  /** The object's id is a keyed hash of its name already. */
-  #tell(expired: { readonly expiredAt: number }): void {
-    const key = this.ctx.id.toString();
-    say({ event: "expired", key, ...expired });
-    measure(this.env, "expired", key, 1);
+  /** The key as the Worker's own logs have it; without a name or a configuration the id, a keyed hash itself. */
+  #key(): string {
+    const { id } = this.ctx;
+    try {
+      return id.name === undefined ? id.toString() : isolateOf(this.env).logged(id.name, this.env);
+    } catch (error) {
+      if (error instanceof Misconfigured) return id.toString();
+      throw error;
+    }
   }
 }

@@ -1,3 +1,7 @@
+/** The answer when a limiter's object gave none. */
+export const unanswered = (): Response =>
+  problem(503, "The rate limiter did not answer", { reason: "error" }, { "Retry-After": "1" });
+
 /** An answer of type `application/problem+json`, by RFC 9457. */
 export const problem = (
   status: number,

@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// The numbers of a bucket policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bucket {
     pub(crate) capacity: u64,
     pub(crate) rate: u64,

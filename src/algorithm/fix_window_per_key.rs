@@ -11,7 +11,7 @@ use crate::number;
 use alloc::vec::Vec;
 
 /// The numbers of a `fix_window_per_key` policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FixWindowPerKey {
     pub(crate) limit: u64,
     pub(crate) scale: u64,

@@ -10,7 +10,7 @@ use crate::number::{MAX, divide, divide_up};
 use alloc::vec::Vec;
 
 /// The numbers of a `leaky_bucket` policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LeakyBucket(pub(crate) Bucket);
 
 impl Algorithm for LeakyBucket {

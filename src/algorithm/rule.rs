@@ -12,7 +12,7 @@ use crate::text::{digits, text};
 use alloc::string::String;
 
 /// An algorithm with its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rule {
     FixWindow(FixWindow),
     FixWindowPerKey(FixWindowPerKey),

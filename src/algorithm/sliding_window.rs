@@ -16,7 +16,7 @@ use crate::number::MAX;
 use crate::text::{digits, text};
 
 /// The numbers of a `sliding_window` policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SlidingWindow {
     pub(crate) limit: u64,
     pub(crate) scale: u64,

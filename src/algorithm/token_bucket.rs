@@ -10,7 +10,7 @@ use crate::number::divide;
 use alloc::vec::Vec;
 
 /// The numbers of a `token_bucket` policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TokenBucket(pub(crate) Bucket);
 
 impl Algorithm for TokenBucket {

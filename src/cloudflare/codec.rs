@@ -1,18 +1,23 @@
-//! A record as bytes: what an object's row holds. Small numbers take one byte each.
+//! States as bytes: what an object's row holds. Small numbers take one byte each.
 
-use crate::record::MadeBy;
-use crate::{Error, Record};
+use super::states::{Kept, States};
+use crate::Error;
+use crate::record::{MadeBy, check_version};
 
-/// A record in bytes.
-pub(super) fn encode(record: &Record) -> Vec<u8> {
+/// The version of these bytes.
+const VERSION: u64 = crate::record::VERSION;
+
+/// States in bytes.
+pub(super) fn encode(states: &States) -> Vec<u8> {
     let mut bytes = Vec::new();
-    put(&mut bytes, record.version);
-    put(&mut bytes, record.states.len() as u64);
-    for (made_by, state) in record.policies.iter().zip(&record.states) {
+    put(&mut bytes, VERSION);
+    put(&mut bytes, states.0.len() as u64);
+    for Kept { made_by, state, count, ends } in &states.0 {
         put_text(&mut bytes, &made_by.name);
         put_text(&mut bytes, &made_by.algorithm);
-        put(&mut bytes, made_by.scale);
-        put(&mut bytes, state.len() as u64);
+        for number in [made_by.scale, *count, *ends, state.len() as u64] {
+            put(&mut bytes, number);
+        }
         for &number in state {
             // The sign goes to the lowest bit, so that numbers near zero stay short.
             put(&mut bytes, (number << 1 ^ number >> 63) as u64);
@@ -21,10 +26,13 @@ pub(super) fn encode(record: &Record) -> Vec<u8> {
     bytes
 }
 
-/// The record in these bytes, which may be anything at all.
-pub(super) fn decode(bytes: &[u8]) -> Result<Record, Error> {
+/// The states in these bytes, which may be anything at all.
+pub(super) fn decode(bytes: &[u8]) -> Result<States, Error> {
     let mut rest = Rest(bytes);
-    rest.record().filter(|_| rest.0.is_empty()).ok_or_else(|| Error::state("its bytes are not those of a record"))
+    if let Some(version) = rest.number() {
+        check_version(version)?;
+    }
+    rest.states().filter(|_| rest.0.is_empty()).ok_or_else(|| Error::state("its bytes are not those of states"))
 }
 
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
@@ -44,20 +52,19 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    fn record(&mut self) -> Option<Record> {
-        let version = self.number()?;
-        let mut record = Record { version, policies: Vec::new(), states: Vec::new() };
+    fn states(&mut self) -> Option<States> {
+        let mut states = States::default();
         for _ in 0..self.number()? {
-            let (name, algorithm, scale) = (self.text()?, self.text()?, self.number()?);
-            record.policies.push(MadeBy { name, algorithm, scale });
+            let made_by = MadeBy { name: self.text()?, algorithm: self.text()?, scale: self.number()? };
+            let (count, ends) = (self.number()?, self.number()?);
             let mut state = Vec::new();
             for _ in 0..self.number()? {
                 let number = self.number()?;
                 state.push((number >> 1) as i64 ^ -((number & 1) as i64));
             }
-            record.states.push(state);
+            states.0.push(Kept { made_by, state, count, ends });
         }
-        Some(record)
+        Some(states)
     }
 
     fn number(&mut self) -> Option<u64> {
@@ -84,25 +91,30 @@ impl Rest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Operation, Policies, Policy, step};
+    use crate::{Ledger, Operation, Policies, Policy};
+
+    fn states() -> States {
+        let policies = [Policy::token_bucket(5, 1, "1s").unwrap(), Policy::sliding_window(9, "1d").unwrap()];
+        let mut ledger = Ledger::new(Policies::new(policies).unwrap()).unwrap();
+        ledger.apply(Operation::Hit { cost: 3 }, 1_767_225_600_123).unwrap();
+        let mut states = States::default();
+        states.keep(&ledger, 1_767_225_600_123);
+        states
+    }
 
     #[test]
     fn what_is_written_is_read_again() {
-        let policies =
-            Policies::new([Policy::token_bucket(5, 1, "1s").unwrap(), Policy::sliding_window(9, "1d").unwrap()]);
-        let policies = policies.unwrap();
-        let hit = Operation::Hit { cost: 3 };
-        let record = step(&policies, None, hit, 1_767_225_600_123).unwrap().record.unwrap();
-        assert_eq!(decode(&encode(&record)).unwrap(), record);
-        let mut extreme = record;
-        extreme.states = vec![vec![i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65], vec![]];
-        assert_eq!(decode(&encode(&extreme)).unwrap(), extreme);
+        let mut states = states();
+        assert_eq!((states.0.len(), decode(&encode(&states)).unwrap()), (2, states.clone()));
+        states.0[0].state = vec![i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65];
+        (states.0[0].count, states.0[0].ends) = (u64::MAX, 0);
+        states.0[1].state.clear();
+        assert_eq!(decode(&encode(&states)).unwrap(), states);
     }
 
     #[test]
     fn anything_else_is_an_error_and_no_panic() {
-        let policy = Policies::from(Policy::fix_window(5, "1s").unwrap());
-        let bytes = encode(&step(&policy, None, Operation::Hit { cost: 1 }, 7_000).unwrap().record.unwrap());
+        let bytes = encode(&states());
         for length in 0..bytes.len() {
             assert!(decode(&bytes[..length]).is_err());
         }
@@ -115,5 +127,6 @@ mod tests {
         }
         assert!(decode(&[1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
+        assert_eq!(decode(&[2, 0]).unwrap_err().code(), "unsupported_version");
     }
 }

@@ -1,7 +1,7 @@
 //! The Worker's configuration: read once for each isolate, and as a whole, so that all mistakes are told at once.
 
 use super::policies::{PolicySet, named_policies};
-use super::reader::{Mistakes, Reader, words};
+use super::reader::{Mistake, Mistakes, Reader, mistake, words};
 use super::rules::{self, Rule};
 use super::tree::Tree;
 use crate::Policy;
@@ -12,6 +12,8 @@ use crate::duration::{self, Span};
 pub(super) struct Config {
     pub(super) upstream: Option<String>,
     pub(super) prefix: String,
+    /// The origins whose pages may call the HTTP API.
+    pub(super) origins: Vec<String>,
     pub(super) headers: Headers,
     pub(super) timeout: u64,
     pub(super) deny_cache: bool,
@@ -47,8 +49,9 @@ impl Config {
         let on_error = reader.word("onError", ON_ERROR).unwrap_or(OnError::Allow);
         let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
         let mut config = Self {
-            upstream: reader.read("upstream", "the name of a service binding, or a URL", words),
+            upstream: reader.read("upstream", UPSTREAM, upstream),
             prefix: reader.read("prefix", PREFIX, prefix).unwrap_or("/_tollgate".into()),
+            origins: origins(&mut reader),
             headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
             timeout: reader.read("timeout", duration::ACCEPTS, span).unwrap_or(2_000),
             deny_cache: reader.read("denyCache", "true or false", truth).unwrap_or(true),
@@ -60,6 +63,11 @@ impl Config {
         let policies = reader.take("policies");
         let written = reader.list("rules");
         reader.finish();
+        if config.upstream.is_none() && !written.is_empty() && mistakes.iter().all(|mistake| mistake.path != "upstream")
+        {
+            let problem = "they need an upstream to stand in front of; give upstream, or no rules".into();
+            mistakes.push(Mistake { path: "rules".into(), problem });
+        }
         config.named = policies.map(|tree| named_policies(tree, &mut mistakes)).unwrap_or_default();
         for (path, tree) in written {
             config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, on_error, &mut mistakes));
@@ -71,6 +79,44 @@ impl Config {
     pub(super) fn set(&self, names: &[String]) -> Result<PolicySet, crate::Error> {
         PolicySet::of(names, &self.named)
     }
+}
+
+const UPSTREAM: &str = "the name of a service binding, or a URL such as \"https://origin.example\"";
+
+fn upstream(tree: &Tree) -> Option<String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
+    words(tree).filter(|words| match address(words) {
+        // The request's own path and query follow it.
+        Some(rest) => {
+            !rest.starts_with('/') && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\\".contains(&byte))
+        }
+        None => words.bytes().all(letter),
+    })
+}
+
+/// What follows the scheme of a URL.
+fn address(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.filter(|rest| !rest.is_empty())
+}
+
+const ORIGIN: &str = "an origin as browsers send it, such as \"https://app.example\", or \"*\" for all";
+
+fn origins(reader: &mut Reader<'_>) -> Vec<String> {
+    let mut origins = Vec::new();
+    for (path, tree) in reader.list("origins") {
+        match words(&tree).filter(|origin| is_origin(origin)) {
+            Some(origin) => origins.push(origin),
+            None => reader.mistakes.push(mistake(path, &tree, ORIGIN)),
+        }
+    }
+    origins
+}
+
+fn is_origin(text: &str) -> bool {
+    // Browsers send no capitals and no slash at the end, and what they do not send would never match.
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._:[]".contains(&byte);
+    text == "*" || address(text).is_some_and(|host| host.bytes().all(letter))
 }
 
 const PREFIX: &str = "a path of at least one segment, such as \"/_tollgate\", without a slash at its end";
@@ -121,6 +167,7 @@ mod tests {
         let config = config(
             r#"
             upstream = "ORIGIN"
+            origins = ["https://app.example", "http://localhost:3000"]
             prefix = "/limits"
             headers = "legacy"
             on_error = "deny"
@@ -146,9 +193,9 @@ mod tests {
             "#,
         )
         .unwrap();
-        assert_eq!(config.rules.len(), 2);
+        assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
         assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
-        assert_eq!(config.sets.iter().map(|set| set.label.as_str()).collect::<Vec<_>>(), ["api+daily", "daily"]);
+        assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [2, 1]);
         // Denied hits are free unless a policy says otherwise.
         assert!(!config.sets[1].counts_denied());
     }
@@ -161,6 +208,8 @@ mod tests {
             headers = "all"
             timeout = 0
             speed = 9
+            upstream = "https://origin.example?q"
+            origins = ["https://app.example/", "https://App.example", "app.example", "*", "null"]
             [policies]
             api = { algorithm = "fix_window", limit = 0, scale = "1m" }
             log = { algorithm = "sliding_window", limit = 2000, scale = "1m" }
@@ -193,6 +242,11 @@ mod tests {
             "headers: \"all\" is not accepted; give one of \"standard\", \"legacy\", \"none\"",
             "timeout: 0 is not accepted",
             "speed: no such field",
+            "upstream: \"https://origin.example?q\" is not accepted",
+            "origins[0]: \"https://app.example/\" is not accepted",
+            "origins[1]: ",
+            "origins[2]: ",
+            "origins[4]: ",
             "policies.: ",
             "policies.a\r\nX: b: the name must be",
             "policies.api.limit: 0 is not accepted",
@@ -212,6 +266,20 @@ mod tests {
             assert!(mistakes.iter().any(|mistake| mistake.starts_with(start)), "{start}\n{mistakes:#?}");
         }
         assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+    }
+
+    #[test]
+    fn rules_need_an_upstream() {
+        let policies = "policies.api = { algorithm = \"fix_window\", limit = 1, scale = \"1m\" }";
+        let rules = "[[rules]]\npath = \"/*\"\npolicies = \"api\"";
+        let mistakes = config(&format!("{policies}\n{rules}")).unwrap_err();
+        assert!(mistakes.len() == 1 && mistakes[0].starts_with("rules: they need an upstream"), "{mistakes:?}");
+        for upstream in ["ORIGIN", "https://origin.example", "http://localhost:8080/base/"] {
+            assert!(config(&format!("upstream = \"{upstream}\"\n{policies}\n{rules}")).is_ok(), "{upstream}");
+        }
+        for upstream in ["https://", "https:///a", "http://a b", "ftp://a", "https://a#b", "origin.example"] {
+            assert!(config(&format!("upstream = \"{upstream}\"")).is_err(), "{upstream}");
+        }
     }
 
     #[test]

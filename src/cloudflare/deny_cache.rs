@@ -1,21 +1,42 @@
 //! What an isolate remembers of denials, so that a flood of them costs no calls to the object.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
 
 use crate::Decision;
 
 /// The longest that a denial is remembered, in milliseconds: how late a `set` or `reset` may be seen.
 const LONGEST: u64 = 2_000;
 
+/// Whose hits are denied, and by what: the name of the object, and the hash of the policies with all their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Who<'a> {
+    pub(super) object: &'a str,
+    pub(super) policies: u64,
+}
+
 /// Keys that are denied for a while, at a cost or more. At most `capacity` of them.
 #[derive(Debug)]
 pub(super) struct DenyCache {
     capacity: usize,
-    denials: HashMap<Box<str>, Denial>,
+    denials: HashMap<Owned, Denial>,
     /// The order in which they came, which is about that in which they end.
-    order: VecDeque<(Box<str>, u64)>,
+    order: VecDeque<(Owned, u64)>,
+}
+
+/// The same as [`Who`], to be kept. Fields in the same order, so that both have the same hash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Owned {
+    object: Rc<str>,
+    policies: u64,
+}
+
+impl Equivalent<Owned> for Who<'_> {
+    fn equivalent(&self, owned: &Owned) -> bool {
+        self.policies == owned.policies && *self.object == *owned.object
+    }
 }
 
 #[derive(Debug)]
@@ -32,19 +53,20 @@ impl DenyCache {
     }
 
     /// Remembers a denial for as long as it is certain to last, if that is any time at all.
-    pub(super) fn remember(&mut self, key: &str, cost: u64, decision: Decision, now: u64) {
+    pub(super) fn remember(&mut self, who: Who<'_>, cost: u64, decision: Decision, now: u64) {
         let lasts = decision.retry_after.unwrap_or(LONGEST).min(LONGEST);
         if decision.allowed || lasts == 0 || self.capacity == 0 {
             return;
         }
         self.make_room(now);
-        self.denials.insert(key.into(), Denial { cost, since: now, until: now + lasts, decision });
-        self.order.push_back((key.into(), now));
+        let owned = Owned { object: who.object.into(), policies: who.policies };
+        self.denials.insert(owned.clone(), Denial { cost, since: now, until: now + lasts, decision });
+        self.order.push_back((owned, now));
     }
 
     /// The denial of a hit that needs no asking, with its waits told from now. A higher cost is told the lower one's.
-    pub(super) fn recall(&self, key: &str, cost: u64, now: u64) -> Option<Decision> {
-        let denial = self.denials.get(key)?;
+    pub(super) fn recall(&self, who: Who<'_>, cost: u64, now: u64) -> Option<Decision> {
+        let denial = self.denials.get(&who)?;
         // A clock that stepped back says nothing about how long ago that was.
         if cost < denial.cost || !(denial.since..denial.until).contains(&now) {
             return None;
@@ -58,13 +80,13 @@ impl DenyCache {
 
     /// Drops what has ended, and what came first if there are still too many.
     fn make_room(&mut self, now: u64) {
-        while let Some((key, since)) = self.order.front() {
+        while let Some((who, since)) = self.order.front() {
             if self.order.len() < self.capacity && now.abs_diff(*since) < LONGEST {
                 break;
             }
             // The same key may have been denied again since.
-            if self.denials.get(key).is_some_and(|denial| denial.since == *since) {
-                self.denials.remove(key);
+            if self.denials.get(who).is_some_and(|denial| denial.since == *since) {
+                self.denials.remove(who);
             }
             self.order.pop_front();
         }
@@ -73,8 +95,13 @@ impl DenyCache {
 
 #[cfg(test)]
 mod tests {
+    use super::super::policies::{PolicySet, named_policies};
     use super::*;
     use crate::Violated;
+
+    fn who(object: &str) -> Who<'_> {
+        Who { object, policies: 7 }
+    }
 
     fn denied(retry_after: Option<u64>) -> Decision {
         Decision { retry_after, reset_after: 60_000, violated: Violated(1), ..Decision::NOTHING }
@@ -83,48 +110,62 @@ mod tests {
     #[test]
     fn remembers_until_the_hit_would_be_allowed() {
         let mut cache = DenyCache::new(10);
-        cache.remember("a", 1, denied(Some(500)), 1_000);
-        let later = cache.recall("a", 1, 1_499).unwrap();
+        cache.remember(who("a"), 1, denied(Some(500)), 1_000);
+        let later = cache.recall(who("a"), 1, 1_499).unwrap();
         assert_eq!((later.retry_after, later.reset_after), (Some(1), 59_501));
-        assert_eq!(cache.recall("a", 1, 1_500), None);
-        assert_eq!(cache.recall("a", 1, 999), None);
-        assert_eq!(cache.recall("b", 1, 1_000), None);
+        assert_eq!(cache.recall(who("a"), 1, 1_500), None);
+        assert_eq!(cache.recall(who("a"), 1, 999), None);
+        assert_eq!(cache.recall(who("b"), 1, 1_000), None);
     }
 
     #[test]
     fn remembers_two_seconds_at_most() {
         let mut cache = DenyCache::new(10);
         for retry_after in [Some(60_000), None] {
-            cache.remember("a", 1, denied(retry_after), 1_000);
-            assert!(cache.recall("a", 1, 2_999).is_some());
-            assert_eq!(cache.recall("a", 1, 3_000), None);
+            cache.remember(who("a"), 1, denied(retry_after), 1_000);
+            assert!(cache.recall(who("a"), 1, 2_999).is_some());
+            assert_eq!(cache.recall(who("a"), 1, 3_000), None);
         }
     }
 
     #[test]
     fn a_lower_cost_is_asked_about() {
         let mut cache = DenyCache::new(10);
-        cache.remember("a", 5, denied(None), 0);
-        assert_eq!(cache.recall("a", 4, 0), None);
-        assert!(cache.recall("a", 5, 0).is_some() && cache.recall("a", 6, 0).is_some());
+        cache.remember(who("a"), 5, denied(None), 0);
+        assert_eq!(cache.recall(who("a"), 4, 0), None);
+        assert!(cache.recall(who("a"), 5, 0).is_some() && cache.recall(who("a"), 6, 0).is_some());
+    }
+
+    #[test]
+    fn other_policies_are_asked_even_if_they_have_the_same_name() {
+        let hash = |limit: u64| {
+            let written = format!("api = {{ algorithm = \"fix_window\", limit = {limit}, scale = \"1m\" }}");
+            let named = named_policies(toml::from_str(&written).unwrap(), &mut Vec::new());
+            PolicySet::of(&["api".into()], &named).unwrap().hash
+        };
+        let mut cache = DenyCache::new(10);
+        let (two, three) = (Who { object: "a", policies: hash(2) }, Who { object: "a", policies: hash(3) });
+        cache.remember(two, 1, denied(None), 0);
+        assert!(cache.recall(two, 1, 0).is_some() && cache.recall(three, 1, 0).is_none());
+        assert_eq!(hash(2), hash(2));
     }
 
     #[test]
     fn allowed_hits_are_not_remembered() {
         let mut cache = DenyCache::new(10);
-        cache.remember("a", 1, Decision { allowed: true, ..denied(Some(0)) }, 0);
-        assert_eq!(cache.recall("a", 1, 0), None);
+        cache.remember(who("a"), 1, Decision { allowed: true, ..denied(Some(0)) }, 0);
+        assert_eq!(cache.recall(who("a"), 1, 0), None);
     }
 
     #[test]
     fn is_bounded() {
         let mut cache = DenyCache::new(100);
         for number in 0..10_000_u64 {
-            cache.remember(&number.to_string(), 1, denied(Some(9_000)), number / 100);
-            cache.remember("again", 1, denied(Some(9_000)), number / 100);
+            cache.remember(who(&number.to_string()), 1, denied(Some(9_000)), number / 100);
+            cache.remember(who("again"), 1, denied(Some(9_000)), number / 100);
             assert!(cache.denials.len() <= 100 && cache.order.len() <= 100);
         }
-        assert!(cache.recall("9999", 1, 99).is_some() && cache.recall("0", 1, 99).is_none());
-        assert!(cache.recall("again", 1, 99).is_some());
+        assert!(cache.recall(who("9999"), 1, 99).is_some() && cache.recall(who("0"), 1, 99).is_none());
+        assert!(cache.recall(who("again"), 1, 99).is_some());
     }
 }

@@ -6,11 +6,12 @@ use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::prelude::*;
 
 use super::config::{Config, Headers, OnError};
-use super::deny_cache::DenyCache;
+use super::deny_cache::{DenyCache, Who};
 use super::fault::Fault;
 use super::items::{self, Item, Refusal};
 use super::key::Source;
 use super::plan::{Ask, Plan, plan};
+use super::policies::PolicySet;
 use super::reader::Mistake;
 use super::tree::Tree;
 use super::{from_js, numbers, sha256};
@@ -52,19 +53,19 @@ impl Gateway {
         Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), config })
     }
 
-    /// Upstream, prefix, timeout, and whether logs may hold keys.
+    /// Upstream, prefix, timeout, whether logs may hold keys, and the origins that may call the API.
     pub fn settings(&self) -> Array {
-        let Config { upstream, prefix, timeout, plain_keys, .. } = &self.config;
+        let Config { upstream, prefix, timeout, plain_keys, origins, .. } = &self.config;
         let upstream = upstream.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
-        list([upstream, prefix.as_str().into(), (*timeout as f64).into(), (*plain_keys).into()])
+        let origins: Array = origins.iter().map(|origin| JsValue::from(origin.as_str())).collect();
+        list([upstream, prefix.as_str().into(), (*timeout as f64).into(), (*plain_keys).into(), origins.into()])
     }
 
-    /// The sets of policies that rules have: each as JSON, and whether its denials may be remembered.
+    /// The sets of policies that rules have: each as JSON, and their names.
     pub fn sets(&self) -> Result<Array, Fault> {
         let mut sets = Array::new();
-        for set in &self.config.sets {
-            let remembered = self.config.deny_cache && !set.counts_denied();
-            sets.extend([Array::of2(&json(&set.policies)?, &remembered.into())]);
+        for PolicySet { policies, .. } in &self.config.sets {
+            sets.extend([Array::of2(&json(policies)?, &names(policies))]);
         }
         Ok(sets)
     }
@@ -82,24 +83,26 @@ impl Gateway {
         }
     }
 
-    /// A denial that is remembered, and so need not be asked for.
-    pub fn recall(&self, object: &str, cost: f64, now: f64) -> Result<Option<Vec<f64>>, Fault> {
-        let denial = self.denials.recall(object, numbers::amount(cost)?, numbers::time(now)?);
+    /// A denial under a rule's policies that is remembered, and so need not be asked for.
+    pub fn recall(&self, object: &str, set: usize, cost: f64, now: f64) -> Result<Option<Vec<f64>>, Fault> {
+        let who = Who { object, policies: self.set(set)?.hash };
+        let denial = self.denials.recall(who, numbers::amount(cost)?, numbers::time(now)?);
         Ok(denial.map(|decision| numbers::from_decision(&decision)))
     }
 
-    /// Remembers a denial for a while.
-    pub fn remember(&mut self, object: &str, cost: f64, decision: &[f64], now: f64) -> Result<(), Fault> {
-        let decision = decided(decision)?;
-        self.denials.remember(object, numbers::amount(cost)?, decision, numbers::time(now)?);
+    /// Remembers a denial for a while, unless denied hits are to be counted.
+    pub fn remember(&mut self, object: &str, set: usize, cost: f64, decision: &[f64], now: f64) -> Result<(), Fault> {
+        let set = self.set(set)?;
+        if !set.counts_denied() {
+            let who = Who { object, policies: set.hash };
+            self.denials.remember(who, numbers::amount(cost)?, decided(decision)?, numbers::time(now)?);
+        }
         Ok(())
     }
 
     /// What an HTTP client is told of a decision under a rule's policies: names and values in turn, the body last.
     pub fn told(&self, set: usize, decision: &[f64]) -> Result<Vec<String>, Fault> {
-        let policies = self.config.sets.get(set).map(|set| &set.policies);
-        let policies = policies.ok_or_else(|| mistake("there is no such set of policies"))?;
-        Ok(told(&decided(decision)?, policies, self.config.headers))
+        Ok(told(&decided(decision)?, &self.set(set)?.policies, self.config.headers))
     }
 
     /// The items of a request's body: each as what is to be asked of an object, or as why it is refused.
@@ -119,13 +122,26 @@ impl Gateway {
     }
 
     /// The same for one item whose parts are of the right kind: what comes by RPC.
-    pub fn item(&self, names: Vec<String>, key: &str, amount: f64, of: Option<String>) -> Result<Array, Fault> {
-        asked(&items::made(&self.config, &names, key, numbers::amount(amount)?, of)?)
+    pub fn item(
+        &self,
+        operation: &str,
+        names: Vec<String>,
+        key: &str,
+        amount: f64,
+        of: Option<String>,
+    ) -> Result<Array, Fault> {
+        asked(&items::made(&self.config, &names, key, numbers::amount_of(operation, amount)?, of)?)
     }
 
     /// A key as logs may hold it: a digest that only who has the secret can compare.
     pub fn digest(&self, secret: &str, key: &str) -> String {
         sha256::hex(&sha256::keyed_digest(secret.as_bytes(), key.as_bytes())[..12])
+    }
+}
+
+impl Gateway {
+    fn set(&self, position: usize) -> Result<&PolicySet, Fault> {
+        self.config.sets.get(position).ok_or_else(|| mistake("there is no such set of policies"))
     }
 }
 
@@ -144,9 +160,12 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> Vec<String>
 
 /// An object, the policies as JSON with their names, an amount, and which of the policies.
 fn asked(Item { object, policies, amount, of }: &Item) -> Result<Array, Fault> {
-    let names: Array = policies.names().map(JsValue::from).collect();
     let of = of.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
-    Ok(list([object.as_str().into(), json(policies)?, names.into(), (*amount as f64).into(), of]))
+    Ok(list([object.as_str().into(), json(policies)?, names(policies).into(), (*amount as f64).into(), of]))
+}
+
+fn names(policies: &Policies) -> Array {
+    policies.names().map(JsValue::from).collect()
 }
 
 fn list<const N: usize>(values: [JsValue; N]) -> Array {

@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::key;
 use super::policies::PolicySet;
-use super::reader::{Mistakes, Reader, mistake, whole, words};
+use super::reader::{BROKEN, Mistakes, Reader, mistake, whole, words};
 use super::tree::Tree;
 use crate::text::{digits, text};
 use crate::{Error, Policies, check_key};
@@ -62,7 +62,7 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
     let mut mistakes = Mistakes::new();
     let mut reader = Reader::new(String::new(), tree, &mut mistakes);
     let names = names(&mut reader);
-    let key = required(&mut reader, "key", "a text of 1 to 1024 bytes in UTF-8");
+    let key = key_of(&mut reader);
     let amount = match operation {
         "hit" | "peek" | "inc" => reader.read("cost", AMOUNT, whole).or(Some(1)),
         "set" => count(&mut reader),
@@ -77,7 +77,7 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
         let place = if first.path.is_empty() { "" } else { ": " };
         return Err(Refusal::request(text(&[&first.path, place, &first.problem])));
     }
-    made(config, &names, &key.unwrap_or_default(), amount.unwrap_or_default(), of)
+    made(config, &names, &key?, amount.unwrap_or_default(), of)
 }
 
 const AMOUNT: &str = "a whole number from 0 to 9007199254740991";
@@ -91,13 +91,14 @@ fn count(reader: &mut Reader<'_>) -> Option<u64> {
     count
 }
 
-fn required(reader: &mut Reader<'_>, field: &'static str, accepts: &str) -> Option<String> {
-    let found = reader.take(field).unwrap_or(Tree::Nothing);
-    match found {
-        Tree::Text(text) => Some(text),
+/// The key, if it is a text.
+fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
+    match reader.take("key").unwrap_or(Tree::Nothing) {
+        Tree::Text(text) => Ok(text),
+        Tree::Broken => Err(Error::InvalidKey { found: BROKEN.into() }.into()),
         other => {
-            reader.refuse(field, &other, accepts);
-            None
+            reader.refuse("key", &other, "a text of 1 to 1024 bytes in UTF-8");
+            Ok(String::new())
         }
     }
 }
@@ -126,9 +127,9 @@ pub(super) fn made(
     of: Option<String>,
 ) -> Result<Item, Refusal> {
     check_key(key)?;
-    let PolicySet { label, policies } = config.set(names)?;
+    let PolicySet { policies, .. } = config.set(names)?;
     policies.position(of.as_deref().or_else(|| policies.names().next()))?;
-    Ok(Item { object: key::object_name(&label, &key::encode("key", key)), policies, amount, of })
+    Ok(Item { object: key::object_name(key::encode("key", key)), policies, amount, of })
 }
 
 #[cfg(test)]
@@ -150,10 +151,10 @@ mod tests {
 
     #[test]
     fn one_or_many() {
-        assert_eq!(asked("hit", r#"{"policy":"api","key":"a"}"#).unwrap(), [Ok("api/key=1:a 1 None".into())]);
+        assert_eq!(asked("hit", r#"{"policy":"api","key":"a"}"#).unwrap(), [Ok("/key=1:a 1 None".into())]);
         let many =
             asked("inc", r#"[{"policy":["api","day"],"key":"a","cost":2,"of":"day"},{"policy":"api"}]"#).unwrap();
-        assert_eq!(many[0], Ok("api+day/key=1:a 2 Some(\"day\")".into()));
+        assert_eq!(many[0], Ok("/key=1:a 2 Some(\"day\")".into()));
         assert!(many[1].as_ref().unwrap_err().starts_with("key: nothing is not accepted"));
     }
 

@@ -35,10 +35,18 @@ pub(super) fn to_decision(numbers: &[f64]) -> Option<Decision> {
     })
 }
 
-/// A cost or a count.
+/// A cost.
 pub(super) fn amount(number: f64) -> Result<u64, Error> {
+    amount_of("hit", number)
+}
+
+/// What an operation takes: `set` a count, the others a cost.
+pub(super) fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
     let exact = if number.fract() == 0.0 { whole(number) } else { None };
-    exact.ok_or_else(|| Error::InvalidCost { found: in_words(number).into() })
+    exact.ok_or_else(|| {
+        let found = in_words(number).into();
+        if operation == "set" { Error::InvalidCount { found, most: MAX } } else { Error::InvalidCost { found } }
+    })
 }
 
 /// A time, without its fraction.
@@ -84,6 +92,7 @@ mod tests {
         assert_eq!(amount(MAX as f64), Ok(MAX));
         for number in [-1.0, 0.5, f64::NAN, f64::INFINITY, MAX as f64 + 1.0] {
             assert_eq!(amount(number).unwrap_err().code(), "invalid_cost");
+            assert_eq!(amount_of("set", number).unwrap_err().code(), "invalid_count");
         }
         assert_eq!(time(1.9), Ok(1));
         assert!(time(-0.1).is_err());

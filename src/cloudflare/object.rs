@@ -1,13 +1,15 @@
 //! The Durable Object of one key.
 
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use super::fault::Fault;
 use super::policies::{draft, free_by_default};
-use super::row::{Row, Saved, Storage};
+use super::row::{Row, Storage};
+use super::states::{Loaded, States};
 use super::tree::Tree;
 use super::{from_js, numbers};
-use crate::text::listed;
+use crate::text::{listed, quoted, text};
 use crate::{Answer, Ledger, Operation, Policies};
 
 #[wasm_bindgen]
@@ -21,6 +23,8 @@ extern "C" {
 #[derive(Debug)]
 pub struct RateLimiterObject {
     row: Row,
+    /// What the row holds, once it was read, and denials that were counted since.
+    states: Option<States>,
     memory: Option<Memory>,
 }
 
@@ -30,6 +34,8 @@ struct Memory {
     policies: String,
     counts_denied: bool,
     ledger: Ledger,
+    /// Whether the row does not hold what was made of it when it was read under these policies.
+    unsaved: bool,
 }
 
 #[wasm_bindgen]
@@ -37,7 +43,7 @@ impl RateLimiterObject {
     /// Takes over an object's storage; its row is not read before the first operation.
     #[wasm_bindgen(constructor)]
     pub fn new(storage: Storage) -> RateLimiterObject {
-        Self { row: Row::new(storage), memory: None }
+        Self { row: Row::new(storage), states: None, memory: None }
     }
 
     /// Does one operation under policies given as JSON: a decision comes back as eight numbers, anything else as one.
@@ -50,21 +56,14 @@ impl RateLimiterObject {
         of: Option<String>,
         now: f64,
     ) -> Result<Vec<f64>, Fault> {
-        let (amount, now) = (numbers::amount(amount)?, numbers::time(now)?);
+        let now = numbers::time(now)?;
         let operation = parse(operation, amount, of.as_deref())?;
-        // Out of its place while it is used: a failure leaves no memory, and the row is read again.
-        let mut memory = match self.memory.take() {
-            Some(memory) if memory.policies == policies => memory,
-            _ => self.recall(policies, now)?,
-        };
-        let was_used = operation == Operation::Reset && memory.ledger.expires_at(now) > 0;
-        let answer = self.perform(&mut memory, operation, now)?;
-        self.memory = Some(memory);
-        Ok(match answer {
-            Answer::Decision(decision) => numbers::from_decision(&decision),
-            Answer::Number(number) => vec![number as f64],
-            Answer::Done => vec![f64::from(u8::from(was_used))],
-        })
+        let answer = self.recall(policies, now).and_then(|()| self.perform(operation, now));
+        if matches!(answer, Err(Fault::Platform(_))) {
+            // What was not saved did not happen: the row is read again.
+            self.forget();
+        }
+        answer
     }
 
     /// The names of the policies of the last operation.
@@ -73,55 +72,87 @@ impl RateLimiterObject {
         memory.map(|memory| memory.ledger.policies().names().map(Into::into).collect()).unwrap_or_default()
     }
 
-    /// When the alarm rings: what had expired, to be told before everything is deleted; or nothing, and the alarm is
-    /// set again because the key is in use. An object that holds nothing has expired too.
-    pub fn expire(&mut self, now: f64) -> Result<Option<String>, Fault> {
+    /// When the alarm rings: what had ended, to be told, as JSON; and whether nothing is left, so that everything is
+    /// to be deleted. Otherwise the alarm is set again, because the key is in use.
+    pub fn expire(&mut self, now: f64) -> Result<Array, Fault> {
         let now = numbers::time(now)?;
-        let saved = self.row.load()?;
-        if let Some(saved) = &saved
-            && saved.expires > now
-        {
-            self.row.rearm(saved.expires, now)?;
-            return Ok(None);
+        let mut states = self.states(now)?;
+        let ended = states.take_ended(now);
+        let empty = states.0.is_empty();
+        self.forget();
+        if empty {
+            self.row.emptied();
+        } else {
+            self.row.rung();
+            self.row.save(&states, now)?;
         }
-        self.memory = None;
-        self.row.emptied();
-        Ok(Some(saved.map(|saved| told(&saved)).unwrap_or_default()))
+        Ok(Array::of2(&ended.told().into(), &empty.into()))
     }
 }
 
 impl RateLimiterObject {
-    /// The states as they were last saved, under these policies.
-    fn recall(&mut self, policies: &str, now: u64) -> Result<Memory, Fault> {
+    /// Everything that is known of the key, with what is only in memory. Takes it out of its place.
+    fn states(&mut self, now: u64) -> Result<States, Fault> {
+        let mut states = match self.states.take() {
+            Some(states) => states,
+            None => self.row.load()?,
+        };
+        if let Some(memory) = self.memory.take() {
+            states.keep(&memory.ledger, now);
+        }
+        Ok(states)
+    }
+
+    fn forget(&mut self) {
+        (self.states, self.memory) = (None, None);
+    }
+
+    /// Puts the key's states under these policies into memory, unless they are there.
+    fn recall(&mut self, policies: &str, now: u64) -> Result<(), Fault> {
+        if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
+            return Ok(());
+        }
         let built = read(policies)?;
         let counts_denied = built.denied() == crate::Denied::Count;
         let mut ledger = Ledger::new(built)?;
-        if let Some(saved) = self.row.load()? {
-            let afresh = ledger.load(&saved.record, now)?;
-            if !afresh.is_empty() {
-                warn(&["{\"event\":\"afresh\",\"policies\":\"", &listed(&afresh), "\"}"].concat());
-            }
+        let states = self.states(now)?;
+        let loaded = states.load(&mut ledger, now);
+        self.states = Some(states);
+        let Loaded { afresh, changed } = loaded?;
+        if !afresh.is_empty() {
+            let names: Vec<String> = afresh.iter().map(|name| quoted(name)).collect();
+            warn(&text(&["{\"event\":\"afresh\",\"policies\":[", &listed(&names), "]}"]));
         }
-        Ok(Memory { policies: policies.into(), counts_denied, ledger })
+        self.memory = Some(Memory { policies: policies.into(), counts_denied, ledger, unsaved: changed });
+        Ok(())
     }
 
     /// Decides, and saves what must last before it is answered. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, memory: &mut Memory, operation: Operation<'_>, now: u64) -> Result<Answer, Fault> {
+    fn perform(&mut self, operation: Operation<'_>, now: u64) -> Result<Vec<f64>, Fault> {
+        let Self { row, states: Some(states), memory: Some(memory) } = self else { return Ok(Vec::new()) };
         let ledger = &mut memory.ledger;
+        let was_used = operation == Operation::Reset && ledger.expires_at(now) > 0;
         let is_hit = matches!(operation, Operation::Hit { .. });
         // A look tells a state that had to follow the clock, which must last, from a denial that was counted.
         let followed = is_hit && memory.counts_denied && ledger.apply(Operation::Hit { cost: 0 }, now)?.1;
         let (answer, changed) = ledger.apply(operation, now)?;
         let counted_denial =
             is_hit && memory.counts_denied && matches!(answer, Answer::Decision(decision) if !decision.allowed);
-        if followed || changed && !counted_denial {
-            self.row.save(ledger.record(now).as_ref(), ledger.expires_at(now), now)?;
+        if followed || memory.unsaved || changed && !counted_denial {
+            states.keep(ledger, now);
+            row.save(states, now)?;
+            memory.unsaved = false;
         }
-        Ok(answer)
+        Ok(match answer {
+            Answer::Decision(decision) => numbers::from_decision(&decision),
+            Answer::Number(number) => vec![number as f64],
+            Answer::Done => vec![f64::from(u8::from(was_used))],
+        })
     }
 }
 
-fn parse<'a>(operation: &str, amount: u64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+fn parse<'a>(operation: &str, amount: f64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+    let amount = numbers::amount_of(operation, amount)?;
     Ok(match operation {
         "hit" => Operation::Hit { cost: amount },
         "peek" => Operation::Peek { cost: amount },
@@ -136,33 +167,17 @@ fn parse<'a>(operation: &str, amount: u64, policy: Option<&'a str>) -> Result<Op
 
 /// Policies from JSON: one, or a list.
 fn read(json: &str) -> Result<Policies, Fault> {
-    let trees = match from_js::read(&js_sys::JSON::parse(json)?) {
+    let mistake =
+        || Fault::Mistake { code: "invalid_policy", message: "policies: give a policy, or a list of them".into() };
+    let value = js_sys::JSON::parse(json).map_err(|_| mistake())?;
+    let trees = match from_js::read(&value) {
         Some(Tree::List(list)) => list,
         one => one.into_iter().collect(),
     };
     let mut policies = Vec::new();
     for tree in &trees {
-        let draft = draft(tree).ok_or_else(|| Fault::Mistake {
-            code: "invalid_policy",
-            message: "policies: give a policy, or a list of them".into(),
-        })?;
-        let policy = draft.build()?;
+        let policy = draft(tree).ok_or_else(mistake)?.build()?;
         policies.push(if trees.len() > 1 { policy } else { free_by_default(policy)? });
     }
     Ok(Policies::new(policies)?)
-}
-
-/// What had expired, in JSON.
-fn told(saved: &Saved) -> String {
-    use crate::text::{digits, quoted, text};
-    let states = saved.record.policies.iter().zip(&saved.record.states).map(|(made_by, state)| {
-        let numbers: Vec<String> = state
-            .iter()
-            .map(|number| text(&[if *number < 0 { "-" } else { "" }, &digits(number.unsigned_abs())]))
-            .collect();
-        let (name, algorithm) = (quoted(&made_by.name), quoted(&made_by.algorithm));
-        text(&["{\"policy\":", &name, ",\"algorithm\":", &algorithm, ",\"state\":[", &listed(&numbers), "]}"])
-    });
-    let states: Vec<String> = states.collect();
-    text(&["{\"expiredAt\":", &digits(saved.expires), ",\"states\":[", &listed(&states), "]}"])
 }

@@ -58,7 +58,7 @@ pub(super) fn plan(config: &Config, method: &str, path: &str, source: &impl Sour
     }
     Plan::Ask(Ask {
         rule: position,
-        object: config.sets.get(rule.set).map(|set| key::object_name(&set.label, &key)).unwrap_or_default(),
+        object: key::object_name(key),
         set: rule.set,
         cost: rule.cost,
         shadow: rule.mode == Mode::Shadow,
@@ -91,6 +91,7 @@ mod tests {
     }
 
     const RULES: &str = r#"
+        upstream = "ORIGIN"
         [policies]
         api = { algorithm = "fix_window", limit = 5, scale = "1m" }
         [[rules]]
@@ -145,17 +146,17 @@ mod tests {
     fn the_first_rule_that_matches_decides() {
         let login = planned("POST", "/login", ADDRESS);
         let Plan::Ask(ask) = login else { panic!("{login:?}") };
-        assert_eq!(ask.object, "api/ip=9:192.0.2.1/constant=5:login");
+        assert_eq!(ask.object, "/ip=9:192.0.2.1/constant=5:login");
         assert_eq!((ask.rule, ask.cost, ask.shadow, ask.on_error), (1, 1, false, OnError::Deny));
         let get = planned("GET", "/login", ADDRESS);
         let Plan::Ask(ask) = get else { panic!("{get:?}") };
-        assert_eq!((ask.rule, ask.cost, ask.object.as_str()), (6, 3, "api/ip=9:192.0.2.1"));
+        assert_eq!((ask.rule, ask.cost, ask.object.as_str()), (6, 3, "/ip=9:192.0.2.1"));
     }
 
     #[test]
     fn a_method_is_the_same_in_every_spelling_and_get_is_head_too() {
-        assert_eq!(object(planned("post", "/login", ADDRESS)), "api/ip=9:192.0.2.1/constant=5:login");
-        let only_get = "[policies]\napi = { algorithm = \"fix_window\", limit = 5, scale = \"1m\" }\n[[rules]]\n\
+        assert_eq!(object(planned("post", "/login", ADDRESS)), "/ip=9:192.0.2.1/constant=5:login");
+        let only_get = "upstream = \"ORIGIN\"\n[policies]\napi = { algorithm = \"fix_window\", limit = 5, scale = \"1m\" }\n[[rules]]\n\
             method = \"GET\"\npath = \"/*\"\npolicies = \"api\"";
         let config = Config::read(toml::from_str::<Tree>(only_get).unwrap()).unwrap();
         for (method, asked) in [("GET", true), ("HEAD", true), ("POST", false)] {
@@ -167,7 +168,7 @@ mod tests {
     fn only_a_plain_spelling_is_let_off() {
         assert_eq!(planned("GET", "/public/a", ADDRESS), Plan::Pass);
         for path in ["/public/../login", "/public%2fa", "/%70ublic/a", "/public/%2e%2e/x", "/public;x/a"] {
-            assert_eq!(object(planned("GET", path, ADDRESS)), "api/ip=9:192.0.2.1", "{path}");
+            assert_eq!(object(planned("GET", path, ADDRESS)), "/ip=9:192.0.2.1", "{path}");
         }
     }
 
@@ -175,15 +176,15 @@ mod tests {
     fn a_missing_part_follows_the_rule() {
         assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Refuse { rule: 2 });
         assert_eq!(planned("GET", "/maybe", ADDRESS), Plan::Pass);
-        assert_eq!(object(planned("GET", "/else", ADDRESS)), "api/ip=9:192.0.2.1");
-        assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "api/header:x-key=1:k");
+        assert_eq!(object(planned("GET", "/else", ADDRESS)), "/ip=9:192.0.2.1");
+        assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "/header:x-key=1:k");
     }
 
     #[test]
     fn preflights_pass_unless_a_rule_names_options() {
         const PREFLIGHT: &[(&str, &str)] = &[("access-control-request-method", "POST")];
         assert_eq!(planned("OPTIONS", "/login", PREFLIGHT), Plan::Pass);
-        assert_eq!(object(planned("OPTIONS", "/asked", PREFLIGHT)), "api/ip=7:unknown");
-        assert_eq!(object(planned("OPTIONS", "/login", &[])), "api/ip=7:unknown");
+        assert_eq!(object(planned("OPTIONS", "/asked", PREFLIGHT)), "/ip=7:unknown");
+        assert_eq!(object(planned("OPTIONS", "/login", &[])), "/ip=7:unknown");
     }
 }

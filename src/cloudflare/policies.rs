@@ -1,17 +1,19 @@
 //! The named policies of the configuration, and the sets of them that decide together.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
 use super::reader::{Mistake, Mistakes, in_words, mistake};
 use super::tree::Tree;
 use crate::policy::Value;
 use crate::text::{shown, text};
 use crate::{Denied, Error, Ledger, Policies, Policy, PolicyDraft};
 
-/// Policies that are one decision, and the label that their objects' names begin with.
+/// Policies that are one decision.
 #[derive(Clone, Debug)]
 pub(super) struct PolicySet {
-    /// Their names, which stay when the numbers change, so that a deploy finds the same objects again.
-    pub(super) label: String,
     pub(super) policies: Policies,
+    /// Of all that they say, so that a denial by these is not taken for one by others. The same within an isolate.
+    pub(super) hash: u64,
 }
 
 impl PolicySet {
@@ -26,7 +28,7 @@ impl PolicySet {
             })
         };
         let policies = Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?;
-        Ok(Self { label: names.join("+"), policies })
+        Ok(Self { hash: BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies), policies })
     }
 
     /// Whether a denied hit changes anything.
@@ -53,7 +55,7 @@ pub(super) fn named_policies(tree: Tree, mistakes: &mut Mistakes) -> Vec<(String
 
 /// A policy with its name, or what is wrong with it.
 fn policy(path: String, name: &str, tree: &Tree) -> Result<Policy, Mistake> {
-    // A plus joins names into a label, and a slash ends the label.
+    // A word that needs no quoting in headers, logs and commands.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.is_empty() || name.len() > 64 || !name.bytes().all(letter) {
         let problem = "the name must be 1 to 64 letters, digits, dots, hyphens or underscores".into();

@@ -126,6 +126,9 @@ pub(super) fn words(tree: &Tree) -> Option<String> {
     }
 }
 
+/// What a text is called that is none.
+pub(super) const BROKEN: &str = "a text with a lone surrogate";
+
 /// A value as an error repeats it.
 pub(super) fn in_words(tree: &Tree) -> String {
     match tree {
@@ -138,6 +141,7 @@ pub(super) fn in_words(tree: &Tree) -> String {
             digits,
         ),
         Tree::Text(text) => shown(text),
+        Tree::Broken => BROKEN.into(),
         Tree::List(_) => "a list".into(),
         Tree::Table(_) => "a table".into(),
     }

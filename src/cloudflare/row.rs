@@ -6,7 +6,7 @@ use worker_sys::types::{SqlStorage, SqlStorageCursor};
 
 use super::codec;
 use super::fault::Fault;
-use crate::Record;
+use super::states::States;
 
 #[wasm_bindgen]
 extern "C" {
@@ -40,41 +40,36 @@ pub(super) struct Row {
     alarm: u64,
 }
 
-/// What the row holds.
-#[derive(Debug)]
-pub(super) struct Saved {
-    pub(super) record: Record,
-    pub(super) expires: u64,
-}
-
 impl Row {
     pub(super) fn new(storage: Storage) -> Self {
         Self { sql: storage.sql(), storage, has_table: false, alarm: 0 }
     }
 
     /// What was last saved. A key that was never used has no table, and is not given one.
-    pub(super) fn load(&mut self) -> Result<Option<Saved>, Fault> {
+    pub(super) fn load(&mut self) -> Result<States, Fault> {
         if first(&self.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'", &Array::new())?)?.is_none() {
-            return Ok(None);
+            return Ok(States::default());
         }
         self.has_table = true;
-        let cursor = self.exec("SELECT record, expires, alarm FROM state", &Array::new())?;
-        let Some(columns) = first(&cursor)? else { return Ok(None) };
-        self.alarm = whole(&columns.get(2));
-        let record = codec::decode(&Uint8Array::new(&columns.get(0)).to_vec())?;
-        Ok(Some(Saved { record, expires: whole(&columns.get(1)) }))
+        let cursor = self.exec("SELECT states, alarm FROM state", &Array::new())?;
+        let Some(columns) = first(&cursor)? else { return Ok(States::default()) };
+        self.alarm = columns.get(1).as_f64().unwrap_or_default() as u64;
+        Ok(codec::decode(&Uint8Array::new(&columns.get(0)).to_vec())?)
     }
 
     /// Replaces what was saved: one row written, and now and then an alarm set.
-    pub(super) fn save(&mut self, record: Option<&Record>, expires: u64, now: u64) -> Result<(), Fault> {
-        let Some(record) = record else { return self.delete() };
+    pub(super) fn save(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+        if states.0.is_empty() {
+            return self.delete();
+        }
         self.make_table()?;
         // An alarm that rings too early finds the key in use, and is set again; so it need not follow every hit.
         let late = self.alarm <= now;
-        let alarm = if late { alarm_time(expires, now) } else { self.alarm };
-        let blob = Uint8Array::from(codec::encode(record).as_slice());
-        let values = Array::of3(&blob, &(expires as f64).into(), &(alarm as f64).into());
-        self.exec("INSERT OR REPLACE INTO state (id, record, expires, alarm) VALUES (0, ?, ?, ?)", &values)?;
+        // The later of the key's end and some time from now.
+        let alarm = if late { states.ends().max(now + REST) } else { self.alarm };
+        let blob = Uint8Array::from(codec::encode(states).as_slice());
+        let values = Array::of2(&blob, &(alarm as f64).into());
+        self.exec("INSERT OR REPLACE INTO state (id, states, alarm) VALUES (0, ?, ?)", &values)?;
         if late {
             self.storage.set_alarm(alarm as f64)?;
             self.alarm = alarm;
@@ -82,13 +77,9 @@ impl Row {
         Ok(())
     }
 
-    /// Sets the alarm again for a key that is still in use when it rings.
-    pub(super) fn rearm(&mut self, expires: u64, now: u64) -> Result<(), Fault> {
-        let alarm = alarm_time(expires, now);
-        self.exec("UPDATE state SET alarm = ?", &Array::of1(&(alarm as f64).into()))?;
-        self.storage.set_alarm(alarm as f64)?;
-        self.alarm = alarm;
-        Ok(())
+    /// Knows that the alarm has rung, so that what is saved next sets it again.
+    pub(super) fn rung(&mut self) {
+        self.alarm = 0;
     }
 
     /// Forgets what is known of the storage: it is about to be emptied.
@@ -107,8 +98,7 @@ impl Row {
 
     fn make_table(&mut self) -> Result<(), Fault> {
         if !self.has_table {
-            let columns =
-                "id INTEGER PRIMARY KEY, record BLOB NOT NULL, expires INTEGER NOT NULL, alarm INTEGER NOT NULL";
+            let columns = "id INTEGER PRIMARY KEY, states BLOB NOT NULL, alarm INTEGER NOT NULL";
             self.exec(&crate::text::text(&["CREATE TABLE IF NOT EXISTS state (", columns, ")"]), &Array::new())?;
             self.has_table = true;
         }
@@ -120,17 +110,8 @@ impl Row {
     }
 }
 
-/// The later of the key's end and some time from now.
-fn alarm_time(expires: u64, now: u64) -> u64 {
-    expires.max(now + REST)
-}
-
 /// The first row of an answer, as a list of columns.
 fn first(cursor: &SqlStorageCursor) -> Result<Option<Array>, Fault> {
     let next = cursor.raw().next()?;
     Ok(if next.done() { None } else { Some(next.value().into()) })
-}
-
-fn whole(value: &JsValue) -> u64 {
-    value.as_f64().unwrap_or_default() as u64
 }

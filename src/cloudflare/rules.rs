@@ -154,9 +154,9 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
     set.ok()
 }
 
-/// The position of a set; rules with the same policies share one, and so a budget.
+/// The position of a set; rules with the same policies share one.
 fn place(set: PolicySet, sets: &mut Vec<PolicySet>) -> usize {
-    sets.iter().position(|known| known.label == set.label).unwrap_or_else(|| {
+    sets.iter().position(|known| known.policies == set.policies).unwrap_or_else(|| {
         sets.push(set);
         sets.len() - 1
     })

@@ -11,6 +11,8 @@ pub(super) enum Tree {
     Truth(bool),
     Number(f64),
     Text(String),
+    /// A text with half of a surrogate pair, which has no spelling in UTF-8.
+    Broken,
     List(Vec<Tree>),
     Table(Vec<(String, Tree)>),
 }

@@ -25,7 +25,7 @@ pub const MAX_POLICIES: usize = 32;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policies {
     list: Vec<Policy>,
     names: Vec<Box<str>>,

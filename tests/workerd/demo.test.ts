@@ -75,7 +75,7 @@ describe("/demo/hit", () => {
 
   it("goes on where it was after the object was evicted", async () => {
     await hitTimes(7, "192.0.2.6");
-    await evictDurableObject(env.LIMITERS.getByName("demo/ip=9:192.0.2.6"));
+    await evictDurableObject(env.LIMITERS.getByName("/ip=9:192.0.2.6"));
     expect(statuses(await hitTimes(4, "192.0.2.6"))).toEqual([...times(3, 200), 429]);
   });
 });

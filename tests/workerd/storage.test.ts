@@ -153,7 +153,14 @@ describe("the alarm", () => {
     expect(await runDurableObjectAlarm(object)).toBe(true);
     expect(await rowsOf("expired")).toEqual([]);
     const told = lines.mock.calls.map(([line]) => JSON.parse(line)).find(({ event }) => event === "expired");
-    expect(told).toMatchObject({ expiredAt: start + minutes(180), states: [{ policy: "token_bucket" }] });
+    expect(told).toEqual({
+      event: "expired",
+      key: expect.stringMatching(/^[0-9a-f]{24}$/),
+      policy: "token_bucket",
+      algorithm: "token_bucket",
+      count: 0,
+      expiredAt: start + minutes(180),
+    });
     expect(await object.hit(policy, 3)).toMatchObject({ allowed: true });
     expect(await object.hit(policy)).toMatchObject({ allowed: false });
     lines.mockRestore();

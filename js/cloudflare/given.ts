@@ -1,0 +1,42 @@
+import { refused } from "../error.ts";
+import type { Policies } from "../types.ts";
+import type { Operation } from "./object.ts";
+
+/** RPC checks no types, and wasm makes a number of almost anything. */
+export function checkAmount(operation: Operation, amount: unknown): asserts amount is number {
+  if (typeof amount === "number") return;
+  const [code, field] =
+    operation === "set" ? (["invalid_count", "count"] as const) : (["invalid_cost", "cost"] as const);
+  throw refused(code, field, amount, "a whole number from 0 to 9007199254740991");
+}
+
+/** Passes a key that has a spelling in UTF-8; Rust sees to its length. */
+export function checkKey(key: unknown): asserts key is string {
+  if (typeof key === "string" && key.isWellFormed()) return;
+  throw refused("invalid_key", "key", key, "a well-formed string of 1 to 1024 UTF-8 bytes");
+}
+
+/** Passes the name of one of several policies, or none. */
+export function checkName(name: unknown): asserts name is string | undefined {
+  if (name === undefined || typeof name === "string") return;
+  throw refused("unknown_policy", "policy", name, "the name of one of the policies");
+}
+
+/** The names in one name or a list of them. */
+export function namesIn(policy: unknown): string[] {
+  const names: unknown[] = Array.isArray(policy) ? policy : [policy];
+  for (const name of names) {
+    if (typeof name !== "string")
+      throw refused("unknown_policy", "policy", name, "the name of a policy, or a list");
+  }
+  return names as string[];
+}
+
+/** Policies as JSON. What has no JSON is no policy. */
+export function policiesAsJson(policies: Policies): string {
+  try {
+    return JSON.stringify(policies) ?? "null";
+  } catch {
+    throw refused("invalid_policy", "policies", policies, "a policy, or a list of them");
+  }
+}
