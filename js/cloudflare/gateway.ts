@@ -51,7 +51,7 @@ export async function decide(
   }
   const { headers, problem } = isolate.told(plan.set, numbers);
   if (isAllowed(numbers)) return { headers };
-  if (remembered === undefined) isolate.remember(plan, numbers, now);
+  if (remembered === undefined && !plan.shadow) isolate.remember(plan, numbers, now);
   report(env, {
     ...told(env, isolate, plan, "denied"),
     policies: violatedBy(numbers, isolate.sets[plan.set]?.[1] ?? []),

@@ -75,6 +75,7 @@ export async function start(folder) {
   ended.catch(() => {});
   await Promise.race([once(child.stdio[3], "data"), ended]);
   return {
+    url: `http://localhost:${port}`,
     said: () => said.join(""),
     ask: (operation, item) => ask(port, operation, item),
     kill: async () => {

@@ -77,6 +77,18 @@ describe("operations", () => {
     expect((await call("hit", hundred)).body).toHaveLength(100);
     expect((await call("hit", [...hundred, hundred[0]])).status).toBe(400);
   });
+
+  it("come a hundred at a time, however long they are", async () => {
+    const names = Array.from({ length: 32 }, (_, number) => `${number}`.padStart(64, "p"));
+    const policies = Object.fromEntries(names.map((name) => [name, config.policies.daily]));
+    const own = workerWith({ policies });
+    const items = Array.from({ length: 100 }, (_, number) => ({
+      policy: names,
+      key: `${String.fromCharCode(number)}`.padEnd(1_024, "\u0001"),
+    }));
+    const { body } = await call("hit", items, {}, own.fetch);
+    expect((body as { allowed: boolean }[]).filter(({ allowed }) => allowed)).toHaveLength(100);
+  });
 });
 
 describe("tokens", () => {
@@ -94,6 +106,15 @@ describe("tokens", () => {
     const response = await fetch("/_tollgate/v1/hit", { method: "POST", headers, body: "{}" });
     expect(response.status).toBe(401);
     expect(response.headers.get("WWW-Authenticate")).toContain("Bearer");
+  });
+
+  it("are compared in a time that says nothing: by digests of one length", async () => {
+    const compare = vi.spyOn(crypto.subtle, "timingSafeEqual");
+    for (const given of ["a", token.slice(1), token, token.repeat(100)])
+      await call("hit", {}, { Authorization: `Bearer ${given}` });
+    const lengths = compare.mock.calls.flat().map((digest) => (digest as ArrayBuffer).byteLength);
+    expect(lengths).toEqual(Array(8).fill(32));
+    expect(compare.mock.results.map(({ value }) => value)).toEqual([false, false, true, false]);
   });
 
   it("403 where none is configured, and how to set one", async () => {
@@ -125,6 +146,16 @@ describe("bad requests", () => {
     ["a prototype", '{"__proto__":{"policy":"api"},"key":"a"}', 400],
   ])("%s", async (_, body, status) => {
     expect(await call("hit", body)).toMatchObject({ status, body: { status } });
+  });
+
+  it("keys that have no spelling in UTF-8 are keys of nobody", async () => {
+    for (const key of ["\ud800", "a\udfffb", "\udc00\ud800"]) {
+      const { status, body } = await call("hit", { policy: "api", key });
+      expect({ status, body }).toMatchObject({ status: 400, body: { code: "invalid_key" } });
+    }
+    const policy = (await call("hit", { policy: "\ud800", key: "a" })).body;
+    expect(policy).toMatchObject({ status: 400, code: "invalid_request" });
+    expect((await call("get", { policy: "api", key: "\ufffd" })).body).toEqual({ count: 5 });
   });
 
   it("of another type, method or path", async () => {
@@ -180,10 +211,38 @@ describe("the OpenAPI document", () => {
     type?: string | string[];
     oneOf?: Schema[];
     properties?: Record<string, Schema>;
+    additionalProperties?: boolean;
     required?: string[];
     items?: Schema;
+    minItems?: number;
+    maxItems?: number;
+    minLength?: number;
+    maxLength?: number;
+    minimum?: number;
+    maximum?: number;
     $ref?: string;
   }
+
+  interface Document {
+    servers: { url: string }[];
+    paths: Record<
+      string,
+      {
+        post: {
+          requestBody: { content: Record<string, { schema: Schema }> };
+          responses: Record<string, { content: Record<string, { schema: Schema }> }>;
+        };
+      }
+    >;
+  }
+
+  const typeOf = (value: unknown) => {
+    if (value === null) return "null";
+    if (Array.isArray(value)) return "array";
+    return Number.isInteger(value) ? "integer" : typeof value;
+  };
+  const within = (number: number, least = 0, most = Number.POSITIVE_INFINITY) =>
+    number >= least && number <= most;
 
   /** As much of JSON Schema as the document uses. */
   function fits(schema: Schema, value: unknown, root: unknown): boolean {
@@ -192,47 +251,97 @@ describe("the OpenAPI document", () => {
       return fits(path.reduce((at, name) => (at as never)[name], root) as Schema, value, root);
     }
     if (schema.oneOf) return schema.oneOf.some((one) => fits(one, value, root));
-    const type =
-      value === null
-        ? "null"
-        : Array.isArray(value)
-          ? "array"
-          : Number.isInteger(value)
-            ? "integer"
-            : typeof value;
+    const type = typeOf(value);
     if (schema.type && ![schema.type].flat().includes(type)) return false;
-    if (type === "array") return (value as unknown[]).every((each) => fits(schema.items ?? {}, each, root));
+    if (typeof value === "string") return within([...value].length, schema.minLength, schema.maxLength);
+    if (typeof value === "number") return within(value, schema.minimum, schema.maximum);
+    if (Array.isArray(value))
+      return (
+        within(value.length, schema.minItems, schema.maxItems) &&
+        value.every((each) => fits(schema.items ?? {}, each, root))
+      );
     if (type !== "object") return true;
     const fields = value as Record<string, unknown>;
     return (
       (schema.required ?? []).every((name) => name in fields) &&
-      Object.entries(fields).every(([name, each]) => fits(schema.properties?.[name] ?? {}, each, root))
+      Object.entries(fields).every(([name, each]) => {
+        const field = schema.properties?.[name];
+        return field ? fits(field, each, root) : schema.additionalProperties !== false;
+      })
     );
   }
 
-  it("describes what is answered", async () => {
-    const document = await (await fetch("/_tollgate/v1/openapi.json")).json<never>();
-    const { paths, servers } = document as {
-      paths: Record<
-        string,
-        { post: { responses: Record<string, { content: Record<string, { schema: Schema }> }> } }
-      >;
-      servers: { url: string }[];
-    };
-    expect(servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(paths)).toHaveLength(7);
-    for (const [path, { post }] of Object.entries(paths)) {
-      const operation = path.replace("/v1/", "");
-      const item = { policy: "api", key: "described", ...(operation === "set" ? { count: 1 } : {}) };
-      const check = async (body: unknown) => {
-        const answer = await call(operation, body);
-        const [content] = Object.values(post.responses[answer.status]?.content ?? {});
-        expect(fits(content?.schema as Schema, answer.body, document), `${path} ${answer.status}`).toBe(true);
-        expect(fits(content?.schema as Schema, { other: 1 }, document)).toBe(false);
+  const read = async () => (await fetch("/_tollgate/v1/openapi.json")).json<Document>();
+  const itemOf = (path: string) => ({
+    policy: "api",
+    key: "described",
+    ...(path === "/v1/set" ? { count: 1 } : {}),
+  });
+
+  it("describes every answer: its status, its type and its shape", async () => {
+    const document = await read();
+    expect(document.servers).toEqual([{ url: "/_tollgate" }]);
+    expect(Object.keys(document.paths)).toHaveLength(7);
+    const LIMITERS = { getByName: () => ({ apply: () => Promise.reject(new Error("broken")) }) };
+    const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
+      (more) => workerWith(config, more).fetch,
+    );
+    logged();
+    for (const [path, { post }] of Object.entries(document.paths)) {
+      const seen: number[] = [];
+      const check = async (body: unknown, own = {}, on = fetch) => {
+        const answer = await call(path.replace("/v1/", ""), body, own, on);
+        seen.push(answer.status);
+        const type = answer.headers.get("Content-Type") as string;
+        const schema = post.responses[answer.status]?.content[type]?.schema as Schema;
+        expect(fits(schema, answer.body, document), `${path} ${answer.status}`).toBe(true);
+        expect(fits(schema, { other: 1 }, document)).toBe(false);
       };
+      const item = itemOf(path);
       await check(item);
       await check([item, { policy: "none", key: "a" }]);
       await check({ policy: "none", key: "a" });
+      await check(item, { Authorization: "" });
+      await check(item, {}, closed);
+      await check("x".repeat(1_100_000));
+      await check(item, { "Content-Type": "text/plain" });
+      await check(item, {}, broken);
+      expect([...new Set(seen)].sort()).toEqual(Object.keys(post.responses).map(Number));
+    }
+  });
+
+  it("describes what may be asked: what it refuses is refused, what it accepts is not", async () => {
+    const document = await read();
+    for (const [path, { post }] of Object.entries(document.paths)) {
+      const { schema } = post.requestBody.content["application/json"] as { schema: Schema };
+      const item = itemOf(path);
+      const bodies: unknown[] = [
+        item,
+        [item, item],
+        { ...item, policy: ["api"] },
+        [],
+        Array.from({ length: 101 }, () => item),
+        null,
+        7,
+        {},
+        { ...item, key: "" },
+        { ...item, key: 7 },
+        { ...item, key: "k".repeat(1_025) },
+        { ...item, policy: 7 },
+        { ...item, policy: [] },
+        { ...item, other: 1 },
+        { ...item, of: "api" },
+        { ...item, of: 7 },
+        ...["cost", "count"].flatMap((field) =>
+          [0, 5, -1, 0.5, "1", 2 ** 53].map((value) => ({ ...item, [field]: value })),
+        ),
+      ];
+      for (const body of bodies) {
+        const { status } = await call(path.replace("/v1/", ""), body);
+        expect(status, `${path} ${JSON.stringify(body).slice(0, 80)}`).toBe(
+          fits(schema, body, document) ? 200 : 400,
+        );
+      }
     }
   });
 });

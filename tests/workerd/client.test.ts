@@ -1,6 +1,7 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { RemoteLimiter, type RemoteOptions } from "../../js/client/index.ts";
+import { Tollgate } from "../../js/cloudflare/index.ts";
 import { start, token, workerWith } from "./lib.ts";
 
 const worker = workerWith({
@@ -67,6 +68,7 @@ it("tells mistakes apart, and they concern one caller only", async () => {
   expect(bad).toMatchObject({ status: "rejected", reason: { name: "TollgateError", code: "invalid_key" } });
   expect(good.status).toBe("fulfilled");
   await expect(remote.hit(7 as never)).rejects.toMatchObject({ code: "invalid_key" });
+  await expect(remote.hit("\ud800")).rejects.toMatchObject({ code: "invalid_key" });
   await expect(limiter({ token: "wrong" }).limiter.hit("a")).rejects.toMatchObject({ code: "unauthorized" });
   await expect(limiter({ policy: "none" }).limiter.hit("a")).rejects.toMatchObject({
     code: "unknown_policy",
@@ -121,4 +123,17 @@ it("other Workers call the entrypoint", async () => {
   };
   expect(await mistake("none", "rpc")).toBe("unknown_policy");
   expect(await mistake("login", "")).toBe("invalid_key");
+});
+
+it("the entrypoint refuses what is of the wrong type, which RPC does not", async () => {
+  const bound = new Tollgate({} as ExecutionContext, worker.env);
+  const refuses = (given: unknown[], code: string) =>
+    expect(bound.hit(...(given as [string, string])), String(code)).rejects.toMatchObject({ code });
+  for (const key of ["", "\ud800", "a\udc00b", "k".repeat(1_025), 7, null])
+    await refuses(["api", key], "invalid_key");
+  for (const policy of ["none", 7, [7], null, undefined]) await refuses([policy, "rpc"], "unknown_policy");
+  for (const cost of ["1", null, -1, 0.5]) await refuses(["api", "rpc", cost], "invalid_cost");
+  await expect(bound.set("api", "rpc", -1)).rejects.toMatchObject({ code: "invalid_count" });
+  await expect(bound.get("api", "rpc", 7 as never)).rejects.toMatchObject({ code: "unknown_policy" });
+  expect(await bound.get("api", "rpc")).toBe(0);
 });

@@ -51,6 +51,14 @@ describe("a rule that enforces", () => {
     expect([...none.headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);
   });
 
+  it("answers 502 where the upstream gives no answer at all, and logs it", async () => {
+    const log = logged();
+    const ORIGIN = { fetch: () => Promise.reject(new Error("no route")) };
+    const response = await workerWith(config({}), { ORIGIN }).fetch("/", { headers: someone() });
+    expect([response.status, response.headers.get("RateLimit")]).toEqual([502, '"two";r=1;t=3600']);
+    expect(log.lines("error")).toMatchObject([{ trouble: "upstream", cause: "Error: no route" }]);
+  });
+
   it("passes the upstream's own failure on as it is", async () => {
     const ORIGIN = { fetch: () => new Response("down", { status: 502 }) };
     const { fetch } = workerWith(config({}), { ORIGIN });
@@ -186,12 +194,14 @@ describe("the key", () => {
   });
 
   it("that lacks a part follows the rule: by IP, denied, or not counted", async () => {
+    const log = logged();
     const keyed = (missing: string) => workerWith(config({ key: ["header:x-key"], missing }));
     const headers = someone();
     expect(await statuses(3, () => keyed("ip").fetch("/", { headers }))).toEqual([200, 200, 429]);
     const denied = keyed("deny");
     expect((await denied.fetch("/", { headers })).status).toBe(403);
     expect(denied.reached).toHaveLength(0);
+    expect(log.lines("refused")).toEqual([{ event: "refused", via: "gateway", rule: 0 }]);
     expect(await statuses(3, () => keyed("skip").fetch("/", { headers: someone() }))).toEqual([
       200, 200, 200,
     ]);
@@ -225,6 +235,13 @@ describe("what is let through", () => {
     const message = new Promise((resolve) => response.webSocket?.addEventListener("message", resolve));
     response.webSocket?.accept();
     expect(await message).toMatchObject({ data: "hello" });
+  });
+
+  it("no WebSocket that is denied", async () => {
+    const { fetch, reached } = workerWith(config({}));
+    const headers = { ...someone(), Upgrade: "websocket" };
+    expect(await statuses(3, () => fetch("/", { headers }))).toEqual([200, 200, 429]);
+    expect(reached).toHaveLength(2);
   });
 
   it("everything under a shadow rule, which only reports", async () => {
@@ -263,6 +280,50 @@ describe("the deny cache", () => {
     expect(calls.count).toBe(4);
   });
 
+  it("knows nothing of the same key under other policies", async () => {
+    const rules = [
+      { path: "/two", policies: "two" },
+      { path: "/three", policies: "three" },
+      { path: "/both", policies: ["three", "two"] },
+    ];
+    const own = workerWith({ ...config({}, { policies: { two, three: { ...two, limit: 3 } } }), rules });
+    const calls = counting(own);
+    const headers = someone();
+    const ask = (path: string) => own.fetch(path, { headers });
+    expect(await statuses(4, () => ask("/two"))).toEqual([200, 200, 429, 429]);
+    expect(calls.count).toBe(3);
+    // The object is the same, and so is what it has counted under each policy.
+    expect(await statuses(2, () => ask("/both"))).toEqual([429, 429]);
+    expect(calls.count).toBe(4);
+    expect(await statuses(5, () => ask("/three"))).toEqual([200, 200, 200, 429, 429]);
+    expect(calls.count).toBe(8);
+  });
+
+  it("knows nothing of a policy of the same name with other numbers", async () => {
+    const headers = someone();
+    const first = workerWith(config({}));
+    expect(await statuses(3, () => first.fetch("/", { headers }))).toEqual([200, 200, 429]);
+    const raised = workerWith(config({}, { policies: { two: { ...two, limit: 3 } } }));
+    expect(await statuses(2, () => raised.fetch("/", { headers }))).toEqual([200, 429]);
+  });
+
+  it("is not used by a shadow rule, and remembers nothing for it", async () => {
+    const rules = [
+      { path: "/shadow", policies: "two", mode: "shadow" },
+      { path: "/enforced", policies: "two" },
+    ];
+    const own = workerWith({ ...config({}), rules });
+    const calls = counting(own);
+    const headers = someone();
+    logged();
+    await statuses(4, () => own.fetch("/shadow", { headers }));
+    expect(calls.count).toBe(4);
+    expect(await statuses(2, () => own.fetch("/enforced", { headers }))).toEqual([429, 429]);
+    expect(calls.count).toBe(5);
+    await own.fetch("/shadow", { headers });
+    expect(calls.count).toBe(6);
+  });
+
   it("asks when a rule costs less, when denials are counted, and when it is off", async () => {
     const rules = [
       { path: "/dear", policies: "two", cost: 3 },
@@ -294,6 +355,7 @@ describe("an object that does not answer", () => {
     ["failed", thrown({ retryable: true }), 2],
     ["overloaded", thrown({ overloaded: true, retryable: true }), 1],
     ["timeout", () => new Promise(() => {}), 1],
+    ["timeout", () => new Promise((resolve) => setTimeout(resolve, 50, new Float64Array(8))), 1],
   ])("%s: the rule says allow or deny, the answer and the log say which", async (trouble, apply, calls) => {
     const log = logged();
     const asked = vi.fn(apply as () => Promise<unknown>);
@@ -310,6 +372,22 @@ describe("an object that does not answer", () => {
       { trouble, answer: "denied", rule: 0 },
     ]);
   });
+
+  it("denies nothing under a shadow rule", async () => {
+    const log = logged();
+    const own = workerWith(config({ mode: "shadow", onError: "deny" }), failing(thrown({})));
+    const response = await own.fetch("/", { headers: someone() });
+    expect([response.status, response.headers.has("Tollgate-Error")]).toEqual([200, false]);
+    expect(log.lines("error")).toMatchObject([{ mode: "shadow", trouble: "failed" }]);
+  });
+
+  it("lets the page that asked read the refusal", async () => {
+    logged();
+    const own = workerWith(config({ onError: "deny" }), failing(thrown({})));
+    const { headers } = await own.fetch("/", { headers: { ...someone(), Origin: "https://page.example" } });
+    expect(headers.get("Access-Control-Allow-Origin")).toBe("https://page.example");
+    expect(headers.get("Access-Control-Expose-Headers")).toBe("Retry-After, Tollgate-Error");
+  });
 });
 
 describe("logs", () => {
@@ -323,7 +401,14 @@ describe("logs", () => {
     const address = headers["CF-Connecting-IP"] as string;
     await statuses(3, () => workerWith(config({}), metrics).fetch("/", { headers }));
     expect(log.lines("denied")).toMatchObject([
-      { rule: 0, cost: 1, mode: "enforce", key: expect.stringMatching(/^[0-9a-f]{24}$/) },
+      {
+        via: "gateway",
+        rule: 0,
+        cost: 1,
+        mode: "enforce",
+        policies: ["two"],
+        key: expect.stringMatching(/^[0-9a-f]{24}$/),
+      },
     ]);
     expect(log.text()).not.toContain(address);
     expect(JSON.stringify(points)).not.toContain(address);
@@ -349,6 +434,18 @@ describe("a wrong configuration", () => {
     await own.fetch("/");
     expect(log.lines("misconfigured")).toHaveLength(1);
     expect(own.reached).toHaveLength(0);
+  });
+
+  it.each([
+    ["rules without an upstream", { upstream: undefined }, "rules"],
+    ["an upstream that is not bound", { upstream: "NOWHERE" }, "upstream"],
+    ["an upstream that is bound to something else", { upstream: "TOLLGATE_TOKEN" }, "upstream"],
+  ])("%s", async (_, wrong, path) => {
+    const log = logged();
+    const response = await workerWith(config({}, wrong)).fetch("/");
+    expect(response.status).toBe(500);
+    expect(await response.json()).toMatchObject({ mistakes: [{ path }] });
+    expect(log.lines("misconfigured")).toHaveLength(1);
   });
 
   it("may also be JSON that is none", async () => {

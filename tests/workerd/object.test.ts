@@ -22,6 +22,31 @@ it("throws the core's typed errors, and nothing changes", async () => {
   });
 });
 
+it("refuses what is of the wrong type, which RPC does not, and nothing changes", async () => {
+  await runInDurableObject(env.LIMITERS.getByName("types"), (object) => {
+    const own = object as unknown as Record<string, (...given: unknown[]) => unknown>;
+    const code = (method: string, ...given: unknown[]) => {
+      try {
+        const answer = own[method]?.call(object, ...given) as { code?: string };
+        return answer.code ?? answer;
+      } catch (error) {
+        return (error as { code?: string }).code;
+      }
+    };
+    object.hit(policy, 1);
+    for (const cost of ["1", null, true, [], {}, 1n, Symbol("1")])
+      expect(code("hit", policy, cost)).toBe("invalid_cost");
+    for (const count of ["1", null, -1, 0.5]) expect(code("set", policy, count)).toBe("invalid_count");
+    for (const policies of [undefined, null, 7, "x", [], [null], { limit: 1n }])
+      expect(code("hit", policies)).toMatch(/^(invalid_policy|unknown_algorithm)$/);
+    expect(code("get", policy, 7)).toBe("unknown_policy");
+    expect(code("apply", "hit", "{", 1)).toBe("invalid_policy");
+    expect(code("apply", "hit", policy, 1)).toBe("invalid_operation");
+    expect(code("apply", "destroy", JSON.stringify(policy), 1)).toBe("invalid_operation");
+    expect(object.get(policy)).toBe(1);
+  });
+});
+
 it("does every operation", async () => {
   const object = env.LIMITERS.getByName("operations");
   const bucket: Policy = { algorithm: "token_bucket", capacity: 10, refillRate: 1, per: "1d" };

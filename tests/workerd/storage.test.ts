@@ -117,6 +117,21 @@ describe("what is written", () => {
       }
     }));
 
+  it("is one row whatever else is kept of the key", () =>
+    onCounted("others", (object, take) => {
+      const other: Policy = { algorithm: "leaky_bucket", capacity: 3, leakRate: 1, per: "1h" };
+      object.hit(policy);
+      object.hit(other);
+      take();
+      object.hit(policy);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+      object.hit(other);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+      object.reset(policy);
+      expect(take()).toEqual({ rows: 1, alarms: [] });
+      expect(object.get(other)).toBe(2);
+    }));
+
   it("is one row whatever the number of policies", () =>
     onCounted("policies", (object, take) => {
       const several: Policy[] = ["a", "b", "c"].map((name) => ({
@@ -166,6 +181,42 @@ describe("the alarm", () => {
     lines.mockRestore();
   });
 
+  it("tells of each state that ended with its count, to Analytics Engine too, and keeps the others", () =>
+    runInDurableObject(env.LIMITERS.getByName("some"), async (_, state) => {
+      const points: AnalyticsEngineDataPoint[] = [];
+      const TOLLGATE_METRICS = { writeDataPoint: (point: AnalyticsEngineDataPoint) => points.push(point) };
+      const object = new RateLimiterObject(state, { ...env, TOLLGATE_METRICS } as never);
+      const window = (name: string, scale: "1h" | "2h"): Policy => ({
+        algorithm: "fix_window_per_key",
+        limit: 9,
+        scale,
+        name,
+      });
+      const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+      object.hit(window("short", "1h"), 4);
+      object.hit(window("long", "2h"), 5);
+      vi.setSystemTime(start + minutes(60));
+      await object.alarm();
+      const key = points[0]?.indexes?.[0] as string;
+      const ended = { policy: "short", algorithm: "fix_window_per_key", count: 4 };
+      const expiredAt = start + minutes(60);
+      expect(lines.mock.calls.map(([line]) => JSON.parse(line))).toEqual([
+        { event: "expired", key, ...ended, expiredAt },
+      ]);
+      expect(points).toEqual([
+        { indexes: [key], blobs: ["expired", key, "short", "fix_window_per_key"], doubles: [4, expiredAt] },
+      ]);
+      expect([object.get(window("short", "1h")), object.get(window("long", "2h"))]).toEqual([0, 5]);
+      expect(await state.storage.getAlarm()).toBe(start + minutes(120));
+      vi.setSystemTime(start + minutes(120));
+      await object.alarm();
+      expect(lines).toHaveBeenCalledTimes(2);
+      expect(state.storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'state'").toArray()).toEqual(
+        [],
+      );
+      lines.mockRestore();
+    }));
+
   it("keeps a key that was hit again, and rings again", async () => {
     const object = env.LIMITERS.getByName("kept");
     await object.hit(policy, 1);
@@ -202,6 +253,87 @@ describe("between evictions", () => {
     expect(await object.hit(policy)).toMatchObject({ allowed: false, retryAfter: minutes(1) });
   });
 
+  it("each policy keeps its own state, alone or with others", async () => {
+    const object = env.LIMITERS.getByName("all policies");
+    const bucket: Policy = {
+      algorithm: "token_bucket",
+      capacity: 3,
+      refillRate: 1,
+      per: "1h",
+      name: "bucket",
+    };
+    const window: Policy = { algorithm: "fix_window", limit: 5, scale: "1h", name: "window", denied: "free" };
+    const counting: Policy = {
+      algorithm: "fix_window",
+      limit: 1,
+      scale: "1h",
+      name: "counting",
+      denied: "count",
+    };
+    await object.hit(bucket, 2);
+    await object.hit(window, 3);
+    await object.hit(counting);
+    await object.hit(counting);
+    expect(await object.hit([window, bucket])).toMatchObject({
+      allowed: true,
+      remaining: 0,
+      policy: "bucket",
+    });
+    expect(await object.hit([bucket, window])).toMatchObject({ allowed: false, violated: ["bucket"] });
+    // Denials that were counted in memory are not forgotten over other policies, nor over a mistake.
+    await runInDurableObject(object, (own) => {
+      expect(() => own.hit({ ...window, limit: 0 })).toThrow();
+      expect(() => own.get([bucket, window], "none")).toThrow();
+    });
+    expect(await object.get(counting)).toBe(2);
+    await evictDurableObject(object);
+    expect(await object.get(window)).toBe(4);
+    expect(await object.get(bucket)).toBe(0);
+  });
+
+  it("a converted state is saved at once, and so neither converted again nor lost at its old end", async () => {
+    const window = (scale: "1h" | "2h"): Policy => ({ algorithm: "fix_window_per_key", limit: 2, scale });
+    const object = env.LIMITERS.getByName("converted");
+    await object.hit(window("1h"), 2);
+    vi.setSystemTime(start + minutes(30));
+    // The whole count starts a window of two hours.
+    expect(await object.hit(window("2h"))).toMatchObject({ allowed: false, retryAfter: minutes(120) });
+    await evictDurableObject(object);
+    vi.setSystemTime(start + minutes(61));
+    expect(await object.peek(window("2h"))).toMatchObject({ allowed: false, retryAfter: minutes(89) });
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    await evictDurableObject(object);
+    expect(await object.hit(window("2h"))).toMatchObject({ allowed: false, retryAfter: minutes(89) });
+    vi.setSystemTime(start + minutes(150));
+    expect(await object.hit(window("2h"))).toMatchObject({ allowed: true });
+  });
+
+  it("is saved once only", () =>
+    onCounted("converted once", (object, take) => {
+      const bucket = (per: "1h" | "7h"): Policy => ({
+        algorithm: "leaky_bucket",
+        capacity: 2,
+        leakRate: 1,
+        per,
+      });
+      object.hit(bucket("1h"), 2);
+      take();
+      object.get(bucket("7h"));
+      expect(take().rows).toBe(1);
+      for (let count = 0; count < 9; count += 1) object.hit(bucket("7h"));
+      expect(take().rows).toBe(0);
+    }));
+
+  it("a bucket that now refills more slowly is not deleted when it would have been full", async () => {
+    const bucket = (refillRate: number): Policy => ({ ...policy, capacity: 3, refillRate }) as Policy;
+    const object = env.LIMITERS.getByName("slower");
+    await object.hit(bucket(3), 3);
+    expect(await object.hit(bucket(1))).toMatchObject({ allowed: false, retryAfter: minutes(60) });
+    vi.setSystemTime(start + minutes(61));
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    expect(await object.get(bucket(1))).toBe(1);
+  });
+
   it("a policy may change: the content stays, a scale is converted, an algorithm starts afresh", async () => {
     const warned = vi.spyOn(console, "warn");
     const object = env.LIMITERS.getByName("deployed");
@@ -219,7 +351,9 @@ describe("between evictions", () => {
     await evictDurableObject(object);
     const other: Policy = { algorithm: "leaky_bucket", capacity: 5, leakRate: 1, name: "api" };
     expect(await object.hit(other)).toMatchObject({ allowed: true, count: 1 });
-    expect(warned.mock.calls.flat().join()).toContain('"event":"afresh"');
+    expect(warned.mock.calls.map(([line]) => JSON.parse(line))).toEqual([
+      { event: "afresh", policies: ["api"] },
+    ]);
     warned.mockRestore();
   });
 });

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { token, workerWith } from "./lib.ts";
+
+const policies = { api: { algorithm: "fix_window", limit: 5, scale: "1d" } };
+const page = "https://app.example";
+
+const asking = (fetch: ReturnType<typeof workerWith>["fetch"], method: string, Origin: string) =>
+  fetch("/_tollgate/v1/hit", {
+    method,
+    headers: {
+      Origin,
+      ...(method === "OPTIONS"
+        ? {
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,content-type",
+          }
+        : { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }),
+    },
+    ...(method === "POST" ? { body: JSON.stringify({ policy: "api", key: "cors" }) } : {}),
+  });
+
+const corsOf = ({ headers }: Response) =>
+  Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-allow-")));
+
+describe("pages of other origins", () => {
+  it("of a named origin may ask, and read every answer", async () => {
+    const { fetch } = workerWith({ policies, origins: [page, "http://localhost:3000"] });
+    const preflight = await asking(fetch, "OPTIONS", page);
+    expect([preflight.status, await preflight.text()]).toEqual([204, ""]);
+    expect(corsOf(preflight)).toEqual({
+      "access-control-allow-origin": page,
+      "access-control-allow-methods": "POST",
+      "access-control-allow-headers": "Authorization, Content-Type",
+    });
+    const answer = await asking(fetch, "POST", page);
+    expect(answer.status).toBe(200);
+    expect(corsOf(answer)).toEqual({ "access-control-allow-origin": page });
+    expect(answer.headers.get("Vary")).toBe("Origin");
+    const unauthorized = await fetch("/_tollgate/v1/hit", { method: "POST", headers: { Origin: page } });
+    expect([unauthorized.status, corsOf(unauthorized)["access-control-allow-origin"]]).toEqual([401, page]);
+    expect(unauthorized.headers.get("Access-Control-Expose-Headers")).toContain("WWW-Authenticate");
+  });
+
+  it.each([
+    ["where none is named", {}, page],
+    ["where another is named", { origins: page }, "https://app.example.evil.test"],
+    ["where another scheme is named", { origins: page }, "http://app.example"],
+    ["from a sandbox", { origins: page }, "null"],
+  ])("may not read anything %s", async (_, more, origin) => {
+    const { fetch } = workerWith({ policies, ...more });
+    for (const method of ["OPTIONS", "POST"])
+      expect(corsOf(await asking(fetch, method, origin))).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  it("may all ask where that is said", async () => {
+    const { fetch } = workerWith({ policies, origins: "*" });
+    expect(corsOf(await asking(fetch, "POST", "https://any.example"))).toEqual({
+      "access-control-allow-origin": "https://any.example",
+    });
+  });
+});
