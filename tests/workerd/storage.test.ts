@@ -329,6 +329,7 @@ describe("between evictions", () => {
     const object = env.LIMITERS.getByName("slower");
     await object.hit(bucket(3), 3);
     expect(await object.hit(bucket(1))).toMatchObject({ allowed: false, retryAfter: minutes(60) });
+    await evictDurableObject(object);
     vi.setSystemTime(start + minutes(61));
     expect(await runDurableObjectAlarm(object)).toBe(true);
     expect(await object.get(bucket(1))).toBe(1);
