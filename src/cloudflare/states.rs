@@ -135,16 +135,17 @@ mod tests {
 
     #[test]
     fn each_policy_has_one_state_with_whomever_it_is_asked() {
-        let (api, day) = (window("api", 3, HOUR), named("day", Policy::token_bucket(9, 1, "1d").unwrap()));
+        let api = [window("api", 3, HOUR)];
+        let day = [named("day", Policy::token_bucket(9, 1, "1d").unwrap())];
+        let get = |states: &mut States, policies| apply(states, policies, Operation::Get { policy: None }, 0);
         let mut states = States::default();
-        assert!(allowed(&mut states, &[api.clone()], 2, 0));
-        assert!(allowed(&mut states, &[day.clone()], 1, 0));
-        assert!(allowed(&mut states, &[day.clone(), api.clone()], 1, 0));
-        assert!(!allowed(&mut states, &[api.clone(), day.clone()], 1, 0));
-        assert_eq!(apply(&mut states, &[day.clone()], Operation::Get { policy: None }, 0), Answer::Number(7));
-        apply(&mut states, &[api.clone()], Operation::Reset, 0);
-        assert_eq!(apply(&mut states, &[api], Operation::Get { policy: None }, 0), Answer::Number(0));
-        assert_eq!(apply(&mut states, &[day], Operation::Get { policy: None }, 0), Answer::Number(7));
+        assert!(allowed(&mut states, &api, 2, 0));
+        assert!(allowed(&mut states, &day, 1, 0));
+        assert!(allowed(&mut states, &[&day[..], &api[..]].concat(), 1, 0));
+        assert!(!allowed(&mut states, &[&api[..], &day[..]].concat(), 1, 0));
+        assert_eq!(get(&mut states, &day), Answer::Number(7));
+        apply(&mut states, &api, Operation::Reset, 0);
+        assert_eq!((get(&mut states, &api), get(&mut states, &day)), (Answer::Number(0), Answer::Number(7)));
     }
 
     #[test]
