@@ -1,9 +1,10 @@
 import { checkIsObject, checkKey, checkOptions, checkSnapshot } from "./checks.ts";
 import { Area, besides, freedBit, markedIfFull, takenBit } from "./core/area.ts";
 import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
+import type { Exports } from "./core/exports.ts";
 import { checked, failure, isTime, notNumbers } from "./core/failure.ts";
 import { flat, lists } from "./core/states.ts";
-import { fields, parts } from "./core/text.ts";
+import { fields, originsText, parts } from "./core/text.ts";
 import { dropped, dropWith, rust } from "./core/wasm.ts";
 import { refused, TollgateError } from "./error.ts";
 import { keyFrom, storedKey } from "./keys.ts";
@@ -54,7 +55,7 @@ export class RateLimiter {
     this.#beforeClean = beforeClean;
     giveText(fields(rest));
     const { slab, drop_slab: drop } = this.#rust;
-    const number = checked(slab(this.#read.number, beforeClean === undefined ? 0 : 1));
+    const number = checked(slab(this.#read.number, beforeClean === undefined ? 0 : 1, 0));
     this.#slab = number;
     dropWith(this, () => drop(number));
     this.#area = new Area(this.#read.names);
@@ -212,7 +213,7 @@ export class RateLimiter {
     if (this.#rust === disposed) return;
     this.#rust.drop_slab(this.#slab);
     dropped(this);
-    this.#rust = disposed as ReturnType<typeof rust>;
+    this.#rust = disposed as Exports;
     this.#slots = disposed as Map<Key, number>;
     this.#keys = [];
   }
@@ -303,11 +304,12 @@ export class RateLimiter {
   #takeOver({ policies, keys }: Snapshot): void {
     const now = this.#clock();
     if (typeof now !== "number") throw notNumbers(0, now);
-    const { number: madeBy } = readPolicies(policies);
+    const { origins } = readPolicies(policies);
     const all = keys.map(([key, states]) => [keyFrom(key), flat(states)] as const);
     const load = (slot: number, states: readonly number[], puts: number) => {
+      giveText(originsText(origins));
       giveNumbers(states);
-      const status = this.#rust.load(this.#slab, slot, madeBy, now, puts);
+      const status = this.#rust.load(this.#slab, slot, now, puts);
       if (status < 0) throw failure(status, 0, now);
       return status;
     };
@@ -323,7 +325,7 @@ export class RateLimiter {
 }
 
 /** What a limiter turns into when it is disposed of: everything about it says so. */
-const disposed = new Proxy({} as ReturnType<typeof rust> | Map<Key, number>, {
+const disposed = new Proxy({} as Exports | Map<Key, number>, {
   get() {
     throw new TollgateError("disposed", "this limiter was disposed of; make a new one");
   },

@@ -14,6 +14,8 @@ export class ReadPolicies {
   /** What states are made by, policy by policy. */
   readonly origins: State["policies"];
   readonly names: readonly string[];
+  /** The slab in which `step` works on one key's states at a time. */
+  #desk: number | undefined;
 
   constructor(policies: readonly Policy[]) {
     for (const policy of policies) {
@@ -37,6 +39,18 @@ export class ReadPolicies {
       return { name, algorithm, scale: Number(scale) };
     });
     this.names = this.origins.map(({ name }) => name);
+  }
+
+  /** A slab in which one key's states at a time are worked on, for stores that keep them elsewhere. */
+  get desk(): number {
+    if (this.#desk === undefined) {
+      const { slab, drop_slab: drop } = rust();
+      giveText("");
+      const number = checked(slab(this.number, 0, 1));
+      dropWith(this, () => drop(number));
+      this.#desk = number;
+    }
+    return this.#desk;
   }
 
   /** The position of a policy, by its name where there are several. */

@@ -1,21 +1,37 @@
-import { Area } from "./core/area.ts";
+import { Area, takenBit } from "./core/area.ts";
 import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
-import { failure, notNumbers } from "./core/failure.ts";
-import { flat, lists } from "./core/states.ts";
-import { between, clean, parts } from "./core/text.ts";
+import { failure, isTime, notNumbers } from "./core/failure.ts";
+import { flat, lists, unreadable } from "./core/states.ts";
+import { originsText, parts } from "./core/text.ts";
 import { rust } from "./core/wasm.ts";
-import { refused } from "./error.ts";
+import { refused, TollgateError } from "./error.ts";
 import { readPolicies } from "./policies.ts";
 import type { Decision, Policies, State } from "./types.ts";
 
 /** What can be asked of a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";
 
-/** In the order of their numbers in Rust. */
-const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
+/** How Rust is asked, of a key in a slot. */
+const asked: Record<
+  Operation,
+  (desk: number, slot: number, amount: number, now: number, position: number) => number
+> = {
+  hit: (desk, slot, cost, now) => rust().hit(desk, slot, cost, now),
+  peek: (desk, slot, cost, now) => rust().hit_with(desk, slot, cost, now, -1, 0),
+  inc: (desk, slot, cost, now, position) => rust().inc(desk, slot, cost, now, position),
+  set: (desk, slot, count, now, position) => rust().set(desk, slot, count, now, position),
+  get: (desk, slot, _, now, position) => rust().get(desk, slot, now, position, 0),
+  expiresAt: (desk, slot, _, now, position) => rust().get(desk, slot, now, position, 1),
+  reset: () => 0,
+};
+
+const operations = Object.keys(asked);
 
 /** Those that ask one policy. */
-const namesPolicy: readonly string[] = operations.slice(2, 6);
+const namesPolicy = operations.slice(2, 6);
+
+/** Those that need not be followed by a write, though what was stored may have ended. */
+const reads = ["peek", "get", "expiresAt"];
 
 /** What a step comes to. */
 export interface Step {
@@ -55,42 +71,60 @@ export function step(
   now: number,
   policy?: string,
 ): Step {
-  const number = operations.indexOf(operation);
-  if (number < 0)
+  if (!operations.includes(operation))
     throw refused("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
-  if (typeof amount !== "number" || typeof now !== "number") throw notNumbers(amount, now);
+  if (typeof amount !== "number" || !isTime(now)) throw notNumbers(amount, now);
   if (policy !== undefined && typeof policy !== "string")
     throw refused("unknown_policy", "policy", policy, "a policy's name");
   const read = readPolicies(policies);
+  const { desk, names, origins } = read;
   const position = namesPolicy.includes(operation) ? read.position(policy) : 0;
-  const version = state == null ? -1 : give(state);
-  const status = rust().step(read.number, version, number, amount, now, position);
-  if (status < 0) throw failure(status, amount, now);
-  const [changed, expiresAt, ...states] = numbers() as [number, number, ...number[]];
-  const rest = {
-    state: expiresAt === 0 ? null : { version: 1 as const, policies: read.origins, states: lists(states) },
-    changed: changed === 1,
-    expiresAt,
-    afresh: parts(text()),
+  const area = new Area(names);
+  let slot = -1;
+  const done = (status: number): number => {
+    if (status < 0) throw failure(status, amount, now);
+    if ((status & takenBit) !== 0) slot = area.slot();
+    return status;
   };
-  if (operation === "reset") return rest;
-  const area = new Area(read.names);
-  if (operation === "hit" || operation === "peek") return { decision: area.decision(status), ...rest };
-  return { value: area.number(), ...rest };
+  try {
+    const afresh = state == null ? [] : loaded(state, () => done(rust().load(desk, -1, now, 1)));
+    const status = done(asked[operation](desk, slot, amount, now, position));
+    const answer =
+      operation === "reset"
+        ? {}
+        : operation === "hit" || operation === "peek"
+          ? { decision: area.decision(status) }
+          : { value: area.number() };
+    rust().save(desk, operation === "reset" ? -1 : slot, now);
+    const expiresAt = area.number();
+    const after =
+      expiresAt === 0 ? null : { version: 1 as const, policies: origins, states: lists(numbers()) };
+    const changed = plain(after) !== plain(state) && !(after === null && reads.includes(operation));
+    return { ...answer, state: after, changed, expiresAt, afresh };
+  } finally {
+    if (slot >= 0) rust().release(desk, slot);
+  }
 }
 
-/** Gives Rust what was stored. Answers its version. */
-function give(state: State): number {
-  if (typeof state !== "object" || !Array.isArray(state.policies)) {
-    throw refused("invalid_state", "state", state, "what step answered, or null");
+/** A state as a text that is the same for the same state. */
+const plain = (state: State | null): string =>
+  state == null ? "" : originsText(state.policies) + JSON.stringify(state.states);
+
+/** Gives Rust what was stored, and has it loaded. Answers the names of the policies that start afresh. */
+function loaded({ version, policies, states }: State, load: () => void): string[] {
+  const isOrigin = (policy: State["policies"][number] | null) =>
+    typeof policy?.name === "string" &&
+    typeof policy.algorithm === "string" &&
+    typeof policy.scale === "number";
+  if (!Array.isArray(policies) || !policies.every(isOrigin))
+    throw refused("invalid_state", "state.policies", policies, "what step answered");
+  if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
+  if (version !== 1) {
+    const message = `the stored state is of version ${version}, and only version 1 can be read`;
+    throw new TollgateError("unsupported_version", message);
   }
-  const madeBy = state.policies.map((policy) => {
-    const { name, algorithm, scale } = policy ?? {};
-    if (typeof name !== "string" || typeof algorithm !== "string" || typeof scale !== "number")
-      throw refused("invalid_state", "state.policies", state.policies, "what step answered");
-    return clean(name) + between + clean(algorithm) + between + scale + between;
-  });
-  giveText(madeBy.join(""));
-  giveNumbers(flat(state.states));
-  return typeof state.version === "number" && state.version >= 0 ? state.version : Number.NaN;
+  giveText(originsText(policies));
+  giveNumbers(flat(states));
+  load();
+  return parts(text());
 }

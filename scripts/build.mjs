@@ -11,7 +11,7 @@ import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { readText } from "./setup/debian.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
-import { trim } from "./trim.mjs";
+import { trimmed } from "./trim.mjs";
 
 /** What rustc emits by default for this target; wasm-opt must be told. */
 const wasmFeatures = [
@@ -48,32 +48,31 @@ const features = {
     optimize: ["-Oz"],
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
-  // Only numbers cross, so that the glue is not needed; the types of what is exported are.
+  // Only numbers cross: no glue, and its exports are as `js/core/exports.ts` says.
   js: {
     level: "z",
-    trims: true,
     optimize: ["-Oz", "--low-memory-unused", "--converge"],
-    glue: ["--target", "bundler"],
   },
 };
 
-/** Compiles one feature of the crate into build/<feature>/: the wasm and its glue. Says whether it is new. */
+/** Compiles one feature of the crate into build/<feature>/: the wasm, and its glue if it needs one. Says whether it is new. */
 export async function buildFeature(feature, { rust, wasmBindgen }) {
-  const { level, trims, optimize, glue } = features[feature];
+  const { level, optimize, glue } = features[feature];
   const args = ["build", "--release", "--lib", "--features", feature, ...wasmTargetArgs(rust, feature)];
   await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
   const compiled = join(targetFolder(rust, feature), "wasm32-unknown-unknown/release/tollgate.wasm");
   const out = inProject("build", feature);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
-    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trim}`]))
+    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trimmed}`]))
     .digest("hex");
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {
     const wasm = join(folder, "tollgate_bg.wasm");
-    const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
-    await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
-    if (trims) await trim(wasm);
+    if (glue) {
+      const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
+      await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
+    } else writeFileSync(wasm, await trimmed(readFileSync(compiled)));
     await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...optimize, ...wasmOptFlags]);
     writeFileSync(join(folder, "stamp"), stamp);
   });

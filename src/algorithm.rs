@@ -16,12 +16,13 @@ pub(crate) mod window;
 
 use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
+use core::ops::Deref;
 use sliding_window::Log;
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
 pub(crate) trait Algorithm: Sized {
     /// What a store keeps of one key.
-    type State: Held + Clone;
+    type State: Held + Clone + 'static;
     /// What a state comes to at one moment, with what has been charged to it since.
     type View;
     /// The algorithm's name, as policies spell it.
@@ -75,19 +76,22 @@ pub(crate) trait Algorithm: Sized {
     /// How many words of a slot a state takes.
     fn width(&self) -> usize;
 
-    /// Puts a state into a cell.
-    fn put(&self, cell: CellMut<'_>, state: Self::State) {
-        Self::State::write(cell, |held| *held = state);
+    /// The state in a cell.
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    fn read(&self, cell: &Cell<'_>) -> impl Deref<Target = Self::State> {
+        Self::State::read(cell)
     }
 
     /// Whether the clock fell so far behind the state that the state must follow it.
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn is_ahead(&self, state: &Self::State, now: u64) -> bool {
         self.latest(state) > now + self.period()
     }
 
     /// What an operation comes to, charged to the view. Every operation goes through here.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    #[inline(always)]
     fn decide(&self, state: &Self::State, view: &mut Self::View, act: Act, now: u64) -> Decision {
         let (allowed, cost) = match act {
             Act::Hit(cost, _) => (self.fits(view, cost), cost),
@@ -104,7 +108,7 @@ pub(crate) trait Algorithm: Sized {
     }
 
     /// The decision about what has been charged, or not, to a view.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    #[inline(always)]
     fn decision(&self, state: &Self::State, view: &Self::View, allowed: bool, cost: u64, now: u64) -> Decision {
         let retry_after = if allowed {
             Some(0)
@@ -126,29 +130,18 @@ pub(crate) trait Algorithm: Sized {
         }
     }
 
-    /// What an operation would come to. Changes nothing.
-    fn peek(&self, cell: Cell<'_>, act: Act, now: u64) -> Decision {
-        Self::State::read(cell, |state| self.consider(state, act, now))
-    }
-
-    fn consider(&self, state: &Self::State, act: Act, now: u64) -> Decision {
-        self.decide(state, &mut self.view(state, now), act, now)
-    }
-
-    /// Does an operation, and notes if the state changed.
-    #[inline]
-    fn act(&self, cell: CellMut<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
-        Self::State::write(cell, |state| self.apply(state, act, now, changed))
-    }
-
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn apply(&self, state: &mut Self::State, act: Act, now: u64, changed: &mut bool) -> Decision {
-        let mut view = self.view(state, now);
-        let decision = self.decide(state, &mut view, act, now);
+    /// Does an operation, and notes if the state changed: where the cell is only to be read it does not.
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    fn act(&self, mut cell: Cell<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
+        let state = self.read(&cell);
+        let mut view = self.view(&state, now);
+        let decision = self.decide(&state, &mut view, act, now);
         // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        if act.changes(decision.allowed) || self.is_ahead(state, now) {
-            self.commit(state, view);
-            *changed = true;
+        let keeps = act.changes(decision.allowed) || self.is_ahead(&state, now);
+        drop(state);
+        if keeps {
+            *changed |= Self::State::keep(&mut cell, self, view);
         }
         decision
     }
@@ -156,7 +149,12 @@ pub(crate) trait Algorithm: Sized {
     /// Does an operation on a state that lies in no cell.
     #[cfg(test)]
     fn act_on(&self, state: &mut Self::State, act: Act, now: u64) -> Decision {
-        self.apply(state, act, now, &mut false)
+        let mut view = self.view(state, now);
+        let decision = self.decide(state, &mut view, act, now);
+        if act.changes(decision.allowed) || self.is_ahead(state, now) {
+            self.commit(state, view);
+        }
+        decision
     }
 }
 
@@ -188,24 +186,25 @@ impl Act {
 }
 
 /// Where one policy's state of one key lies: a run of words, and a log if the algorithm keeps one.
-#[derive(Clone, Copy)]
-pub(crate) struct Cell<'a> {
-    pub(crate) words: &'a [u64],
-    pub(crate) log: Option<&'a Log>,
+pub(crate) enum Cell<'a> {
+    /// To be read only.
+    Read(&'a [u64], Option<&'a Log>),
+    /// To be changed too.
+    Write(&'a mut [u64], Option<&'a mut Log>),
 }
 
-/// The same, to be written.
-pub(crate) struct CellMut<'a> {
-    pub(crate) words: &'a mut [u64],
-    pub(crate) log: Option<&'a mut Log>,
-}
-
-/// A state that can lie in a cell.
+/// A state that can lie in a cell. No closures here: in wasm, which is compiled for size, they would stay calls.
 pub(crate) trait Held: Sized {
-    /// Reads the state where it lies.
-    fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R;
-    /// Changes the state where it lies.
-    fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R;
+    /// A way to read it: where it lies, or a copy.
+    type Seen<'a>: Deref<Target = Self>
+    where
+        Self: 'a;
+    /// Reads the state.
+    fn read<'a>(cell: &'a Cell<'_>) -> Self::Seen<'a>;
+    /// Commits a view to the state, if the cell may be changed. Says whether it may.
+    fn keep<A: Algorithm<State = Self>>(cell: &mut Cell<'_>, algorithm: &A, view: A::View) -> bool;
+    /// Puts a state in the place of the one that lies there.
+    fn put(self, cell: Cell<'_>);
 }
 
 /// A state of fixed size, packed into words.
@@ -216,19 +215,47 @@ pub(crate) trait Packed: Copy {
     fn pack(self, words: &mut [u64]);
 }
 
-impl<S: Packed> Held for S {
+/// A copy of a state.
+pub(crate) struct Unpacked<S>(S);
+
+impl<S> Deref for Unpacked<S> {
+    type Target = S;
+
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R {
-        with(&S::unpack(cell.words))
+    fn deref(&self) -> &S {
+        &self.0
+    }
+}
+
+impl<S: Packed> Held for S {
+    type Seen<'a>
+        = Unpacked<S>
+    where
+        S: 'a;
+
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    fn read(cell: &Cell<'_>) -> Unpacked<S> {
+        match cell {
+            Cell::Read(words, _) => Unpacked(S::unpack(words)),
+            Cell::Write(words, _) => Unpacked(S::unpack(words)),
+        }
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R {
-        let mut state = S::unpack(cell.words);
-        let answer = with(&mut state);
-        state.pack(cell.words);
-        answer
+    fn keep<A: Algorithm<State = Self>>(cell: &mut Cell<'_>, algorithm: &A, view: A::View) -> bool {
+        let Cell::Write(words, _) = cell else { return false };
+        let mut state = S::unpack(words);
+        algorithm.commit(&mut state, view);
+        state.pack(words);
+        true
+    }
+
+    fn put(self, cell: Cell<'_>) {
+        if let Cell::Write(words, _) = cell {
+            self.pack(words);
+        }
     }
 }

@@ -4,8 +4,9 @@
 //! to slots and holds policies and slabs by number. What is longer than a number lies in the memory,
 //! where the area says (`js/core/area.ts`).
 
-// What is exported to JavaScript must be `pub`, though no Rust crate can reach it.
-#![allow(unreachable_pub)]
+// What is exported to JavaScript must be `pub`, though no Rust crate can reach it. That no two exports have one name,
+// which is all that could be unsafe about them, the linker sees to.
+#![allow(unreachable_pub, unsafe_code)]
 
 #[cfg(all(target_arch = "wasm32", not(test)))]
 mod allocator;
@@ -14,15 +15,16 @@ mod convert;
 mod desk;
 mod headers;
 mod shelf;
-mod step;
 #[cfg(all(test, target_arch = "wasm32"))]
 mod tests;
 
 use alloc::boxed::Box;
-use wasm_bindgen::prelude::*;
 
+use crate::algorithm::rule::Rule;
+use crate::ledger::check_stored;
 use crate::store::slots::Slots;
-use convert::{cost, joined, options_from, origins_to, policies_from, states_from, states_to, time};
+use area::Area;
+use convert::{cost, joined, made_by_from, options_from, origins_to, policies_from, states_from, states_to, time};
 use desk::{Desk, desk};
 
 /// Why an operation did nothing, as a negative status; `js/core/failure.ts` knows the same.
@@ -43,26 +45,26 @@ macro_rules! or_status {
 use or_status;
 
 /// Where the area lies in the memory.
-#[wasm_bindgen]
-pub fn area() -> u32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn area() -> u32 {
     desk(|desk| desk.area.address())
 }
 
 /// Makes room for a text of that many bytes, and says where: JavaScript writes it there.
-#[wasm_bindgen]
-pub fn text(bytes: usize) -> u32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn text(bytes: usize) -> u32 {
     desk(|desk| desk.room_for_text(bytes))
 }
 
 /// Makes room for that many numbers, and says where.
-#[wasm_bindgen]
-pub fn numbers(count: usize) -> u32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn numbers(count: usize) -> u32 {
     desk(|desk| desk.room_for_numbers(count))
 }
 
 /// Policies from the text. The text is then what states are made by: for each policy its name, algorithm and scale.
-#[wasm_bindgen]
-pub fn policies() -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn policies() -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.take(policies_from(desk.text())), FAILED);
         desk.answer(origins_to(&policies));
@@ -71,8 +73,8 @@ pub fn policies() -> i32 {
 }
 
 /// The position of the policy that the text names, if it does.
-#[wasm_bindgen]
-pub fn position(policies: usize, named: bool) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn position(policies: usize, named: bool) -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.policies.get(policies), FAILED);
         let position = policies.position(named.then_some(desk.text()));
@@ -81,16 +83,20 @@ pub fn position(policies: usize, named: bool) -> i32 {
 }
 
 /// Forgets policies.
-#[wasm_bindgen]
-pub fn drop_policies(policies: usize) {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn drop_policies(policies: usize) {
     desk(|desk| desk.policies.remove(policies));
 }
 
-/// A slab for these policies. The text holds the options; each may be left out.
-#[wasm_bindgen]
-pub fn slab(policies: usize, reports: bool) -> i32 {
+/// A slab for these policies. The text holds the options; each may be left out. What is stored outside the process has
+/// narrower limits.
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn slab(policies: usize, reports: bool, stored: bool) -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.policies.get(policies), FAILED).clone();
+        if stored && let Err(error) = check_stored(&policies) {
+            return desk.fail(&error);
+        }
         let options = or_status!(desk.take(options_from(desk.text())), FAILED);
         let mut slots = Slots::new(policies, options);
         slots.reports = reports;
@@ -99,26 +105,35 @@ pub fn slab(policies: usize, reports: bool) -> i32 {
 }
 
 /// Forgets a slab.
-#[wasm_bindgen]
-pub fn drop_slab(slab: usize) {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn drop_slab(slab: usize) {
     desk(|desk| desk.slabs.remove(slab));
 }
 
 /// Asks, and takes if it fits. A negative slot is a key that has none.
-#[wasm_bindgen]
-pub fn hit(slab: usize, slot: i32, cost: f64, now: f64) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn hit(slab: usize, slot: i32, cost: f64, now: f64) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let cost = or_status!(convert::cost(cost), BAD_COST);
         let now = or_status!(time(now), BAD_TIME);
         let slots = or_status!(slabs.get_mut(slab), FAILED);
-        let (decision, taken) = slots.hit(u32::try_from(slot).ok(), None, cost, now);
-        area.decide(&decision) | area.place(taken) | area.freed(slots)
+        match slots.hit_window(slot, cost, now) {
+            Some(decision) => area.decide(&decision),
+            None => hit_any(slots, area, slot, None, cost, now),
+        }
     })
 }
 
+/// A hit of any other kind: a function of its own, so that the commonest needs no stack.
+#[inline(never)]
+fn hit_any(slots: &mut Slots, area: &mut Area, slot: i32, rules: Option<&[Rule]>, cost: u64, now: u64) -> i32 {
+    let (decision, taken) = slots.hit(u32::try_from(slot).ok(), rules, cost, now);
+    area.decide(&decision) | area.place(taken) | area.freed(slots)
+}
+
 /// The same with other numbers for this call only, if there are any (a call that is not negative); or what it would answer.
-#[wasm_bindgen]
-pub fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i32, takes: bool) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i32, takes: bool) -> i32 {
     desk(|desk| {
         let cost = or_status!(convert::cost(cost), BAD_COST);
         let now = or_status!(time(now), BAD_TIME);
@@ -128,18 +143,16 @@ pub fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i32, takes: b
             Ok(rules) => rules,
             Err(error) => return desk.fail(&error),
         };
-        let (slot, rules) = (u32::try_from(slot).ok(), rules.as_deref());
-        if !takes {
-            return desk.area.decide(&slots.peek(slot, rules, cost, now));
+        if takes {
+            return hit_any(slots, &mut desk.area, slot, rules.as_deref(), cost, now);
         }
-        let (decision, taken) = slots.hit(slot, rules, cost, now);
-        desk.area.decide(&decision) | desk.area.place(taken) | desk.area.freed(slots)
+        desk.area.decide(&slots.peek(u32::try_from(slot).ok(), rules.as_deref(), cost, now))
     })
 }
 
 /// Adds to one policy without asking.
-#[wasm_bindgen]
-pub fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usize) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usize) -> i32 {
     let cost = or_status!(convert::cost(cost), BAD_COST);
     if cost == 0 {
         return get(slab, slot, now, position, false);
@@ -148,8 +161,8 @@ pub fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usize) -> i32 
 }
 
 /// Makes it as if `count` had just been used, or leaves `count` tokens.
-#[wasm_bindgen]
-pub fn set(slab: usize, slot: i32, count: f64, now: f64, position: usize) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn set(slab: usize, slot: i32, count: f64, now: f64, position: usize) -> i32 {
     // What is no count at all is past every range, and is told as such.
     change(slab, slot, cost(count).unwrap_or(u64::MAX), now, position, true)
 }
@@ -173,8 +186,8 @@ fn change(slab: usize, slot: i32, amount: u64, now: f64, position: usize, sets: 
 }
 
 /// The count; or when the state ends, 0 when there is none.
-#[wasm_bindgen]
-pub fn get(slab: usize, slot: i32, now: f64, position: usize, expiry: bool) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn get(slab: usize, slot: i32, now: f64, position: usize, expiry: bool) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let now = or_status!(time(now), BAD_TIME);
         let slots = or_status!(slabs.get_mut(slab), FAILED);
@@ -187,8 +200,8 @@ pub fn get(slab: usize, slot: i32, now: f64, position: usize, expiry: bool) -> i
 }
 
 /// Frees the slot of a key that JavaScript has forgotten.
-#[wasm_bindgen]
-pub fn release(slab: usize, slot: u32) {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn release(slab: usize, slot: u32) {
     desk(|desk| {
         if let Some(slots) = desk.slabs.get_mut(slab) {
             slots.release(slot);
@@ -197,8 +210,8 @@ pub fn release(slab: usize, slot: u32) {
 }
 
 /// Frees every slot whose states have ended. How many is in the area.
-#[wasm_bindgen]
-pub fn clean(slab: usize, now: f64) -> i32 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn clean(slab: usize, now: f64) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let now = or_status!(time(now), BAD_TIME);
         let slots = or_status!(slabs.get_mut(slab), FAILED);
@@ -208,8 +221,8 @@ pub fn clean(slab: usize, now: f64) -> i32 {
 
 /// The numbers are then how many slots have been freed, which they are, and what the expired ones held if anyone asks:
 /// slot, policy, value and time of each. JavaScript forgets their keys before anything else.
-#[wasm_bindgen]
-pub fn take_freed(slab: usize) {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn take_freed(slab: usize) {
     desk(|desk| {
         let Some(slots) = desk.slabs.get_mut(slab) else { return };
         let mut numbers = desk::cleared(&mut desk.numbers);
@@ -229,48 +242,49 @@ pub fn take_freed(slab: usize) {
 }
 
 /// How many live keys were pushed out.
-#[wasm_bindgen]
-pub fn evicted(slab: usize) -> f64 {
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn evicted(slab: usize) -> f64 {
     desk(|desk| desk.slabs.get_mut(slab).map_or(0.0, |slots| slots.evicted() as f64))
 }
 
-/// The numbers are then the states of a slot; none if they have ended.
-#[wasm_bindgen]
-pub fn save(slab: usize, slot: u32, now: f64) {
+/// The numbers are then the states of a slot; none if they have ended, or if there is no slot. When they end is in the area.
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn save(slab: usize, slot: i32, now: f64) {
     desk(|desk| {
         let mut states = desk::cleared(&mut desk.numbers);
-        if let (Some(slots), Some(now)) = (desk.slabs.get_mut(slab), time(now))
-            && !slots.has_ended(slot, now)
-        {
-            states_to(&slots.export(slot), &mut states);
+        desk.area.number(0);
+        if let (Some(slots), Some(now), Ok(slot)) = (desk.slabs.get_mut(slab), time(now), u32::try_from(slot)) {
+            let ends_at = slots.ends_at(slot, now);
+            if ends_at > now {
+                desk.area.number(ends_at);
+                states_to(&slots.export(slot), &mut states);
+            }
         }
         desk.answer_numbers(states);
     });
 }
 
-/// Puts the states that the numbers are into a key's slot, unless they have ended; or only says whether that could be done:
-/// the text is then the names of the policies that would start afresh.
-#[wasm_bindgen]
-pub fn load(slab: usize, slot: i32, made_by: usize, now: f64, puts: bool) -> i32 {
+/// Puts the states that the numbers are, made by what the text says, into a key's slot, unless they have ended; or only
+/// says whether that could be done. The text is then the names of the policies that start afresh.
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn load(slab: usize, slot: i32, now: f64, puts: bool) -> i32 {
     desk(|desk| {
         let now = or_status!(time(now), BAD_TIME);
-        let made_by = or_status!(desk.policies.get(made_by), FAILED);
+        let made_by = made_by_from(desk.text());
         let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
-        let read = states_from(&desk.numbers)
-            .and_then(|states| slots.read(&crate::record::MadeBy::all(made_by), &states, now));
+        let read = states_from(&desk.numbers).and_then(|states| slots.read(&made_by, &states, now));
         let states = match read {
             Ok(states) => states,
             Err(error) => return desk.fail(&error),
         };
-        if !puts {
-            desk.answer(joined(&states.afresh));
-            return 0;
-        }
-        if states.ended {
-            return 0;
-        }
-        match slots.import(u32::try_from(slot).ok(), states, now) {
-            Ok(taken) => desk.area.place(taken) | desk.area.freed(slots),
+        let afresh = joined(&states.afresh);
+        let put = if puts && !states.ended { slots.import(u32::try_from(slot).ok(), states, now) } else { Ok(None) };
+        match put {
+            Ok(taken) => {
+                let status = desk.area.place(taken) | desk.area.freed(slots);
+                desk.answer(afresh);
+                status
+            }
             Err(error) => desk.fail(&error),
         }
     })

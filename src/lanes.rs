@@ -3,7 +3,7 @@
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
 use crate::algorithm::token_bucket::TokenBucket;
-use crate::algorithm::{Act, Algorithm, Cell, CellMut, Held};
+use crate::algorithm::{Act, Algorithm, Cell, Held};
 use crate::number::{MAX, check_cost};
 use crate::text::{digits, text};
 use crate::{Decision, Denied, Error, Policies, Violated};
@@ -27,39 +27,53 @@ pub(crate) struct Lanes {
 struct Place {
     offset: usize,
     width: usize,
-    log: Option<usize>,
+    /// Which of the logs is its own; none has so high a number if it keeps none.
+    log: usize,
 }
 
 /// All states of one key.
-#[derive(Clone, Copy)]
-pub(crate) struct Entry<'a> {
-    pub(crate) words: &'a [u64],
-    pub(crate) logs: &'a [Log],
+pub(crate) enum Entry<'a> {
+    /// To be read only.
+    Read(&'a [u64], &'a [Log]),
+    /// To be changed too.
+    Write(&'a mut [u64], &'a mut [Log]),
 }
 
-/// All states of one key, to be changed.
-pub(crate) struct EntryMut<'a> {
-    pub(crate) words: &'a mut [u64],
-    pub(crate) logs: &'a mut [Log],
-}
-
-impl Place {
-    fn cell<'a>(&self, entry: Entry<'a>) -> Cell<'a> {
-        let words = entry.words.get(self.offset..self.offset + self.width).unwrap_or(&[]);
-        Cell { words, log: self.log.and_then(|log| entry.logs.get(log)) }
+impl Entry<'_> {
+    /// The same states, only to be read.
+    pub(crate) fn as_read(&self) -> Entry<'_> {
+        match self {
+            Self::Read(words, logs) => Entry::Read(words, logs),
+            Self::Write(words, logs) => Entry::Read(words, logs),
+        }
     }
 
+    /// Puts other states in the place of these.
+    pub(crate) fn replace(&mut self, words: Vec<u64>, logs: Vec<Log>) {
+        let Self::Write(own_words, own_logs) = self else { return };
+        for (own, word) in own_words.iter_mut().zip(words) {
+            *own = word;
+        }
+        for (own, log) in own_logs.iter_mut().zip(logs) {
+            *own = log;
+        }
+    }
+
+    /// Where one policy's state lies.
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn cell_mut<'a>(&self, entry: &'a mut EntryMut<'_>) -> CellMut<'a> {
-        let words = entry.words.get_mut(self.offset..).and_then(|words| words.get_mut(..self.width)).unwrap_or(&mut []);
-        CellMut { words, log: self.log.and_then(|log| entry.logs.get_mut(log)) }
-    }
-}
-
-impl EntryMut<'_> {
-    pub(crate) fn as_entry(&self) -> Entry<'_> {
-        Entry { words: self.words, logs: self.logs }
+    fn cell(&mut self, Place { offset, width, log }: Place) -> Cell<'_> {
+        // Two short slices are checked in fewer steps than a range, whose ends could be in the wrong order.
+        match self {
+            Self::Read(words, logs) => {
+                let words = words.get(offset..).unwrap_or(&[]).get(..width).unwrap_or(&[]);
+                Cell::Read(words, logs.get(log))
+            }
+            Self::Write(words, logs) => {
+                let words = words.get_mut(offset..).unwrap_or(&mut []).get_mut(..width).unwrap_or(&mut []);
+                Cell::Write(words, logs.get_mut(log))
+            }
+        }
     }
 }
 
@@ -69,10 +83,10 @@ impl Lanes {
         let (mut words, mut logs) = (0, 0);
         let place = |rule: &Rule| {
             let width = dispatch!(rule, algorithm => algorithm.width());
-            let log = matches!(rule, Rule::SlidingWindow(_)).then_some(logs);
-            let place = Place { offset: words, width, log };
+            let keeps_log = matches!(rule, Rule::SlidingWindow(_));
+            let place = Place { offset: words, width, log: if keeps_log { logs } else { usize::MAX } };
             words += width;
-            logs += usize::from(log.is_some());
+            logs += usize::from(keeps_log);
             place
         };
         let places = rules.iter().map(place).collect();
@@ -82,7 +96,7 @@ impl Lanes {
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn place(&self, position: usize) -> Place {
-        self.places.get(position).copied().unwrap_or(Place { offset: 0, width: 0, log: None })
+        self.places.get(position).copied().unwrap_or(Place { offset: 0, width: 0, log: usize::MAX })
     }
 
     pub(crate) fn policies(&self) -> &Policies {
@@ -134,19 +148,21 @@ impl Lanes {
     }
 
     /// Makes an entry that of a key never used.
-    pub(crate) fn clear(&self, entry: &mut EntryMut<'_>, now: u64) {
+    pub(crate) fn clear(&self, entry: &mut Entry<'_>, now: u64) {
         for (rule, place) in self.rules.iter().zip(&self.places) {
-            dispatch!(rule, algorithm => algorithm.put(place.cell_mut(entry), algorithm.fresh(now)));
+            dispatch!(rule, algorithm => algorithm.fresh(now).put(entry.cell(*place)));
         }
     }
 
     /// Asks all policies, and takes from all of them if all allow it. Notes if anything changed.
+    ///
+    /// On an entry that is only to be read this is a peek.
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn hit(
         &self,
         rules: &[Rule],
-        entry: &mut EntryMut<'_>,
+        entry: &mut Entry<'_>,
         cost: u64,
         now: u64,
         changed: &mut bool,
@@ -158,8 +174,8 @@ impl Lanes {
     }
 
     #[inline(never)]
-    fn hit_all(&self, rules: &[Rule], entry: &mut EntryMut<'_>, cost: u64, now: u64, changed: &mut bool) -> Decision {
-        let decision = self.peek(rules, entry.as_entry(), cost, now);
+    fn hit_all(&self, rules: &[Rule], entry: &mut Entry<'_>, cost: u64, now: u64, changed: &mut bool) -> Decision {
+        let decision = self.ask_all(rules, entry, cost, now);
         // A denial by one takes from none; a look lets each state that is too far ahead follow the clock.
         let act = if decision.allowed { Act::Hit(cost, Denied::Free) } else { Act::LOOK };
         for (position, rule) in rules.iter().enumerate() {
@@ -168,13 +184,13 @@ impl Lanes {
         decision
     }
 
-    /// What a hit would answer.
-    pub(crate) fn peek(&self, rules: &[Rule], entry: Entry<'_>, cost: u64, now: u64) -> Decision {
+    /// What several policies say together.
+    fn ask_all(&self, rules: &[Rule], entry: &mut Entry<'_>, cost: u64, now: u64) -> Decision {
         let mut binding: Option<Decision> = None;
         let mut violated = Violated::default();
-        for (position, (rule, place)) in rules.iter().zip(&self.places).enumerate() {
-            let act = Act::Hit(cost, self.denied);
-            let mut decision = look(rule, place.cell(entry), act, now);
+        for (position, rule) in rules.iter().enumerate() {
+            let mut decision =
+                self.act(rule, position, &mut entry.as_read(), Act::Hit(cost, self.denied), now, &mut false);
             decision.policy = position;
             if !decision.allowed {
                 violated.add(position);
@@ -194,12 +210,12 @@ impl Lanes {
     }
 
     /// Adds to one policy without asking, and answers the count.
-    pub(crate) fn inc(&self, position: usize, entry: &mut EntryMut<'_>, cost: u64, now: u64) -> u64 {
+    pub(crate) fn inc(&self, position: usize, entry: &mut Entry<'_>, cost: u64, now: u64) -> u64 {
         self.act(&self.rules[position], position, entry, Act::Inc(cost), now, &mut false).count
     }
 
     /// Sets what one policy has counted, and answers the count.
-    pub(crate) fn set(&self, position: usize, entry: &mut EntryMut<'_>, count: u64, now: u64) -> u64 {
+    pub(crate) fn set(&self, position: usize, entry: &mut Entry<'_>, count: u64, now: u64) -> u64 {
         self.act(&self.rules[position], position, entry, Act::Set(count), now, &mut false).count
     }
 
@@ -210,28 +226,28 @@ impl Lanes {
         &self,
         rule: &Rule,
         position: usize,
-        entry: &mut EntryMut<'_>,
+        entry: &mut Entry<'_>,
         act: Act,
         now: u64,
         changed: &mut bool,
     ) -> Decision {
-        let cell = self.place(position).cell_mut(entry);
+        let cell = entry.cell(self.place(position));
         dispatch!(rule, algorithm => algorithm.act(cell, act, now, changed))
     }
 
     /// What one policy has counted.
-    pub(crate) fn get(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
-        look(&self.rules[position], self.place(position).cell(entry), Act::LOOK, now).count
+    pub(crate) fn get(&self, position: usize, entry: &mut Entry<'_>, now: u64) -> u64 {
+        self.act(&self.rules[position], position, &mut entry.as_read(), Act::LOOK, now, &mut false).count
     }
 
     /// When one policy's state ends; 0 if it has ended.
-    pub(crate) fn expires_at(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
+    pub(crate) fn expires_at(&self, position: usize, entry: &mut Entry<'_>, now: u64) -> u64 {
         let ends = self.ends_at(&self.rules[position], position, entry, now);
         if ends > now { ends } else { 0 }
     }
 
     /// When the last of the states ends by the widest rules; `now` or earlier if it has.
-    pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
+    pub(crate) fn all_end_at(&self, entry: &mut Entry<'_>, now: u64) -> u64 {
         let mut last = 0;
         for (position, rule) in self.widest.iter().enumerate() {
             last = last.max(self.ends_at(rule, position, entry, now));
@@ -239,45 +255,38 @@ impl Lanes {
         last
     }
 
-    fn ends_at(&self, rule: &Rule, position: usize, entry: Entry<'_>, now: u64) -> u64 {
-        let cell = self.place(position).cell(entry);
-        dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.ends_at(state, now)))
+    fn ends_at(&self, rule: &Rule, position: usize, entry: &mut Entry<'_>, now: u64) -> u64 {
+        let cell = entry.cell(self.place(position));
+        dispatch!(rule, algorithm => algorithm.ends_at(&algorithm.read(&cell), now))
     }
 
     /// What one policy's state held when it was last touched, and when it ended by that.
-    pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>) -> (u64, u64) {
-        let (cell, rule) = (self.place(position).cell(entry), &self.rules[position]);
-        let latest = dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.latest(state)));
+    pub(crate) fn last_value(&self, position: usize, entry: &mut Entry<'_>) -> (u64, u64) {
+        let (cell, rule) = (entry.cell(self.place(position)), &self.rules[position]);
+        let latest = dispatch!(rule, algorithm => algorithm.latest(&algorithm.read(&cell)));
         (self.get(position, entry, latest), self.ends_at(rule, position, entry, latest))
     }
 
     /// The states as plain numbers.
-    pub(crate) fn export(&self, entry: Entry<'_>) -> Vec<Vec<i64>> {
+    pub(crate) fn export(&self, entry: &mut Entry<'_>) -> Vec<Vec<i64>> {
         let mut states = Vec::with_capacity(self.rules.len());
         for (rule, place) in self.rules.iter().zip(&self.places) {
-            let cell = place.cell(entry);
-            states.push(dispatch!(rule, algorithm => Held::read(cell, |state| algorithm.export(state))));
+            let cell = entry.cell(*place);
+            states.push(dispatch!(rule, algorithm => algorithm.export(&algorithm.read(&cell))));
         }
         states
     }
 
     /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.
-    pub(crate) fn import(
-        &self,
-        position: usize,
-        entry: &mut EntryMut<'_>,
-        scale: u64,
-        numbers: &[i64],
-        now: u64,
-    ) -> bool {
-        let cell = self.place(position).cell_mut(entry);
+    pub(crate) fn import(&self, position: usize, entry: &mut Entry<'_>, scale: u64, numbers: &[i64], now: u64) -> bool {
+        let cell = entry.cell(self.place(position));
         dispatch!(&self.rules[position], algorithm => {
             let made_by = algorithm.with_scale(scale);
             let Some(mut state) = made_by.import(numbers) else { return false };
             if scale != algorithm.scale() {
                 state = algorithm.convert(state, &made_by, now);
             }
-            algorithm.put(cell, state);
+            state.put(cell);
         });
         true
     }
@@ -303,9 +312,4 @@ impl Lanes {
         check_cost(cost)?;
         self.policies.position(policy)
     }
-}
-
-/// What an operation would come to. Changes nothing.
-fn look(rule: &Rule, cell: Cell<'_>, act: Act, now: u64) -> Decision {
-    dispatch!(rule, algorithm => algorithm.peek(cell, act, now))
 }

@@ -1,8 +1,10 @@
 //! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
 
+use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
-use crate::lanes::{Entry, EntryMut, Lanes};
+use crate::lanes::{Entry, Lanes};
 use crate::number::{check_cost, check_time};
+use crate::policy::invalid;
 use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
 use alloc::string::String;
@@ -104,15 +106,7 @@ impl Ledger {
     /// ```
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
-        for policy in policies.iter() {
-            if policy.algorithm() == "sliding_window" && policy.limit() > MAX_STORED_LOG {
-                return Err(Error::InvalidPolicy {
-                    field: "limit".into(),
-                    found: digits(policy.limit()),
-                    accepts: "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter".into(),
-                });
-            }
-        }
+        check_stored(&policies)?;
         let lanes = Lanes::new(policies);
         let mut ledger = Self { words: vec![0; lanes.words()], logs: Log::many(lanes.logs()), lanes };
         ledger.clear(0);
@@ -177,7 +171,7 @@ impl Ledger {
 
     /// The states as plain numbers.
     pub(crate) fn states(&self) -> Vec<Vec<i64>> {
-        self.lanes.export(self.entry())
+        self.lanes.export(&mut self.entry())
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -192,7 +186,7 @@ impl Ledger {
     /// # }
     /// ```
     pub fn expires_at(&self, now: u64) -> u64 {
-        let ends = self.lanes.all_end_at(self.entry(), now);
+        let ends = self.lanes.all_end_at(&mut self.entry(), now);
         if ends > now { ends } else { 0 }
     }
 
@@ -239,11 +233,11 @@ impl Ledger {
                 Answer::Decision(lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now, &mut changed))
             }
             Operation::Peek { cost } => {
-                Answer::Decision(lanes.peek(lanes.rules(), entry.as_entry(), check_cost(cost)?, now))
+                Answer::Decision(lanes.hit(lanes.rules(), &mut entry.as_read(), check_cost(cost)?, now, &mut false))
             }
             // Adding nothing only asks, here as in a limiter.
             Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
-                Answer::Number(lanes.get(position, entry.as_entry(), now))
+                Answer::Number(lanes.get(position, &mut entry, now))
             }
             Operation::Inc { cost, .. } => {
                 changed = true;
@@ -254,7 +248,7 @@ impl Ledger {
                 lanes.check_count(position, count)?;
                 Answer::Number(lanes.set(position, &mut entry, count, now))
             }
-            Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, entry.as_entry(), now)),
+            Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, &mut entry, now)),
             Operation::Reset => {
                 changed = true;
                 self.clear(now);
@@ -270,10 +264,22 @@ impl Ledger {
     }
 
     fn entry(&self) -> Entry<'_> {
-        Entry { words: &self.words, logs: &self.logs }
+        Entry::Read(&self.words, &self.logs)
     }
 
-    fn parts(&mut self) -> (&Lanes, EntryMut<'_>) {
-        (&self.lanes, EntryMut { words: &mut self.words, logs: &mut self.logs })
+    fn parts(&mut self) -> (&Lanes, Entry<'_>) {
+        (&self.lanes, Entry::Write(&mut self.words, &mut self.logs))
     }
+}
+
+/// Passes policies whose states can be stored outside the process.
+pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
+    for policy in policies.iter() {
+        if matches!(policy.rule, Rule::SlidingWindow(_)) && policy.limit() > MAX_STORED_LOG {
+            let accepts =
+                "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
+            return Err(invalid("limit", digits(policy.limit()), accepts));
+        }
+    }
+    Ok(())
 }

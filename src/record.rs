@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::lanes::{EntryMut, Lanes};
+use crate::lanes::{Entry, Lanes};
 use crate::number::MAX;
 use crate::text::{shown, text};
 use crate::{Error, Policies};
@@ -75,7 +75,7 @@ impl Record {
 
     /// Puts the states into an entry. Answers the names of the policies that start afresh,
     /// because what was stored for them was made by another algorithm.
-    pub(crate) fn load(&self, lanes: &Lanes, entry: &mut EntryMut<'_>, now: u64) -> Result<Vec<String>, Error> {
+    pub(crate) fn load(&self, lanes: &Lanes, entry: &mut Entry<'_>, now: u64) -> Result<Vec<String>, Error> {
         check_version(self.version)?;
         load_states(lanes, entry, &self.policies, &self.states, now)
     }
@@ -88,7 +88,7 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
 /// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
 pub(crate) fn load_states(
     lanes: &Lanes,
-    entry: &mut EntryMut<'_>,
+    entry: &mut Entry<'_>,
     made_by: &[MadeBy],
     states: &[Vec<i64>],
     now: u64,

@@ -1,6 +1,7 @@
 import { TollgateError } from "../error.ts";
 
-const unreadable = (problem: string) =>
+/** The error for a state that step did not answer. */
+export const unreadable = (problem: string) =>
   new TollgateError("invalid_state", `the stored state cannot be read: ${problem}`);
 
 /** Lists of numbers, from how they lie one after the other: for each, how many there are, then they. */

@@ -1,4 +1,5 @@
 import { inWords } from "../error.ts";
+import type { State } from "../types.ts";
 
 /** Stand between fields and between policies; `src/js/convert.rs` knows the same. */
 export const between = "\x1f";
@@ -30,3 +31,9 @@ export const policiesText = (policies: readonly object[]): string =>
 
 /** The parts of a text that has an end after each. */
 export const parts = (text: string): string[] => text.split(between).slice(0, -1);
+
+/** What states were made by: for each policy its name, its algorithm and its scale, in turn. */
+export const originsText = (origins: State["policies"]): string =>
+  origins
+    .map(({ name, algorithm, scale }) => [clean(name), clean(algorithm), scale, ""].join(between))
+    .join("");

@@ -1,12 +1,12 @@
-import type * as Rust from "../../build/js/tollgate_bg.wasm";
 import { TollgateError } from "../error.ts";
+import type { Exports } from "./exports.ts";
 import { compiled } from "./module.ts";
 
-let exported: typeof Rust | undefined;
+let exported: Exports | undefined;
 let registry: FinalizationRegistry<() => void> | undefined;
 
 /** What Rust exports. The module is compiled when it is first needed, not when the package is imported. */
-export function rust(): typeof Rust {
+export function rust(): Exports {
   if (exported === undefined) exported = instantiate();
   return exported;
 }
@@ -24,7 +24,7 @@ export function dropWith(owner: object, drop: () => void): void {
 /** Does not, since it was dropped already. */
 export const dropped = (owner: object): void => void registry?.unregister(owner);
 
-const instantiate = () => new WebAssembly.Instance(allowed(compiled), {}).exports as unknown as typeof Rust;
+const instantiate = () => new WebAssembly.Instance(allowed(compiled), {}).exports as unknown as Exports;
 
 /** A page's policy against wasm shows as an error that names it, in every engine. */
 function allowed(compile: () => WebAssembly.Module): WebAssembly.Module {

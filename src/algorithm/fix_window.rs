@@ -18,7 +18,8 @@ pub(crate) struct FixWindow {
 }
 
 impl FixWindow {
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn start_of(&self, now: u64) -> u64 {
         now - now % self.scale
     }
@@ -58,7 +59,8 @@ impl Algorithm for FixWindow {
         state.started().unwrap_or(0)
     }
 
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn view(&self, state: &Window, now: u64) -> Window {
         // Most hits fall into the stored window: no division for them.
         if now >= state.start && now - state.start < self.scale {

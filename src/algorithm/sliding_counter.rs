@@ -28,10 +28,11 @@ pub(crate) struct Counters {
     current: u64,
 }
 
-/// The counters, and how far into the window it is.
+/// The counters, and what they come to.
 pub(crate) struct Reading {
     counters: Counters,
-    elapsed: u64,
+    /// What counts now, in `1 / scale` of a hit.
+    weight: u128,
 }
 
 impl SlidingCounter {
@@ -40,11 +41,12 @@ impl SlidingCounter {
         now - now % self.scale
     }
 
-    /// What counts now, in `1 / scale` of a hit.
-    #[inline]
-    fn weight(&self, view: &Reading) -> u128 {
-        let Counters { previous, current, .. } = view.counters;
-        product(previous, self.scale - view.elapsed) + product(current, self.scale)
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    fn reading(&self, counters: Counters, elapsed: u64) -> Reading {
+        let Counters { previous, current, .. } = counters;
+        let weight = product(previous, self.scale - elapsed) + product(current, self.scale);
+        Reading { counters, weight }
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
@@ -92,7 +94,7 @@ impl Algorithm for SlidingCounter {
     fn view(&self, state: &Counters, now: u64) -> Reading {
         // Most hits fall into the stored window: no division for them.
         if now >= state.start && now - state.start < self.scale {
-            return Reading { counters: *state, elapsed: now - state.start };
+            return self.reading(*state, now - state.start);
         }
         let start = self.start_of(now);
         let counters = if state.start + self.scale == start {
@@ -105,24 +107,26 @@ impl Algorithm for SlidingCounter {
         } else {
             *state
         };
-        Reading { counters, elapsed: now.saturating_sub(counters.start) }
+        self.reading(counters, now.saturating_sub(counters.start))
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn fits(&self, view: &Reading, cost: u64) -> bool {
-        self.weight(view) + product(cost, self.scale) <= self.capacity()
+        view.weight + product(cost, self.scale) <= self.capacity()
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn charge(&self, view: &mut Reading, cost: u64, _now: u64) {
-        view.counters.current = number::add(view.counters.current, cost);
+        let current = number::add(view.counters.current, cost);
+        view.weight += product(current - view.counters.current, self.scale);
+        view.counters.current = current;
     }
 
     fn assign(&self, view: &mut Reading, count: u64, _now: u64) {
-        view.counters.previous = 0;
-        view.counters.current = count;
+        view.counters = Counters { previous: 0, current: count, ..view.counters };
+        view.weight = product(count, self.scale);
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
@@ -134,13 +138,13 @@ impl Algorithm for SlidingCounter {
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn count(&self, view: &Reading) -> u64 {
-        divide_up(self.weight(view), self.scale).min(number::MAX)
+        divide_up(view.weight, self.scale).min(number::MAX)
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Reading) -> u64 {
-        divide(self.capacity().saturating_sub(self.weight(view)), self.scale)
+        divide(self.capacity().saturating_sub(view.weight), self.scale)
     }
 
     fn fits_at(&self, _state: &Counters, view: &Reading, cost: u64) -> u64 {
@@ -222,7 +226,7 @@ mod tests {
         assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
         assert!(!TEN.act_on(&mut state, Act::Hit(1, Free), 1_099).allowed);
         assert!(TEN.act_on(&mut state, Act::Hit(1, Free), 1_100).allowed);
-        assert_eq!(TEN.consider(&state, Act::Hit(5, Free), 1_500).retry_after, Some(100));
+        assert_eq!(TEN.act_on(&mut state.clone(), Act::Hit(5, Free), 1_500).retry_after, Some(100));
     }
 
     #[test]
@@ -237,7 +241,7 @@ mod tests {
     fn a_state_lives_to_the_end_of_the_next_window() {
         let mut state = TEN.fresh(0);
         TEN.act_on(&mut state, Act::Set(7), 500);
-        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 1_999).count, 1);
-        assert_eq!(TEN.consider(&state, Act::Hit(0, Free), 2_000).count, 0);
+        assert_eq!(TEN.act_on(&mut state.clone(), Act::Hit(0, Free), 1_999).count, 1);
+        assert_eq!(TEN.act_on(&mut state.clone(), Act::Hit(0, Free), 2_000).count, 0);
     }
 }

@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::window::in_range;
-use super::{Algorithm, Cell, CellMut, Held};
+use super::{Algorithm, Cell, Held};
 use crate::Error;
 use crate::number::MAX;
 use crate::text::{digits, text};
@@ -283,18 +283,27 @@ impl Algorithm for SlidingWindow {
 }
 
 impl Held for Log {
-    fn read<R>(cell: Cell<'_>, with: impl FnOnce(&Self) -> R) -> R {
-        match cell.log {
-            Some(log) => with(log),
-            None => with(&Self::default()),
+    type Seen<'a> = &'a Self;
+
+    #[inline]
+    fn read<'a>(cell: &'a Cell<'_>) -> &'a Self {
+        match cell {
+            Cell::Read(_, Some(log)) => log,
+            Cell::Write(_, Some(log)) => log,
+            _ => const { &Self { entries: VecDeque::new(), total: 0 } },
         }
     }
 
     #[inline]
-    fn write<R>(cell: CellMut<'_>, with: impl FnOnce(&mut Self) -> R) -> R {
-        match cell.log {
-            Some(log) => with(log),
-            None => with(&mut Self::default()),
+    fn keep<A: Algorithm<State = Self>>(cell: &mut Cell<'_>, algorithm: &A, view: A::View) -> bool {
+        let Cell::Write(_, Some(log)) = cell else { return false };
+        algorithm.commit(log, view);
+        true
+    }
+
+    fn put(self, cell: Cell<'_>) {
+        if let Cell::Write(_, Some(log)) = cell {
+            *log = self;
         }
     }
 }
@@ -331,7 +340,7 @@ mod tests {
             three.act_on(&mut log, Act::Hit(1, Count), now);
         }
         assert_eq!((log.entries.len(), log.total), (4, 4));
-        assert_eq!(three.consider(&log, Act::Hit(1, Free), 990).retry_after, Some(997));
+        assert_eq!(three.act_on(&mut log.clone(), Act::Hit(1, Free), 990).retry_after, Some(997));
     }
 
     #[test]

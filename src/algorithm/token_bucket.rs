@@ -142,7 +142,7 @@ mod tests {
         let bucket = TokenBucket(Bucket::new(1, 1, 60_000));
         let (mut state, now) = (bucket.fresh(0), 1_767_227_321_853);
         bucket.act_on(&mut state, Act::Inc(MAX), now);
-        assert_eq!(bucket.consider(&state, Act::Hit(1, Free), now).retry_after, Some(MAX));
+        assert_eq!(bucket.act_on(&mut state.clone(), Act::Hit(1, Free), now).retry_after, Some(MAX));
         assert_eq!(bucket.ends_at(&state, now), now + MAX);
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let bucket = bucket();
         let mut state = bucket.fresh(0);
         assert_eq!(bucket.act_on(&mut state, Act::Inc(13), 0).count, 0);
-        assert_eq!(bucket.consider(&state, Act::Hit(0, Free), 0).retry_after, Some(1_000));
-        assert_eq!(bucket.consider(&state, Act::Hit(1, Free), 0).retry_after, Some(1_334));
+        assert_eq!(bucket.act_on(&mut state.clone(), Act::Hit(0, Free), 0).retry_after, Some(1_000));
+        assert_eq!(bucket.act_on(&mut state.clone(), Act::Hit(1, Free), 0).retry_after, Some(1_334));
     }
 }

@@ -49,14 +49,14 @@ impl Area {
             self.integers[..5].copy_from_slice(&numbers);
             return status | SMALL;
         }
-        let wait = retry_after.map_or(f64::INFINITY, |wait| wait as f64);
-        self.floats = [count as f64, limit as f64, remaining as f64, wait, reset_after as f64];
+        let wait = retry_after.map_or(f64::INFINITY, float);
+        self.floats = [float(count), float(limit), float(remaining), wait, float(reset_after)];
         status
     }
 
     /// Writes a single number.
     pub(super) fn number(&mut self, number: u64) -> i32 {
-        self.floats[0] = number as f64;
+        self.floats[0] = float(number);
         0
     }
 
@@ -89,4 +89,10 @@ impl Area {
             None => 0,
         }
     }
+}
+
+/// A number as JavaScript has it. None is so large that a sign would matter, and signed ones take fewer steps.
+#[inline(always)]
+fn float(number: u64) -> f64 {
+    number as i64 as f64
 }

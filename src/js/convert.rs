@@ -19,15 +19,15 @@ const BETWEEN_POLICIES: u8 = 0x1e;
 /// A cost or count that JavaScript gave, if it is one.
 #[inline(always)]
 pub(super) fn cost(cost: f64) -> Option<u64> {
-    // A negative number, a fraction and not-a-number all come back as something else.
-    let whole = cost as u64;
-    (whole as f64 == cost && whole <= MAX).then_some(whole)
+    // A fraction and not-a-number come back as something else. Machines convert signed numbers in fewer steps.
+    let whole = cost as i64;
+    (whole as f64 == cost && whole as u64 <= MAX).then_some(whole as u64)
 }
 
 /// A time that JavaScript gave, if it is one. A fraction is floored.
 #[inline(always)]
 pub(super) fn time(now: f64) -> Option<u64> {
-    (now >= 0.0 && now <= MAX as f64).then_some(now as u64)
+    (now >= 0.0 && now <= MAX as f64).then_some(now as i64 as u64)
 }
 
 /// Policies from a text: names and values in turn. Each policy has an end.

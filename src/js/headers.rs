@@ -1,7 +1,6 @@
 //! The headers that tell a client where it stands.
 
 use alloc::string::String;
-use wasm_bindgen::prelude::*;
 
 use super::convert::{BETWEEN, cost};
 use super::desk::desk;
@@ -12,8 +11,8 @@ use crate::{Decision, Violated, legacy_headers, problem_body, rate_limit_headers
 // The fields of a decision cross one by one, since only numbers do.
 #[allow(clippy::too_many_arguments)]
 /// The text is then the headers for a decision: names and values in turn; then the problem body, if it was denied.
-#[wasm_bindgen]
-pub fn headers(
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+pub extern "C" fn headers(
     policies: usize,
     allowed: bool,
     limit: f64,

@@ -63,7 +63,7 @@ impl Slab {
     fn new(written: &str, options: &str) -> Self {
         let policies = policies(written);
         give_text(options);
-        Self(call("slab", &[policies, 1.0]))
+        Self(call("slab", &[policies, 1.0, 0.0]))
     }
 
     fn call(&self, name: &str, arguments: &[f64]) -> f64 {
@@ -137,14 +137,26 @@ fn states_go_out_as_numbers_and_come_back() {
     slab.call("save", &[0.0, 61_000.0]);
     let saved = numbers();
     assert_eq!(saved, [2.0, 60_000.0, 2.0]);
-    let (made_by, other) = (policies(TWO_A_MINUTE), Slab::new(TWO_A_MINUTE, ""));
+    assert_eq!(slab.area().0[0], 120_000.0);
+    let other = Slab::new(TWO_A_MINUTE, "");
+    give_text("any\u{1f}fix_window\u{1f}60000\u{1f}");
     give_numbers(&saved);
-    assert_eq!(other.call("load", &[NONE, made_by, 61_000.0, 1.0]), 8.0);
+    assert_eq!(other.call("load", &[NONE, 61_000.0, 1.0]), 8.0);
     other.call("get", &[0.0, 61_000.0, 0.0, 0.0]);
     assert_eq!(other.area().0[0], 2.0);
+    give_text("any\u{1f}fix_window\u{1f}60000\u{1f}");
     give_numbers(&[3.0, 60_000.0, 2.0]);
-    assert_eq!(other.call("load", &[NONE, made_by, 61_000.0, 1.0]), f64::from(FAILED));
+    assert_eq!(other.call("load", &[NONE, 61_000.0, 1.0]), f64::from(FAILED));
     assert_eq!(code(), "invalid_state");
+}
+
+#[wasm_bindgen_test]
+fn what_is_stored_outside_the_process_has_narrower_limits() {
+    let log = policies(&TWO_A_MINUTE.replace("tfix_window", "tsliding_window").replace("n2", "n1001"));
+    give_text("");
+    assert!(call("slab", &[log, 0.0, 0.0]) >= 0.0);
+    assert_eq!(call("slab", &[log, 0.0, 1.0]), f64::from(FAILED));
+    assert_eq!(code(), "invalid_policy");
 }
 
 #[wasm_bindgen_test]

@@ -30,7 +30,10 @@ impl<T: Default> Chunked<T> {
     pub(crate) fn get(&self, slot: u32) -> &[T] {
         let (chunk, start) = self.place(slot);
         // Two short slices are checked in fewer steps than a range, whose ends could be in the wrong order.
-        self.chunks.get(chunk).and_then(|chunk| chunk.get(start..)?.get(..self.width)).unwrap_or(&[])
+        match self.chunks.get(chunk) {
+            Some(chunk) => chunk.get(start..).unwrap_or(&[]).get(..self.width).unwrap_or(&[]),
+            None => &[],
+        }
     }
 
     /// The run of a slot, to be changed; empty where there is none.
@@ -38,7 +41,10 @@ impl<T: Default> Chunked<T> {
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn get_mut(&mut self, slot: u32) -> &mut [T] {
         let (chunk, start) = self.place(slot);
-        self.chunks.get_mut(chunk).and_then(|chunk| chunk.get_mut(start..)?.get_mut(..self.width)).unwrap_or(&mut [])
+        match self.chunks.get_mut(chunk) {
+            Some(chunk) => chunk.get_mut(start..).unwrap_or(&mut []).get_mut(..self.width).unwrap_or(&mut []),
+            None => &mut [],
+        }
     }
 
     /// The value of a slot, where runs are of one.

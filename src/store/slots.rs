@@ -1,9 +1,15 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
 
 use super::chunked::Chunked;
+#[cfg(feature = "js")]
+use crate::Denied;
+#[cfg(feature = "js")]
+use crate::algorithm::fix_window::FixWindow;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
-use crate::lanes::{Entry, EntryMut, Lanes};
+#[cfg(feature = "js")]
+use crate::algorithm::{Act, Algorithm, Cell};
+use crate::lanes::{Entry, Lanes};
 use crate::record::{MadeBy, load_states};
 use crate::{Decision, Error, OnFull, Options, Policies, Reason};
 use alloc::string::String;
@@ -43,6 +49,9 @@ pub(crate) struct Slots {
     evicted: u64,
     cleaning: Cleaning,
     probe: u32,
+    /// The only policy, if it is a fixed window and nothing else is to be seen to.
+    #[cfg(feature = "js")]
+    quick: Option<(FixWindow, Denied)>,
     /// How many slots were looked at, ever, for a test that each operation looks at few.
     #[cfg(test)]
     looked_at: u64,
@@ -95,6 +104,11 @@ impl Slots {
     pub(crate) fn new(policies: Policies, options: Options) -> Self {
         let lanes = Lanes::new(policies);
         // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
+        #[cfg(feature = "js")]
+        let quick = match lanes.rules() {
+            [Rule::FixWindow(window)] if options.key_older_than.is_none() => Some((*window, lanes.policies().denied())),
+            _ => None,
+        };
         let width = (lanes.words() + usize::from(options.key_older_than.is_some())).max(1);
         Self {
             words: Chunked::new(width),
@@ -111,6 +125,8 @@ impl Slots {
             evicted: 0,
             cleaning: Cleaning::default(),
             probe: 0,
+            #[cfg(feature = "js")]
+            quick,
             #[cfg(test)]
             looked_at: 0,
         }
@@ -146,6 +162,19 @@ impl Slots {
         let Some(slot) = slot else { return self.first_hit(rules, cost, now) };
         self.sweep(slot, now);
         (self.hit_slot(slot, rules, cost, now), None)
+    }
+
+    /// The commonest hit of all, in the fewest steps: of a key that has its slot, under a single fixed window, when
+    /// nothing is to be swept. Any other is not answered.
+    #[cfg(feature = "js")]
+    #[inline(always)]
+    pub(crate) fn hit_window(&mut self, slot: i32, cost: u64, now: u64) -> Option<Decision> {
+        let (window, denied) = self.quick?;
+        if slot < 0 || !self.cleaning.rests(now, self.options.clean_period) {
+            return None;
+        }
+        let cell = Cell::Write(self.words.get_mut(slot as u32), None);
+        Some(window.act(cell, Act::Hit(cost, denied), now, &mut false))
     }
 
     /// Asks for a key that has no slot. It is given one if the hit leaves something behind.
@@ -196,7 +225,7 @@ impl Slots {
     /// What a hit would answer if there is room.
     fn peek_entry(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         let rules = rules.unwrap_or(self.lanes.rules());
-        self.with_entry(slot, now, |lanes, entry| lanes.peek(rules, entry, cost, now))
+        self.with_entry(slot, now, |lanes, entry| lanes.hit(rules, entry, cost, now, &mut false))
     }
 
     pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
@@ -212,7 +241,7 @@ impl Slots {
         &mut self,
         slot: Option<u32>,
         now: u64,
-        with: impl FnOnce(&Lanes, &mut EntryMut<'_>) -> u64,
+        with: impl FnOnce(&Lanes, &mut Entry<'_>) -> u64,
     ) -> Result<(u64, Option<u32>), Error> {
         let taken = match slot {
             Some(_) => None,
@@ -229,16 +258,16 @@ impl Slots {
 
     /// The states of a slot as plain numbers.
     pub(crate) fn export(&self, slot: u32) -> Vec<Vec<i64>> {
-        self.lanes.export(self.entry(slot))
+        self.lanes.export(&mut self.entry(slot))
     }
 
     /// Passes states from plain numbers if they can be read. Also answers the policies that start afresh.
     pub(crate) fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<Imported, Error> {
         self.lanes.start_within_capacity();
         let (mut words, mut logs) = self.unused(now);
-        let mut entry = EntryMut { words: &mut words, logs: &mut logs };
+        let mut entry = Entry::Write(&mut words, &mut logs);
         let afresh = load_states(&self.lanes, &mut entry, made_by, states, now)?;
-        let ended = self.lanes.all_end_at(Entry { words: &words, logs: &logs }, now) <= now;
+        let ended = self.lanes.all_end_at(&mut Entry::Read(&words, &logs), now) <= now;
         Ok(Imported { words, logs, ended, afresh })
     }
 
@@ -251,13 +280,8 @@ impl Slots {
 
     /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
     pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<Option<u32>, Error> {
-        let put = |_: &Lanes, entry: &mut EntryMut<'_>| {
-            for (held, word) in entry.words.iter_mut().zip(states.words) {
-                *held = word;
-            }
-            for (held, log) in entry.logs.iter_mut().zip(states.logs) {
-                *held = log;
-            }
+        let put = |_: &Lanes, entry: &mut Entry<'_>| {
+            entry.replace(states.words, states.logs);
             0
         };
         Ok(self.change(slot, now, put)?.1)
@@ -269,8 +293,8 @@ impl Slots {
     }
 
     /// When a slot's states end, or have lain untouched for too long; `now` or earlier if it is so.
-    fn ends_at(&self, slot: u32, now: u64) -> u64 {
-        self.lanes.all_end_at(self.entry(slot), now).min(self.stale_at(slot))
+    pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
+        self.lanes.all_end_at(&mut self.entry(slot), now).min(self.stale_at(slot))
     }
 
     /// Frees a slot whose key its owner has forgotten.
@@ -306,22 +330,22 @@ impl Slots {
     }
 
     fn entry(&self, slot: u32) -> Entry<'_> {
-        Entry { words: self.words.get(slot), logs: self.logs.get(slot) }
+        Entry::Read(self.words.get(slot), self.logs.get(slot))
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn parts(&mut self, slot: u32) -> (&Lanes, EntryMut<'_>) {
-        (&self.lanes, EntryMut { words: self.words.get_mut(slot), logs: self.logs.get_mut(slot) })
+    fn parts(&mut self, slot: u32) -> (&Lanes, Entry<'_>) {
+        (&self.lanes, Entry::Write(self.words.get_mut(slot), self.logs.get_mut(slot)))
     }
 
     /// Reads a slot's entry, or that of a key never used.
-    fn with_entry<R>(&self, slot: Option<u32>, now: u64, with: impl FnOnce(&Lanes, Entry<'_>) -> R) -> R {
+    fn with_entry<R>(&self, slot: Option<u32>, now: u64, with: impl FnOnce(&Lanes, &mut Entry<'_>) -> R) -> R {
         match slot {
-            Some(slot) if !self.is_stale(slot, now) => with(&self.lanes, self.entry(slot)),
+            Some(slot) if !self.is_stale(slot, now) => with(&self.lanes, &mut self.entry(slot)),
             _ => {
                 let (words, logs) = self.unused(now);
-                with(&self.lanes, Entry { words: &words, logs: &logs })
+                with(&self.lanes, &mut Entry::Read(&words, &logs))
             }
         }
     }
@@ -330,7 +354,7 @@ impl Slots {
     fn unused(&self, now: u64) -> (Vec<u64>, Vec<Log>) {
         let mut words = vec![0; self.lanes.words()];
         let mut logs = Log::many(self.lanes.logs());
-        self.lanes.clear(&mut EntryMut { words: &mut words, logs: &mut logs }, now);
+        self.lanes.clear(&mut Entry::Write(&mut words, &mut logs), now);
         (words, logs)
     }
 
@@ -461,7 +485,7 @@ impl Slots {
 
     fn report(&mut self, slot: u32) {
         for policy in 0..self.lanes.policies().len() {
-            let (value, ends_at) = self.lanes.last_value(policy, self.entry(slot));
+            let (value, ends_at) = self.lanes.last_value(policy, &mut self.entry(slot));
             self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
         }
     }
