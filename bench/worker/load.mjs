@@ -1,0 +1,108 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+
+/**
+ * Asks several servers in turn, over and over, on a number of connections to each, and prints how many answers came and
+ * how long that took, round by round. In a process of its own and over plain sockets: it must not be what is measured.
+ * The turns are short, so that a noisy moment strikes none alone.
+ */
+const { ports, path, keys, status, connections, rounds, turn, warmUp } = JSON.parse(process.argv[2]);
+
+const requests = Array.from({ length: keys }, (_, number) =>
+  Buffer.from(
+    `GET ${path} HTTP/1.1\r\nHost: localhost\r\nCF-Connecting-IP: 10.0.${number >> 8}.${number & 255}\r\n\r\n`,
+  ),
+);
+
+/** Whether these bytes are a whole answer. */
+function isWhole(bytes) {
+  const end = bytes.indexOf("\r\n\r\n");
+  if (end < 0) return false;
+  const length = /\r\ncontent-length: (\d+)/i.exec(bytes.latin1Slice(0, end));
+  return length ? bytes.length >= end + 4 + Number(length[1]) : bytes.latin1Slice(-5) === "0\r\n\r\n";
+}
+
+/** A connection, and the way to ask on it: one question at a time. */
+async function connected(port) {
+  const socket = connect(port, "localhost").setNoDelay();
+  let bytes;
+  let answered;
+  socket.on("data", (chunk) => {
+    bytes = bytes === undefined ? chunk : Buffer.concat([bytes, chunk]);
+    if (!isWhole(bytes)) return;
+    const then = answered;
+    const found = bytes.latin1Slice(9, 12);
+    bytes = answered = undefined;
+    then(found);
+  });
+  socket.on("error", fail);
+  socket.on("close", () => answered && fail(new Error("a connection was closed before its answer came")));
+  await once(socket, "connect");
+  const ask = (request, then) => {
+    answered = then;
+    socket.write(request);
+  };
+  return { ask, isOpen: () => socket.readyState === "open" };
+}
+
+/** The connections to a server, those anew that it closed while others had their turn. */
+async function reconnect(server) {
+  for (let at = 0; at < connections; at += 1)
+    if (!server.connections[at]?.isOpen()) server.connections[at] = await connected(server.port);
+}
+
+function fail(error) {
+  console.error(error.message);
+  process.exit(1);
+}
+
+/** Asks on all connections until it is enough and all have answered: how many answers there were of each status. */
+function drive(server, isEnough) {
+  const counts = {};
+  let open = connections;
+  return new Promise((resolve) => {
+    const next = ({ ask }) => {
+      if (isEnough(counts)) {
+        open -= 1;
+        if (open === 0) resolve(counts);
+        return;
+      }
+      ask(requests[server.asked++ % keys], (found) => {
+        counts[found] = (counts[found] ?? 0) + 1;
+        next({ ask });
+      });
+    };
+    server.connections.forEach(next);
+  });
+}
+
+const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
+
+/** Until every key's object is in memory, which is so when they were all asked in less time than they stay there. */
+async function warm(server) {
+  await reconnect(server);
+  for (const started = performance.now(); ; ) {
+    const from = performance.now();
+    await drive(server, (counts) => sum(counts) >= keys);
+    const now = performance.now();
+    if (now - from < 3_000 && now - started > warmUp) return;
+    if (now - started > 60_000) fail(new Error(`${keys} objects are not in memory after a minute`));
+  }
+}
+
+async function measure(server) {
+  await reconnect(server);
+  const from = performance.now();
+  const counts = await drive(server, () => performance.now() - from > turn);
+  const seconds = (performance.now() - from) / 1_000;
+  if (counts[status] !== sum(counts)) fail(new Error(`${path} answered ${JSON.stringify(counts)}`));
+  return counts[status] / seconds;
+}
+
+const servers = ports.map((port) => ({ port, asked: 0, connections: [] }));
+for (const server of servers) await warm(server);
+const results = servers.map(() => []);
+for (let round = 0; round < rounds; round += 1)
+  for (const [at, server] of servers.entries()) results[at].push(await measure(server));
+console.log(JSON.stringify(results));
+process.exit(0);

@@ -1,0 +1,57 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inProject } from "../../scripts/lib/paths.mjs";
+import { prepare, start } from "../../scripts/lib/workerd.mjs";
+import { policies } from "./workers/policies.js";
+
+export const packages = ["workerd"];
+
+const worker = (name) => inProject("bench/worker/workers", name);
+const upstream = worker("upstream.js");
+
+/** The gateway's configuration: the paths and policies that the Workers by hand have. */
+const gateway = (more) => ({
+  TOLLGATE: {
+    upstream: "UPSTREAM",
+    policies,
+    rules: Object.keys(policies).map((name) => ({ path: `/${name}`, key: "ip", policies: name })),
+    timeout: "10s",
+    ...more,
+  },
+});
+
+/** What is compared: each in a workerd of its own. */
+export const subjects = {
+  "object by hand": { entry: worker("by-hand.js") },
+  "Tollgate's object": { entry: worker("own-object.js") },
+  "gateway by hand": { entry: worker("by-hand-proxy.js"), upstream },
+  "Tollgate's gateway": {
+    entry: inProject("js/cloudflare/worker.ts"),
+    upstream,
+    bindings: gateway({ denyCache: false }),
+  },
+  "Tollgate's gateway, deny cache": {
+    entry: inProject("js/cloudflare/worker.ts"),
+    upstream,
+    bindings: gateway({}),
+  },
+};
+
+/** Starts each of these in a folder of its own, lends them out, and leaves nothing behind. */
+export async function running(chosen, work) {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-bench-"));
+  const started = {};
+  try {
+    for (const [number, [name, { entry, ...options }]] of Object.entries(chosen).entries()) {
+      const own = join(folder, String(number));
+      mkdirSync(own);
+      await prepare(own, entry, options);
+      started[name] = await start(own, { output: "ignore" });
+    }
+    return await work(started);
+  } finally {
+    for (const { kill } of Object.values(started)) await kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

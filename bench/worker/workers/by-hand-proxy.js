@@ -1,0 +1,2 @@
+export { RateLimiterObject } from "./peer.js";
+export { default } from "./proxy.js";

@@ -1,0 +1,2 @@
+export { default } from "./entry.js";
+export { RateLimiterObject } from "./peer.js";

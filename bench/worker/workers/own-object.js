@@ -1,0 +1,2 @@
+export { RateLimiterObject } from "tollgate/cloudflare";
+export { default } from "./entry.js";

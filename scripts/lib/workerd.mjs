@@ -1,0 +1,108 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { inProject } from "./paths.mjs";
+
+/** Puts a Worker as it would be deployed into a folder, ready to be started: script, wasm, a place for its objects. */
+export async function prepare(folder, entry, { bindings = {}, upstream } = {}) {
+  mkdirSync(join(folder, "objects"), { recursive: true });
+  await script(entry, join(folder, "worker.js"));
+  if (upstream) await script(upstream, join(folder, "upstream.js"));
+  cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(folder, "tollgate.wasm"));
+  writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined));
+}
+
+const script = (entry, outfile) =>
+  build({
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    format: "esm",
+    target: "es2024",
+    external: ["cloudflare:workers"],
+    logLevel: "warning",
+    plugins: [wasmBeside],
+  });
+
+const wasmBeside = {
+  name: "wasm beside the script",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate.wasm", external: true })),
+};
+
+/** A binding is a text, or anything else as JSON. */
+const binding = ([name, value]) =>
+  typeof value === "string"
+    ? `(name = "${name}", text = ${JSON.stringify(value)})`
+    : `(name = "${name}", json = ${JSON.stringify(JSON.stringify(value))})`;
+
+const upstreamService = `(name = "upstream", worker = (
+      modules = [(name = "upstream.js", esModule = embed "upstream.js")],
+      compatibilityDate = "2026-09-01",
+    )),`;
+
+const capnp = (bindings, hasUpstream) => `using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  services = [
+    (name = "tollgate", worker = .tollgate),
+    (name = "objects", disk = (path = "objects", writable = true)),
+    ${hasUpstream ? upstreamService : ""}
+  ],
+  sockets = [(name = "http", http = (), service = "tollgate")],
+);
+
+const tollgate :Workerd.Worker = (
+  modules = [
+    (name = "worker.js", esModule = embed "worker.js"),
+    (name = "./tollgate.wasm", wasm = embed "tollgate.wasm"),
+  ],
+  compatibilityDate = "2026-09-01",
+  bindings = [
+    (name = "LIMITERS", durableObjectNamespace = "RateLimiterObject"),
+    ${hasUpstream ? '(name = "UPSTREAM", service = "upstream"),' : ""}
+    ${Object.entries(bindings).map(binding).join(",\n    ")}
+  ],
+  durableObjectNamespaces = [
+    (className = "RateLimiterObject", uniqueKey = "tollgate", enableSql = true),
+  ],
+  durableObjectStorage = (localDisk = "objects"),
+);
+`;
+
+/** Starts workerd on such a folder: where it listens, what it says, and the way to end it at once. */
+export async function start(folder, { output = "pipe" } = {}) {
+  const port = await freePort();
+  const workerd = createRequire(import.meta.url)("workerd").default;
+  const args = ["serve", "config.capnp", "--socket-addr", `http=localhost:${port}`, "--control-fd=3"];
+  const child = spawn(workerd, args, { cwd: folder, stdio: ["ignore", output, "pipe", "pipe"] });
+  const said = [];
+  child.stdout?.on("data", (chunk) => said.push(String(chunk)));
+  child.stderr.on("data", (chunk) => said.push(String(chunk)));
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`workerd ended with ${code}: ${said.join("")}`);
+  });
+  ended.catch(() => {});
+  await Promise.race([once(child.stdio[3], "data"), ended]);
+  return {
+    port,
+    pid: child.pid,
+    said: () => said.join(""),
+    kill: async () => {
+      child.kill("SIGKILL");
+      await ended.catch(() => {});
+    },
+  };
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "localhost");
+  await once(server, "listening");
+  const { port } = server.address();
+  await once(server.close(), "close");
+  return port;
+}
