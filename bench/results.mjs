@@ -14,6 +14,8 @@ export function circumstances(packages) {
   );
 }
 
+export const median = (numbers) => numbers.toSorted((one, other) => one - other)[numbers.length >> 1];
+
 /** A table in Markdown. */
 export function table(head, rows) {
   const line = (cells) => `| ${cells.join(" | ")} |`;

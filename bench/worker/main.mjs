@@ -1,9 +1,12 @@
 import { parseArgs } from "node:util";
 import { circumstances, save } from "../results.mjs";
+import { cost } from "./cost.mjs";
+import { size } from "./size.mjs";
 import { speed } from "./speed.mjs";
+import { startup } from "./startup.mjs";
 import { packages } from "./subjects.mjs";
 
-const parts = { speed };
+const parts = { speed, cost, size, startup };
 const { values, positionals } = parseArgs({ options: { save: { type: "boolean" } }, allowPositionals: true });
 const chosen = positionals.length > 0 ? positionals : Object.keys(parts);
 

@@ -7,11 +7,11 @@ import { policies } from "./workers/policies.js";
 
 export const packages = ["workerd"];
 
-const worker = (name) => inProject("bench/worker/workers", name);
-const upstream = worker("upstream.js");
+export const worker = (name) => inProject("bench/worker/workers", name);
+export const upstream = worker("upstream.js");
 
 /** The gateway's configuration: the paths and policies that the Workers by hand have. */
-const gateway = (more) => ({
+export const gateway = (more) => ({
   TOLLGATE: {
     upstream: "UPSTREAM",
     policies,
@@ -21,21 +21,15 @@ const gateway = (more) => ({
   },
 });
 
+const own = (more) => ({ entry: inProject("js/cloudflare/worker.ts"), upstream, bindings: gateway(more) });
+
 /** What is compared: each in a workerd of its own. */
 export const subjects = {
   "object by hand": { entry: worker("by-hand.js") },
   "Tollgate's object": { entry: worker("own-object.js") },
   "gateway by hand": { entry: worker("by-hand-proxy.js"), upstream },
-  "Tollgate's gateway": {
-    entry: inProject("js/cloudflare/worker.ts"),
-    upstream,
-    bindings: gateway({ denyCache: false }),
-  },
-  "Tollgate's gateway, deny cache": {
-    entry: inProject("js/cloudflare/worker.ts"),
-    upstream,
-    bindings: gateway({}),
-  },
+  "Tollgate's gateway": own({}),
+  "Tollgate's gateway, deny cache off": own({ denyCache: false }),
 };
 
 /** Starts each of these in a folder of its own, lends them out, and leaves nothing behind. */

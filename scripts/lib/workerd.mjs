@@ -16,17 +16,23 @@ export async function prepare(folder, entry, { bindings = {}, upstream } = {}) {
   writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined));
 }
 
-const script = (entry, outfile) =>
-  build({
+const script = async (entry, file) => writeFileSync(file, await bundled(entry));
+
+/** A Worker's script with all that it imports but its wasm, which workerd takes as a module of its own. */
+export async function bundled(entry, options = {}) {
+  const { outputFiles } = await build({
     entryPoints: [entry],
-    outfile,
     bundle: true,
+    write: false,
     format: "esm",
     target: "es2024",
     external: ["cloudflare:workers"],
     logLevel: "warning",
     plugins: [wasmBeside],
+    ...options,
   });
+  return outputFiles[0].contents;
+}
 
 const wasmBeside = {
   name: "wasm beside the script",
@@ -89,6 +95,7 @@ export async function start(folder, { output = "pipe" } = {}) {
   ended.catch(() => {});
   await Promise.race([once(child.stdio[3], "data"), ended]);
   return {
+    url: `http://localhost:${port}`,
     port,
     pid: child.pid,
     said: () => said.join(""),

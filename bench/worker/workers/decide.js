@@ -26,5 +26,8 @@ export const denial = (headers) =>
       title: "Request cannot be satisfied as assigned quota has been exceeded",
       status: 429,
     },
-    { status: 429, headers: { ...headers, "Content-Type": "application/problem+json", "Cache-Control": "no-store" } },
+    {
+      status: 429,
+      headers: { ...headers, "Content-Type": "application/problem+json", "Cache-Control": "no-store" },
+    },
   );

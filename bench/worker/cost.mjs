@@ -1,0 +1,101 @@
+import { table } from "../results.mjs";
+import { price, prices, pricesAsOf } from "./prices.mjs";
+import { gateway, running, upstream, worker } from "./subjects.mjs";
+
+const keys = 10;
+const hits = 100;
+
+const counted = {
+  "by hand": { entry: worker("counted-by-hand.js"), upstream },
+  "Tollgate, deny cache off": {
+    entry: worker("counted-own.js"),
+    upstream,
+    bindings: gateway({ denyCache: false }),
+  },
+  Tollgate: { entry: worker("counted-own.js"), upstream, bindings: gateway({}) },
+};
+
+const scenarios = [
+  { name: "all allowed", path: "/open", denied: 0 },
+  { name: "half denied", path: "/half", denied: hits / 2 },
+  { name: "a flood of denials", path: "/shut", denied: hits },
+];
+
+const address = (number) => ({ "CF-Connecting-IP": `10.1.0.${number}` });
+
+/** Hits every key so often, one hit after the other, and answers how many were denied. */
+async function hitAll(origin, path, times) {
+  let denied = 0;
+  const hitOne = async (_, number) => {
+    for (let count = 0; count < times; count += 1) {
+      const response = await fetch(origin + path, { headers: address(number) });
+      await response.arrayBuffer();
+      if (response.status === 429) denied += 1;
+      else if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
+    }
+  };
+  await Promise.all(Array.from({ length: keys }, hitOne));
+  return denied;
+}
+
+/** What is counted of one Worker: a key's first hit, its hits after that, its alarm when in use, and its end. */
+async function count({ url: origin }) {
+  const take = async (divisor) => {
+    const counts = await (await fetch(`${origin}/counts`)).json();
+    return Object.fromEntries(Object.entries(counts).map(([name, number]) => [name, number / divisor]));
+  };
+  const ring = (after) => fetch(`${origin}/ring?after=${after}`);
+  const results = { steady: {} };
+  for (const { name, path, denied } of scenarios) {
+    await hitAll(origin, path, 1);
+    results.first = await take(keys);
+    const found = await hitAll(origin, path, hits);
+    if (found !== denied * keys) throw new Error(`${path} denied ${found}`);
+    results.steady[name] = await take(keys * hits);
+  }
+  const objects = keys * scenarios.length;
+  await ring(0);
+  results.inUse = await take(objects);
+  await ring(100 * 86_400_000);
+  results.end = await take(objects);
+  return results;
+}
+
+const dollars = (number) => number.toFixed(number < 0.01 && number > 0 ? 4 : 2);
+const million = (number) => (number * 1_000_000).toLocaleString("en", { maximumFractionDigits: 0 });
+
+const columns = ({ objectRequests, rowsWritten, alarmsSet, rowsRead }, show) =>
+  [objectRequests, rowsWritten + alarmsSet, rowsRead].map(show);
+
+const head = ["object requests", "rows written", "rows read"];
+
+export async function cost() {
+  process.stderr.write("  cost\n");
+  const results = await running(counted, async (started) => {
+    const all = {};
+    for (const [name, one] of Object.entries(started)) all[name] = await count(one);
+    return all;
+  });
+  const steady = scenarios.flatMap(({ name }) =>
+    Object.entries(results).map(([subject, { steady }]) => [
+      `${name}: ${subject}`,
+      ...columns(steady[name], million),
+      dollars(price(steady[name])),
+    ]),
+  );
+  const moments = { first: "a key's first hit", inUse: "its alarm while it is in use", end: "its end" };
+  const rest = Object.entries(moments).flatMap(([moment, words]) =>
+    ["by hand", "Tollgate"].map((subject) => [
+      `${words}: ${subject}`,
+      ...columns(results[subject][moment], (number) => number.toFixed(1)),
+      dollars(price(results[subject][moment])),
+    ]),
+  );
+  const { objectRequests, rowsWritten, rowsRead } = prices;
+  return [
+    "### Cost",
+    `Counted in workerd: calls of objects, and rows as workerd tells them; an alarm that is set is a row written. Cloudflare's paid plan charged ${objectRequests} USD for a million object requests, ${rowsWritten} for a million rows written and ${rowsRead} for a million rows read in ${pricesAsOf}. ${keys} keys, ${hits} hits each after the first, on one isolate: the deny cache is one for each isolate.`,
+    table(["a million hits", ...head, "USD"], steady),
+    table(["once for a key", ...head, "USD a million keys"], rest),
+  ].join("\n\n");
+}

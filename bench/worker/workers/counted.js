@@ -1,0 +1,75 @@
+const none = { objectRequests: 0, rowsWritten: 0, rowsRead: 0, alarmsSet: 0, deletions: 0 };
+let counts = { ...none };
+let cursors = [];
+const ids = [];
+
+/** The class of an object whose calls, alarms and rows are counted: the rows by what workerd itself says. */
+export function counted(Class) {
+  const Counted = class extends Class {
+    constructor(ctx, env) {
+      Object.defineProperty(ctx, "storage", { value: watched(ctx.storage) });
+      super(ctx, env);
+      ids.push(ctx.id.toString());
+    }
+
+    /** Rings the alarm as if so much time had passed. */
+    async ring(after) {
+      const now = Date.now;
+      Date.now = () => now() + after;
+      try {
+        await this.alarm();
+      } finally {
+        Date.now = now;
+      }
+    }
+  };
+  for (const method of ["hit", "apply", "alarm"]) {
+    Counted.prototype[method] = function (...given) {
+      counts.objectRequests += 1;
+      return Class.prototype[method].apply(this, given);
+    };
+  }
+  return Counted;
+}
+
+const watched = (storage) => ({
+  sql: {
+    exec(...given) {
+      const cursor = storage.sql.exec(...given);
+      cursors.push(cursor);
+      return cursor;
+    },
+  },
+  setAlarm(time) {
+    counts.alarmsSet += 1;
+    return storage.setAlarm(time);
+  },
+  deleteAll() {
+    counts.deletions += 1;
+    return storage.deleteAll();
+  },
+});
+
+/** Handlers that also tell the counts since they were last told, and ring the alarm of every object that there was. */
+export const telling = (handlers) => ({
+  async fetch(request, env, context) {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/counts") return Response.json(take());
+    if (pathname !== "/ring") return handlers.fetch(request, env, context);
+    const objects = ids.splice(0);
+    for (const id of objects)
+      await env.LIMITERS.get(env.LIMITERS.idFromString(id)).ring(Number(searchParams.get("after")));
+    ids.push(...objects);
+    return new Response();
+  },
+});
+
+function take() {
+  for (const { rowsWritten, rowsRead } of cursors) {
+    counts.rowsWritten += rowsWritten;
+    counts.rowsRead += rowsRead;
+  }
+  const taken = counts;
+  [counts, cursors] = [{ ...none }, []];
+  return taken;
+}
