@@ -15,20 +15,21 @@ const counted = {
   Tollgate: { entry: worker("counted-own.js"), upstream, bindings: gateway({}) },
 };
 
+/** Each by clients of its own: an object holds all that there is of one. */
 const scenarios = [
-  { name: "all allowed", path: "/open", denied: 0 },
-  { name: "half denied", path: "/half", denied: hits / 2 },
-  { name: "a flood of denials", path: "/shut", denied: hits },
+  { name: "all allowed", path: "/open", clients: "10.1.0", denied: 0 },
+  { name: "half denied", path: "/half", clients: "10.1.1", denied: hits / 2 },
+  { name: "a flood of denials", path: "/shut", clients: "10.1.2", denied: hits },
 ];
 
-const address = (number) => ({ "CF-Connecting-IP": `10.1.0.${number}` });
-
 /** Hits every key so often, one hit after the other, and answers how many were denied. */
-async function hitAll(origin, path, times) {
+async function hitAll(origin, { path, clients }, times) {
   let denied = 0;
   const hitOne = async (_, number) => {
     for (let count = 0; count < times; count += 1) {
-      const response = await fetch(origin + path, { headers: address(number) });
+      const response = await fetch(origin + path, {
+        headers: { "CF-Connecting-IP": `${clients}.${number}` },
+      });
       await response.arrayBuffer();
       if (response.status === 429) denied += 1;
       else if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
@@ -46,12 +47,12 @@ async function count({ url: origin }) {
   };
   const ring = (after) => fetch(`${origin}/ring?after=${after}`);
   const results = { steady: {} };
-  for (const { name, path, denied } of scenarios) {
-    await hitAll(origin, path, 1);
+  for (const scenario of scenarios) {
+    await hitAll(origin, scenario, 1);
     results.first = await take(keys);
-    const found = await hitAll(origin, path, hits);
-    if (found !== denied * keys) throw new Error(`${path} denied ${found}`);
-    results.steady[name] = await take(keys * hits);
+    const found = await hitAll(origin, scenario, hits);
+    if (found !== scenario.denied * keys) throw new Error(`${scenario.path} denied ${found}`);
+    results.steady[scenario.name] = await take(keys * hits);
   }
   const objects = keys * scenarios.length;
   await ring(0);

@@ -1,7 +1,7 @@
 import { inProject } from "../../scripts/lib/paths.mjs";
 import * as workerd from "../../scripts/lib/workerd.mjs";
 
-const token = "durable";
+export const token = "durable";
 
 /** Puts the Worker as it would be deployed into a folder, with a place for its objects beside it. */
 export const bundle = (folder, config) =>
