@@ -1,4 +1,4 @@
-import type { Mistake, Numbers } from "./decision.ts";
+import { type Mistake, type Numbers, numbersIn } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Operation } from "./object.ts";
 
@@ -25,32 +25,36 @@ interface PlatformError {
   readonly retryable?: boolean;
 }
 
-/** Asks an object, a second time if the platform says that this makes sense. Throws `Unanswered`. */
-export async function ask(
+/** Asks an object, a second time if the platform says that this makes sense. Rejects with `Unanswered`. */
+export function ask(
   env: TollgateEnv,
   timeout: number,
   object: string,
   ...question: [operation: Operation, policies: string, amount: number, of?: string | undefined]
 ): Promise<Numbers | Mistake> {
-  const answer = () => env.LIMITERS.getByName(object).apply(...question) as Promise<Numbers | Mistake>;
-  try {
-    return await within(
-      timeout,
-      answer().catch((error) => (mayRetry(error) ? answer() : Promise.reject(error))),
-    );
-  } catch (error) {
-    if (error instanceof Unanswered) throw error;
-    throw new Unanswered((error as PlatformError)?.overloaded ? "overloaded" : "failed", error);
-  }
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
+    const answered = (answer: string | Mistake) => {
+      clearTimeout(timer);
+      resolve(typeof answer === "string" ? numbersIn(answer) : answer);
+    };
+    const failed = (error: PlatformError) => {
+      clearTimeout(timer);
+      reject(new Unanswered(error?.overloaded ? "overloaded" : "failed", error));
+    };
+    const attempt = (otherwise: (error: PlatformError) => void) => {
+      try {
+        // Not awaited: every promise in between is another turn, on every hit.
+        env.LIMITERS.getByName(object)
+          .apply(...question)
+          .then(answered, otherwise);
+      } catch (error) {
+        otherwise(error as PlatformError);
+      }
+    };
+    attempt((error) => (mayRetry(error) ? attempt(failed) : failed(error)));
+  });
 }
 
 /** More requests only make an overload worse. */
 const mayRetry = (error: PlatformError) => error?.retryable === true && error.overloaded !== true;
-
-/** Waits for an answer no longer than this. */
-function within<Answer>(timeout: number, answer: Promise<Answer>): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}

@@ -22,7 +22,26 @@ export const isAllowed = (numbers: Numbers): boolean => numbers[0] === 1;
  * @internal
  */
 export const violatedBy = (numbers: Numbers, names: readonly string[]): string[] =>
-  names.filter((_, position) => (((numbers[7] as number) >> position) & 1) === 1);
+  namesIn(numbers[7] as number, names);
+
+/**
+ * The names at the positions of the bits that are set.
+ * @internal
+ */
+export const namesIn = (bits: number, names: readonly string[]): string[] =>
+  names.filter((_, position) => ((bits >> position) & 1) === 1);
+
+/**
+ * Numbers as RPC carries them: it is a third faster with a text than with a list.
+ * @internal
+ */
+export const written = (numbers: Numbers): string => numbers.join(" ");
+
+/**
+ * The numbers in such a text.
+ * @internal
+ */
+export const numbersIn = (text: string): Numbers => Float64Array.from(text.split(" "), Number);
 
 /**
  * A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/numbers.rs`.

@@ -23,7 +23,7 @@ export type PolicyName = string | readonly string[];
  */
 export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   /** What the Worker answers to HTTP. */
-  override fetch(request: Request): Promise<Response> {
+  override async fetch(request: Request): Promise<Response> {
     return handle(request, this.env, this.ctx);
   }
 

@@ -1,24 +1,25 @@
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";
-import { isAllowed, type Numbers, violatedBy } from "./decision.ts";
+import { isAllowed, type Numbers } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { forward } from "./forward.ts";
-import type { Ask, Isolate } from "./isolate.ts";
+import type { Ask, Isolate, Told } from "./isolate.ts";
 import { report, say } from "./log.ts";
 import { problem, unanswered } from "./problem.ts";
 
 /** What is to become of a request: go on (with headers for the answer), or be answered with this. */
-type Outcome = { readonly headers: [string, string][] } | { readonly response: Response };
+type Outcome = { readonly headers: Told["headers"] } | { readonly response: Response };
 
 /** Limits a request by the first rule that matches it, and passes on what is allowed. */
-export async function gateway(
+export function gateway(
   request: Request,
+  path: string,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
   upstream: string,
-): Promise<Response> {
-  const plan = isolate.plan(request, new URL(request.url).pathname);
+): Response | Promise<Response> {
+  const plan = isolate.plan(request, path);
   if (plan === undefined) return forward(request, env, upstream);
   if ("refusedBy" in plan) return refused(request, plan.refusedBy);
   if (plan.shadow) {
@@ -26,38 +27,53 @@ export async function gateway(
     context.waitUntil(decide(request, env, isolate, plan));
     return forward(request, env, upstream);
   }
+  const remembered = isolate.recall(plan, Date.now());
+  if (remembered !== undefined) return denied(request, env, isolate, plan, remembered, true);
+  return limited(request, env, isolate, plan, upstream);
+}
+
+/** Passes a request on if its object allows it. */
+async function limited(
+  request: Request,
+  env: TollgateEnv,
+  isolate: Isolate,
+  plan: Ask,
+  upstream: string,
+): Promise<Response> {
   const outcome = await decide(request, env, isolate, plan);
   return "response" in outcome
     ? outcome.response
     : withHeaders(await forward(request, env, upstream), outcome.headers);
 }
 
-/** Decides under a rule: from memory if the key was denied a moment ago, else by asking its object. */
-export async function decide(
-  request: Request,
-  env: TollgateEnv,
-  isolate: Isolate,
-  plan: Ask,
-): Promise<Outcome> {
+/** Decides under a rule by asking the key's object. */
+async function decide(request: Request, env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Outcome> {
   // Before the object is asked: a denial that is remembered must not outlast what the object meant.
   const now = Date.now();
-  const remembered = plan.shadow ? undefined : isolate.recall(plan, now);
-  let numbers = remembered;
+  let numbers: Numbers;
   try {
-    numbers ??= await asked(env, isolate, plan);
+    numbers = await asked(env, isolate, plan);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
     return failed(request, env, isolate, plan, error);
   }
-  const { headers, problem } = isolate.told(plan.set, numbers);
-  if (isAllowed(numbers)) return { headers };
-  if (remembered === undefined && !plan.shadow) isolate.remember(plan, numbers, now);
-  report(env, {
-    ...told(env, isolate, plan, "denied"),
-    policies: violatedBy(numbers, isolate.sets[plan.set]?.[1] ?? []),
-    remembered: remembered !== undefined,
-  });
-  return plan.shadow ? { headers: [] } : { response: denial(request, headers, problem) };
+  const told = isolate.told(plan.set, numbers);
+  if (isAllowed(numbers)) return { headers: told.headers };
+  if (!plan.shadow) isolate.remember(plan, numbers, now);
+  return { response: denied(request, env, isolate, plan, told, false) };
+}
+
+/** Reports a denial, and answers it. */
+function denied(
+  request: Request,
+  env: TollgateEnv,
+  isolate: Isolate,
+  plan: Ask,
+  { violated, headers, problem }: Told,
+  remembered: boolean,
+): Response {
+  report(env, { ...told(env, isolate, plan, "denied"), policies: violated, remembered });
+  return denial(request, headers, problem);
 }
 
 async function asked(env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Numbers> {
@@ -99,16 +115,27 @@ function told<Event>(
   } as const;
 }
 
-function denial(request: Request, told: [string, string][], body: string): Response {
+/** The headers of denials, by the names of what they tell. To set them anew is half the work of making them. */
+const prepared = new Map<string, Headers>();
+
+function prepare(names: string): Headers {
   const headers = new Headers({ "Content-Type": "application/problem+json", "Cache-Control": "no-store" });
-  for (const [name, value] of told) headers.set(name, value);
-  expose(
-    headers,
-    told.map(([name]) => name),
-  );
-  permit(headers, request);
-  return new Response(body, { status: 429, headers });
+  if (names !== "") headers.set("Access-Control-Expose-Headers", names);
+  prepared.set(names, headers);
+  return headers;
 }
+
+function denial(request: Request, told: Told["headers"], body: string): Response {
+  const names = namesOf(told);
+  const headers = prepared.get(names) ?? prepare(names);
+  for (const [name, value] of told) headers.set(name, value);
+  // The response has a copy of its own.
+  const response = new Response(body, { status: 429, headers });
+  permit(response.headers, request);
+  return response;
+}
+
+const namesOf = (told: Told["headers"]): string => told.map(([name]) => name).join(", ");
 
 function refused(request: Request, rule: number): Response {
   say({ event: "refused", via: "gateway", rule });
@@ -118,13 +145,10 @@ function refused(request: Request, rule: number): Response {
 }
 
 /** The upstream's answer with more headers. One that switches protocols stays as it is. */
-function withHeaders(response: Response, added: [string, string][]): Response {
+function withHeaders(response: Response, added: Told["headers"]): Response {
   if (added.length === 0 || response.status === 101) return response;
   const answer = new Response(response.body, response);
   for (const [name, value] of added) answer.headers.set(name, value);
-  expose(
-    answer.headers,
-    added.map(([name]) => name),
-  );
+  answer.headers.append("Access-Control-Expose-Headers", namesOf(added));
   return answer;
 }

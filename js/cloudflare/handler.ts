@@ -6,11 +6,11 @@ import { type Isolate, isolateOf, Misconfigured } from "./isolate.ts";
 import { problem } from "./problem.ts";
 
 /** Answers a request: the API under its prefix, everything else through the gateway, or the page where there is none. */
-export async function handle(
+export function handle(
   request: Request,
   env: TollgateEnv,
   context: ExecutionContext,
-): Promise<Response> {
+): Response | Promise<Response> {
   let isolate: Isolate;
   try {
     isolate = isolateOf(env);
@@ -22,7 +22,8 @@ export async function handle(
   if (pathname.startsWith(`${isolate.prefix}/v1/`)) {
     return api(request, env, isolate, pathname.slice(isolate.prefix.length + 4));
   }
-  if (isolate.upstream !== undefined) return gateway(request, env, context, isolate, isolate.upstream);
+  if (isolate.upstream !== undefined)
+    return gateway(request, pathname, env, context, isolate, isolate.upstream);
   if (pathname === "/demo/hit") return demoHit(request, env);
   return env.ASSETS?.fetch(request) ?? problem(404, "Not found");
 }

@@ -1,5 +1,6 @@
 import type { Gateway } from "../../build/cloudflare/tollgate.js";
-import type { Numbers } from "./decision.ts";
+import { type Numbers, namesIn } from "./decision.ts";
+import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
 import { say } from "./log.ts";
@@ -34,6 +35,15 @@ export interface Item {
   readonly of: string | undefined;
 }
 
+type RuleFacts = readonly [set: number, cost: number, shadow: boolean, allowOnError: boolean];
+
+/** What a client is told of a decision: headers, and the body of a denial; and the names of the policies that denied. */
+export interface Told {
+  readonly violated: readonly string[];
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly problem: string;
+}
+
 /** What one configuration comes to: read once, then asked about every request. */
 export class Isolate {
   readonly upstream: string | undefined;
@@ -44,8 +54,10 @@ export class Isolate {
   /** The policies of the rules as JSON, and their names. */
   readonly sets: readonly (readonly [policies: string, names: readonly string[]])[];
   #gateway: Rebuilt<Gateway>;
+  #rules: readonly RuleFacts[];
   #plainKeys: boolean;
   #ownSecret: string | undefined;
+  #digests = new Digests();
 
   constructor(config: unknown) {
     try {
@@ -57,20 +69,24 @@ export class Isolate {
       (gateway) => gateway.settings(),
     ) as [string | undefined, string, number, boolean, string[]];
     this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[]][];
+    this.#rules = this.#gateway.call((gateway) => gateway.rules());
   }
 
   /** What is to be done with a request: nothing, refuse it under a rule, or ask. */
   plan({ method, headers }: Request, path: string): { readonly refusedBy: number } | Ask | undefined {
     const plan = this.#gateway.call((gateway) => gateway.plan(method, path, headers));
     if (plan === undefined) return undefined;
-    if (plan.length === 1) return { refusedBy: plan[0] };
-    const [rule, object, set, cost, shadow, allowOnError] = plan;
-    return { rule, object, set, cost, shadow, allowOnError };
+    const rule = Number.parseInt(plan, 10);
+    const space = plan.indexOf(" ");
+    if (space < 0) return { refusedBy: rule };
+    const [set, cost, shadow, allowOnError] = this.#rules[rule] as RuleFacts;
+    return { rule, object: plan.slice(space + 1), set, cost, shadow, allowOnError };
   }
 
-  /** A denial that is remembered. */
-  recall({ object, set, cost }: Ask, now: number): Numbers | undefined {
-    return this.#gateway.call((gateway) => gateway.recall(object, set, cost, now));
+  /** What is told of a denial that is remembered. */
+  recall({ object, set, cost }: Ask, now: number): Told | undefined {
+    const words = this.#gateway.call((gateway) => gateway.recall(object, set, cost, now));
+    return words === undefined ? undefined : this.#read(set, words);
   }
 
   /** Remembers a denial, if its policies allow it. */
@@ -78,13 +94,24 @@ export class Isolate {
     this.#gateway.call((gateway) => gateway.remember(object, set, cost, numbers, now));
   }
 
-  /** The headers that tell a client of a decision, and the body of a denial. */
-  told(set: number, numbers: Numbers): { headers: [string, string][]; problem: string } {
-    const words = this.#gateway.call((gateway) => gateway.told(set, numbers));
-    const problem = words.pop() as string;
+  /** What a client is told of a decision. */
+  told(set: number, numbers: Numbers): Told {
+    return this.#read(
+      set,
+      this.#gateway.call((gateway) => gateway.told(set, numbers)),
+    );
+  }
+
+  #read(set: number, words: string): Told {
+    const lines = words.split("\n");
     const headers: [string, string][] = [];
-    for (let at = 0; at < words.length; at += 2) headers.push([words[at] as string, words[at + 1] as string]);
-    return { headers, problem };
+    for (let at = 1; at < lines.length - 1; at += 2)
+      headers.push([lines[at] as string, lines[at + 1] as string]);
+    return {
+      violated: namesIn(Number(lines[0]), this.sets[set]?.[1] ?? []),
+      headers,
+      problem: lines.at(-1) as string,
+    };
   }
 
   /** The items of a request to the API, right or refused. Throws when the request as a whole makes no sense. */
@@ -109,7 +136,7 @@ export class Isolate {
   logged(key: string, env: TollgateEnv): string {
     if (this.#plainKeys) return key;
     const secret = env.TOLLGATE_LOG_SECRET ?? env.TOLLGATE_TOKEN ?? this.#secret();
-    return this.#gateway.call((gateway) => gateway.digest(secret, key));
+    return this.#digests.of(key, secret, () => this.#gateway.call((gateway) => gateway.digest(secret, key)));
   }
 
   #secret(): string {

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../build/cloudflare/tollgate.js";
 import { TollgateError } from "../error.ts";
 import type { Decision, Policies } from "../types.ts";
-import { type Mistake, type Numbers, named } from "./decision.ts";
+import { type Mistake, type Numbers, named, written } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { checkAmount, checkName, policiesAsJson } from "./given.ts";
 import { isolateOf, Misconfigured } from "./isolate.ts";
@@ -26,6 +26,8 @@ export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | 
  */
 export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #object: Rebuilt<RustObject>;
+  /** The policies of the last decision, and what they are called. */
+  #named: { readonly json: string; readonly names: readonly string[] } = { json: "", names: [] };
 
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
@@ -77,12 +79,12 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return this.#number("reset", policies, 0) === 1;
   }
 
-  /** What the Worker itself calls: policies as JSON in, numbers or a mistake out. */
-  apply(operation: Operation, policies: string, amount: number, of?: string): Numbers | Mistake {
+  /** What the Worker itself calls: policies as JSON in, numbers in a text or a mistake out. */
+  apply(operation: Operation, policies: string, amount: number, of?: string): string | Mistake {
     try {
       if (typeof operation !== "string" || typeof policies !== "string")
         throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
-      return this.#apply(operation, policies, amount, of);
+      return written(this.#apply(operation, policies, amount, of));
     } catch (error) {
       const { code, message } = error as Mistake;
       if (typeof code !== "string") throw error;
@@ -106,11 +108,11 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   #decision(operation: Operation, policies: Policies, cost: number): Decision {
-    const numbers = this.#apply(operation, policiesAsJson(policies), cost);
-    return named(
-      numbers,
-      this.#object.call((object) => object.names()),
-    );
+    const json = policiesAsJson(policies);
+    const numbers = this.#apply(operation, json, cost);
+    if (this.#named.json !== json)
+      this.#named = { json, names: this.#object.call((object) => object.names()) };
+    return named(numbers, this.#named.names);
   }
 
   #number(operation: Operation, policies: Policies, amount: number, policy?: string): number {

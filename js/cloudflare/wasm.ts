@@ -14,12 +14,16 @@ export function call<Result>(work: (module: typeof rust) => Result): Result {
   try {
     return work(rust);
   } catch (error) {
-    if (isFatal(error)) {
-      rust.__wbg_reset_state();
-      instance += 1;
-    }
-    throw error;
+    throw afterwards(error);
   }
+}
+
+function afterwards(error: unknown): unknown {
+  if (isFatal(error)) {
+    rust.__wbg_reset_state();
+    instance += 1;
+  }
+  return error;
 }
 
 /** A Rust object that is made again, from storage, when its instance is gone. */
@@ -39,6 +43,10 @@ export class Rebuilt<Made> {
       this.#made = call(this.#make);
       this.#instance = instance;
     }
-    return call(() => work(this.#made));
+    try {
+      return work(this.#made);
+    } catch (error) {
+      throw afterwards(error);
+    }
   }
 }

@@ -13,8 +13,10 @@ use super::key::Source;
 use super::plan::{Ask, Plan, plan};
 use super::policies::PolicySet;
 use super::reader::Mistake;
+use super::rules::{Mode, Rule};
 use super::tree::Tree;
 use super::{from_js, numbers, sha256};
+use crate::text::{digits, push, text};
 use crate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 
 /// How many denials an isolate remembers.
@@ -70,24 +72,35 @@ impl Gateway {
         Ok(sets)
     }
 
-    /// What is to be done with a request: nothing, only a rule (it is refused), or what is to be asked.
-    pub fn plan(&self, method: &str, path: &str, headers: &RequestHeaders) -> Option<Array> {
+    /// What there is to know of each rule: its set of policies, its cost, whether it only reports, and whether it
+    /// lets through what could not be asked.
+    pub fn rules(&self) -> Array {
+        let rule = |&Rule { set, cost, mode, on_error, .. }: &Rule| {
+            list([
+                (set as f64).into(),
+                (cost as f64).into(),
+                (mode == Mode::Shadow).into(),
+                (on_error == OnError::Allow).into(),
+            ])
+        };
+        self.config.rules.iter().map(rule).collect()
+    }
+
+    /// What is to be done with a request: nothing, only a rule (it is refused), or a rule and the object to be asked.
+    pub fn plan(&self, method: &str, path: &str, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, method, path, headers) {
             Plan::Pass => None,
-            Plan::Refuse { rule } => Some(Array::of1(&(rule as f64).into())),
-            Plan::Ask(Ask { rule, object, set, cost, shadow, on_error }) => {
-                let numbers = [rule as f64, set as f64, cost as f64].map(JsValue::from);
-                let [rule, set, cost] = numbers;
-                Some(list([rule, object.into(), set, cost, shadow.into(), (on_error == OnError::Allow).into()]))
-            }
+            Plan::Refuse { rule } => Some(digits(rule as u64)),
+            Plan::Ask(Ask { rule, object, .. }) => Some(text(&[&digits(rule as u64), " ", &object])),
         }
     }
 
-    /// A denial under a rule's policies that is remembered, and so need not be asked for.
-    pub fn recall(&self, object: &str, set: usize, cost: f64, now: f64) -> Result<Option<Vec<f64>>, Fault> {
-        let who = Who { object, policies: self.set(set)?.hash };
+    /// What is told of a denial under a rule's policies that is remembered, and so need not be asked for.
+    pub fn recall(&self, object: &str, set: usize, cost: f64, now: f64) -> Result<Option<String>, Fault> {
+        let set = self.set(set)?;
+        let who = Who { object, policies: set.hash };
         let denial = self.denials.recall(who, numbers::amount(cost)?, numbers::time(now)?);
-        Ok(denial.map(|decision| numbers::from_decision(&decision)))
+        Ok(denial.map(|decision| told(&decision, &set.policies, self.config.headers)))
     }
 
     /// Remembers a denial for a while, unless denied hits are to be counted.
@@ -100,8 +113,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// What an HTTP client is told of a decision under a rule's policies: names and values in turn, the body last.
-    pub fn told(&self, set: usize, decision: &[f64]) -> Result<Vec<String>, Fault> {
+    /// What an HTTP client is told of a decision under a rule's policies, a line for each word: which policies denied,
+    /// as bits; names and values in turn; the body. One text crosses to JavaScript much faster than several.
+    pub fn told(&self, set: usize, decision: &[f64]) -> Result<String, Fault> {
         Ok(told(&decided(decision)?, &self.set(set)?.policies, self.config.headers))
     }
 
@@ -145,7 +159,7 @@ impl Gateway {
     }
 }
 
-fn told(decision: &Decision, policies: &Policies, style: Headers) -> Vec<String> {
+fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
     let mut fields = match style {
         Headers::None => Vec::new(),
         _ => rate_limit_headers(decision, policies),
@@ -153,8 +167,14 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> Vec<String>
     if style == Headers::Legacy {
         fields.extend(legacy_headers(decision));
     }
-    let mut words: Vec<String> = fields.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
-    words.push(if decision.allowed { String::new() } else { problem_body(decision, policies) });
+    let mut words = digits(decision.violated.0.into());
+    for (name, value) in &fields {
+        push(&mut words, &["\n", name, "\n", value]);
+    }
+    words.push('\n');
+    if !decision.allowed {
+        words.push_str(&problem_body(decision, policies));
+    }
     words
 }
 

@@ -1,6 +1,6 @@
 //! The one row of an object's database, and its alarm.
 
-use js_sys::{Array, Uint8Array};
+use js_sys::{Array, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 use worker_sys::types::{SqlStorage, SqlStorageCursor};
 
@@ -16,9 +16,20 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     fn sql(this: &Storage) -> SqlStorage;
 
+    /// `storage.sql`, for the statement that most hits end with: its values are no list that has to be made first.
+    type Saver;
+
+    #[wasm_bindgen(method, catch, js_name = exec)]
+    fn save(this: &Saver, query: &JsString, states: &[u8], alarm: f64) -> Result<(), JsValue>;
+
     // The answer is a promise; what follows is held back until it is kept, so nothing waits for it.
     #[wasm_bindgen(method, catch, js_name = setAlarm)]
     fn set_alarm(this: &Storage, time: f64) -> Result<JsValue, JsValue>;
+}
+
+thread_local! {
+    /// A string of JavaScript's own, so that it need not be copied from here every time.
+    static SAVE: JsString = "INSERT OR REPLACE INTO state (id, states, alarm) VALUES (0, ?, ?)".into();
 }
 
 impl std::fmt::Debug for Storage {
@@ -67,9 +78,8 @@ impl Row {
         let late = self.alarm <= now;
         // The later of the key's end and some time from now.
         let alarm = if late { states.ends().max(now + REST) } else { self.alarm };
-        let blob = Uint8Array::from(codec::encode(states).as_slice());
-        let values = Array::of2(&blob, &(alarm as f64).into());
-        self.exec("INSERT OR REPLACE INTO state (id, states, alarm) VALUES (0, ?, ?)", &values)?;
+        let saver: &Saver = self.sql.unchecked_ref();
+        SAVE.with(|query| saver.save(query, &codec::encode(states), alarm as f64))?;
         if late {
             self.storage.set_alarm(alarm as f64)?;
             self.alarm = alarm;

@@ -1,0 +1,17 @@
+/** Digests of the keys that were logged last: a flood of denials is mostly about the same ones. */
+export class Digests {
+  #secret = "";
+  #known = new Map<string, string>();
+
+  /** The digest of a key, made only if it is not known. */
+  of(key: string, secret: string, make: () => string): string {
+    if (secret !== this.#secret || this.#known.size >= 1_000) this.#known.clear();
+    this.#secret = secret;
+    let digest = this.#known.get(key);
+    if (digest === undefined) {
+      digest = make();
+      this.#known.set(key, digest);
+    }
+    return digest;
+  }
+}
