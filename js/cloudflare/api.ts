@@ -65,18 +65,19 @@ async function closedTo(request: Request, env: TollgateEnv): Promise<Response | 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {
   const type = request.headers.get("Content-Type")?.split(";")[0]?.trim().toLowerCase();
   if (type !== "application/json") return problem(415, "The body must be application/json");
-  const text = await textUpTo(largestBody, request);
-  if (text === undefined) return problem(413, `The body may have ${largestBody} bytes at the most`);
   try {
+    const text = await textUpTo(largestBody, request);
+    if (text === undefined) return problem(413, `The body may have ${largestBody} bytes at the most`);
     return { json: JSON.parse(text) };
   } catch {
-    return problem(400, "The body is no JSON", { code: "invalid_request" });
+    return problem(400, "The body is no JSON in UTF-8", { code: "invalid_request" });
   }
 }
 
 /** A body that is not too large; a length that was announced is not believed. */
 async function textUpTo(most: number, { body }: Request): Promise<string | undefined> {
-  const decoder = new TextDecoder();
+  // What is not UTF-8 must not become the same key as something else that is not.
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   let text = "";
   let length = 0;
   for await (const chunk of body ?? []) {

@@ -12,8 +12,11 @@ async function read(config) {
   const rust = await import(inProject("build/cloudflare/tollgate.js"));
   rust.initSync({ module: readFileSync(inProject("build/cloudflare/tollgate_bg.wasm")) });
   try {
-    return { upstream: new rust.Gateway(config).settings()[0] };
+    // As the Worker does: the table, or the same as JSON.
+    const table = typeof config === "string" ? JSON.parse(config) : config;
+    return { upstream: new rust.Gateway(table).settings()[0] };
   } catch (thrown) {
+    if (thrown instanceof SyntaxError) return { mistakes: [`TOLLGATE: ${thrown.message}`] };
     if (!Array.isArray(thrown)) throw thrown;
     return { mistakes: thrown.map(([path, problem]) => `TOLLGATE.${path}: ${problem}`) };
   }

@@ -153,6 +153,13 @@ describe("bad requests", () => {
       const { status, body } = await call("hit", { policy: "api", key });
       expect({ status, body }).toMatchObject({ status: 400, body: { code: "invalid_key" } });
     }
+    for (const byte of [0x80, 0xff]) {
+      const [start, end] = ['{"policy":"api","key":"', '"}'].map((text) => new TextEncoder().encode(text));
+      const bytes = new Uint8Array([...(start as Uint8Array), byte, ...(end as Uint8Array)]);
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      const response = await fetch("/_tollgate/v1/hit", { method: "POST", headers, body: bytes });
+      expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_request" }]);
+    }
     const policy = (await call("hit", { policy: "\ud800", key: "a" })).body;
     expect(policy).toMatchObject({ status: 400, code: "invalid_request" });
     expect((await call("get", { policy: "api", key: "\ufffd" })).body).toEqual({ count: 5 });
@@ -195,12 +202,21 @@ describe("bad requests", () => {
         () => [body()],
       )?.();
     const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "", "x"];
+    const taken: Record<string, number> = {};
+    /** A hit that is right, on a key that nothing else touches. */
+    const hit = async () => {
+      const item = { policy: "daily", key: `among the random:${random(5)}`, cost: random(3) };
+      const { status, body } = await call("hit", item);
+      if ((body as { allowed: boolean }).allowed) taken[item.key] = (taken[item.key] ?? 0) + item.cost;
+      return { status };
+    };
     for (let round = 0; round < 100; round += 1) {
       const answers = await Promise.all(
-        Array.from({ length: 100 }, () => call(pick(...names) as string, body())),
+        Array.from({ length: 100 }, (_, at) => (at % 10 ? call(pick(...names) as string, body()) : hit())),
       );
       for (const { status } of answers) expect([200, 400, 404]).toContain(status);
     }
+    expect(Object.values(taken)).toEqual(Array(5).fill(config.policies.daily.limit));
     expect(errors).not.toHaveBeenCalled();
     expect(log.lines("error")).toEqual([]);
   });
