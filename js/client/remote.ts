@@ -102,7 +102,8 @@ export class RemoteLimiter {
     operation: string,
     { key, ...rest }: { key: string; [name: string]: unknown },
   ): Promise<Answer> {
-    if (typeof key !== "string")
+    // Sent along, a key that is far too long would have the whole batch refused. The Worker counts bytes.
+    if (typeof key !== "string" || key.length > 1024)
       throw refused("invalid_key", "key", key, "a string of 1 to 1024 UTF-8 bytes");
     return (await this.#batches.ask(operation, { policy: this.#policy, key, ...rest })) as Answer;
   }

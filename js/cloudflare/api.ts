@@ -14,6 +14,9 @@ const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expi
 /** A hundred items fit in this, however long their keys and their lists of policies are. */
 const largestBody = 1024 * 1024;
 
+/** Of a request that makes no sense as a whole. */
+const code = "invalid_request";
+
 /** What an item comes to: what was asked for, or an error. */
 type Answer = Record<string, unknown> | { readonly error: Mistake };
 
@@ -35,9 +38,9 @@ async function respond(
   name: string,
 ): Promise<Response> {
   if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
-  if (!operations.includes(name)) return problem(404, "There is no such operation", { operations });
+  if (!operations.includes(name)) return problem(404, "There is no such operation", { code, operations });
   if (request.method !== "POST")
-    return problem(405, "Give what is asked as JSON by POST", {}, { Allow: "POST, OPTIONS" });
+    return problem(405, "Give what is asked as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
   const closed = await closedTo(request, env);
   if (closed) return closed;
   const body = await readBody(request);
@@ -64,13 +67,14 @@ async function closedTo(request: Request, env: TollgateEnv): Promise<Response | 
 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {
   const type = request.headers.get("Content-Type")?.split(";")[0]?.trim().toLowerCase();
-  if (type !== "application/json") return problem(415, "The body must be application/json");
+  if (type !== "application/json") return problem(415, "The body must be application/json", { code });
   try {
     const text = await textUpTo(largestBody, request);
-    if (text === undefined) return problem(413, `The body may have ${largestBody} bytes at the most`);
+    if (text === undefined)
+      return problem(413, `The body may have ${largestBody} bytes at the most`, { code });
     return { json: JSON.parse(text) };
   } catch {
-    return problem(400, "The body is no JSON in UTF-8", { code: "invalid_request" });
+    return problem(400, "The body is no JSON in UTF-8", { code });
   }
 }
 

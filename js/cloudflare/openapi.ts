@@ -13,7 +13,7 @@ const policy = {
   description: "One of the configured policies by its name, or several that are one decision.",
   oneOf: [text, { type: "array", items: text, minItems: 1, maxItems: 32 }],
 };
-const key = { ...text, minLength: 1, maxLength: 1024 };
+const key = { ...text, minLength: 1, maxLength: 1024, description: "1 to 1024 bytes in UTF-8." };
 const cost = { ...whole, default: 1 };
 const of = { ...text, description: "Which of several policies." };
 

@@ -23,10 +23,15 @@ async function read(config) {
 }
 
 /** What the configuration needs of the bindings beside it. */
-function missing({ durable_objects, services }, upstream) {
+function missing({ durable_objects, migrations, services }, upstream) {
   const mistakes = [];
-  if (!durable_objects.bindings.some(({ name }) => name === "LIMITERS"))
+  const limiters = durable_objects.bindings.find(({ name }) => name === "LIMITERS");
+  if (limiters === undefined)
     mistakes.push("durable_objects.bindings: there must be one with the name LIMITERS");
+  else if (migrations?.some(({ new_classes }) => new_classes?.includes(limiters.class_name)))
+    mistakes.push(
+      `migrations: ${limiters.class_name} keeps its states in SQLite, so it belongs in new_sqlite_classes`,
+    );
   const isService = upstream !== undefined && !/^https?:\/\//.test(upstream);
   if (isService && !services?.some(({ binding }) => binding === upstream))
     mistakes.push(`TOLLGATE.upstream: there is no service binding ${upstream}, and it is no URL`);

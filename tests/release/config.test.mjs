@@ -27,5 +27,7 @@ test("mistakes are found before a deploy, each by its path", async () => {
   const wrong = { policies: { api: { ...policies.api, limit: 0 } }, origins: ["app.example"], speed: 1 };
   const found = ["TOLLGATE.origins[0]", "TOLLGATE.speed", "TOLLGATE.policies.api.limit"];
   assert.deepEqual(await starts(wrong), found);
+  const migrations = [{ tag: "v1", new_classes: ["RateLimiterObject"] }];
+  assert.deepEqual(await starts({}, { migrations }), ["migrations"]);
   assert.deepEqual(await starts({}, { durable_objects: { bindings: [] } }), ["durable_objects.bindings"]);
 });

@@ -69,7 +69,12 @@ it("tells mistakes apart, and they concern one caller only", async () => {
   expect(good.status).toBe("fulfilled");
   await expect(remote.hit(7 as never)).rejects.toMatchObject({ code: "invalid_key" });
   await expect(remote.hit("\ud800")).rejects.toMatchObject({ code: "invalid_key" });
+  const [long, short] = await Promise.allSettled([remote.hit("k".repeat(2 ** 21)), remote.hit("fine")]);
+  expect(long).toMatchObject({ status: "rejected", reason: { code: "invalid_key" } });
+  expect(short.status).toBe("fulfilled");
   await expect(limiter({ token: "wrong" }).limiter.hit("a")).rejects.toMatchObject({ code: "unauthorized" });
+  const allowing = { onError: "allow", url: "https://example.com/limits/v1/hit/.." } as const;
+  await expect(limiter(allowing).limiter.hit("a")).rejects.toMatchObject({ code: "invalid_request" });
   await expect(limiter({ policy: "none" }).limiter.hit("a")).rejects.toMatchObject({
     code: "unknown_policy",
   });

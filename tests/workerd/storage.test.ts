@@ -233,6 +233,28 @@ describe("the alarm", () => {
     expect(await rowsOf("kept")).toEqual([]);
   });
 
+  it("is set again when it rings before the key has expired, as by another clock", async () => {
+    const object = env.LIMITERS.getByName("early");
+    await object.hit(policy, 1);
+    vi.setSystemTime(start + minutes(20));
+    expect(await runDurableObjectAlarm(object)).toBe(true);
+    await runInDurableObject(object, async (_, { storage }) => {
+      expect(await storage.getAlarm()).toBe(start + minutes(60));
+    });
+    expect(await object.get(policy)).toBe(2);
+  });
+
+  it("may ring twice, and tells once", () =>
+    runInDurableObject(env.LIMITERS.getByName("twice"), async (object) => {
+      const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+      object.hit(policy, 1);
+      vi.setSystemTime(start + minutes(60));
+      await object.alarm();
+      await object.alarm();
+      expect(lines).toHaveBeenCalledTimes(1);
+      lines.mockRestore();
+    }));
+
   it("cleans up after a reset", async () => {
     const object = env.LIMITERS.getByName("reset");
     await object.hit(policy);
