@@ -57,6 +57,7 @@ const config :Workerd.Config = (
   services = [
     (name = "tollgate", worker = .tollgate),
     (name = "objects", disk = (path = "objects", writable = true)),
+    (name = "internet", network = (allow = ["private"])),
     ${hasUpstream ? upstreamService : ""}
   ],
   sockets = [(name = "http", http = (), service = "tollgate")],

@@ -56,6 +56,7 @@ export const suites = [
     run: () =>
       show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
   },
+  { name: "workerd and an origin", run: () => show(bin("node"), ["--test", "tests/upstream/*.test.mjs"]) },
   { name: "workerd killed", run: () => show(bin("node"), ["--test", "tests/durability/*.test.mjs"]) },
   { name: "packed tarball", run: inFreshProjects },
   { name: "documents", run: ofDocuments },

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { after, before } from "node:test";
+import { bundle, start } from "../durability/workerd.mjs";
+import { startOrigin } from "./origin.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "tollgate-upstream-"));
+const arrived = Promise.withResolvers();
+const read = Promise.withResolvers();
+
+const routes = {
+  "/up": async (request, response) => {
+    let body = "";
+    for await (const chunk of request) {
+      body += chunk;
+      arrived.resolve();
+    }
+    response.end(body);
+  },
+  "/down": async (_, response) => {
+    response.write("first ");
+    await read.promise;
+    response.end("second");
+  },
+  "/moved": (_, response) => response.writeHead(302, { Location: "/elsewhere" }).end(),
+  "/broken": (_, response) => response.writeHead(500, { "X-Own": "yes" }).end("broken"),
+  "/empty": (_, response) => response.writeHead(304).end(),
+};
+
+const policies = {
+  many: { algorithm: "fix_window_per_key", limit: 1_000, scale: "1d" },
+  one: { algorithm: "fix_window_per_key", limit: 1, scale: "1d" },
+};
+const rules = [
+  { path: "/socket", policies: "one" },
+  { path: "/*", policies: "many" },
+];
+
+let origin;
+let workerd;
+before(async () => {
+  origin = await startOrigin(routes);
+  await bundle(folder, { upstream: origin.url, policies, rules, timeout: "1m" });
+  workerd = await start(folder);
+});
+after(async () => {
+  await workerd?.kill();
+  origin?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const ask = (path, init) => fetch(workerd.url + path, { redirect: "manual", ...init });
+
+test("a body is passed on while it still comes, either way", { timeout: 60_000 }, async () => {
+  const body = new ReadableStream({
+    async start(controller) {
+      controller.enqueue("first ");
+      // Were the whole body waited for, nothing would ever arrive.
+      await arrived.promise;
+      controller.enqueue("second");
+      controller.close();
+    },
+  }).pipeThrough(new TextEncoderStream());
+  const up = await ask("/up", { method: "POST", body, duplex: "half" });
+  assert.equal(await up.text(), "first second");
+
+  const down = await ask("/down");
+  let text = "";
+  for await (const chunk of down.body.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    read.resolve();
+  }
+  assert.equal(text, "first second");
+});
+
+test("path and query arrive as they were spelled", async () => {
+  await ask("/a%2Fb//c;d?e=%20f");
+  assert.equal(origin.reached.at(-1), "/a%2Fb//c;d?e=%20f");
+});
+
+test("redirects, failures and empty answers come back as they are, with the limit's headers", async () => {
+  const moved = await ask("/moved");
+  assert.deepEqual([moved.status, moved.headers.get("Location")], [302, "/elsewhere"]);
+  const broken = await ask("/broken");
+  assert.deepEqual([broken.status, await broken.text(), broken.headers.get("X-Own")], [500, "broken", "yes"]);
+  const empty = await ask("/empty");
+  assert.equal(empty.status, 304);
+  for (const { headers } of [moved, broken, empty]) assert.match(headers.get("RateLimit"), /^"many";r=\d+/);
+});
+
+test("a WebSocket opens through the gateway, and one that is denied never reaches the origin", async () => {
+  const address = `${workerd.url.replace("http", "ws")}/socket`;
+  const [{ data }] = await once(new WebSocket(address), "message");
+  assert.equal(data, "hello");
+  const denied = new WebSocket(address);
+  await once(denied, "error");
+  assert.equal(origin.reached.filter((path) => path === "/socket").length, 1);
+});
+
+test("an origin that is not there is a 502, and logged", async () => {
+  origin.close();
+  const response = await ask("/gone");
+  assert.deepEqual([response.status, (await response.json()).status], [502, 502]);
+  assert.match(workerd.said(), /"trouble":"upstream"/);
+});
