@@ -154,6 +154,14 @@ impl Lanes {
         }
     }
 
+    /// A hit where the only policy is a fixed window. Nothing if it is not.
+    #[cfg(feature = "js")]
+    #[inline(always)]
+    pub(crate) fn hit_window(&self, words: &mut [u64], cost: u64, now: u64) -> Option<Decision> {
+        let [Rule::FixWindow(window)] = self.rules() else { return None };
+        Some(window.act(Cell::Write(words, None), Act::Hit(cost, self.denied), now, &mut false))
+    }
+
     /// Asks all policies, and takes from all of them if all allow it. Notes if anything changed.
     ///
     /// On an entry that is only to be read this is a peek.

@@ -6,7 +6,7 @@
 
 use super::Algorithm;
 use super::bucket::{Bucket, Content};
-use crate::number::{MAX, divide, divide_up};
+use crate::number::{MAX, divide_up};
 use alloc::vec::Vec;
 
 /// The numbers of a `leaky_bucket` policy.
@@ -47,7 +47,8 @@ impl Algorithm for LeakyBucket {
         state.at
     }
 
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn view(&self, state: &Content, now: u64) -> Content {
         let (at, leaked) = self.0.flowed(state, now, state.units == 0);
         Content { at, units: (state.units - leaked).max(0) }
@@ -84,8 +85,8 @@ impl Algorithm for LeakyBucket {
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Content) -> u64 {
-        let room = self.0.full - view.units;
-        if room < 0 { 0 } else { divide(room as u128, self.0.per) }
+        // The capacity is whole, so what is left beside the level rounded up is what would be left rounded down.
+        self.0.capacity.saturating_sub(self.count(view))
     }
 
     fn fits_at(&self, _state: &Content, view: &Content, cost: u64) -> u64 {

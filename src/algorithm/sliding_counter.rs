@@ -90,7 +90,8 @@ impl Algorithm for SlidingCounter {
         state.start
     }
 
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn view(&self, state: &Counters, now: u64) -> Reading {
         // Most hits fall into the stored window: no division for them.
         if now >= state.start && now - state.start < self.scale {
@@ -144,7 +145,8 @@ impl Algorithm for SlidingCounter {
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn remaining(&self, view: &Reading) -> u64 {
-        divide(self.capacity().saturating_sub(view.weight), self.scale)
+        // The limit is whole, so what is left beside the count rounded up is what would be left rounded down.
+        self.limit.saturating_sub(self.count(view))
     }
 
     fn fits_at(&self, _state: &Counters, view: &Reading, cost: u64) -> u64 {

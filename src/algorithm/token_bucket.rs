@@ -47,7 +47,8 @@ impl Algorithm for TokenBucket {
         state.at
     }
 
-    #[inline]
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn view(&self, state: &Content, now: u64) -> Content {
         let (at, refilled) = self.0.flowed(state, now, state.units >= self.0.full);
         Content { at, units: (state.units + refilled).min(self.0.full) }

@@ -1,14 +1,8 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
 
 use super::chunked::Chunked;
-#[cfg(feature = "js")]
-use crate::Denied;
-#[cfg(feature = "js")]
-use crate::algorithm::fix_window::FixWindow;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
-#[cfg(feature = "js")]
-use crate::algorithm::{Act, Algorithm, Cell};
 use crate::lanes::{Entry, Lanes};
 use crate::record::{MadeBy, load_states};
 use crate::{Decision, Error, OnFull, Options, Policies, Reason};
@@ -49,9 +43,6 @@ pub(crate) struct Slots {
     evicted: u64,
     cleaning: Cleaning,
     probe: u32,
-    /// The only policy, if it is a fixed window and nothing else is to be seen to.
-    #[cfg(feature = "js")]
-    quick: Option<(FixWindow, Denied)>,
     /// How many slots were looked at, ever, for a test that each operation looks at few.
     #[cfg(test)]
     looked_at: u64,
@@ -104,11 +95,6 @@ impl Slots {
     pub(crate) fn new(policies: Policies, options: Options) -> Self {
         let lanes = Lanes::new(policies);
         // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
-        #[cfg(feature = "js")]
-        let quick = match lanes.rules() {
-            [Rule::FixWindow(window)] if options.key_older_than.is_none() => Some((*window, lanes.policies().denied())),
-            _ => None,
-        };
         let width = (lanes.words() + usize::from(options.key_older_than.is_some())).max(1);
         Self {
             words: Chunked::new(width),
@@ -125,8 +111,6 @@ impl Slots {
             evicted: 0,
             cleaning: Cleaning::default(),
             probe: 0,
-            #[cfg(feature = "js")]
-            quick,
             #[cfg(test)]
             looked_at: 0,
         }
@@ -149,7 +133,7 @@ impl Slots {
         self.evicted
     }
 
-    /// Asks, and takes if it fits. A key without a slot may be given one.
+    /// Asks, and takes if it fits. A key without a slot may be given one, which is answered too.
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(crate) fn hit(
@@ -159,9 +143,29 @@ impl Slots {
         cost: u64,
         now: u64,
     ) -> (Decision, Option<u32>) {
-        let Some(slot) = slot else { return self.first_hit(rules, cost, now) };
+        let (slot, taken) = match slot {
+            Some(slot) => (slot, None),
+            None => match self.place_for(rules, cost, now) {
+                Ok(slot) => (slot, Some(slot)),
+                Err(decision) => return (decision, None),
+            },
+        };
         self.sweep(slot, now);
-        (self.hit_slot(slot, rules, cost, now), None)
+        (self.hit_slot(slot, rules, cost, now), taken)
+    }
+
+    /// A slot for a key that has none, or the decision about a hit that needs or gets none.
+    fn place_for(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<u32, Decision> {
+        // A hit that leaves nothing behind must not push another key out.
+        let decision = self.peek_entry(None, rules, cost, now);
+        if !self.lanes.records(&decision, cost) {
+            return Err(decision);
+        }
+        self.take(now).map_err(|room_at| {
+            // Who only ever meets new keys must clean up as well.
+            self.sweep(NO_SLOT, now);
+            self.refused(&decision, room_at - now)
+        })
     }
 
     /// The commonest hit of all, in the fewest steps: of a key that has its slot, under a single fixed window, when
@@ -169,38 +173,18 @@ impl Slots {
     #[cfg(feature = "js")]
     #[inline(always)]
     pub(crate) fn hit_window(&mut self, slot: i32, cost: u64, now: u64) -> Option<Decision> {
-        let (window, denied) = self.quick?;
-        if slot < 0 || !self.cleaning.rests(now, self.options.clean_period) {
+        let rests = self.cleaning.rests(now, self.options.clean_period);
+        if slot < 0 || !rests || self.options.key_older_than.is_some() {
             return None;
         }
-        let cell = Cell::Write(self.words.get_mut(slot as u32), None);
-        Some(window.act(cell, Act::Hit(cost, denied), now, &mut false))
-    }
-
-    /// Asks for a key that has no slot. It is given one if the hit leaves something behind.
-    fn first_hit(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> (Decision, Option<u32>) {
-        // A hit that leaves nothing behind must not push another key out.
-        let decision = self.peek_entry(None, rules, cost, now);
-        if !self.lanes.records(&decision, cost) {
-            return (decision, None);
-        }
-        match self.take(now) {
-            Ok(slot) => {
-                self.sweep(slot, now);
-                (self.hit_slot(slot, rules, cost, now), Some(slot))
-            }
-            Err(room_at) => {
-                // Who only ever meets new keys must clean up as well.
-                self.sweep(NO_SLOT, now);
-                (self.refused(&decision, room_at - now), None)
-            }
-        }
+        self.lanes.hit_window(self.words.get_mut(slot as u32), cost, now)
     }
 
     /// Asks for a key that has a slot, and takes if it fits.
     ///
-    /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
-    #[inline(never)]
+    /// Natively never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
     pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         self.clear_if_stale(slot, now);
         let (lanes, mut entry) = self.parts(slot);
@@ -362,9 +346,14 @@ impl Slots {
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn touch(&mut self, slot: u32, now: u64) {
-        if self.options.key_older_than.is_some()
-            && let Some(touched) = self.words.get_mut(slot).last_mut()
-        {
+        if self.options.key_older_than.is_some() {
+            self.note_use(slot, now);
+        }
+    }
+
+    #[cold]
+    fn note_use(&mut self, slot: u32, now: u64) {
+        if let Some(touched) = self.words.get_mut(slot).last_mut() {
             *touched = now;
         }
     }
@@ -374,9 +363,15 @@ impl Slots {
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn clear_if_stale(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() && self.is_stale(slot, now) {
-            let (lanes, mut entry) = self.parts(slot);
-            lanes.clear(&mut entry, now);
+            self.clear(slot, now);
         }
+    }
+
+    /// Makes a slot's states those of a key never used.
+    #[cold]
+    fn clear(&mut self, slot: u32, now: u64) {
+        let (lanes, mut entry) = self.parts(slot);
+        lanes.clear(&mut entry, now);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
@@ -405,8 +400,7 @@ impl Slots {
         }
         self.len += 1;
         self.occupied[slot as usize / 64] |= 1 << (slot % 64);
-        let (lanes, mut entry) = self.parts(slot);
-        lanes.clear(&mut entry, now);
+        self.clear(slot, now);
         self.touch(slot, now);
         Ok(slot)
     }
