@@ -24,7 +24,9 @@ use crate::algorithm::rule::Rule;
 use crate::ledger::check_stored;
 use crate::store::slots::Slots;
 use area::Area;
-use convert::{cost, joined, made_by_from, options_from, origins_to, policies_from, states_from, states_to, time};
+use convert::{
+    cost, joined, made_by_from, options_from, origins_to, policies_from, states_from, states_to, time, whole_from,
+};
 use desk::{Desk, desk};
 
 /// Why an operation did nothing, as a negative status; `js/core/failure.ts` knows the same.
@@ -66,7 +68,7 @@ pub extern "C" fn numbers(count: usize) -> u32 {
 #[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub extern "C" fn policies() -> i32 {
     desk(|desk| {
-        let policies = or_status!(desk.take(policies_from(desk.text())), FAILED);
+        let policies = or_status!(desk.take(policies_from(desk.text.as_str())), FAILED);
         desk.answer(origins_to(&policies));
         desk.policies.put(policies)
     })
@@ -77,7 +79,7 @@ pub extern "C" fn policies() -> i32 {
 pub extern "C" fn position(policies: usize, named: bool) -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.policies.get(policies), FAILED);
-        let position = policies.position(named.then_some(desk.text()));
+        let position = policies.position(named.then_some(desk.text.as_str()));
         or_status!(desk.take(position), FAILED) as i32
     })
 }
@@ -97,7 +99,7 @@ pub extern "C" fn slab(policies: usize, reports: bool, stored: bool) -> i32 {
         if stored && let Err(error) = check_stored(&policies) {
             return desk.fail(&error);
         }
-        let options = or_status!(desk.take(options_from(desk.text())), FAILED);
+        let options = or_status!(desk.take(options_from(desk.text.as_str())), FAILED);
         let mut slots = Slots::new(policies, options);
         slots.reports = reports;
         desk.slabs.put(Box::new(slots))
@@ -270,10 +272,12 @@ pub extern "C" fn save(slab: usize, slot: i32, now: f64) {
 pub extern "C" fn load(slab: usize, slot: i32, now: f64, puts: bool) -> i32 {
     desk(|desk| {
         let now = or_status!(time(now), BAD_TIME);
-        let made_by = made_by_from(desk.text());
         let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
-        let read = states_from(&desk.numbers).and_then(|states| slots.read(&made_by, &states, now));
-        let states = match read {
+        let mut read = || {
+            let numbers = whole_from(&desk.numbers)?;
+            slots.read(&made_by_from(desk.text.as_str()), &states_from(&numbers)?, now)
+        };
+        let states = match read() {
             Ok(states) => states,
             Err(error) => return desk.fail(&error),
         };

@@ -20,6 +20,8 @@ use crate::duration::{self, Span};
 use crate::number::MAX;
 use crate::text::{digits, shown};
 
+#[cfg(feature = "js")]
+pub(crate) use draft::Draft;
 pub use draft::PolicyDraft;
 #[cfg(any(feature = "js", feature = "cloudflare", test))]
 pub(crate) use draft::Value;

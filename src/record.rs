@@ -40,9 +40,9 @@ pub struct Record {
 
 /// What a state was made by: as much of its policy as is needed to read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct MadeBy {
-    pub(crate) name: String,
-    pub(crate) algorithm: String,
+pub(crate) struct MadeBy<S = String> {
+    pub(crate) name: S,
+    pub(crate) algorithm: S,
     pub(crate) scale: u64,
 }
 
@@ -86,11 +86,11 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
 }
 
 /// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
-pub(crate) fn load_states(
+pub(crate) fn load_states<S: AsRef<str>>(
     lanes: &Lanes,
     entry: &mut Entry<'_>,
-    made_by: &[MadeBy],
-    states: &[Vec<i64>],
+    made_by: &[MadeBy<S>],
+    states: &[impl AsRef<[i64]>],
     now: u64,
 ) -> Result<Vec<String>, Error> {
     if made_by.len() != states.len() {
@@ -99,21 +99,22 @@ pub(crate) fn load_states(
     let mut afresh = Vec::new();
     for (position, (name, policy)) in lanes.policies().names().zip(lanes.policies().iter()).enumerate() {
         // A single policy that was only renamed is still the same.
-        let same = |made_by: &MadeBy| made_by.name == name || (lanes.policies().len() == 1 && states.len() == 1);
+        let same =
+            |made_by: &MadeBy<S>| made_by.name.as_ref() == name || (lanes.policies().len() == 1 && states.len() == 1);
         let Some((made_by, numbers)) = made_by.iter().zip(states).find(|(made_by, _)| same(made_by)) else { continue };
-        if made_by.algorithm != policy.algorithm() {
+        if made_by.algorithm.as_ref() != policy.algorithm() {
             afresh.push(name.into());
             continue;
         }
         if !(1..=MAX).contains(&made_by.scale) {
             return Err(Error::state(text(&["the scale of ", &shown(name), " is out of range"])));
         }
-        if !lanes.import(position, entry, made_by.scale, numbers, now) {
+        if !lanes.import(position, entry, made_by.scale, numbers.as_ref(), now) {
             return Err(Error::state(text(&[
                 "the numbers of ",
                 &shown(name),
                 " are not those of a ",
-                &made_by.algorithm,
+                made_by.algorithm.as_ref(),
             ])));
         }
     }

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use crate::duration::ACCEPTS;
 use crate::number::{MAX, from_digits};
-use crate::policy::Value;
+use crate::policy::{Draft, Value};
 use crate::record::MadeBy;
 use crate::text::{digits, push};
-use crate::{Error, OnFull, Options, Policies, PolicyDraft, Span};
+use crate::{Error, OnFull, Options, Policies, Span};
 
 /// Ends each field of a text; JavaScript lets it into none of them.
 pub(super) const BETWEEN: &str = "\u{1f}";
@@ -34,9 +34,9 @@ pub(super) fn time(now: f64) -> Option<u64> {
 pub(super) fn policies_from(mut written: &str) -> Result<Policies, Error> {
     let mut policies = Vec::new();
     while let Some(mut policy) = part(&mut written, BETWEEN_POLICIES) {
-        let mut draft = PolicyDraft::default();
+        let mut draft = Draft::default();
         while let Some((name, value)) = field(&mut policy) {
-            draft.push(name.into(), value);
+            draft.push(name, value);
         }
         policies.push(draft.build()?);
     }
@@ -54,15 +54,15 @@ pub(super) fn options_from(mut written: &str) -> Result<Options, Error> {
                 continue;
             }
             ("maxKeys", _) => ("maxKeys", "a whole number from 1 to 16000000"),
-            ("onFull", Value::Text(text)) if text == "evict" || text == "deny" => {
-                options.on_full = if text == "deny" { OnFull::Deny } else { OnFull::Evict };
+            ("onFull", Value::Text(text @ ("evict" | "deny"))) => {
+                options.on_full = if *text == "deny" { OnFull::Deny } else { OnFull::Evict };
                 continue;
             }
             ("onFull", _) => ("onFull", "\"evict\" or \"deny\""),
             (name, value) => {
                 let span = match value {
                     Value::Whole(milliseconds) => Span::from(*milliseconds).checked().ok(),
-                    Value::Text(text) => Span::from(text.as_str()).checked().ok(),
+                    Value::Text(text) => Span::from(*text).checked().ok(),
                     Value::Other(_) => None,
                 };
                 match (name, span) {
@@ -93,13 +93,13 @@ fn part<'a>(written: &mut &'a str, end: u8) -> Option<&'a str> {
 }
 
 /// Takes a name and a value. The first letter of a value says what it is.
-fn field<'a>(written: &mut &'a str) -> Option<(&'a str, Value)> {
+fn field<'a>(written: &mut &'a str) -> Option<(&'a str, Value<&'a str>)> {
     let (name, value) = (part(written, END)?, part(written, END)?);
     let (kind, rest) = (value.as_bytes().first(), value.get(1..).unwrap_or_default());
     let value = match (kind, from_digits(rest)) {
         (Some(b'n'), Some(number)) => Value::Whole(number),
-        (Some(b't'), _) => Value::Text(rest.into()),
-        _ => Value::Other(String::from(rest).into()),
+        (Some(b't'), _) => Value::Text(rest),
+        _ => Value::Other(rest),
     };
     Some((name, value))
 }
@@ -130,34 +130,39 @@ pub(super) fn states_to(states: &[Vec<i64>], flat: &mut Vec<f64>) {
     }
 }
 
-/// States from numbers, which may be anything at all.
-pub(super) fn states_from(mut flat: &[f64]) -> Result<Vec<Vec<i64>>, Error> {
+/// Whole numbers from any numbers at all.
+pub(super) fn whole_from(numbers: &[f64]) -> Result<Vec<i64>, Error> {
+    let mut list = Vec::with_capacity(numbers.len());
+    for &number in numbers {
+        let whole = number as i64;
+        if whole as f64 != number || whole.unsigned_abs() > MAX {
+            return Err(Error::state("it holds something that is no whole number"));
+        }
+        list.push(whole);
+    }
+    Ok(list)
+}
+
+/// States from how they lie one after the other: for each, how many numbers there are, then they.
+pub(super) fn states_from(mut flat: &[i64]) -> Result<Vec<&[i64]>, Error> {
     let mut states = Vec::new();
     while let Some((&len, rest)) = flat.split_first() {
-        let (numbers, rest) = rest.split_at_checked(len as usize).ok_or_else(|| Error::state("it is cut short"))?;
-        let mut state = Vec::with_capacity(numbers.len());
-        for &number in numbers {
-            let whole = number as i64;
-            if whole as f64 != number || whole.unsigned_abs() > MAX {
-                return Err(Error::state("it holds something that is no whole number"));
-            }
-            state.push(whole);
-        }
+        let state;
+        (state, flat) = rest.split_at_checked(len as usize).ok_or_else(|| Error::state("it is cut short"))?;
         states.push(state);
-        flat = rest;
     }
     Ok(states)
 }
 
 /// What states were made by, from a text: name, algorithm and scale in turn.
-pub(super) fn made_by_from(mut written: &str) -> Vec<MadeBy> {
+pub(super) fn made_by_from(mut written: &str) -> Vec<MadeBy<&str>> {
     let mut made_by = Vec::new();
     while let (Some(name), Some(algorithm), Some(scale)) =
         (part(&mut written, END), part(&mut written, END), part(&mut written, END))
     {
         // A scale that is none is out of range, and is told as such where it matters.
         let scale = from_digits(scale).unwrap_or(0);
-        made_by.push(MadeBy { name: name.into(), algorithm: algorithm.into(), scale });
+        made_by.push(MadeBy { name, algorithm, scale });
     }
     made_by
 }

@@ -18,19 +18,24 @@ pub(super) struct Desk {
     pub(super) slabs: Shelf<Box<Slots>>,
     pub(super) area: Area,
     /// What JavaScript wrote, or what it is to read.
-    text: Vec<u8>,
+    pub(super) text: Text,
     /// The same of numbers.
     pub(super) numbers: Vec<f64>,
 }
 
 impl Desk {
-    const EMPTY: Self =
-        Self { policies: Shelf::EMPTY, slabs: Shelf::EMPTY, area: Area::EMPTY, text: Vec::new(), numbers: Vec::new() };
+    const EMPTY: Self = Self {
+        policies: Shelf::EMPTY,
+        slabs: Shelf::EMPTY,
+        area: Area::EMPTY,
+        text: Text(Vec::new()),
+        numbers: Vec::new(),
+    };
 
     /// Makes room for a text of that many bytes, and says where.
     pub(super) fn room_for_text(&mut self, bytes: usize) -> u32 {
-        self.text.resize(bytes, 0);
-        self.text.as_ptr().addr() as u32
+        self.text.0.resize(bytes, 0);
+        self.text.0.as_ptr().addr() as u32
     }
 
     /// Makes room for that many numbers, and says where.
@@ -39,16 +44,10 @@ impl Desk {
         self.numbers.as_ptr().addr() as u32
     }
 
-    /// The text that JavaScript wrote.
-    pub(super) fn text(&self) -> &str {
-        // SAFETY: JavaScript's TextEncoder wrote it, which writes nothing but UTF-8, or else it is zeros, or from a `String`.
-        unsafe { str::from_utf8_unchecked(&self.text) }
-    }
-
     /// Answers a text, and says where.
     pub(super) fn answer(&mut self, text: String) {
-        self.text = text.into_bytes();
-        self.area.point_to_text(self.text.as_ptr().addr(), self.text.len());
+        self.area.point_to_text(text.as_ptr().addr(), text.len());
+        self.text = Text(text.into_bytes());
     }
 
     /// Answers numbers, and says where.
@@ -72,6 +71,16 @@ impl Desk {
     pub(super) fn fail(&mut self, error: &Error) -> i32 {
         self.answer(text(&[error.code(), "\n", &error.message()]));
         super::FAILED
+    }
+}
+
+/// A text that JavaScript wrote, or is to read.
+pub(super) struct Text(Vec<u8>);
+
+impl Text {
+    pub(super) fn as_str(&self) -> &str {
+        // SAFETY: JavaScript's TextEncoder wrote it, which writes nothing but UTF-8, or else it is zeros, or from a `String`.
+        unsafe { str::from_utf8_unchecked(&self.0) }
     }
 }
 

@@ -1,6 +1,5 @@
 //! A policy as it is written down, before it is known to be right: every mistake gets its own name.
 
-use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -32,30 +31,55 @@ use crate::text::{digits, shown};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDraft {
-    fields: Vec<(String, Value)>,
+    draft: Draft<String>,
+}
+
+/// The fields of a policy, whoever holds their texts.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft<S> {
+    fields: Vec<(S, Value<S>)>,
+}
+
+// Derived, it would ask for a default text.
+impl<S> Default for Draft<S> {
+    fn default() -> Self {
+        Self { fields: Vec::new() }
+    }
 }
 
 /// A plain value, as much of it as an error message needs.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum Value<S> {
     Whole(u64),
-    Text(String),
+    Text(S),
     /// Anything else, in words.
-    Other(Cow<'static, str>),
+    Other(S),
 }
 
 impl PolicyDraft {
     /// Adds a field.
-    #[cfg(any(feature = "js", feature = "cloudflare", test))]
-    pub(crate) fn push(&mut self, name: String, value: Value) {
-        self.fields.push((name, value));
+    #[cfg(any(feature = "cloudflare", test))]
+    pub(crate) fn push(&mut self, name: String, value: Value<String>) {
+        self.draft.push(name, value);
     }
 
     /// The policy, or what is wrong with it.
     pub fn build(&self) -> Result<Policy, Error> {
+        self.draft.build()
+    }
+}
+
+impl<S: AsRef<str>> Draft<S> {
+    /// Adds a field.
+    pub(crate) fn push(&mut self, name: S, value: Value<S>) {
+        self.fields.push((name, value));
+    }
+
+    /// The policy, or what is wrong with it.
+    pub(crate) fn build(&self) -> Result<Policy, Error> {
         let written = self.get("algorithm")?;
         let algorithm = match written {
-            Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| known == name),
+            Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| *known == name.as_ref()),
             _ => None,
         };
         let Some(algorithm) = algorithm else { return Err(Error::UnknownAlgorithm { found: found(written) }) };
@@ -69,22 +93,22 @@ impl PolicyDraft {
     fn finish(&self, mut policy: Policy) -> Result<Policy, Error> {
         match self.get("name")? {
             None => {}
-            Some(Value::Text(name)) => policy = policy.named(name)?,
+            Some(Value::Text(name)) => policy = policy.named(name.as_ref())?,
             value => return Err(invalid("name", found(value), PRINTABLE)),
         }
         match self.get("denied")? {
             None => Ok(policy),
-            Some(Value::Text(text)) if text == "count" => policy.denied(Denied::Count),
-            Some(Value::Text(text)) if text == "free" => policy.denied(Denied::Free),
+            Some(Value::Text(text)) if text.as_ref() == "count" => policy.denied(Denied::Count),
+            Some(Value::Text(text)) if text.as_ref() == "free" => policy.denied(Denied::Free),
             value => Err(invalid("denied", found(value), "\"count\" or \"free\"")),
         }
     }
 
     /// The value of a field, under its camelCase or its snake_case name, but not under both.
-    fn get(&self, field: &'static str) -> Result<Option<&Value>, Error> {
+    fn get(&self, field: &'static str) -> Result<Option<&Value<S>>, Error> {
         let mut value = None;
         for (name, given) in &self.fields {
-            if !is(name, field) {
+            if !is(name.as_ref(), field) {
                 continue;
             }
             if value.is_some() {
@@ -96,8 +120,8 @@ impl PolicyDraft {
     }
 
     fn refuse_unknown(&self, known: &'static [&'static str]) -> Result<(), Error> {
-        match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name, field))) {
-            Some((name, _)) => Err(Error::UnknownField { field: name.clone(), known }),
+        match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name.as_ref(), field))) {
+            Some((name, _)) => Err(Error::UnknownField { field: name.as_ref().into(), known }),
             None => Ok(()),
         }
     }
@@ -113,7 +137,7 @@ impl PolicyDraft {
     fn span(&self, field: &'static str) -> Result<Span, Error> {
         match self.get(field)? {
             Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
-            Some(Value::Text(text)) => Ok(text.as_str().into()),
+            Some(Value::Text(text)) => Ok(text.as_ref().into()),
             None if field == "per" => Ok(1_000.into()),
             value => Err(invalid(field, found(value), duration::ACCEPTS)),
         }
@@ -121,7 +145,7 @@ impl PolicyDraft {
 }
 
 /// What was there, as an error repeats it.
-fn found(value: Option<&Value>) -> String {
+fn found<S: AsRef<str>>(value: Option<&Value<S>>) -> String {
     value.map_or_else(|| "nothing".into(), Value::shown)
 }
 
@@ -130,17 +154,18 @@ fn is(written: &str, field: &str) -> bool {
     written == field || matches!((written, field), ("refill_rate", "refillRate") | ("leak_rate", "leakRate"))
 }
 
-impl Value {
-    /// The value as an error repeats it.
+impl<S: AsRef<str>> Value<S> {
+    /// The value as an error shows it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Whole(number) => digits(*number),
-            Self::Text(text) => shown(text),
-            Self::Other(words) => words.clone().into_owned(),
+            Self::Text(text) => shown(text.as_ref()),
+            Self::Other(words) => words.as_ref().into(),
         }
     }
+}
 
-    /// A number; in words where it is not whole, since printing a float would be the largest thing in the wasm.
+impl Value<String> {
     pub(crate) fn from_number(number: f64) -> Self {
         if number.is_nan() {
             Self::Other("not a number".into())
@@ -179,17 +204,17 @@ impl<'de> Visitor<'de> for DraftVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PolicyDraft, A::Error> {
         let mut draft = PolicyDraft::default();
-        while let Some((name, value)) = map.next_entry::<String, Option<Value>>()? {
+        while let Some((name, value)) = map.next_entry::<String, Option<Value<String>>>()? {
             // A field that is there but undefined or null was left out.
             if let Some(value) = value {
-                draft.fields.push((name, value));
+                draft.draft.push(name, value);
             }
         }
         Ok(draft)
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for Value<String> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -198,46 +223,46 @@ impl<'de> Deserialize<'de> for Value {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
+    type Value = Value<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number or a text")
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+    fn visit_u64<E>(self, number: u64) -> Result<Value<String>, E> {
         Ok(Value::Whole(number))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+    fn visit_i64<E>(self, number: i64) -> Result<Value<String>, E> {
         Ok(u64::try_from(number).map_or_else(|_| Value::Other("a negative number".into()), Value::Whole))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+    fn visit_f64<E>(self, number: f64) -> Result<Value<String>, E> {
         Ok(Value::from_number(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+    fn visit_str<E>(self, text: &str) -> Result<Value<String>, E> {
         Ok(Value::Text(text.into()))
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
+    fn visit_bool<E>(self, truth: bool) -> Result<Value<String>, E> {
         Ok(Value::Other(if truth { "true" } else { "false" }.into()))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
+    fn visit_unit<E>(self) -> Result<Value<String>, E> {
         Ok(Value::Other("nothing".into()))
     }
 
-    fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value, E> {
+    fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value<String>, E> {
         Ok(Value::Other("bytes".into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value<String>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Value::Other("a list".into()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<String>, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Value::Other("an object".into()))
     }

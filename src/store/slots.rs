@@ -246,7 +246,12 @@ impl Slots {
     }
 
     /// Passes states from plain numbers if they can be read. Also answers the policies that start afresh.
-    pub(crate) fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<Imported, Error> {
+    pub(crate) fn read<S: AsRef<str>>(
+        &mut self,
+        made_by: &[MadeBy<S>],
+        states: &[impl AsRef<[i64]>],
+        now: u64,
+    ) -> Result<Imported, Error> {
         self.lanes.start_within_capacity();
         let (mut words, mut logs) = self.unused(now);
         let mut entry = Entry::Write(&mut words, &mut logs);
