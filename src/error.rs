@@ -1,187 +1,180 @@
 //! What can be wrong with what a caller gave: never a denial, always a mistake that can be named.
 
-use alloc::borrow::Cow;
+use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
 use crate::text::{digits, listed, text};
 
 /// A mistake in a policy, key, cost, time or stored state. Nothing was changed when it is returned.
 ///
+/// It says what was wrong and what would have been accepted; [`kind`](Error::kind) is for code to act on.
+///
 /// ```
-/// use tollgate::Policy;
+/// use tollgate::{ErrorKind, Policy};
 ///
 /// let error = Policy::fix_window(0, "1m").unwrap_err();
-/// assert_eq!(error.code(), "invalid_policy");
+/// assert_eq!(error.kind(), ErrorKind::InvalidPolicy);
 /// assert_eq!(error.to_string(), "limit: 0 is not accepted; give a whole number from 1 to 9007199254740991");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Error {
+#[derive(Clone, PartialEq, Eq)]
+// Thin, since almost every function may return one.
+pub struct Error(Box<Told>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Told {
+    kind: ErrorKind,
+    message: String,
+}
+
+/// The kinds of mistakes there are, and the code of each, which does not change between versions.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $code:literal,)*) => {
+        /// What kind of mistake an [`Error`] is.
+        ///
+        /// ```
+        /// use tollgate::{ErrorKind, check_key};
+        /// assert_eq!(check_key("").unwrap_err().kind(), ErrorKind::InvalidKey);
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        const CODES: &[&str] = &[$($code,)*];
+    };
+}
+
+kinds! {
     /// A field of a policy holds what it cannot.
-    InvalidPolicy {
-        /// The field, as it was spelled.
-        field: Cow<'static, str>,
-        /// What was there.
-        found: String,
-        /// What would have been accepted.
-        accepts: Cow<'static, str>,
-    },
+    InvalidPolicy = "invalid_policy",
     /// No algorithm has that name.
-    UnknownAlgorithm {
-        /// What was there.
-        found: String,
-    },
+    UnknownAlgorithm = "unknown_algorithm",
     /// A field that the policy's algorithm does not know.
-    UnknownField {
-        /// The field, as it was spelled.
-        field: String,
-        /// The fields it does know.
-        known: &'static [&'static str],
-    },
+    UnknownField = "unknown_field",
     /// A key that may not leave the process.
-    InvalidKey {
-        /// What was there, in words.
-        found: String,
-    },
+    InvalidKey = "invalid_key",
     /// A cost out of range.
-    InvalidCost {
-        /// What was there.
-        found: String,
-    },
+    InvalidCost = "invalid_cost",
     /// A count out of range.
-    InvalidCount {
-        /// What was there.
-        found: String,
-        /// The largest count that would have been accepted.
-        most: u64,
-    },
+    InvalidCount = "invalid_count",
     /// A clock that answered something that is no time.
-    InvalidTime {
-        /// What was there.
-        found: String,
-    },
+    InvalidTime = "invalid_time",
     /// An option of the limiter holds what it cannot.
-    InvalidOption {
-        /// The option.
-        option: &'static str,
-        /// What was there.
-        found: String,
-        /// What would have been accepted.
-        accepts: &'static str,
-    },
+    InvalidOption = "invalid_option",
     /// The policy given with one call does not fit the limiter's.
-    PolicyMismatch {
-        /// The field that differs.
-        field: &'static str,
-        /// What the call's policy has.
-        found: String,
-        /// What the limiter accepts there.
-        accepts: String,
-    },
+    PolicyMismatch = "policy_mismatch",
     /// No policy of the limiter has that name, or a name is needed and none was given.
-    UnknownPolicy {
-        /// The name, if one was given.
-        found: Option<String>,
-        /// The names there are.
-        known: Vec<String>,
-    },
-    /// The limiter holds `max_keys` keys and was told to refuse more.
-    Full {
-        /// How many keys it holds.
-        max_keys: u32,
-    },
+    UnknownPolicy = "unknown_policy",
+    /// The limiter holds as many keys as it may and was told to refuse more.
+    Full = "full",
     /// A stored state or snapshot that was not written by this library.
-    InvalidState {
-        /// What is wrong with it.
-        problem: Cow<'static, str>,
-    },
+    InvalidState = "invalid_state",
     /// A stored state or snapshot of a version this library does not read.
-    UnsupportedVersion {
-        /// The version that was found.
-        found: u64,
-        /// The version that is read.
-        supported: u64,
-    },
+    UnsupportedVersion = "unsupported_version",
 }
 
 impl Error {
-    /// A name for the kind of mistake that does not change between versions.
+    /// What kind of mistake it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The same as a name that does not change between versions.
     ///
     /// ```
     /// use tollgate::check_key;
     /// assert_eq!(check_key("").unwrap_err().code(), "invalid_key");
     /// ```
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::InvalidPolicy { .. } => "invalid_policy",
-            Self::UnknownAlgorithm { .. } => "unknown_algorithm",
-            Self::UnknownField { .. } => "unknown_field",
-            Self::InvalidKey { .. } => "invalid_key",
-            Self::InvalidCost { .. } => "invalid_cost",
-            Self::InvalidCount { .. } => "invalid_count",
-            Self::InvalidTime { .. } => "invalid_time",
-            Self::InvalidOption { .. } => "invalid_option",
-            Self::PolicyMismatch { .. } => "policy_mismatch",
-            Self::UnknownPolicy { .. } => "unknown_policy",
-            Self::Full { .. } => "full",
-            Self::InvalidState { .. } => "invalid_state",
-            Self::UnsupportedVersion { .. } => "unsupported_version",
-        }
+        CODES[self.0.kind as usize]
     }
 
-    pub(crate) fn state(problem: impl Into<Cow<'static, str>>) -> Self {
-        Self::InvalidState { problem: problem.into() }
+    /// What was wrong, and what would have been accepted.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(kind: ErrorKind, message: &[&str]) -> Self {
+        Self(Box::new(Told { kind, message: text(message) }))
+    }
+
+    /// A field that holds what it cannot.
+    pub(crate) fn refused(kind: ErrorKind, field: &str, found: &str, accepts: &str) -> Self {
+        Self::new(kind, &[field, ": ", found, " is not accepted; give ", accepts])
+    }
+
+    pub(crate) fn policy(field: &str, found: &str, accepts: &str) -> Self {
+        Self::refused(ErrorKind::InvalidPolicy, field, found, accepts)
+    }
+
+    pub(crate) fn key(found: &str) -> Self {
+        Self::refused(ErrorKind::InvalidKey, "key", found, "a string of 1 to 1024 UTF-8 bytes")
+    }
+
+    pub(crate) fn cost(found: &str) -> Self {
+        Self::refused(ErrorKind::InvalidCost, "cost", found, "a whole number from 0 to 9007199254740991")
+    }
+
+    pub(crate) fn count(found: &str, most: u64) -> Self {
+        let accepts = text(&["a whole number from 0 to ", &digits(most)]);
+        Self::refused(ErrorKind::InvalidCount, "count", found, &accepts)
+    }
+
+    pub(crate) fn time(found: &str) -> Self {
+        let accepts = " is not a time; it must answer milliseconds since the epoch, from 0 to 9007199254740991";
+        Self::new(ErrorKind::InvalidTime, &["clock: ", found, accepts])
+    }
+
+    pub(crate) fn option(option: &str, found: &str, accepts: &str) -> Self {
+        Self::refused(ErrorKind::InvalidOption, option, found, accepts)
+    }
+
+    /// A policy given with one call that differs in `field` from what the limiter accepts.
+    pub(crate) fn mismatch(field: &str, found: &str, accepts: &[&str]) -> Self {
+        let pieces = ["the policy of this call has ", field, " ", found, ", but this limiter accepts ", &text(accepts)];
+        Self::new(ErrorKind::PolicyMismatch, &pieces)
+    }
+
+    /// A name that no policy has, or none where one is needed.
+    pub(crate) fn unknown_policy(found: Option<&str>, known: &[impl AsRef<str>]) -> Self {
+        let known = listed(known);
+        let pieces = match found {
+            Some(found) => ["policy: ", found, " is not one of this limiter's, which are ", &known],
+            None => ["policy: ", "this limiter has several", ", so give the name of one of ", &known],
+        };
+        Self::new(ErrorKind::UnknownPolicy, &pieces)
+    }
+
+    pub(crate) fn full(max_keys: u32) -> Self {
+        let keys = digits(max_keys.into());
+        let pieces = ["the limiter is full: it holds max_keys = ", &keys, " keys and on_full is deny"];
+        Self::new(ErrorKind::Full, &pieces)
+    }
+
+    pub(crate) fn state(problem: &str) -> Self {
+        Self::new(ErrorKind::InvalidState, &["the stored state cannot be read: ", problem])
+    }
+
+    pub(crate) fn version(found: u64, supported: u64) -> Self {
+        let (found, supported) = (digits(found), digits(supported));
+        let pieces = ["the stored state is of version ", &found, ", and only version ", &supported, " can be read"];
+        Self::new(ErrorKind::UnsupportedVersion, &pieces)
     }
 }
 
-impl Error {
-    /// What was wrong, and what would have been accepted.
-    pub(crate) fn message(&self) -> String {
-        let refused =
-            |field: &str, found: &str, accepts: &str| text(&[field, ": ", found, " is not accepted; give ", accepts]);
-        match self {
-            Self::InvalidPolicy { field, found, accepts } => refused(field, found, accepts),
-            Self::UnknownAlgorithm { found } => {
-                text(&["algorithm: ", found, " is not known; give one of ", &listed(crate::policy::ALGORITHMS)])
-            }
-            Self::UnknownField { field, known } => text(&[field, ": no such field; known here are ", &listed(known)]),
-            Self::InvalidKey { found } => refused("key", found, "a string of 1 to 1024 UTF-8 bytes"),
-            Self::InvalidCost { found } => refused("cost", found, "a whole number from 0 to 9007199254740991"),
-            Self::InvalidCount { found, most } => {
-                refused("count", found, &text(&["a whole number from 0 to ", &digits(*most)]))
-            }
-            Self::InvalidTime { found } => {
-                let accepts = " is not a time; it must answer milliseconds since the epoch, from 0 to 9007199254740991";
-                text(&["clock: ", found, accepts])
-            }
-            Self::InvalidOption { option, found, accepts } => refused(option, found, accepts),
-            Self::PolicyMismatch { field, found, accepts } => {
-                text(&["the policy of this call has ", field, " ", found, ", but this limiter accepts ", accepts])
-            }
-            Self::UnknownPolicy { found: Some(found), known } => {
-                text(&["policy: ", found, " is not one of this limiter's, which are ", &listed(known)])
-            }
-            Self::UnknownPolicy { found: None, known } => {
-                text(&["policy: this limiter has several, so give the name of one of ", &listed(known)])
-            }
-            Self::Full { max_keys } => {
-                let keys = digits((*max_keys).into());
-                text(&["the limiter is full: it holds max_keys = ", &keys, " keys and on_full is deny"])
-            }
-            Self::InvalidState { problem } => text(&["the stored state cannot be read: ", problem]),
-            Self::UnsupportedVersion { found, supported } => {
-                let (found, supported) = (digits(*found), digits(*supported));
-                text(&["the stored state is of version ", &found, ", and only version ", &supported, " can be read"])
-            }
-        }
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message())
+        f.write_str(self.message())
     }
 }
 

@@ -8,14 +8,14 @@
 // which is all that could be unsafe about them, the linker sees to.
 #![allow(unreachable_pub, unsafe_code)]
 
-#[cfg(all(target_arch = "wasm32", not(test)))]
+#[cfg(not(test))]
 mod allocator;
 mod area;
 mod convert;
 mod desk;
 mod headers;
 mod shelf;
-#[cfg(all(test, target_arch = "wasm32"))]
+#[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;
@@ -47,25 +47,25 @@ macro_rules! or_status {
 use or_status;
 
 /// Where the area lies in the memory.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn area() -> u32 {
     desk(|desk| desk.area.address())
 }
 
 /// Makes room for a text of that many bytes, and says where: JavaScript writes it there.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn text(bytes: usize) -> u32 {
     desk(|desk| desk.room_for_text(bytes))
 }
 
 /// Makes room for that many numbers, and says where.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn numbers(count: usize) -> u32 {
     desk(|desk| desk.room_for_numbers(count))
 }
 
 /// Policies from the text. The text is then what states are made by: for each policy its name, algorithm and scale.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn policies() -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.take(policies_from(desk.text.as_str())), FAILED);
@@ -75,7 +75,7 @@ pub extern "C" fn policies() -> i32 {
 }
 
 /// The position of the policy that the text names, if it does.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn position(policies: usize, named: bool) -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.policies.get(policies), FAILED);
@@ -85,14 +85,14 @@ pub extern "C" fn position(policies: usize, named: bool) -> i32 {
 }
 
 /// Forgets policies.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn drop_policies(policies: usize) {
     desk(|desk| desk.policies.remove(policies));
 }
 
 /// A slab for these policies. The text holds the options; each may be left out. What is stored outside the process has
 /// narrower limits.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn slab(policies: usize, reports: bool, stored: bool) -> i32 {
     desk(|desk| {
         let policies = or_status!(desk.policies.get(policies), FAILED).clone();
@@ -107,13 +107,13 @@ pub extern "C" fn slab(policies: usize, reports: bool, stored: bool) -> i32 {
 }
 
 /// Forgets a slab.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn drop_slab(slab: usize) {
     desk(|desk| desk.slabs.remove(slab));
 }
 
 /// Asks, and takes if it fits. A negative slot is a key that has none.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn hit(slab: usize, slot: i32, cost: f64, now: f64) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let cost = or_status!(convert::cost(cost), BAD_COST);
@@ -134,7 +134,7 @@ fn hit_any(slots: &mut Slots, area: &mut Area, slot: i32, rules: Option<&[Rule]>
 }
 
 /// The same with other numbers for this call only, if there are any (a call that is not negative); or what it would answer.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i32, takes: bool) -> i32 {
     desk(|desk| {
         let cost = or_status!(convert::cost(cost), BAD_COST);
@@ -153,7 +153,7 @@ pub extern "C" fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i3
 }
 
 /// Adds to one policy without asking.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usize) -> i32 {
     let cost = or_status!(convert::cost(cost), BAD_COST);
     if cost == 0 {
@@ -163,7 +163,7 @@ pub extern "C" fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usi
 }
 
 /// Makes it as if `count` had just been used, or leaves `count` tokens.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn set(slab: usize, slot: i32, count: f64, now: f64, position: usize) -> i32 {
     // What is no count at all is past every range, and is told as such.
     change(slab, slot, cost(count).unwrap_or(u64::MAX), now, position, true)
@@ -188,7 +188,7 @@ fn change(slab: usize, slot: i32, amount: u64, now: f64, position: usize, sets: 
 }
 
 /// The count; or when the state ends, 0 when there is none.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn get(slab: usize, slot: i32, now: f64, position: usize, expiry: bool) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let now = or_status!(time(now), BAD_TIME);
@@ -202,7 +202,7 @@ pub extern "C" fn get(slab: usize, slot: i32, now: f64, position: usize, expiry:
 }
 
 /// Frees the slot of a key that JavaScript has forgotten.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn release(slab: usize, slot: u32) {
     desk(|desk| {
         if let Some(slots) = desk.slabs.get_mut(slab) {
@@ -212,7 +212,7 @@ pub extern "C" fn release(slab: usize, slot: u32) {
 }
 
 /// Frees every slot whose states have ended. How many is in the area.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn clean(slab: usize, now: f64) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let now = or_status!(time(now), BAD_TIME);
@@ -223,7 +223,7 @@ pub extern "C" fn clean(slab: usize, now: f64) -> i32 {
 
 /// The numbers are then how many slots have been freed, which they are, and what the expired ones held if anyone asks:
 /// slot, policy, value and time of each. JavaScript forgets their keys before anything else.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn take_freed(slab: usize) {
     desk(|desk| {
         let Some(slots) = desk.slabs.get_mut(slab) else { return };
@@ -244,13 +244,13 @@ pub extern "C" fn take_freed(slab: usize) {
 }
 
 /// How many live keys were pushed out.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn evicted(slab: usize) -> f64 {
     desk(|desk| desk.slabs.get_mut(slab).map_or(0.0, |slots| slots.evicted() as f64))
 }
 
 /// The numbers are then the states of a slot; none if they have ended, or if there is no slot. When they end is in the area.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn save(slab: usize, slot: i32, now: f64) {
     desk(|desk| {
         let mut states = desk::cleared(&mut desk.numbers);
@@ -268,7 +268,7 @@ pub extern "C" fn save(slab: usize, slot: i32, now: f64) {
 
 /// Puts the states that the numbers are, made by what the text says, into a key's slot, unless they have ended; or only
 /// says whether that could be done. The text is then the names of the policies that start afresh.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn load(slab: usize, slot: i32, now: f64, puts: bool) -> i32 {
     desk(|desk| {
         let now = or_status!(time(now), BAD_TIME);

@@ -17,8 +17,8 @@ pub const MAX_KEY_BYTES: usize = 1024;
 /// ```
 pub fn check_key(key: &str) -> Result<&str, Error> {
     match key.len() {
-        0 => Err(Error::InvalidKey { found: "an empty string".into() }),
+        0 => Err(Error::key("an empty string")),
         1..=MAX_KEY_BYTES => Ok(key),
-        bytes => Err(Error::InvalidKey { found: text(&["a string of ", &digits(bytes as u64), " bytes"]) }),
+        bytes => Err(Error::key(&text(&["a string of ", &digits(bytes as u64), " bytes"]))),
     }
 }

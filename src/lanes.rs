@@ -121,11 +121,9 @@ impl Lanes {
     /// The rules for one call that brings its own numbers. What is stored then lives by the longer of the two.
     pub(crate) fn adjusted(&mut self, call: &Policies) -> Result<Vec<Rule>, Error> {
         if call.len() != self.rules.len() {
-            return Err(Error::PolicyMismatch {
-                field: "policies",
-                found: text(&["(", &digits(call.len() as u64), " of them)"]),
-                accepts: text(&["as many as its own, ", &digits(self.rules.len() as u64)]),
-            });
+            let found = text(&["(", &digits(call.len() as u64), " of them)"]);
+            let accepts = ["as many as its own, ", &digits(self.rules.len() as u64)];
+            return Err(Error::mismatch("policies", &found, &accepts));
         }
         let mut rules = Vec::with_capacity(call.len());
         for (rule, call) in self.rules.iter().zip(call.iter()) {
@@ -155,7 +153,7 @@ impl Lanes {
     }
 
     /// A hit where the only policy is a fixed window. Nothing if it is not.
-    #[cfg(feature = "js")]
+    #[cfg(all(feature = "js", target_arch = "wasm32"))]
     #[inline(always)]
     pub(crate) fn hit_window(&self, words: &mut [u64], cost: u64, now: u64) -> Option<Decision> {
         let [Rule::FixWindow(window)] = self.rules() else { return None };
@@ -312,7 +310,7 @@ impl Lanes {
             Rule::TokenBucket(bucket) => bucket.limit(),
             _ => MAX,
         };
-        if count <= most { Ok(()) } else { Err(Error::InvalidCount { found: digits(count), most }) }
+        if count <= most { Ok(()) } else { Err(Error::count(&digits(count), most)) }
     }
 
     /// Passes what `inc` may be given, for the policy of that name.

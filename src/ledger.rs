@@ -4,7 +4,6 @@ use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
 use crate::number::{check_cost, check_time};
-use crate::policy::invalid;
 use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
 use alloc::string::String;
@@ -278,7 +277,7 @@ pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
         if matches!(policy.rule, Rule::SlidingWindow(_)) && policy.limit() > MAX_STORED_LOG {
             let accepts =
                 "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
-            return Err(invalid("limit", digits(policy.limit()), accepts));
+            return Err(Error::policy("limit", &digits(policy.limit()), accepts));
         }
     }
     Ok(())

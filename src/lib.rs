@@ -44,7 +44,7 @@ mod text;
 
 #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
 mod cloudflare;
-#[cfg(feature = "js")]
+#[cfg(all(feature = "js", target_arch = "wasm32"))]
 mod js;
 
 #[cfg(feature = "system-clock")]
@@ -52,7 +52,7 @@ pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Reason, Violated};
 pub use duration::Span;
-pub use error::Error;
+pub use error::{Error, ErrorKind};
 pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
 pub use key::{MAX_KEY_BYTES, check_key};
 pub use ledger::{Answer, Ledger, MAX_STORED_LOG, Operation};

@@ -9,13 +9,13 @@ pub const MAX: u64 = (1 << 53) - 1;
 /// Passes a cost that is in range.
 #[inline]
 pub(crate) fn check_cost(cost: u64) -> Result<u64, Error> {
-    if cost <= MAX { Ok(cost) } else { Err(Error::InvalidCost { found: digits(cost) }) }
+    if cost <= MAX { Ok(cost) } else { Err(Error::cost(&digits(cost))) }
 }
 
 /// Passes a time that is in range.
 #[inline]
 pub(crate) fn check_time(now: u64) -> Result<u64, Error> {
-    if now <= MAX { Ok(now) } else { Err(Error::InvalidTime { found: digits(now) }) }
+    if now <= MAX { Ok(now) } else { Err(Error::time(&digits(now))) }
 }
 
 /// The number that digits write, if there is one and nothing else.

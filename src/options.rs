@@ -61,11 +61,8 @@ impl Options {
     /// ```
     pub fn max_keys(mut self, max_keys: u64) -> Result<Self, Error> {
         let fits = u32::try_from(max_keys).ok().filter(|keys| (1..=Self::MOST_KEYS).contains(keys));
-        self.max_keys = fits.ok_or_else(|| Error::InvalidOption {
-            option: "max_keys",
-            found: digits(max_keys),
-            accepts: "a whole number from 1 to 4294967294",
-        })?;
+        self.max_keys =
+            fits.ok_or_else(|| Error::option("max_keys", &digits(max_keys), "a whole number from 1 to 4294967294"))?;
         Ok(self)
     }
 
@@ -102,5 +99,5 @@ impl Options {
 }
 
 fn span(option: &'static str, span: Span) -> Result<u64, Error> {
-    span.checked().map_err(|found| Error::InvalidOption { option, found, accepts: crate::duration::ACCEPTS })
+    span.checked().map_err(|found| Error::option(option, &found, crate::duration::ACCEPTS))
 }

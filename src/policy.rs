@@ -4,7 +4,6 @@ mod draft;
 mod policies;
 
 use alloc::boxed::Box;
-use alloc::string::String;
 
 use crate::Error;
 use crate::algorithm::Algorithm;
@@ -20,7 +19,7 @@ use crate::duration::{self, Span};
 use crate::number::MAX;
 use crate::text::{digits, shown};
 
-#[cfg(feature = "js")]
+#[cfg(all(feature = "js", target_arch = "wasm32"))]
 pub(crate) use draft::Draft;
 pub use draft::PolicyDraft;
 #[cfg(any(feature = "js", feature = "cloudflare", test))]
@@ -130,7 +129,7 @@ impl Policy {
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
         let printable = name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
         if !printable || !(1..=64).contains(&name.len()) {
-            return Err(invalid("name", shown(name), PRINTABLE));
+            return Err(Error::policy("name", &shown(name), PRINTABLE));
         }
         self.name = Some(name.into());
         Ok(self)
@@ -146,7 +145,7 @@ impl Policy {
     pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
         let bucket = matches!(self.rule, Rule::TokenBucket(_) | Rule::LeakyBucket(_));
         if bucket && denied == Denied::Count {
-            return Err(invalid("denied", "\"count\"".into(), "\"free\", since a bucket never counts what it denies"));
+            return Err(Error::policy("denied", "\"count\"", "\"free\", since a bucket never counts what it denies"));
         }
         self.denied = Some(denied);
         Ok(self)
@@ -257,25 +256,19 @@ impl Fields {
     }
 }
 
-#[cold]
-#[inline(never)]
-pub(crate) fn invalid(field: &'static str, found: String, accepts: &'static str) -> Error {
-    Error::InvalidPolicy { field: field.into(), found, accepts: accepts.into() }
-}
-
 fn whole(field: &'static str, number: u64) -> Result<u64, Error> {
-    if (1..=MAX).contains(&number) { Ok(number) } else { Err(invalid(field, digits(number), WHOLE)) }
+    if (1..=MAX).contains(&number) { Ok(number) } else { Err(Error::policy(field, &digits(number), WHOLE)) }
 }
 
 fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
-    span.checked().map_err(|found| invalid(field, found, duration::ACCEPTS))
+    span.checked().map_err(|found| Error::policy(field, &found, duration::ACCEPTS))
 }
 
 fn bucket(capacity: u64, rate: u64, per: u64) -> Result<Bucket, Error> {
     let bucket = Bucket::new(capacity, rate, per);
     if bucket.period > MAX {
         let accepts = "a capacity that the rate fills within 9007199254740991 ms";
-        return Err(invalid("capacity", digits(capacity), accepts));
+        return Err(Error::policy("capacity", &digits(capacity), accepts));
     }
     Ok(bucket)
 }

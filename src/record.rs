@@ -82,7 +82,7 @@ impl Record {
 }
 
 pub(crate) fn check_version(found: u64) -> Result<(), Error> {
-    if found == VERSION { Ok(()) } else { Err(Error::UnsupportedVersion { found, supported: VERSION }) }
+    if found == VERSION { Ok(()) } else { Err(Error::version(found, VERSION)) }
 }
 
 /// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
@@ -107,10 +107,10 @@ pub(crate) fn load_states<S: AsRef<str>>(
             continue;
         }
         if !(1..=MAX).contains(&made_by.scale) {
-            return Err(Error::state(text(&["the scale of ", &shown(name), " is out of range"])));
+            return Err(Error::state(&text(&["the scale of ", &shown(name), " is out of range"])));
         }
         if !lanes.import(position, entry, made_by.scale, numbers.as_ref(), now) {
-            return Err(Error::state(text(&[
+            return Err(Error::state(&text(&[
                 "the numbers of ",
                 &shown(name),
                 " are not those of a ",

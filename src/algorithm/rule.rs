@@ -9,7 +9,6 @@ use super::sliding_window::SlidingWindow;
 use super::token_bucket::TokenBucket;
 use crate::Error;
 use crate::text::{digits, text};
-use alloc::string::String;
 
 /// An algorithm with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,16 +50,12 @@ impl Rule {
 
     /// This rule with the numbers of a rule given for one call: the same algorithm and `scale` or `per`.
     pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        let mismatch = |field, found: String, accepts: String| Error::PolicyMismatch { field, found, accepts };
         if self.name() != call.name() {
-            return Err(mismatch("algorithm", call.name().into(), text(&["only ", self.name()])));
+            return Err(Error::mismatch("algorithm", call.name(), &["only ", self.name()]));
         }
         if self.scale() != call.scale() {
-            return Err(mismatch(
-                "scale",
-                text(&[&digits(call.scale()), " ms"]),
-                text(&["only ", &digits(self.scale()), " ms"]),
-            ));
+            let (own, found) = (digits(self.scale()), text(&[&digits(call.scale()), " ms"]));
+            return Err(Error::mismatch("scale", &found, &["only ", &own, " ms"]));
         }
         match (self, call) {
             (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Ok(Self::SlidingWindow(own.adjusted(call)?)),

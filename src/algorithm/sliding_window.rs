@@ -13,7 +13,7 @@ use super::window::in_range;
 use super::{Algorithm, Cell, Held};
 use crate::Error;
 use crate::number::MAX;
-use crate::text::{digits, text};
+use crate::text::digits;
 
 /// The numbers of a `sliding_window` policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,11 +76,8 @@ impl SlidingWindow {
     /// These numbers with the limit of a policy given for one call: its hits are kept for the own limit.
     pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
         if call.limit > self.keep {
-            return Err(Error::PolicyMismatch {
-                field: "limit",
-                found: digits(call.limit),
-                accepts: text(&["at most ", &digits(self.keep), ", for which its sliding window keeps hits"]),
-            });
+            let accepts = ["at most ", &digits(self.keep), ", for which its sliding window keeps hits"];
+            return Err(Error::mismatch("limit", &digits(call.limit), &accepts));
         }
         Ok(Self { keep: self.keep, ..*call })
     }

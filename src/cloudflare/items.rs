@@ -95,7 +95,7 @@ fn count(reader: &mut Reader<'_>) -> Option<u64> {
 fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     match reader.take("key").unwrap_or(Tree::Nothing) {
         Tree::Text(text) => Ok(text),
-        Tree::Broken => Err(Error::InvalidKey { found: BROKEN.into() }.into()),
+        Tree::Broken => Err(Error::key(BROKEN).into()),
         other => {
             reader.refuse("key", &other, "a text of 1 to 1024 bytes in UTF-8");
             Ok(String::new())

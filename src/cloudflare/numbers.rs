@@ -44,14 +44,14 @@ pub(super) fn amount(number: f64) -> Result<u64, Error> {
 pub(super) fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
     let exact = if number.fract() == 0.0 { whole(number) } else { None };
     exact.ok_or_else(|| {
-        let found = in_words(number).into();
-        if operation == "set" { Error::InvalidCount { found, most: MAX } } else { Error::InvalidCost { found } }
+        let found = in_words(number);
+        if operation == "set" { Error::count(found, MAX) } else { Error::cost(found) }
     })
 }
 
 /// A time, without its fraction.
 pub(super) fn time(number: f64) -> Result<u64, Error> {
-    whole(number.floor()).ok_or_else(|| Error::InvalidTime { found: in_words(number).into() })
+    whole(number.floor()).ok_or_else(|| Error::time(in_words(number)))
 }
 
 fn whole(number: f64) -> Option<u64> {

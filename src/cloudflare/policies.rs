@@ -21,10 +21,8 @@ impl PolicySet {
     pub(super) fn of(names: &[String], named: &[(String, Policy)]) -> Result<Self, Error> {
         let find = |name: &String| {
             named.iter().find(|(known, _)| known == name).map(|(_, policy)| policy.clone()).ok_or_else(|| {
-                Error::UnknownPolicy {
-                    found: Some(shown(name)),
-                    known: named.iter().map(|(known, _)| known.clone()).collect(),
-                }
+                let known: Vec<_> = named.iter().map(|(known, _)| known).collect();
+                Error::unknown_policy(Some(&shown(name)), &known)
             })
         };
         let policies = Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?;
@@ -78,7 +76,7 @@ pub(super) fn draft(tree: &Tree) -> Option<PolicyDraft> {
             Tree::Nothing => continue,
             Tree::Number(number) => Value::from_number(*number),
             Tree::Text(text) => Value::Text(text.clone()),
-            other => Value::Other(in_words(other).into()),
+            other => Value::Other(in_words(other)),
         };
         draft.push(name.clone(), value);
     }
@@ -89,7 +87,7 @@ fn build(name: &str, draft: &PolicyDraft) -> Result<Policy, Error> {
     let mut policy = draft.build()?;
     if let Some(own) = policy.name().filter(|own| *own != name) {
         let accepts = "the name that it has in this table, or none";
-        return Err(Error::InvalidPolicy { field: "name".into(), found: shown(own), accepts: accepts.into() });
+        return Err(Error::policy("name", &shown(own), accepts));
     }
     policy = policy.named(name)?;
     if policy.denied.is_none() {

@@ -79,7 +79,7 @@ pub(super) fn options_from(mut written: &str) -> Result<Options, Error> {
                 }
             }
         };
-        return Err(Error::InvalidOption { option, found: value.shown(), accepts });
+        return Err(Error::option(option, &value.shown(), accepts));
     }
     Ok(options)
 }

@@ -69,7 +69,7 @@ impl Desk {
 
     /// A mistake becomes the text.
     pub(super) fn fail(&mut self, error: &Error) -> i32 {
-        self.answer(text(&[error.code(), "\n", &error.message()]));
+        self.answer(text(&[error.code(), "\n", error.message()]));
         super::FAILED
     }
 }

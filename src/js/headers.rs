@@ -11,7 +11,7 @@ use crate::{Decision, Violated, legacy_headers, problem_body, rate_limit_headers
 // The fields of a decision cross one by one, since only numbers do.
 #[allow(clippy::too_many_arguments)]
 /// The text is then the headers for a decision: names and values in turn; then the problem body, if it was denied.
-#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub extern "C" fn headers(
     policies: usize,
     allowed: bool,

@@ -7,14 +7,14 @@ use core::fmt;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{ALGORITHMS, Denied, Fields, PRINTABLE, Policy, WHOLE, invalid};
-use crate::Error;
+use super::{ALGORITHMS, Denied, Fields, PRINTABLE, Policy, WHOLE};
 use crate::algorithm::leaky_bucket::LeakyBucket;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::token_bucket::TokenBucket;
 use crate::duration::{self, Span};
 use crate::number::MAX;
-use crate::text::{digits, shown};
+use crate::text::{digits, listed, shown};
+use crate::{Error, ErrorKind};
 
 /// What a policy is written with: any map of names to plain values. [`PolicyDraft::build`] checks it.
 ///
@@ -82,7 +82,7 @@ impl<S: AsRef<str>> Draft<S> {
             Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| *known == name.as_ref()),
             _ => None,
         };
-        let Some(algorithm) = algorithm else { return Err(Error::UnknownAlgorithm { found: found(written) }) };
+        let Some(algorithm) = algorithm else { return Err(unknown(&found(written))) };
         let fields = Fields::of(algorithm);
         self.refuse_unknown(fields.known)?;
         let amount = self.whole(fields.amount)?;
@@ -94,13 +94,13 @@ impl<S: AsRef<str>> Draft<S> {
         match self.get("name")? {
             None => {}
             Some(Value::Text(name)) => policy = policy.named(name.as_ref())?,
-            value => return Err(invalid("name", found(value), PRINTABLE)),
+            value => return Err(Error::policy("name", &found(value), PRINTABLE)),
         }
         match self.get("denied")? {
             None => Ok(policy),
             Some(Value::Text(text)) if text.as_ref() == "count" => policy.denied(Denied::Count),
             Some(Value::Text(text)) if text.as_ref() == "free" => policy.denied(Denied::Free),
-            value => Err(invalid("denied", found(value), "\"count\" or \"free\"")),
+            value => Err(Error::policy("denied", &found(value), "\"count\" or \"free\"")),
         }
     }
 
@@ -112,7 +112,7 @@ impl<S: AsRef<str>> Draft<S> {
                 continue;
             }
             if value.is_some() {
-                return Err(invalid(field, "a second value".into(), "the field once"));
+                return Err(Error::policy(field, "a second value", "the field once"));
             }
             value = Some(given);
         }
@@ -121,7 +121,10 @@ impl<S: AsRef<str>> Draft<S> {
 
     fn refuse_unknown(&self, known: &'static [&'static str]) -> Result<(), Error> {
         match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name.as_ref(), field))) {
-            Some((name, _)) => Err(Error::UnknownField { field: name.as_ref().into(), known }),
+            Some((name, _)) => {
+                let pieces = [name.as_ref(), ": no such field; known here are ", &listed(known)];
+                Err(Error::new(ErrorKind::UnknownField, &pieces))
+            }
             None => Ok(()),
         }
     }
@@ -129,7 +132,7 @@ impl<S: AsRef<str>> Draft<S> {
     fn whole(&self, field: &'static str) -> Result<u64, Error> {
         match self.get(field)? {
             Some(&Value::Whole(number)) => Ok(number),
-            value => Err(invalid(field, found(value), WHOLE)),
+            value => Err(Error::policy(field, &found(value), WHOLE)),
         }
     }
 
@@ -139,12 +142,17 @@ impl<S: AsRef<str>> Draft<S> {
             Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
             Some(Value::Text(text)) => Ok(text.as_ref().into()),
             None if field == "per" => Ok(1_000.into()),
-            value => Err(invalid(field, found(value), duration::ACCEPTS)),
+            value => Err(Error::policy(field, &found(value), duration::ACCEPTS)),
         }
     }
 }
 
 /// What was there, as an error repeats it.
+fn unknown(algorithm: &str) -> Error {
+    let pieces = ["algorithm: ", algorithm, " is not known; give one of ", &listed(ALGORITHMS)];
+    Error::new(ErrorKind::UnknownAlgorithm, &pieces)
+}
+
 fn found<S: AsRef<str>>(value: Option<&Value<S>>) -> String {
     value.map_or_else(|| "nothing".into(), Value::shown)
 }

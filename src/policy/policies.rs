@@ -1,6 +1,6 @@
 //! One policy or several, decided together.
 
-use super::{Denied, Policy, invalid};
+use super::{Denied, Policy};
 use crate::Error;
 use crate::text::{digits, shown, text};
 use alloc::boxed::Box;
@@ -44,11 +44,15 @@ impl Policies {
     pub fn new(policies: impl IntoIterator<Item = Policy>) -> Result<Self, Error> {
         let list: Vec<Policy> = policies.into_iter().collect();
         if !(1..=MAX_POLICIES).contains(&list.len()) {
-            return Err(invalid("policies", text(&["a list of ", &digits(list.len() as u64)]), "1 to 32 policies"));
+            return Err(Error::policy(
+                "policies",
+                &text(&["a list of ", &digits(list.len() as u64)]),
+                "1 to 32 policies",
+            ));
         }
         if list.len() > 1 && list.iter().any(|policy| policy.denied == Some(Denied::Count)) {
             let accepts = "\"free\", since a denial by one of several policies changes none";
-            return Err(invalid("denied", "\"count\"".into(), accepts));
+            return Err(Error::policy("denied", "\"count\"", accepts));
         }
         let names = names(&list)?;
         Ok(Self { list, names })
@@ -117,10 +121,7 @@ impl Policies {
             None => None,
             Some(name) => self.names.iter().position(|known| **known == *name),
         };
-        found.ok_or_else(|| Error::UnknownPolicy {
-            found: name.map(shown),
-            known: self.names().map(Into::into).collect(),
-        })
+        found.ok_or_else(|| Error::unknown_policy(name.map(shown).as_deref(), &self.names))
     }
 
     /// What a denied hit does.
@@ -141,7 +142,7 @@ fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
         if policy.name().is_some() {
             if is_given(&name, list.get(..position).unwrap_or_default()) {
                 let found = text(&[&shown(&name), " a second time"]);
-                return Err(invalid("name", found, "each policy a name of its own"));
+                return Err(Error::policy("name", &found, "each policy a name of its own"));
             }
         } else {
             let mut number = 1;

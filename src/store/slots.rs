@@ -170,7 +170,7 @@ impl Slots {
 
     /// The commonest hit of all, in the fewest steps: of a key that has its slot, under a single fixed window, when
     /// nothing is to be swept. Any other is not answered.
-    #[cfg(feature = "js")]
+    #[cfg(all(feature = "js", target_arch = "wasm32"))]
     #[inline(always)]
     pub(crate) fn hit_window(&mut self, slot: i32, cost: u64, now: u64) -> Option<Decision> {
         let rests = self.cleaning.rests(now, self.options.clean_period);
@@ -229,7 +229,7 @@ impl Slots {
     ) -> Result<(u64, Option<u32>), Error> {
         let taken = match slot {
             Some(_) => None,
-            None => Some(self.take(now).map_err(|_| Error::Full { max_keys: self.options.max_keys })?),
+            None => Some(self.take(now).map_err(|_| Error::full(self.options.max_keys))?),
         };
         let slot = slot.or(taken).unwrap_or(NO_SLOT);
         self.clear_if_stale(slot, now);
@@ -264,7 +264,7 @@ impl Slots {
     pub(crate) fn check_room(&self, keys: usize) -> Result<(), Error> {
         let max_keys = self.options.max_keys;
         let fits = keys as u64 + u64::from(self.len) <= u64::from(max_keys);
-        if fits || self.options.on_full == OnFull::Evict { Ok(()) } else { Err(Error::Full { max_keys }) }
+        if fits || self.options.on_full == OnFull::Evict { Ok(()) } else { Err(Error::full(max_keys)) }
     }
 
     /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
