@@ -56,10 +56,9 @@ export class ReadPolicies {
   /** The position of a policy, by its name where there are several. */
   position(name: string | undefined): number {
     if (name === undefined && this.names.length === 1) return 0;
-    if (name !== undefined && typeof name !== "string")
-      throw refused("unknown_policy", "policy", name, "a policy's name");
-    giveText(name ?? "");
-    return checked(rust().position(this.number, name === undefined ? 0 : 1));
+    const position = this.names.indexOf(name as string);
+    if (position >= 0) return position;
+    throw refused("unknown_policy", "policy", name, `one of this limiter's: ${this.names.join(", ")}`);
   }
 }
 

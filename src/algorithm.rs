@@ -66,8 +66,8 @@ pub(crate) trait Algorithm: Sized {
         self.unused_at(&self.view(state, now))
     }
 
-    /// The state as plain numbers.
-    fn export(&self, state: &Self::State) -> Vec<i64>;
+    /// Adds the state as plain numbers.
+    fn export(&self, state: &Self::State, numbers: &mut Vec<i64>);
     /// The state from plain numbers, which may be anything at all.
     fn import(&self, numbers: &[i64]) -> Option<Self::State>;
     /// A state made under another `scale` or `per`, rounded against the client.

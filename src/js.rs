@@ -24,9 +24,7 @@ use crate::algorithm::rule::Rule;
 use crate::ledger::check_stored;
 use crate::store::slots::Slots;
 use area::Area;
-use convert::{
-    cost, joined, made_by_from, options_from, origins_to, policies_from, states_from, states_to, time, whole_from,
-};
+use convert::{cost, joined, made_by_from, options_from, origins_to, policies_from, states_from, time, whole_from};
 use desk::{Desk, desk};
 
 /// Why an operation did nothing, as a negative status; `js/core/failure.ts` knows the same.
@@ -71,16 +69,6 @@ pub extern "C" fn policies() -> i32 {
         let policies = or_status!(desk.take(policies_from(desk.text.as_str())), FAILED);
         desk.answer(origins_to(&policies));
         desk.policies.put(policies)
-    })
-}
-
-/// The position of the policy that the text names, if it does.
-#[unsafe(no_mangle)]
-pub extern "C" fn position(policies: usize, named: bool) -> i32 {
-    desk(|desk| {
-        let policies = or_status!(desk.policies.get(policies), FAILED);
-        let position = policies.position(named.then_some(desk.text.as_str()));
-        or_status!(desk.take(position), FAILED) as i32
     })
 }
 
@@ -259,7 +247,9 @@ pub extern "C" fn save(slab: usize, slot: i32, now: f64) {
             let ends_at = slots.ends_at(slot, now);
             if ends_at > now {
                 desk.area.number(ends_at);
-                states_to(&slots.export(slot), &mut states);
+                for number in slots.export_flat(slot) {
+                    states.push(number as f64);
+                }
             }
         }
         desk.answer_numbers(states);

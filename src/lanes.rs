@@ -275,12 +275,19 @@ impl Lanes {
 
     /// The states as plain numbers.
     pub(crate) fn export(&self, entry: &mut Entry<'_>) -> Vec<Vec<i64>> {
-        let mut states = Vec::with_capacity(self.rules.len());
-        for (rule, place) in self.rules.iter().zip(&self.places) {
-            let cell = entry.cell(*place);
-            states.push(dispatch!(rule, algorithm => algorithm.export(&algorithm.read(&cell))));
-        }
-        states
+        (0..self.rules.len())
+            .map(|position| {
+                let mut numbers = Vec::new();
+                self.export_one(position, entry, &mut numbers);
+                numbers
+            })
+            .collect()
+    }
+
+    /// Adds one policy's state as plain numbers.
+    pub(crate) fn export_one(&self, position: usize, entry: &mut Entry<'_>, numbers: &mut Vec<i64>) {
+        let cell = entry.cell(self.place(position));
+        dispatch!(&self.rules[position], algorithm => algorithm.export(&algorithm.read(&cell), numbers));
     }
 
     /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.

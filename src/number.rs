@@ -58,13 +58,67 @@ pub(crate) fn divide(a: u128, b: u64) -> u64 {
     }
 }
 
+/// The same by hand, a bit at a time: seldom needed, and the general division of 128 bits would be long in wasm.
 #[cold]
 fn divide_wide(a: u128, b: u64) -> u64 {
-    u64::try_from(a / u128::from(b)).unwrap_or(u64::MAX)
+    let (high, mut low) = ((a >> 64) as u64, a as u64);
+    if high >= b {
+        return u64::MAX;
+    }
+    // Below `b`, which is in range, so that twice as much is too.
+    let mut rest = high;
+    let mut quotient = 0;
+    for _ in 0..64 {
+        rest = rest << 1 | low >> 63;
+        low <<= 1;
+        quotient <<= 1;
+        if rest >= b {
+            rest -= b;
+            quotient |= 1;
+        }
+    }
+    quotient
+}
+
+/// `a / b`, rounded down, and the rest, which is never negative.
+pub(crate) fn divide_down(a: i128, b: u64) -> (i64, u64) {
+    let size = a.unsigned_abs();
+    let quotient = divide(size, b);
+    let rest = (size - product(quotient, b)) as u64;
+    match (a < 0, rest) {
+        (false, _) => (quotient as i64, rest),
+        (true, 0) => (-(quotient as i64), 0),
+        (true, _) => (-(quotient as i64) - 1, b - rest),
+    }
 }
 
 /// `a / b`, rounded up.
 #[inline]
 pub(crate) fn divide_up(a: u128, b: u64) -> u64 {
     divide(a + u128::from(b - 1), b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisions_are_those_of_the_language() {
+        let numbers = [0, 1, 7, (1 << 32) - 1, 1 << 32, MAX - 1, MAX];
+        for (a, b, divisor) in
+            numbers.iter().flat_map(|&a| numbers.iter().flat_map(move |&b| numbers.map(|c| (a, b, c))))
+        {
+            let (dividend, divisor) = (u128::from(a) * u128::from(b) + u128::from(a), divisor.max(1));
+            let expected = u64::try_from(dividend / u128::from(divisor)).unwrap_or(u64::MAX);
+            assert_eq!(divide(dividend, divisor), expected, "{dividend} / {divisor}");
+            if expected > MAX {
+                continue;
+            }
+            for signed in [dividend as i128, -(dividend as i128)] {
+                let (down, rest) = divide_down(signed, divisor);
+                let expected = (signed.div_euclid(divisor.into()), signed.rem_euclid(divisor.into()));
+                assert_eq!((i128::from(down), i128::from(rest)), expected, "{signed} / {divisor}");
+            }
+        }
+    }
 }

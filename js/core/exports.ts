@@ -5,7 +5,6 @@ export interface Exports {
   text(bytes: number): number;
   numbers(count: number): number;
   policies(): number;
-  position(policies: number, named: number): number;
   drop_policies(policies: number): void;
   slab(policies: number, reports: number, stored: number): number;
   drop_slab(slab: number): void;

@@ -5,8 +5,7 @@
 
 use super::Packed;
 use super::window::in_range;
-use crate::number::{MAX, divide_up, product};
-use alloc::vec;
+use crate::number::{MAX, divide, divide_down, divide_up, product};
 use alloc::vec::Vec;
 
 /// The numbers of a bucket policy.
@@ -81,9 +80,9 @@ impl Bucket {
     }
 
     /// Content in whole hits and a rest that is never negative, so that each number fits JSON.
-    pub(crate) fn export(&self, state: &Content) -> Vec<i64> {
-        let per = i128::from(self.per);
-        vec![state.at as i64, state.units.div_euclid(per) as i64, state.units.rem_euclid(per) as i64]
+    pub(crate) fn export(&self, state: &Content, numbers: &mut Vec<i64>) {
+        let (whole, rest) = divide_down(state.units, self.per);
+        numbers.extend([state.at as i64, whole, rest as i64]);
     }
 
     pub(crate) fn import(&self, numbers: &[i64]) -> Option<Content> {
@@ -95,8 +94,8 @@ impl Bucket {
 
     /// `units` of this bucket in the units of one with another `per`, rounded down.
     pub(crate) fn rescaled(&self, units: i128, per: u64) -> i128 {
-        let (old, new) = (i128::from(self.per), i128::from(per));
-        units.div_euclid(old) * new + units.rem_euclid(old) * new / old
+        let (whole, rest) = divide_down(units, self.per);
+        i128::from(whole) * i128::from(per) + i128::from(divide(product(rest, per), self.per))
     }
 
     /// The numbers by which content takes longest to flow away.
@@ -167,7 +166,9 @@ mod tests {
                     let mut words = vec![0; bucket.width()];
                     state.pack(&mut words);
                     assert_eq!(Content::unpack(&words), state, "per {per}");
-                    assert_eq!(bucket.import(&bucket.export(&state)), Some(state), "per {per}");
+                    let mut numbers = Vec::new();
+                    bucket.export(&state, &mut numbers);
+                    assert_eq!(bucket.import(&numbers), Some(state), "per {per}");
                 }
             }
         }

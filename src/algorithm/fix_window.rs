@@ -127,8 +127,8 @@ impl Algorithm for FixWindow {
         }
     }
 
-    fn export(&self, state: &Window) -> Vec<i64> {
-        state.export()
+    fn export(&self, state: &Window, numbers: &mut Vec<i64>) {
+        state.export(numbers);
     }
 
     fn import(&self, numbers: &[i64]) -> Option<Window> {

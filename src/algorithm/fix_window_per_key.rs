@@ -109,8 +109,8 @@ impl Algorithm for FixWindowPerKey {
         view.map_or(0, |window| window.start + self.scale)
     }
 
-    fn export(&self, state: &Window) -> Vec<i64> {
-        state.export()
+    fn export(&self, state: &Window, numbers: &mut Vec<i64>) {
+        state.export(numbers);
     }
 
     fn import(&self, numbers: &[i64]) -> Option<Window> {

@@ -99,8 +99,8 @@ impl Algorithm for LeakyBucket {
         if view.units == 0 { 0 } else { view.at + self.0.time_for(view.units) }
     }
 
-    fn export(&self, state: &Content) -> Vec<i64> {
-        self.0.export(state)
+    fn export(&self, state: &Content, numbers: &mut Vec<i64>) {
+        self.0.export(state, numbers);
     }
 
     fn import(&self, numbers: &[i64]) -> Option<Content> {

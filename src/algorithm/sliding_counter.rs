@@ -10,7 +10,6 @@
 use super::window::in_range;
 use super::{Algorithm, Packed};
 use crate::number::{self, divide, divide_up, product};
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// The numbers of a `sliding_counter` policy.
@@ -170,8 +169,8 @@ impl Algorithm for SlidingCounter {
         }
     }
 
-    fn export(&self, state: &Counters) -> Vec<i64> {
-        vec![state.start as i64, state.previous as i64, state.current as i64]
+    fn export(&self, state: &Counters, numbers: &mut Vec<i64>) {
+        numbers.extend([state.start as i64, state.previous as i64, state.current as i64]);
     }
 
     fn import(&self, numbers: &[i64]) -> Option<Counters> {

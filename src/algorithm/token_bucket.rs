@@ -101,8 +101,8 @@ impl Algorithm for TokenBucket {
         if view.units >= self.0.full { 0 } else { view.at + self.0.time_for(self.0.full - view.units) }
     }
 
-    fn export(&self, state: &Content) -> Vec<i64> {
-        self.0.export(state)
+    fn export(&self, state: &Content, numbers: &mut Vec<i64>) {
+        self.0.export(state, numbers);
     }
 
     fn import(&self, numbers: &[i64]) -> Option<Content> {

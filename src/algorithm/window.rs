@@ -2,7 +2,6 @@
 
 use super::Packed;
 use crate::number::MAX;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// A count, and when its window started.
@@ -25,10 +24,9 @@ impl Window {
         (self.start != Self::NONE.start).then_some(self.start)
     }
 
-    pub(crate) fn export(self) -> Vec<i64> {
-        match self.started() {
-            Some(start) => vec![start as i64, self.count as i64],
-            None => Vec::new(),
+    pub(crate) fn export(self, numbers: &mut Vec<i64>) {
+        if let Some(start) = self.started() {
+            numbers.extend([start as i64, self.count as i64]);
         }
     }
 

@@ -122,14 +122,6 @@ pub(super) fn joined(names: &[String]) -> String {
     written
 }
 
-/// States as numbers: for each, how many there are, then they.
-pub(super) fn states_to(states: &[Vec<i64>], flat: &mut Vec<f64>) {
-    for state in states {
-        flat.push(state.len() as f64);
-        flat.extend(state.iter().map(|&number| number as f64));
-    }
-}
-
 /// Whole numbers from any numbers at all.
 pub(super) fn whole_from(numbers: &[f64]) -> Result<Vec<i64>, Error> {
     let mut list = Vec::with_capacity(numbers.len());

@@ -171,9 +171,4 @@ fn policies_are_read_from_text_and_their_mistakes_named() {
         assert_eq!(policies(written), f64::from(FAILED), "{written:?}");
         assert_eq!(code(), mistake, "{written:?}");
     }
-    let both = policies(&TWO_A_MINUTE.repeat(2));
-    give_text("fix_window-2");
-    assert_eq!(call("position", &[both, 1.0]), 1.0);
-    assert_eq!(call("position", &[both, 0.0]), f64::from(FAILED));
-    assert_eq!(code(), "unknown_policy");
 }

@@ -240,6 +240,19 @@ impl Slots {
         Ok((count, taken))
     }
 
+    /// The states of a slot as plain numbers, one after the other, each behind how many there are.
+    #[cfg(all(feature = "js", target_arch = "wasm32"))]
+    pub(crate) fn export_flat(&self, slot: u32) -> Vec<i64> {
+        let mut numbers = Vec::new();
+        for position in 0..self.lanes.rules().len() {
+            let start = numbers.len();
+            numbers.push(0);
+            self.lanes.export_one(position, &mut self.entry(slot), &mut numbers);
+            numbers[start] = (numbers.len() - start - 1) as i64;
+        }
+        numbers
+    }
+
     /// The states of a slot as plain numbers.
     pub(crate) fn export(&self, slot: u32) -> Vec<Vec<i64>> {
         self.lanes.export(&mut self.entry(slot))
