@@ -140,7 +140,7 @@ impl Lanes {
     pub(crate) fn start_within_capacity(&mut self) {
         for rule in &mut self.rules {
             if let Rule::TokenBucket(TokenBucket(bucket)) = rule {
-                bucket.start = bucket.full;
+                bucket.bounded = true;
             }
         }
     }

@@ -18,9 +18,9 @@ pub(crate) struct Bucket {
     pub(crate) period: u64,
     /// The capacity in units.
     pub(crate) full: i128,
-    /// The tokens of a key never used, in units: as many as any capacity can be, so that a call which brings a
-    /// larger one starts full as well.
-    pub(crate) start: i128,
+    /// Whether a key never used starts with no more than the capacity. Else it has as many tokens as any capacity
+    /// can be, so that a call which brings a larger one starts full as well.
+    pub(crate) bounded: bool,
 }
 
 /// Content at a time. Tokens that a bucket owes make it negative.
@@ -33,8 +33,7 @@ pub(crate) struct Content {
 impl Bucket {
     pub(crate) fn new(capacity: u64, rate: u64, per: u64) -> Self {
         let full = product(capacity, per);
-        let start = product(MAX, per) as i128;
-        Self { capacity, rate, per, period: divide_up(full, rate), full: full as i128, start }
+        Self { capacity, rate, per, period: divide_up(full, rate), full: full as i128, bounded: false }
     }
 
     /// What `cost` weighs, in units.

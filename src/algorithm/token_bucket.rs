@@ -38,7 +38,7 @@ impl Algorithm for TokenBucket {
     }
 
     fn fresh(&self, now: u64) -> Content {
-        Content { at: now, units: self.0.start }
+        Content { at: now, units: if self.0.bounded { self.0.full } else { self.0.most() } }
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::text::{digits, shown, text};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -26,7 +27,10 @@ pub const MAX_POLICIES: usize = 32;
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Policies {
+pub struct Policies(Arc<Named>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Named {
     list: Vec<Policy>,
     names: Vec<Box<str>>,
 }
@@ -55,7 +59,7 @@ impl Policies {
             return Err(Error::policy("denied", "\"count\"", accepts));
         }
         let names = names(&list)?;
-        Ok(Self { list, names })
+        Ok(Self(Arc::new(Named { list, names })))
     }
 
     /// How many there are.
@@ -66,7 +70,7 @@ impl Policies {
     /// assert_eq!(policies.len(), 1);
     /// ```
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.0.list.len()
     }
 
     /// Never: there is at least one.
@@ -77,7 +81,7 @@ impl Policies {
     /// assert!(!policies.is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.0.list.is_empty()
     }
 
     /// The policies, in order.
@@ -88,7 +92,7 @@ impl Policies {
     /// assert_eq!(policies.iter().map(Policy::limit).collect::<Vec<_>>(), [10]);
     /// ```
     pub fn iter(&self) -> core::slice::Iter<'_, Policy> {
-        self.list.iter()
+        self.0.list.iter()
     }
 
     /// Their names, in order.
@@ -99,7 +103,7 @@ impl Policies {
     /// assert_eq!(policies.names().collect::<Vec<_>>(), ["fix_window"]);
     /// ```
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.names.iter().map(AsRef::as_ref)
+        self.0.names.iter().map(AsRef::as_ref)
     }
 
     /// The name of the policy at `position`, as a [`Decision`](crate::Decision) tells it.
@@ -111,22 +115,22 @@ impl Policies {
     /// assert_eq!(policies.name(7), "");
     /// ```
     pub fn name(&self, position: usize) -> &str {
-        self.names.get(position).map_or("", AsRef::as_ref)
+        self.0.names.get(position).map_or("", AsRef::as_ref)
     }
 
     /// The position of the policy of that name. The name may be left out when there is only one.
     pub(crate) fn position(&self, name: Option<&str>) -> Result<usize, Error> {
         let found = match name {
-            None if self.list.len() == 1 => Some(0),
+            None if self.0.list.len() == 1 => Some(0),
             None => None,
-            Some(name) => self.names.iter().position(|known| **known == *name),
+            Some(name) => self.0.names.iter().position(|known| **known == *name),
         };
-        found.ok_or_else(|| Error::unknown_policy(name.map(shown).as_deref(), &self.names))
+        found.ok_or_else(|| Error::unknown_policy(name.map(shown).as_deref(), &self.0.names))
     }
 
     /// What a denied hit does.
     pub(crate) fn denied(&self) -> Denied {
-        match self.list.as_slice() {
+        match self.0.list.as_slice() {
             [alone] => alone.denied_alone(),
             _ => Denied::Free,
         }
@@ -159,7 +163,7 @@ fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
 impl From<Policy> for Policies {
     fn from(policy: Policy) -> Self {
         let name = policy.name().unwrap_or(policy.algorithm()).into();
-        Self { list: vec![policy], names: vec![name] }
+        Self(Arc::new(Named { list: vec![policy], names: vec![name] }))
     }
 }
 
