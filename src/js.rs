@@ -20,6 +20,7 @@ mod tests;
 
 use alloc::boxed::Box;
 
+use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::ledger::check_stored;
 use crate::store::slots::Slots;
@@ -164,10 +165,8 @@ fn change(slab: usize, slot: i32, amount: u64, now: f64, position: usize, sets: 
             return desk.fail(&error);
         }
         let now = or_status!(time(now), BAD_TIME);
-        let changed = slots.change(u32::try_from(slot).ok(), now, |lanes, entry| match sets {
-            true => lanes.set(position, entry, amount, now),
-            false => lanes.inc(position, entry, amount, now),
-        });
+        let act = if sets { Act::Set(amount) } else { Act::Inc(amount) };
+        let changed = slots.change(u32::try_from(slot).ok(), position, act, now);
         match changed {
             Ok((count, taken)) => desk.area.number(count) | desk.area.place(taken) | desk.area.freed(slots),
             Err(error) => desk.fail(&error),

@@ -215,14 +215,9 @@ impl Lanes {
         cost > 0 && (decision.allowed || self.denied == Denied::Count)
     }
 
-    /// Adds to one policy without asking, and answers the count.
-    pub(crate) fn inc(&self, position: usize, entry: &mut Entry<'_>, cost: u64, now: u64) -> u64 {
-        self.act(&self.rules[position], position, entry, Act::Inc(cost), now, &mut false).count
-    }
-
-    /// Sets what one policy has counted, and answers the count.
-    pub(crate) fn set(&self, position: usize, entry: &mut Entry<'_>, count: u64, now: u64) -> u64 {
-        self.act(&self.rules[position], position, entry, Act::Set(count), now, &mut false).count
+    /// Changes one policy's state without asking, and answers the count.
+    pub(crate) fn change(&self, position: usize, entry: &mut Entry<'_>, act: Act, now: u64) -> u64 {
+        self.act(&self.rules[position], position, entry, act, now, &mut false).count
     }
 
     // In wasm once, for its size; elsewhere wherever it is used, for its speed.
@@ -243,7 +238,7 @@ impl Lanes {
 
     /// What one policy has counted.
     pub(crate) fn get(&self, position: usize, entry: &mut Entry<'_>, now: u64) -> u64 {
-        self.act(&self.rules[position], position, &mut entry.as_read(), Act::LOOK, now, &mut false).count
+        self.change(position, &mut entry.as_read(), Act::LOOK, now)
     }
 
     /// When one policy's state ends; 0 if it has ended.

@@ -1,5 +1,6 @@
 //! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
 
+use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
@@ -240,12 +241,12 @@ impl Ledger {
             }
             Operation::Inc { cost, .. } => {
                 changed = true;
-                Answer::Number(lanes.inc(position, &mut entry, check_cost(cost)?, now))
+                Answer::Number(lanes.change(position, &mut entry, Act::Inc(check_cost(cost)?), now))
             }
             Operation::Set { count, .. } => {
                 changed = true;
                 lanes.check_count(position, count)?;
-                Answer::Number(lanes.set(position, &mut entry, count, now))
+                Answer::Number(lanes.change(position, &mut entry, Act::Set(count), now))
             }
             Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, &mut entry, now)),
             Operation::Reset => {

@@ -8,6 +8,7 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 
+use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::number::{check_cost, check_time};
 use crate::record::check_version;
@@ -241,7 +242,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         if cost == 0 {
             return Ok(self.slots.get(slot, position, now));
         }
-        let (count, taken) = self.slots.change(slot, now, |lanes, entry| lanes.inc(position, entry, cost, now))?;
+        let (count, taken) = self.slots.change(slot, position, Act::Inc(cost), now)?;
         self.settle(key, taken);
         Ok(count)
     }
@@ -285,7 +286,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         let position = self.slots.lanes().check_set(policy, count)?;
         let slot = self.index.get(key);
-        let (count, taken) = self.slots.change(slot, now, |lanes, entry| lanes.set(position, entry, count, now))?;
+        let (count, taken) = self.slots.change(slot, position, Act::Set(count), now)?;
         self.settle(key, taken);
         Ok(count)
     }

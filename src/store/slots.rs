@@ -1,6 +1,7 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
 
 use super::chunked::Chunked;
+use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
@@ -220,24 +221,32 @@ impl Slots {
         self.with_entry(slot, now, |lanes, entry| lanes.expires_at(position, entry, now))
     }
 
-    /// Changes an entry without asking, as `inc` and `set` do. Also answers the slot of a key that had none.
+    /// Changes one policy's state without asking, as `inc` and `set` do. Also answers the slot of a key that had none.
     pub(crate) fn change(
         &mut self,
         slot: Option<u32>,
+        position: usize,
+        act: Act,
         now: u64,
-        with: impl FnOnce(&Lanes, &mut Entry<'_>) -> u64,
     ) -> Result<(u64, Option<u32>), Error> {
-        let taken = match slot {
-            Some(_) => None,
-            None => Some(self.take(now).map_err(|_| Error::full(self.options.max_keys))?),
+        let (slot, taken) = self.open(slot, now)?;
+        let (lanes, mut entry) = self.parts(slot);
+        Ok((lanes.change(position, &mut entry, act, now), taken))
+    }
+
+    /// A slot to write to: the key's own, or one that is taken for it.
+    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<(u32, Option<u32>), Error> {
+        let (slot, taken) = match slot {
+            Some(slot) => (slot, None),
+            None => {
+                let slot = self.take(now).map_err(|_| Error::full(self.options.max_keys))?;
+                (slot, Some(slot))
+            }
         };
-        let slot = slot.or(taken).unwrap_or(NO_SLOT);
         self.clear_if_stale(slot, now);
         self.touch(slot, now);
-        let (lanes, mut entry) = self.parts(slot);
-        let count = with(lanes, &mut entry);
         self.sweep(slot, now);
-        Ok((count, taken))
+        Ok((slot, taken))
     }
 
     /// The states of a slot as plain numbers, one after the other, each behind how many there are.
@@ -282,11 +291,9 @@ impl Slots {
 
     /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
     pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<Option<u32>, Error> {
-        let put = |_: &Lanes, entry: &mut Entry<'_>| {
-            entry.replace(states.words, states.logs);
-            0
-        };
-        Ok(self.change(slot, now, put)?.1)
+        let (slot, taken) = self.open(slot, now)?;
+        self.parts(slot).1.replace(states.words, states.logs);
+        Ok(taken)
     }
 
     /// Whether a slot's states have ended, or lain untouched for too long.
