@@ -153,9 +153,12 @@ const refused = ([code, message]: unknown[]) => ({ code, message }) as { code: s
 /** An isolate has one configuration; tests have a few. */
 const known = new Map<unknown, Isolate | Misconfigured>();
 
+/** The configuration of a Worker that has none: always the same one, so that it is read once. */
+const unconfigured = {};
+
 /** The isolate's configuration, read at its first request. Throws what is wrong with it, and logs that once. */
 export function isolateOf(env: TollgateEnv): Isolate {
-  const { TOLLGATE: config = {} } = env;
+  const { TOLLGATE: config = unconfigured } = env;
   let isolate = known.get(config);
   if (isolate === undefined) {
     isolate = read(config, env);

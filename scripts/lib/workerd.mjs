@@ -8,12 +8,12 @@ import { build } from "esbuild";
 import { inProject } from "./paths.mjs";
 
 /** Puts a Worker as it would be deployed into a folder, ready to be started: script, wasm, a place for its objects. */
-export async function prepare(folder, entry, { bindings = {}, upstream } = {}) {
+export async function prepare(folder, entry, { bindings = {}, upstream, evicts = true } = {}) {
   mkdirSync(join(folder, "objects"), { recursive: true });
   await script(entry, join(folder, "worker.js"));
   if (upstream) await script(upstream, join(folder, "upstream.js"));
   cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(folder, "tollgate.wasm"));
-  writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined));
+  writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts));
 }
 
 const script = async (entry, file) => writeFileSync(file, await bundled(entry));
@@ -51,7 +51,7 @@ const upstreamService = `(name = "upstream", worker = (
       compatibilityDate = "2026-09-01",
     )),`;
 
-const capnp = (bindings, hasUpstream) => `using Workerd = import "/workerd/workerd.capnp";
+const capnp = (bindings, hasUpstream, evicts) => `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
   services = [
@@ -75,7 +75,12 @@ const tollgate :Workerd.Worker = (
     ${Object.entries(bindings).map(binding).join(",\n    ")}
   ],
   durableObjectNamespaces = [
-    (className = "RateLimiterObject", uniqueKey = "tollgate", enableSql = true),
+    (
+      className = "RateLimiterObject",
+      uniqueKey = "tollgate",
+      enableSql = true,
+      preventEviction = ${!evicts},
+    ),
   ],
   durableObjectStorage = (localDisk = "objects"),
 );
