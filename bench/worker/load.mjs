@@ -35,20 +35,24 @@ async function connected(port) {
     bytes = answered = undefined;
     then(found);
   });
-  socket.on("error", fail);
-  socket.on("close", () => answered && fail(new Error("a connection was closed before its answer came")));
+  const broken = (error) =>
+    answered && fail(error ?? new Error("a connection was closed before its answer came"));
+  socket.on("error", broken);
+  socket.on("close", () => broken());
   await once(socket, "connect");
   const ask = (request, then) => {
     answered = then;
     socket.write(request);
   };
-  return { ask, isOpen: () => socket.readyState === "open" };
+  return { ask, close: () => socket.destroy() };
 }
 
-/** The connections to a server, those anew that it closed while others had their turn. */
+/** Makes new connections when the old ones may be about to be closed: servers wait five seconds for a request. */
 async function reconnect(server) {
-  for (let at = 0; at < connections; at += 1)
-    if (!server.connections[at]?.isOpen()) server.connections[at] = await connected(server.port);
+  if (performance.now() - server.since < 3_000) return;
+  for (const { close } of server.connections) close();
+  server.connections = [];
+  for (let count = 0; count < connections; count += 1) server.connections.push(await connected(server.port));
 }
 
 function fail(error) {
@@ -64,6 +68,7 @@ function drive(server, isEnough) {
     const next = ({ ask }) => {
       if (isEnough(counts)) {
         open -= 1;
+        server.since = performance.now();
         if (open === 0) resolve(counts);
         return;
       }
@@ -96,7 +101,7 @@ async function measure(server) {
   return counts[status] / seconds;
 }
 
-const servers = ports.map((port) => ({ port, asked: 0, connections: [] }));
+const servers = ports.map((port) => ({ port, asked: 0, since: Number.NEGATIVE_INFINITY, connections: [] }));
 for (const server of servers) await warm(server);
 const results = servers.map(() => []);
 for (let round = 0; round < rounds; round += 1)

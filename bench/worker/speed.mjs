@@ -5,7 +5,7 @@ import { median, table } from "../results.mjs";
 import { running, subjects } from "./subjects.mjs";
 
 const load = fileURLToPath(new URL("load.mjs", import.meta.url));
-const common = { connections: 16, rounds: 11, turn: 250, warmUp: 1_500 };
+const common = { connections: 16, rounds: 7, turn: 500, warmUp: 1_500 };
 
 const counts = [1, 1_000];
 const words = { 1: "one object", 1000: "1,000 objects" };

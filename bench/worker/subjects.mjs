@@ -17,6 +17,8 @@ export const gateway = (more) => ({
     policies,
     rules: Object.keys(policies).map((name) => ({ path: `/${name}`, key: "ip", policies: name })),
     timeout: "10s",
+    // An object that does not answer must not pass for one that allows.
+    onError: "deny",
     ...more,
   },
 });

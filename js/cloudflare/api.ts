@@ -129,7 +129,7 @@ async function answerItem(
 ): Promise<Answer> {
   try {
     const numbers = await inquire(env, isolate, "api", operation, item);
-    return "code" in numbers ? { error: numbers } : shaped(operation, numbers, item.names);
+    return typeof numbers !== "string" ? { error: numbers } : shaped(operation, numbers, item.names);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
     return { error: { code: "unanswered", message: error.message } };
@@ -142,10 +142,10 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
     case "peek":
       return plain(named(numbers, names));
     case "expires_at":
-      return { expiresAt: numbers[0] };
+      return { expiresAt: Number(numbers) };
     case "reset":
-      return { reset: numbers[0] === 1 };
+      return { reset: numbers === "1" };
     default:
-      return { count: numbers[0] };
+      return { count: Number(numbers) };
   }
 }

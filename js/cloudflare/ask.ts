@@ -1,4 +1,4 @@
-import { type Mistake, type Numbers, numbersIn } from "./decision.ts";
+import type { Mistake, Numbers } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Operation } from "./object.ts";
 
@@ -34,9 +34,9 @@ export function ask(
 ): Promise<Numbers | Mistake> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
-    const answered = (answer: string | Mistake) => {
+    const answered = (answer: Numbers | Mistake) => {
       clearTimeout(timer);
-      resolve(typeof answer === "string" ? numbersIn(answer) : answer);
+      resolve(answer);
     };
     const failed = (error: PlatformError) => {
       clearTimeout(timer);

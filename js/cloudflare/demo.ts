@@ -24,7 +24,7 @@ export async function demoHit(request: Request, env: TollgateEnv): Promise<Respo
   const told = { via: "demo", key: isolate.logged(object, env), policies, cost } as const;
   try {
     const numbers = await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost);
-    if ("code" in numbers) throw new Unanswered("failed", numbers.message);
+    if (typeof numbers !== "string") throw new Unanswered("failed", numbers.message);
     if (!isAllowed(numbers))
       report(env, { event: "denied", ...told, policies: violatedBy(numbers, policies) });
     return answer(isolate.told(set, numbers), named(numbers, policies));

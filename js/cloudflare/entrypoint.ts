@@ -74,7 +74,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     amount: number,
     of?: string,
   ): Promise<number> {
-    return (await this.#ask(operation, this.#item(operation, policy, key, amount, of)))[0] as number;
+    return Number(await this.#ask(operation, this.#item(operation, policy, key, amount, of)));
   }
 
   #item(operation: Operation, policy: PolicyName, key: string, amount: number, of?: string): Item {
@@ -87,7 +87,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   async #ask(operation: Operation, item: Item): Promise<Numbers> {
     try {
       const answer = await inquire(this.env, isolateOf(this.env), "rpc", operation, item);
-      if ("code" in answer) throw new TollgateError(answer.code as ErrorCode, answer.message);
+      if (typeof answer !== "string") throw new TollgateError(answer.code as ErrorCode, answer.message);
       return answer;
     } catch (error) {
       if (!(error instanceof Unanswered)) throw error;

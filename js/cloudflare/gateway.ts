@@ -79,7 +79,7 @@ function denied(
 async function asked(env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Numbers> {
   const policies = isolate.sets[plan.set]?.[0] as string;
   const answer = await ask(env, isolate.timeout, plan.object, "hit", policies, plan.cost);
-  if ("code" in answer) throw new Unanswered("failed", answer.message);
+  if (typeof answer !== "string") throw new Unanswered("failed", answer.message);
   return answer;
 }
 

@@ -18,7 +18,7 @@ export async function inquire(
   try {
     const answer = await ask(env, isolate.timeout, object, operation, policies, cost, of);
     // Who peeks is not denied anything.
-    if (operation === "hit" && !("code" in answer) && !isAllowed(answer))
+    if (operation === "hit" && typeof answer === "string" && !isAllowed(answer))
       report(env, { event: "denied", ...told(), policies: violatedBy(answer, names) });
     return answer;
   } catch (error) {

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../build/cloudflare/tollgate.js";
 import { TollgateError } from "../error.ts";
 import type { Decision, Policies } from "../types.ts";
-import { type Mistake, type Numbers, named, written } from "./decision.ts";
+import { type Mistake, type Numbers, named } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { checkAmount, checkName, policiesAsJson } from "./given.ts";
 import { isolateOf, Misconfigured } from "./isolate.ts";
@@ -79,12 +79,12 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return this.#number("reset", policies, 0) === 1;
   }
 
-  /** What the Worker itself calls: policies as JSON in, numbers in a text or a mistake out. */
-  apply(operation: Operation, policies: string, amount: number, of?: string): string | Mistake {
+  /** What the Worker itself calls: policies as JSON in, numbers or a mistake out. */
+  apply(operation: Operation, policies: string, amount: number, of?: string): Numbers | Mistake {
     try {
       if (typeof operation !== "string" || typeof policies !== "string")
         throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
-      return written(this.#apply(operation, policies, amount, of));
+      return this.#apply(operation, policies, amount, of);
     } catch (error) {
       const { code, message } = error as Mistake;
       if (typeof code !== "string") throw error;
@@ -116,7 +116,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   #number(operation: Operation, policies: Policies, amount: number, policy?: string): number {
-    return this.#apply(operation, policiesAsJson(policies), amount, policy)[0] as number;
+    return Number(this.#apply(operation, policiesAsJson(policies), amount, policy));
   }
 
   /** The key as the Worker's own logs have it; without a name or a configuration the id, a keyed hash itself. */

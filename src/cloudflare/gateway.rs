@@ -104,7 +104,7 @@ impl Gateway {
     }
 
     /// Remembers a denial for a while, unless denied hits are to be counted.
-    pub fn remember(&mut self, object: &str, set: usize, cost: f64, decision: &[f64], now: f64) -> Result<(), Fault> {
+    pub fn remember(&mut self, object: &str, set: usize, cost: f64, decision: &str, now: f64) -> Result<(), Fault> {
         let set = self.set(set)?;
         if !set.counts_denied() {
             let who = Who { object, policies: set.hash };
@@ -115,7 +115,7 @@ impl Gateway {
 
     /// What an HTTP client is told of a decision under a rule's policies, a line for each word: which policies denied,
     /// as bits; names and values in turn; the body. One text crosses to JavaScript much faster than several.
-    pub fn told(&self, set: usize, decision: &[f64]) -> Result<String, Fault> {
+    pub fn told(&self, set: usize, decision: &str) -> Result<String, Fault> {
         Ok(told(&decided(decision)?, &self.set(set)?.policies, self.config.headers))
     }
 
@@ -198,8 +198,8 @@ fn json(policies: &Policies) -> Result<JsValue, Fault> {
     Ok(js_sys::JSON::stringify(&value)?.into())
 }
 
-fn decided(numbers: &[f64]) -> Result<Decision, Fault> {
-    numbers::to_decision(numbers).ok_or_else(|| mistake("these numbers are no decision"))
+fn decided(written: &str) -> Result<Decision, Fault> {
+    numbers::to_decision(written).ok_or_else(|| mistake("these numbers are no decision"))
 }
 
 fn mistake(message: &str) -> Fault {

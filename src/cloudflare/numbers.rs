@@ -1,38 +1,50 @@
-//! Numbers as JavaScript gives and takes them, and decisions as lists of numbers.
+//! Numbers as JavaScript gives and takes them, and decisions as numbers in a text: no other value crosses so fast.
 
+use crate::text::digits;
 use crate::{Decision, Error, MAX, Violated};
 
 /// How `retry_after` says never.
-const NEVER: f64 = -1.0;
+const NEVER: &str = "-1";
 
 /// A decision as an object answers it: eight numbers, in the order that `js/cloudflare/decision.ts` knows.
-pub(super) fn from_decision(decision: &Decision) -> Vec<f64> {
-    vec![
-        f64::from(u8::from(decision.allowed)),
-        decision.count as f64,
-        decision.limit as f64,
-        decision.remaining as f64,
-        decision.retry_after.map_or(NEVER, |wait| wait as f64),
-        decision.reset_after as f64,
-        decision.policy as f64,
-        f64::from(decision.violated.0),
-    ]
+pub(super) fn from_decision(decision: &Decision) -> String {
+    let numbers = [
+        decision.allowed.into(),
+        decision.count,
+        decision.limit,
+        decision.remaining,
+        decision.retry_after.unwrap_or_default(),
+        decision.reset_after,
+        decision.policy as u64,
+        decision.violated.0.into(),
+    ];
+    let mut written = String::with_capacity(64);
+    for (position, number) in numbers.into_iter().enumerate() {
+        if position > 0 {
+            written.push(' ');
+        }
+        let never = position == 4 && decision.retry_after.is_none();
+        written.push_str(&if never { NEVER.into() } else { digits(number) });
+    }
+    written
 }
 
-/// The decision in such a list; nothing when it is none.
-pub(super) fn to_decision(numbers: &[f64]) -> Option<Decision> {
-    let &[allowed, count, limit, remaining, retry_after, reset_after, policy, violated] = numbers else { return None };
-    Some(Decision {
-        allowed: allowed == 1.0,
-        count: count as u64,
-        limit: limit as u64,
-        remaining: remaining as u64,
-        retry_after: (retry_after != NEVER).then_some(retry_after as u64),
-        reset_after: reset_after as u64,
-        policy: policy as usize,
-        violated: Violated(violated as u32),
+/// The decision in such a text; nothing when it is none.
+pub(super) fn to_decision(written: &str) -> Option<Decision> {
+    let mut numbers = written.split(' ');
+    let mut next = || numbers.next()?.parse::<i64>().ok();
+    let decision = Decision {
+        allowed: next()? == 1,
+        count: next()? as u64,
+        limit: next()? as u64,
+        remaining: next()? as u64,
+        retry_after: u64::try_from(next()?).ok(),
+        reset_after: next()? as u64,
+        policy: next()? as usize,
+        violated: Violated(next()? as u32),
         reason: None,
-    })
+    };
+    numbers.next().is_none().then_some(decision)
 }
 
 /// A cost.
@@ -83,7 +95,10 @@ mod tests {
         {
             assert_eq!(to_decision(&from_decision(&decision)), Some(decision));
         }
-        assert_eq!(to_decision(&[1.0]), None);
+        assert_eq!(from_decision(&Decision { retry_after: None, ..denied }), "0 0 0 0 -1 0 2 5");
+        for wrong in ["", "1", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9", "1 2 3 4 5 6 7 a", "1  3 4 5 6 7 8"] {
+            assert_eq!(to_decision(wrong), None);
+        }
     }
 
     #[test]

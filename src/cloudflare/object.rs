@@ -9,7 +9,7 @@ use super::row::{Row, Storage};
 use super::states::{Loaded, States};
 use super::tree::Tree;
 use super::{from_js, numbers};
-use crate::text::{listed, quoted, text};
+use crate::text::{digits, listed, quoted, text};
 use crate::{Answer, Ledger, Operation, Policies};
 
 #[wasm_bindgen]
@@ -46,7 +46,7 @@ impl RateLimiterObject {
         Self { row: Row::new(storage), states: None, memory: None }
     }
 
-    /// Does one operation under policies given as JSON: a decision comes back as eight numbers, anything else as one.
+    /// Does one operation under policies given as JSON: a decision comes back as eight numbers in a text, anything else as one.
     /// The caller read the time, once.
     pub fn apply(
         &mut self,
@@ -55,7 +55,7 @@ impl RateLimiterObject {
         amount: f64,
         of: Option<String>,
         now: f64,
-    ) -> Result<Vec<f64>, Fault> {
+    ) -> Result<String, Fault> {
         let now = numbers::time(now)?;
         let operation = parse(operation, amount, of.as_deref())?;
         let answer = self.recall(policies, now).and_then(|()| self.perform(operation, now));
@@ -128,8 +128,8 @@ impl RateLimiterObject {
     }
 
     /// Decides, and saves what must last before it is answered. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, operation: Operation<'_>, now: u64) -> Result<Vec<f64>, Fault> {
-        let Self { row, states: Some(states), memory: Some(memory) } = self else { return Ok(Vec::new()) };
+    fn perform(&mut self, operation: Operation<'_>, now: u64) -> Result<String, Fault> {
+        let Self { row, states: Some(states), memory: Some(memory) } = self else { return Ok(String::new()) };
         let ledger = &mut memory.ledger;
         let was_used = operation == Operation::Reset && ledger.expires_at(now) > 0;
         let is_hit = matches!(operation, Operation::Hit { .. });
@@ -145,8 +145,8 @@ impl RateLimiterObject {
         }
         Ok(match answer {
             Answer::Decision(decision) => numbers::from_decision(&decision),
-            Answer::Number(number) => vec![number as f64],
-            Answer::Done => vec![f64::from(u8::from(was_used))],
+            Answer::Number(number) => digits(number),
+            Answer::Done => digits(was_used.into()),
         })
     }
 }
