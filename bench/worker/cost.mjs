@@ -1,6 +1,7 @@
 import { table } from "../results.mjs";
 import { price, prices, pricesAsOf } from "./prices.mjs";
 import { gateway, running, upstream, worker } from "./subjects.mjs";
+import { policies } from "./workers/policies.js";
 
 const keys = 10;
 const hits = 100;
@@ -62,6 +63,16 @@ async function count({ url: origin }) {
   return results;
 }
 
+/** The bytes in a key's row when so many hits are counted in it. */
+async function stored({ url }, path, times) {
+  await fetch(`${url}/counts`);
+  for (let count = 0; count < times; count += 1) {
+    const { status } = await fetch(url + path, { headers: { "CF-Connecting-IP": `10.1.3.${path.length}` } });
+    if (status !== 200) throw new Error(`${path} answered ${status}`);
+  }
+  return (await (await fetch(`${url}/counts`)).json()).largest;
+}
+
 const dollars = (number) => number.toFixed(number < 0.01 && number > 0 ? 4 : 2);
 const million = (number) => (number * 1_000_000).toLocaleString("en", { maximumFractionDigits: 0 });
 
@@ -72,9 +83,18 @@ const head = ["object requests", "rows written", "rows read"];
 
 export async function cost() {
   process.stderr.write("  cost\n");
+  const sizes = [];
   const results = await running(counted, async (started) => {
     const all = {};
     for (const [name, one] of Object.entries(started)) all[name] = await count(one);
+    for (const path of ["/open", "/counter", "/log"]) {
+      const { algorithm } = policies[path.slice(1)];
+      sizes.push([
+        `${algorithm}`,
+        await stored(started.Tollgate, path, 1),
+        await stored(started.Tollgate, path, 999),
+      ]);
+    }
     return all;
   });
   const steady = scenarios.flatMap(({ name }) =>
@@ -98,5 +118,6 @@ export async function cost() {
     `Counted in workerd: calls of objects, and rows as workerd tells them; an alarm that is set is a row written. Cloudflare's paid plan charged ${objectRequests} USD for a million object requests, ${rowsWritten} for a million rows written and ${rowsRead} for a million rows read in ${pricesAsOf}. ${keys} keys, ${hits} hits each after the first, on one isolate: the deny cache is one for each isolate.`,
     table(["a million hits", ...head, "USD"], steady),
     table(["once for a key", ...head, "USD a million keys"], rest),
+    table(["bytes in a key's row, after", "one hit", "1,000 hits"], sizes),
   ].join("\n\n");
 }

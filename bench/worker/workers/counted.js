@@ -1,4 +1,4 @@
-const none = { objectRequests: 0, rowsWritten: 0, rowsRead: 0, alarmsSet: 0, deletions: 0 };
+const none = { objectRequests: 0, rowsWritten: 0, rowsRead: 0, alarmsSet: 0, largest: 0 };
 let counts = { ...none };
 let cursors = [];
 const ids = [];
@@ -37,6 +37,7 @@ const watched = (storage) => ({
     exec(...given) {
       const cursor = storage.sql.exec(...given);
       cursors.push(cursor);
+      for (const value of given) counts.largest = Math.max(counts.largest, value.byteLength ?? 0);
       return cursor;
     },
   },
@@ -44,10 +45,7 @@ const watched = (storage) => ({
     counts.alarmsSet += 1;
     return storage.setAlarm(time);
   },
-  deleteAll() {
-    counts.deletions += 1;
-    return storage.deleteAll();
-  },
+  deleteAll: () => storage.deleteAll(),
 });
 
 /** Handlers that also tell the counts since they were last told, and ring the alarm of every object that there was. */
