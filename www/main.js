@@ -20,7 +20,6 @@ import { verdict } from "./words.js";
 const clock = new PageClock();
 let state;
 let run;
-let marks = {};
 let stirred = performance.now();
 
 const current = () => ({ state, run, now: clock.now, simulation: run.simulations.get(state.algorithm) });
@@ -78,6 +77,7 @@ let isTabsMoving = false;
 for (const name of [
   "pointerdown",
   "pointermove",
+  "scroll",
   "keydown",
   "input",
   "click",
@@ -105,7 +105,8 @@ function draw() {
   advance();
   showTransport(state);
   summary(current());
-  marks = { large: large.draw(), ...drawStrips() };
+  large.draw();
+  drawStrips();
   if (written !== state.at + state.mine.length) keepInAddress(state);
   written = state.at + state.mine.length;
 }
@@ -134,6 +135,7 @@ globalThis.playground = {
     );
   },
   get marks() {
+    const marks = { large: large.draw(), ...drawStrips({ unseen: true }) };
     return Object.fromEntries(
       Object.entries(marks).map(([name, list]) => [
         name,

@@ -21,6 +21,7 @@ export class Run {
     const levels = {
       every: Math.max(1, Math.floor(this.span / samplesInView)),
       from: Math.max(0, state.at - this.span),
+      span: this.span,
     };
     this.simulations = new Map(
       algorithms.map(({ id }) => [id, new Simulation(policyOf(id, state), state, levels)]),

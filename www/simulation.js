@@ -1,9 +1,10 @@
 import { RateLimiter } from "tollgate";
+import { firstFrom } from "./paint/visible.js";
 import { origin } from "./state.js";
 
 const key = "visitor";
-/** Several views full of them. */
-const mostLevels = 16_384;
+/** With fewer, what has left the view is not worth removing. */
+const fewLevels = 4_096;
 /** More than any run can let through, so that the meter only measures. */
 const unbounded = 1_000_000;
 
@@ -19,18 +20,21 @@ export class Simulation {
   #sampled = 0;
   #every;
   #from;
+  #span;
+  #mostLevels = fewLevels;
   #limiter;
   #meter;
   #cost;
 
   /** Levels are noted every so many milliseconds, from a time on: what went before is never drawn. */
-  constructor(policy, { cost, scale }, { every, from }) {
+  constructor(policy, { cost, scale }, { every, from, span }) {
     const clock = () => origin + this.#now;
     this.#limiter = new RateLimiter(policy, { clock });
     this.#meter = new RateLimiter({ algorithm: "sliding_window", limit: unbounded, scale }, { clock });
     this.#cost = cost;
     this.#every = every;
     this.#from = from;
+    this.#span = span;
     this.#sampled = Math.max(0, Math.floor(from / every) * every);
     this.limit = this.#limiter.peek(key).limit;
     this.#sample(0);
@@ -78,7 +82,13 @@ export class Simulation {
     this.#now = Math.max(this.#now, at);
     if (this.#now < this.#from) return;
     this.levels.push({ at: this.#now, level: this.level() });
-    if (this.levels.length > mostLevels) this.levels.splice(0, mostLevels / 2);
+    if (this.levels.length > this.#mostLevels) this.#forgetLevels();
+  }
+
+  /** Forgets what has left the view, but for the last of it, from which a line goes on into the view. */
+  #forgetLevels() {
+    this.levels.splice(0, Math.max(firstFrom(this.levels, this.#now - this.#span) - 1, 0));
+    this.#mostLevels = Math.max(fewLevels, 2 * this.levels.length);
   }
 
   #measure(at) {

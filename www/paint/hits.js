@@ -1,49 +1,70 @@
-const rows = 10;
+import { Spans } from "./spans.js";
+
+/** The rows that denied hits take in turn. */
+export const waitRows = 10;
+
+/** Bars that lie closer than that lie on the same spot. */
 const apart = 0.5;
+/** Half the height of the mark at the end of a wait, and the room between two. */
+const tick = 3;
 
 /** What is drawn of the hits, gathered so that each kind is one stroke, however many there are. */
 export class HitPaths {
   #allowed = new Path2D();
   #denied = new Path2D();
+  #crowds = new Path2D();
   #waits = new Path2D();
-  #lines = Array.from({ length: rows }, () => ({
-    left: 0,
-    right: Number.NEGATIVE_INFINITY,
-    end: Number.NaN,
-  }));
-  #drawn = new Map();
+  #crowded;
+  #waiting = new Spans(({ left, right, top }) => {
+    this.#waits.moveTo(left, top);
+    this.#waits.lineTo(right, top);
+  });
+  #lastBar = Number.NEGATIVE_INFINITY;
+  #lastCross = new Map();
+  #lastTick = new Map();
 
-  /** An allowed hit: a bar, so that those of a burst can be told apart. */
-  allow(left, top, half, thick) {
-    if (this.#isCovered("allowed", left)) return;
-    this.#allowed.rect(left - thick / 2, top - half, thick, 2 * half);
+  /** Bars are `thick`, crosses twice `half` wide. */
+  constructor(thick, half) {
+    this.thick = thick;
+    this.half = half;
+    this.#crowded = new Spans(({ left, right, top }) =>
+      this.#crowds.rect(left, top - half / 2, right - left, half),
+    );
   }
 
-  /** A denied hit: a cross, so that colour is not the only difference. */
-  deny(left, top, half, row = 0) {
-    if (this.#isCovered(row, left)) return;
+  /** An allowed hit: a bar, so that those of a burst can be told apart. */
+  allow(left, top, high) {
+    if (left - this.#lastBar < apart) return;
+    this.#lastBar = left;
+    this.#allowed.rect(left - this.thick / 2, top - high / 2, this.thick, high);
+  }
+
+  /** A denied hit: a cross, so that colour is not the only difference. Where crosses would cover each other, a bar. */
+  deny(left, top, row = 0) {
+    const before = this.#lastCross.get(row);
+    this.#lastCross.set(row, left);
+    if (left - before < this.half) this.#crowded.add(row, before, left, top);
+    else this.#cross(left, top, this.half);
+  }
+
+  #cross(left, top, half) {
     this.#denied.moveTo(left - half, top - half);
     this.#denied.lineTo(left + half, top + half);
     this.#denied.moveTo(left - half, top + half);
     this.#denied.lineTo(left + half, top - half);
   }
 
-  /** How long a denied hit must wait: a line from it to when it would pass. Where lines overlap, one stands for all. */
+  /** How long a denied hit must wait: a line from it to when it would pass. */
   wait(left, right, top, row) {
-    const line = this.#lines[row];
-    const start = Math.max(left, line.right);
-    if (right > start) {
-      this.#waits.moveTo(start, top);
-      this.#waits.lineTo(right, top);
-      line.right = right;
-    }
-    if (Math.abs(right - line.end) < apart) return;
-    line.end = right;
-    this.#waits.moveTo(right, top - 3);
-    this.#waits.lineTo(right, top + 3);
+    this.#waiting.add(row, left, right, top);
+    if (Math.abs(right - this.#lastTick.get(row)) < tick) return;
+    this.#lastTick.set(row, right);
+    this.#waits.moveTo(right, top - tick);
+    this.#waits.lineTo(right, top + tick);
   }
 
   paint({ context, colours }) {
+    for (const spans of [this.#waiting, this.#crowded]) spans.end();
     context.lineWidth = 1;
     context.strokeStyle = colours.denied;
     context.globalAlpha = 0.45;
@@ -51,17 +72,9 @@ export class HitPaths {
     context.globalAlpha = 1;
     context.lineWidth = 1.5;
     context.stroke(this.#denied);
+    context.fillStyle = colours.denied;
+    context.fill(this.#crowds);
     context.fillStyle = colours.allowed;
     context.fill(this.#allowed);
   }
-
-  /** Whether one of its kind lies on the same spot already. */
-  #isCovered(kind, left) {
-    if (left - this.#drawn.get(kind) < apart) return true;
-    this.#drawn.set(kind, left);
-    return false;
-  }
 }
-
-/** The rows that denied hits take in turn. */
-export const waitRows = rows;

@@ -1,5 +1,5 @@
 import { byId } from "../algorithms.js";
-import { around, within } from "./visible.js";
+import { around, firstFrom, within } from "./visible.js";
 
 /** How much of the view lies in the future: room for the waits. */
 const ahead = 0.14;
@@ -17,6 +17,7 @@ export function sceneOf(run, id, now) {
     to,
     now,
     hits,
+    firstHit: firstFrom(simulation.hits, from),
     levels: [...around(simulation.levels, from, now), { at: now, level: simulation.level() }],
     limit: simulation.limit,
     edges: edgesOf(run, id, from, to, hits),

@@ -21,12 +21,11 @@ export function paintStrip(canvas, scene) {
 }
 
 function paintHits(brush, hits, height) {
-  const paths = new HitPaths();
-  const thick = thickness(brush.box);
+  const paths = new HitPaths(thickness(brush.box), 2);
   const marks = hits.map((hit) => {
     const left = brush.x(hit.at);
-    if (hit.allowed) paths.allow(left, height - 19, 4, thick);
-    else paths.deny(left, height - 8, 2);
+    if (hit.allowed) paths.allow(left, height - 19, 8);
+    else paths.deny(left, height - 8);
     return { hit, x: left, y: hit.allowed ? height - 19 : height - 8 };
   });
   paths.paint(brush);

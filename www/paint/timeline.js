@@ -40,20 +40,19 @@ function paintWords({ context, colours: { quiet, card }, y, limit, id, box }) {
 }
 
 function paintHits(brush, { hits, to }, lane) {
-  const paths = new HitPaths();
-  const thick = thickness(brush.box);
+  const paths = new HitPaths(thickness(brush.box), 3);
   let row = 0;
   const marks = hits.map((hit) => {
     const left = brush.x(hit.at);
     if (hit.allowed) {
       row = 0;
-      paths.allow(left, lane, 8, thick);
+      paths.allow(left, lane, 16);
       return { hit, x: left, y: lane };
     }
     const top = lane + 20 + row * 7;
     const until = brush.x(Math.min(hit.at + hit.retryAfter, to));
     paths.wait(left, until, top, row);
-    paths.deny(left, top, 3, row);
+    paths.deny(left, top, row);
     row = (row + 1) % waitRows;
     return { hit, x: left, y: top, until };
   });

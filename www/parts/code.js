@@ -32,6 +32,9 @@ function rust({ algorithm, limit, scale, denied, capacity, refillRate, leakRate,
 function wrangler(policy, cost) {
   const fields = Object.entries(policy).map(([name, each]) => `${name} = ${value(each)}`);
   return [
+    "[vars.TOLLGATE]",
+    'upstream = "https://origin.example"',
+    "",
     "[vars.TOLLGATE.policies.api]",
     ...fields,
     "",

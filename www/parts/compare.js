@@ -1,4 +1,4 @@
-import { algorithms, duration } from "../algorithms.js";
+import { algorithms, byId, duration } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { sceneOf } from "../paint/scene.js";
 import { paintStrip } from "../paint/strip.js";
@@ -11,27 +11,42 @@ export function comparison(current, change) {
     const busiest = make("span", { class: "busiest" });
     const choose = make("button", { type: "button", class: "plain" }, title);
     choose.addEventListener("click", () => change({ algorithm: id }));
-    const heading = make("h3", {}, choose);
+    const policy = make("span", { class: "note" });
+    const heading = make("h3", {}, choose, policy);
     const numbers = make("p", { class: "passed" }, passed, busiest);
     element("strips").append(make("li", { "data-algorithm": id }, heading, numbers, canvas));
-    return { id, title, canvas, passed, busiest, choose };
+    return { id, title, canvas, policy, passed, busiest, choose };
   });
 
-  return function draw() {
+  // A strip that nobody sees is not painted.
+  const seen = new Set();
+  const observer = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target);
+  });
+  for (const { canvas } of strips) observer.observe(canvas);
+
+  return function draw({ unseen = false } = {}) {
     const { run, state, now } = current();
     const marks = {};
-    for (const { id, title, canvas, passed, busiest, choose } of strips) {
+    for (const { id, title, canvas, policy, passed, busiest, choose } of strips) {
       const simulation = run.simulations.get(id);
       const { allowed, hits, limit } = simulation;
       const most = simulation.busiest.count;
+      say(policy, numbersOf(id, state));
       say(passed, `${allowed} of ${hits.length} let through`);
       say(busiest, `${most} in the busiest ${duration(state.scale)}`);
       busiest.dataset.over = most > limit;
       choose.setAttribute("aria-pressed", id === state.algorithm);
       const label = `${title}: ${allowed} of ${hits.length} hits let through, at the most ${most} within ${duration(state.scale)}.`;
       if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
-      marks[id] = paintStrip(canvas, sceneOf(run, id, now));
+      if (unseen || seen.has(canvas)) marks[id] = paintStrip(canvas, sceneOf(run, id, now));
     }
     return marks;
   };
 }
+
+/** The numbers that a strip goes by: those of buckets are not those of windows. */
+const numbersOf = (id, { limit, scale, capacity, rate, per }) =>
+  byId[id].fields.includes("capacity")
+    ? `${capacity} at once, ${rate} per ${duration(per)}`
+    : `${limit} in ${duration(scale)}`;

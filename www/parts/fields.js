@@ -2,26 +2,33 @@ import { duration } from "../algorithms.js";
 import { make } from "../dom.js";
 import { durations, parts } from "../state.js";
 
+/** What a field is called, and what its number means. */
 const words = {
-  limit: ["Limit", "hits"],
-  capacity: ["Capacity", "tokens"],
-  rate: ["Rate", "tokens"],
-  cost: ["Cost of a hit", "units"],
-  size: ["Burst", "hits"],
+  limit: ["Limit", "hits in a window"],
+  scale: ["Scale", "how long a window is"],
+  capacity: ["Capacity", "hits at once"],
+  rate: ["Rate", "hits that fit again"],
+  per: ["Per", "in this time"],
+  cost: ["Cost", "hits that one counts as"],
+  size: ["Burst", "hits on each side of an edge"],
   pace: ["Pace", "hits a second"],
-  seed: ["Seed", ""],
+  seed: ["Seed", "of the random times"],
+};
+
+const labelled = (name) => {
+  const [label, meaning] = words[name];
+  return make("label", { for: name }, label, " ", make("small", {}, meaning));
 };
 
 /** A whole number: a slider to drag, and a box to type it into. */
 export function numberField(name, change) {
   const { least, most } = parts[name];
-  const [label, unit] = words[name];
   const bounds = { min: least, max: most, step: 1 };
   const slider = make("input", { type: "range", id: name, ...bounds });
   const box = make("input", {
     type: "number",
     ...bounds,
-    "aria-label": `${label}, typed`,
+    "aria-label": `${words[name][0]}, typed`,
     inputmode: "numeric",
   });
   for (const input of [slider, box]) {
@@ -30,17 +37,10 @@ export function numberField(name, change) {
       if (value !== undefined) change({ [name]: value });
     });
   }
-  const field = make(
-    "div",
-    { class: "field", "data-field": name },
-    make("label", { for: name }, label),
-    box,
-    slider,
-  );
+  const field = make("div", { class: "field", "data-field": name }, labelled(name), box, slider);
   const show = (value) => {
     slider.value = value;
     slider.style.setProperty("--filled", `${((value - least) / (most - least)) * 100}%`);
-    slider.setAttribute("aria-valuetext", `${value} ${unit}`.trim());
     // Who is typing is not interrupted.
     if (document.activeElement !== box) box.value = value;
   };
@@ -48,17 +48,11 @@ export function numberField(name, change) {
 }
 
 /** A duration: a slider over the usual ones. */
-export function durationField(name, label, change) {
+export function durationField(name, change) {
   const slider = make("input", { type: "range", id: name, min: 0, max: durations.length - 1, step: 1 });
   slider.addEventListener("input", () => change({ [name]: durations[slider.value] }));
   const output = make("output", { for: name });
-  const field = make(
-    "div",
-    { class: "field", "data-field": name },
-    make("label", { for: name }, label),
-    output,
-    slider,
-  );
+  const field = make("div", { class: "field", "data-field": name }, labelled(name), output, slider);
   const show = (value) => {
     const position = durations.indexOf(value);
     slider.value = position;

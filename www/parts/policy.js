@@ -13,10 +13,10 @@ export function policyControls(change) {
   });
   const fields = {
     limit: numberField("limit", change),
-    scale: durationField("scale", "Scale", change),
+    scale: durationField("scale", change),
     capacity: numberField("capacity", change),
     rate: numberField("rate", change),
-    per: durationField("per", "Per", change),
+    per: durationField("per", change),
     cost: numberField("cost", change),
     denied: choiceField(
       "denied",

@@ -82,11 +82,10 @@ export function timeline(current) {
     /** Another past: what was chosen is gone. */
     forget: () => choose(-1),
     draw() {
-      const { run, state, now, simulation } = current();
+      const { run, state, now } = current();
       const scene = sceneOf(run, state.algorithm, now);
-      const first = simulation.hits.indexOf(scene.hits[0]);
-      marks = paintTimeline(canvas, scene, first < 0 ? undefined : chosen - first);
-      offset = first;
+      offset = scene.firstHit;
+      marks = paintTimeline(canvas, scene, chosen - offset);
       describe();
       fillTable();
       return marks;
