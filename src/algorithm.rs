@@ -5,13 +5,12 @@
 //! committed did not happen, which is how `peek` and a denied hit change nothing.
 
 pub(crate) mod bucket;
+mod content;
 pub(crate) mod fix_window;
 pub(crate) mod fix_window_per_key;
-pub(crate) mod leaky_bucket;
 pub(crate) mod rule;
 pub(crate) mod sliding_counter;
 pub(crate) mod sliding_window;
-pub(crate) mod token_bucket;
 pub(crate) mod window;
 
 use crate::{Decision, Denied, Violated};
@@ -25,9 +24,9 @@ pub(crate) trait Algorithm: Sized {
     type State: Held + Clone + 'static;
     /// What a state comes to at one moment, with what has been charged to it since.
     type View;
-    /// The algorithm's name, as policies spell it.
-    const NAME: &'static str;
 
+    /// The algorithm's name, as policies spell it.
+    fn name(&self) -> &'static str;
     /// The window's `scale` or the bucket's `per`.
     fn scale(&self) -> u64;
     /// The same numbers with another `scale` or `per`: what a stored state was made by.

@@ -1,8 +1,8 @@
 //! One key's states under all of a limiter's policies, side by side, and every operation on them.
 
+use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
-use crate::algorithm::token_bucket::TokenBucket;
 use crate::algorithm::{Act, Algorithm, Cell, Held};
 use crate::number::{MAX, check_cost};
 use crate::text::{digits, text};
@@ -139,7 +139,7 @@ impl Lanes {
     /// a call brought along there, and has ended by ours. It starts with our own capacity at the most.
     pub(crate) fn start_within_capacity(&mut self) {
         for rule in &mut self.rules {
-            if let Rule::TokenBucket(TokenBucket(bucket)) = rule {
+            if let Rule::Bucket(bucket) = rule {
                 bucket.bounded = true;
             }
         }
@@ -309,7 +309,7 @@ impl Lanes {
     /// Passes a count that a policy may be set to: a token bucket holds no more than its capacity.
     pub(crate) fn check_count(&self, position: usize, count: u64) -> Result<(), Error> {
         let most = match &self.rules[position] {
-            Rule::TokenBucket(bucket) => bucket.limit(),
+            Rule::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
             _ => MAX,
         };
         if count <= most { Ok(()) } else { Err(Error::count(&digits(count), most)) }

@@ -7,14 +7,12 @@ use alloc::boxed::Box;
 
 use crate::Error;
 use crate::algorithm::Algorithm;
-use crate::algorithm::bucket::Bucket;
+use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::fix_window::FixWindow;
 use crate::algorithm::fix_window_per_key::FixWindowPerKey;
-use crate::algorithm::leaky_bucket::LeakyBucket;
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_counter::SlidingCounter;
 use crate::algorithm::sliding_window::SlidingWindow;
-use crate::algorithm::token_bucket::TokenBucket;
 use crate::duration::{self, Span};
 use crate::number::MAX;
 use crate::text::{digits, shown};
@@ -143,7 +141,7 @@ impl Policy {
     /// assert!(Policy::token_bucket(1, 1, "1s").unwrap().denied(Denied::Count).is_err());
     /// ```
     pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
-        let bucket = matches!(self.rule, Rule::TokenBucket(_) | Rule::LeakyBucket(_));
+        let bucket = matches!(self.rule, Rule::Bucket(_));
         if bucket && denied == Denied::Count {
             return Err(Error::policy("denied", "\"count\"", "\"free\", since a bucket never counts what it denies"));
         }
@@ -200,7 +198,7 @@ impl Policy {
     pub(crate) fn denied_alone(&self) -> Denied {
         match (&self.rule, self.denied) {
             (_, Some(denied)) => denied,
-            (Rule::TokenBucket(_) | Rule::LeakyBucket(_), None) => Denied::Free,
+            (Rule::Bucket(_), None) => Denied::Free,
             (_, None) => Denied::Count,
         }
     }
@@ -249,8 +247,8 @@ impl Fields {
             1 => Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }),
             2 => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
             3 => Rule::SlidingCounter(SlidingCounter { limit, scale }),
-            4 => Rule::TokenBucket(TokenBucket(bucket(limit, rate, scale)?)),
-            _ => Rule::LeakyBucket(LeakyBucket(bucket(limit, rate, scale)?)),
+            4 => Rule::Bucket(bucket(Kind::Token, limit, rate, scale)?),
+            _ => Rule::Bucket(bucket(Kind::Leaky, limit, rate, scale)?),
         };
         Ok(Policy { rule, name: None, denied: None })
     }
@@ -264,8 +262,8 @@ fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
     span.checked().map_err(|found| Error::policy(field, &found, duration::ACCEPTS))
 }
 
-fn bucket(capacity: u64, rate: u64, per: u64) -> Result<Bucket, Error> {
-    let bucket = Bucket::new(capacity, rate, per);
+fn bucket(kind: Kind, capacity: u64, rate: u64, per: u64) -> Result<Bucket, Error> {
+    let bucket = Bucket::new(kind, capacity, rate, per);
     if bucket.period > MAX {
         let accepts = "a capacity that the rate fills within 9007199254740991 ms";
         return Err(Error::policy("capacity", &digits(capacity), accepts));

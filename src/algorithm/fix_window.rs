@@ -29,7 +29,9 @@ impl Algorithm for FixWindow {
     type State = Window;
     type View = Window;
 
-    const NAME: &'static str = "fix_window";
+    fn name(&self) -> &'static str {
+        "fix_window"
+    }
 
     fn scale(&self) -> u64 {
         self.scale

@@ -22,7 +22,9 @@ impl Algorithm for FixWindowPerKey {
     /// No window until something is counted.
     type View = Option<Window>;
 
-    const NAME: &'static str = "fix_window_per_key";
+    fn name(&self) -> &'static str {
+        "fix_window_per_key"
+    }
 
     fn scale(&self) -> u64 {
         self.scale

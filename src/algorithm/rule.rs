@@ -1,12 +1,11 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
 use super::Algorithm;
+use super::bucket::Bucket;
 use super::fix_window::FixWindow;
 use super::fix_window_per_key::FixWindowPerKey;
-use super::leaky_bucket::LeakyBucket;
 use super::sliding_counter::SlidingCounter;
 use super::sliding_window::SlidingWindow;
-use super::token_bucket::TokenBucket;
 use crate::Error;
 use crate::text::{digits, text};
 
@@ -17,8 +16,7 @@ pub(crate) enum Rule {
     FixWindowPerKey(FixWindowPerKey),
     SlidingWindow(SlidingWindow),
     SlidingCounter(SlidingCounter),
-    TokenBucket(TokenBucket),
-    LeakyBucket(LeakyBucket),
+    Bucket(Bucket),
 }
 
 /// Runs one expression for whichever algorithm a rule holds.
@@ -29,8 +27,7 @@ macro_rules! dispatch {
             $crate::algorithm::rule::Rule::FixWindowPerKey($algorithm) => $body,
             $crate::algorithm::rule::Rule::SlidingWindow($algorithm) => $body,
             $crate::algorithm::rule::Rule::SlidingCounter($algorithm) => $body,
-            $crate::algorithm::rule::Rule::TokenBucket($algorithm) => $body,
-            $crate::algorithm::rule::Rule::LeakyBucket($algorithm) => $body,
+            $crate::algorithm::rule::Rule::Bucket($algorithm) => $body,
         }
     };
 }
@@ -38,10 +35,7 @@ pub(crate) use dispatch;
 
 impl Rule {
     pub(crate) fn name(&self) -> &'static str {
-        fn name<A: Algorithm>(_: &A) -> &'static str {
-            A::NAME
-        }
-        dispatch!(self, algorithm => name(algorithm))
+        dispatch!(self, algorithm => algorithm.name())
     }
 
     pub(crate) fn scale(&self) -> u64 {
@@ -66,8 +60,7 @@ impl Rule {
     /// The rule by which a state lives longest under both.
     pub(crate) fn widest(&self, call: &Self) -> Self {
         match (self, call) {
-            (Self::TokenBucket(own), Self::TokenBucket(call)) => Self::TokenBucket(TokenBucket(own.0.widest(&call.0))),
-            (Self::LeakyBucket(own), Self::LeakyBucket(call)) => Self::LeakyBucket(LeakyBucket(own.0.widest(&call.0))),
+            (Self::Bucket(own), Self::Bucket(call)) => Self::Bucket(own.widest(call)),
             // A window's numbers do not say how long it lives, and its `scale` is the same.
             _ => *self,
         }

@@ -59,7 +59,9 @@ impl Algorithm for SlidingCounter {
     type State = Counters;
     type View = Reading;
 
-    const NAME: &'static str = "sliding_counter";
+    fn name(&self) -> &'static str {
+        "sliding_counter"
+    }
 
     fn scale(&self) -> u64 {
         self.scale

@@ -104,7 +104,9 @@ impl Algorithm for SlidingWindow {
     type State = Log;
     type View = Reading;
 
-    const NAME: &'static str = "sliding_window";
+    fn name(&self) -> &'static str {
+        "sliding_window"
+    }
 
     fn scale(&self) -> u64 {
         self.scale

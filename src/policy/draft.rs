@@ -8,9 +8,8 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAcces
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::{ALGORITHMS, Denied, Fields, PRINTABLE, Policy, WHOLE};
-use crate::algorithm::leaky_bucket::LeakyBucket;
+use crate::algorithm::bucket::Kind;
 use crate::algorithm::rule::Rule;
-use crate::algorithm::token_bucket::TokenBucket;
 use crate::duration::{self, Span};
 use crate::number::MAX;
 use crate::text::{digits, listed, shown};
@@ -281,14 +280,10 @@ impl Serialize for Policy {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("algorithm", self.algorithm())?;
         match &self.rule {
-            Rule::TokenBucket(TokenBucket(bucket)) => {
+            Rule::Bucket(bucket) => {
+                let rate = if bucket.kind == Kind::Token { "refillRate" } else { "leakRate" };
                 map.serialize_entry("capacity", &bucket.capacity)?;
-                map.serialize_entry("refillRate", &bucket.rate)?;
-                map.serialize_entry("per", &bucket.per)?;
-            }
-            Rule::LeakyBucket(LeakyBucket(bucket)) => {
-                map.serialize_entry("capacity", &bucket.capacity)?;
-                map.serialize_entry("leakRate", &bucket.rate)?;
+                map.serialize_entry(rate, &bucket.rate)?;
                 map.serialize_entry("per", &bucket.per)?;
             }
             _ => {
