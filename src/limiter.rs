@@ -1,5 +1,7 @@
 //! A limiter in memory: key → slot → algorithm → decision.
 
+mod states;
+
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -11,10 +13,9 @@ use core::hash::Hash;
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::number::{check_cost, check_time};
-use crate::record::check_version;
 use crate::store::index::Index;
-use crate::store::slots::{Expired, Imported, Slots};
-use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies, Record, Snapshot, Store};
+use crate::store::slots::{Expired, Slots};
+use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies};
 
 /// A rate limiter in memory, over keys of any type that can be hashed.
 ///
@@ -478,73 +479,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.slots.lanes().policies()
     }
 
-    /// All states as plain data, to be taken over by [`Limiter::restore`].
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, ManualClock, Policy};
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let clock = ManualClock::new(0);
-    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
-    /// limiter.hit("user:42", 1)?;
-    /// assert_eq!(limiter.snapshot()?.len(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn snapshot(&self) -> Result<Snapshot<K>, Error>
-    where
-        K: Clone,
-    {
-        let now = check_time(self.clock.now())?;
-        let live = self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now));
-        let keys = live.filter_map(|slot| Some((self.index.key(slot)?.clone(), self.slots.export(slot))));
-        Ok(Snapshot::new(self.policies(), keys.collect()))
-    }
-
-    /// Takes over all states of a snapshot, or on an error none. Answers the names of the policies that
-    /// start afresh, because in the snapshot they have another algorithm.
-    ///
-    /// Where numbers have changed since, a limit or rate applies to what is there, and a `scale` or `per`
-    /// is converted, rounded against the client.
-    ///
-    /// ```
-    /// use tollgate::{Limiter, ManualClock, Policy, Snapshot};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1m")?, ManualClock::new(0))?;
-    /// limiter.hit("login:42", 4)?;
-    /// let json = serde_json::to_string(&limiter.snapshot()?)?;
-    ///
-    /// let snapshot: Snapshot<String> = serde_json::from_str(&json)?;
-    /// let mut again = Limiter::new(snapshot.policies()?, ManualClock::new(1_000))?;
-    /// again.restore(&snapshot)?;
-    /// assert_eq!(again.get("login:42")?, 4);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn restore(&mut self, snapshot: &Snapshot<K>) -> Result<Vec<String>, Error>
-    where
-        K: Clone,
-    {
-        let now = check_time(self.clock.now())?;
-        let made_by = snapshot.made_by()?;
-        let read = |(key, states): &(K, Vec<Vec<i64>>)| Ok((key.clone(), self.slots.read(&made_by, states, now)?));
-        let all = snapshot.keys.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        if self.slots.check_room(self.new_keys(&all)).is_err() {
-            self.clean()?;
-            self.slots.check_room(self.new_keys(&all))?;
-        }
-        let mut afresh = Vec::new();
-        for (key, states) in all {
-            for name in &states.afresh {
-                if !afresh.contains(name) {
-                    afresh.push(name.clone());
-                }
-            }
-            self.put(&key, states, now)?;
-        }
-        Ok(afresh)
-    }
-
     #[inline]
     fn hit_by<Q>(&mut self, key: &Q, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, Error>
     where
@@ -560,27 +494,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let (decision, taken) = self.slots.hit(None, rules, cost, now);
         self.settle(key, taken);
         Ok(decision)
-    }
-
-    /// How many of the keys with states to keep have no slot yet.
-    fn new_keys(&self, all: &[(K, Imported)]) -> usize {
-        let new = all.iter().filter(|(key, states)| !states.ended && self.index.get(key).is_none());
-        new.map(|(key, _)| key).collect::<hashbrown::HashSet<_>>().len()
-    }
-
-    /// Gives a key states that were read, or forgets it if they have ended.
-    fn put<Q>(&mut self, key: &Q, states: Imported, now: u64) -> Result<(), Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        if states.ended {
-            self.reset(key);
-            return Ok(());
-        }
-        let taken = self.slots.import(self.index.get(key), states, now)?;
-        self.settle(key, taken);
-        Ok(())
     }
 
     /// Forgets the keys of freed slots, and only then gives the key of this operation its slot.
@@ -623,27 +536,6 @@ fn cleaned<K: Clone>(position: usize, name: &str, keys: &[(u32, K)], expired: &[
         Some(Cleaned { key: key.clone(), policy: name.into(), value: state.value, expired_at: state.expired_at })
     });
     cleaned.collect()
-}
-
-impl<C: Clock> Store for Limiter<String, C> {
-    type Error = Error;
-
-    fn load(&mut self, key: &str) -> Result<Option<Record>, Error> {
-        let now = check_time(self.clock.now())?;
-        let slot = self.index.get(key).filter(|&slot| !self.slots.has_ended(slot, now));
-        Ok(slot.map(|slot| Record::new(self.policies(), self.slots.export(slot))))
-    }
-
-    fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Error> {
-        let Some(record) = record else {
-            self.reset(key);
-            return Ok(());
-        };
-        let now = check_time(self.clock.now())?;
-        check_version(record.version)?;
-        let states = self.slots.read(&record.policies, &record.states, now)?;
-        self.put(key, states, now)
-    }
 }
 
 impl<K, C> fmt::Debug for Limiter<K, C> {

@@ -1,20 +1,22 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
 
+mod room;
+mod states;
+mod sweep;
+
 use super::chunked::Chunked;
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
-use crate::record::{MadeBy, load_states};
-use crate::{Decision, Error, OnFull, Options, Policies, Reason};
-use alloc::string::String;
+use crate::{Decision, Error, Options, Policies};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// How many slots one operation looks at for expired states, while a cleaning is under way.
-const SWEPT: u32 = 4;
-/// How many slots are looked at when a full slab needs room.
-const PROBED: u32 = 8;
+pub(crate) use states::Imported;
+use sweep::Cleaning;
+pub(crate) use sweep::Expired;
+
 /// Later than any time.
 const NEVER: u64 = u64::MAX;
 /// The end of the list of free slots.
@@ -47,49 +49,6 @@ pub(crate) struct Slots {
     /// How many slots were looked at, ever, for a test that each operation looks at few.
     #[cfg(test)]
     looked_at: u64,
-}
-
-/// When slots are swept, and how far it has come.
-#[derive(Debug)]
-struct Cleaning {
-    /// When the next one starts: `NEVER` before the first operation, and while one is under way.
-    due: u64,
-    under_way: bool,
-    cursor: u32,
-}
-
-impl Default for Cleaning {
-    fn default() -> Self {
-        Self { due: NEVER, under_way: false, cursor: 0 }
-    }
-}
-
-impl Cleaning {
-    /// Whether `now < due <= now + period`, in one comparison: nothing is due, nor put off by a clock that stepped back.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn rests(&self, now: u64, period: u64) -> bool {
-        self.due.wrapping_sub(now).wrapping_sub(1) < period
-    }
-}
-
-/// What an expired state of a slot held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Expired {
-    pub(crate) slot: u32,
-    pub(crate) policy: usize,
-    pub(crate) value: u64,
-    pub(crate) expired_at: u64,
-}
-
-/// States that were read from plain numbers and found right.
-pub(crate) struct Imported {
-    words: Vec<u64>,
-    logs: Vec<Log>,
-    /// Whether all of them have ended, so that there is nothing to keep.
-    pub(crate) ended: bool,
-    /// The names of the policies that start afresh.
-    pub(crate) afresh: Vec<String>,
 }
 
 impl Slots {
@@ -249,53 +208,6 @@ impl Slots {
         Ok((slot, taken))
     }
 
-    /// The states of a slot as plain numbers, one after the other, each behind how many there are.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
-    pub(crate) fn export_flat(&self, slot: u32) -> Vec<i64> {
-        let mut numbers = Vec::new();
-        for position in 0..self.lanes.rules().len() {
-            let start = numbers.len();
-            numbers.push(0);
-            self.lanes.export_one(position, &mut self.entry(slot), &mut numbers);
-            numbers[start] = (numbers.len() - start - 1) as i64;
-        }
-        numbers
-    }
-
-    /// The states of a slot as plain numbers.
-    pub(crate) fn export(&self, slot: u32) -> Vec<Vec<i64>> {
-        self.lanes.export(&mut self.entry(slot))
-    }
-
-    /// Passes states from plain numbers if they can be read. Also answers the policies that start afresh.
-    pub(crate) fn read<S: AsRef<str>>(
-        &mut self,
-        made_by: &[MadeBy<S>],
-        states: &[impl AsRef<[i64]>],
-        now: u64,
-    ) -> Result<Imported, Error> {
-        self.lanes.start_within_capacity();
-        let (mut words, mut logs) = self.unused(now);
-        let mut entry = Entry::Write(&mut words, &mut logs);
-        let afresh = load_states(&self.lanes, &mut entry, made_by, states, now)?;
-        let ended = self.lanes.all_end_at(&mut Entry::Read(&words, &logs), now) <= now;
-        Ok(Imported { words, logs, ended, afresh })
-    }
-
-    /// Passes if a slab that refuses new keys has room for so many.
-    pub(crate) fn check_room(&self, keys: usize) -> Result<(), Error> {
-        let max_keys = self.options.max_keys;
-        let fits = keys as u64 + u64::from(self.len) <= u64::from(max_keys);
-        if fits || self.options.on_full == OnFull::Evict { Ok(()) } else { Err(Error::full(max_keys)) }
-    }
-
-    /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
-    pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<Option<u32>, Error> {
-        let (slot, taken) = self.open(slot, now)?;
-        self.parts(slot).1.replace(states.words, states.logs);
-        Ok(taken)
-    }
-
     /// Whether a slot's states have ended, or lain untouched for too long.
     pub(crate) fn has_ended(&self, slot: u32, now: u64) -> bool {
         self.ends_at(slot, now) <= now
@@ -318,15 +230,6 @@ impl Slots {
         self.free = slot;
         self.len -= 1;
         self.occupied[slot as usize / 64] &= !(1 << (slot % 64));
-    }
-
-    /// Removes every ended entry, and answers how many there were.
-    pub(crate) fn clean(&mut self, now: u64) -> u32 {
-        let before = self.len;
-        for slot in 0..self.made {
-            self.expire(slot, now);
-        }
-        before - self.len
     }
 
     /// The occupied slots.
@@ -409,200 +312,5 @@ impl Slots {
             (Some(older_than), Some(touched)) => touched.saturating_add(older_than),
             _ => NEVER,
         }
-    }
-
-    /// A slot for a new key, or when there might be one.
-    fn take(&mut self, now: u64) -> Result<u32, u64> {
-        let slot = if self.free != NO_SLOT {
-            self.free
-        } else if self.made < self.options.max_keys {
-            self.make()
-        } else {
-            self.make_room(now)?
-        };
-        if slot == self.free {
-            self.free = self.words.get(slot).first().map_or(NO_SLOT, |&next| next as u32);
-        }
-        self.len += 1;
-        self.occupied[slot as usize / 64] |= 1 << (slot % 64);
-        self.clear(slot, now);
-        self.touch(slot, now);
-        Ok(slot)
-    }
-
-    fn make(&mut self) -> u32 {
-        let slot = self.made;
-        self.made += 1;
-        self.words.reserve(self.made);
-        self.logs.reserve(self.made);
-        self.occupied.resize(self.made.div_ceil(64) as usize, 0);
-        slot
-    }
-
-    /// Frees a slot of a full slab: an ended one of a few, else by eviction the one that would end soonest.
-    fn make_room(&mut self, now: u64) -> Result<u32, u64> {
-        let (ends_at, slot, probed) = self.soonest(now);
-        #[cfg(test)]
-        {
-            self.looked_at += u64::from(probed);
-        }
-        self.probe = self.after(self.probe, probed);
-        if self.expire(slot, now) {
-            return Ok(slot);
-        }
-        if self.options.on_full == OnFull::Deny {
-            // The next to ask looks there first, so what it was told is true.
-            self.probe = slot;
-            return Err(ends_at);
-        }
-        self.evicted += 1;
-        self.freed.push(slot);
-        self.release(slot);
-        Ok(slot)
-    }
-
-    /// When a full slab that refuses new keys will have room for one, if it has none now.
-    fn no_room_until(&self, now: u64) -> Option<u64> {
-        let full = self.free == NO_SLOT && self.made >= self.options.max_keys;
-        (full && self.options.on_full == OnFull::Deny).then(|| self.soonest(now).0).filter(|&ends_at| ends_at > now)
-    }
-
-    /// An ended slot of a few, or else the one of them that will end soonest: when, which, and how many were looked at.
-    fn soonest(&self, now: u64) -> (u64, u32, u32) {
-        let mut soonest = (NEVER, self.probe);
-        for probed in 0..PROBED.min(self.made) {
-            let slot = self.after(self.probe, probed);
-            soonest = soonest.min((self.ends_at(slot, now), slot));
-            if soonest.0 <= now {
-                return (soonest.0, slot, probed + 1);
-            }
-        }
-        (soonest.0, soonest.1, PROBED.min(self.made))
-    }
-
-    /// The slot so many after another, round and round.
-    fn after(&self, slot: u32, many: u32) -> u32 {
-        ((u64::from(slot) + u64::from(many)) % u64::from(self.made.max(1))) as u32
-    }
-
-    /// Frees a slot if its states have ended.
-    fn expire(&mut self, slot: u32, now: u64) -> bool {
-        #[cfg(test)]
-        {
-            self.looked_at += 1;
-        }
-        if !self.is_occupied(slot) || !self.has_ended(slot, now) {
-            return false;
-        }
-        if self.reports {
-            self.report(slot);
-        }
-        self.freed.push(slot);
-        self.release(slot);
-        true
-    }
-
-    fn report(&mut self, slot: u32) {
-        for policy in 0..self.lanes.policies().len() {
-            let (value, ends_at) = self.lanes.last_value(policy, &mut self.entry(slot));
-            self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
-        }
-    }
-
-    /// Looks at a few slots, if a cleaning is due or under way, but never at the one in use.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    pub(crate) fn sweep(&mut self, in_use: u32, now: u64) {
-        if !self.cleaning.rests(now, self.options.clean_period) {
-            self.sweep_some(in_use, now);
-        }
-    }
-
-    #[cold]
-    fn sweep_some(&mut self, in_use: u32, now: u64) {
-        let latest = now + self.options.clean_period;
-        // A clock that stepped back must not put the cleaning off.
-        if !self.cleaning.under_way && self.cleaning.due > latest {
-            self.cleaning.due = latest;
-            return;
-        }
-        self.cleaning.under_way = true;
-        self.cleaning.due = NEVER;
-        for _ in 0..SWEPT {
-            let slot = self.cleaning.cursor;
-            if slot >= self.made {
-                self.cleaning = Cleaning { due: latest, ..Cleaning::default() };
-                return;
-            }
-            self.cleaning.cursor += 1;
-            if slot != in_use {
-                self.expire(slot, now);
-            }
-        }
-    }
-
-    /// The decision for a key that a full slab has no room for.
-    fn refused(&self, decision: &Decision, wait: u64) -> Decision {
-        Decision {
-            allowed: false,
-            count: 0,
-            remaining: 0,
-            retry_after: decision.retry_after.map(|_| wait),
-            reset_after: 0,
-            violated: Default::default(),
-            reason: Some(Reason::Full),
-            ..*decision
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Policy;
-
-    const KEYS: u32 = 1_000_000;
-
-    /// A slab that once was full of keys, all of which have expired at the time that is returned.
-    fn expired(options: Options) -> (Slots, u64) {
-        let mut slots = Slots::new(Policy::fix_window_per_key(1, 1).unwrap().into(), options);
-        for _ in 0..KEYS {
-            slots.hit(None, None, 1, 0);
-        }
-        (slots, 60_000)
-    }
-
-    #[test]
-    fn a_million_expired_keys_are_swept_a_few_at_a_time() {
-        let (mut slots, now) = expired(Options::new());
-        let mut hits = 0;
-        while slots.len() > 1 {
-            let before = (slots.looked_at, slots.len());
-            slots.hit(Some(0), None, 1, now);
-            let (looked_at, freed) = (slots.looked_at - before.0, before.1 - slots.len());
-            assert!(looked_at <= u64::from(SWEPT) && freed <= SWEPT, "one hit looked at {looked_at} slots");
-            slots.freed.clear();
-            hits += 1;
-        }
-        assert_eq!(hits, KEYS / SWEPT);
-        assert!(slots.is_occupied(0));
-
-        // It rests until the next is due.
-        slots.hit(Some(0), None, 1, now);
-        let looked_at = slots.looked_at;
-        slots.hit(Some(0), None, 1, now + 59_999);
-        assert_eq!(slots.looked_at, looked_at);
-    }
-
-    #[test]
-    fn a_new_key_of_a_full_slab_looks_at_few_slots_too() {
-        let (mut slots, now) = expired(Options::new().max_keys(KEYS.into()).unwrap());
-        for _ in 0..1_000 {
-            let looked_at = slots.looked_at;
-            assert!(slots.hit(None, None, 1, now).1.is_some());
-            assert!(slots.looked_at - looked_at <= u64::from(SWEPT + PROBED + 1));
-            slots.freed.clear();
-        }
-        assert_eq!(slots.evicted(), 0);
     }
 }

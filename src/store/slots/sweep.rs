@@ -1,0 +1,158 @@
+//! Cleaning: expired states go a few at a time, as a slab is used.
+
+use super::{NEVER, Slots};
+
+/// How many slots one operation looks at for expired states, while a cleaning is under way.
+const SWEPT: u32 = 4;
+
+/// When slots are swept, and how far it has come.
+#[derive(Debug)]
+pub(super) struct Cleaning {
+    /// When the next one starts: `NEVER` before the first operation, and while one is under way.
+    due: u64,
+    under_way: bool,
+    cursor: u32,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self { due: NEVER, under_way: false, cursor: 0 }
+    }
+}
+
+impl Cleaning {
+    /// Whether `now < due <= now + period`, in one comparison: nothing is due, nor put off by a clock that stepped back.
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(super) fn rests(&self, now: u64, period: u64) -> bool {
+        self.due.wrapping_sub(now).wrapping_sub(1) < period
+    }
+}
+
+/// What an expired state of a slot held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expired {
+    pub(crate) slot: u32,
+    pub(crate) policy: usize,
+    pub(crate) value: u64,
+    pub(crate) expired_at: u64,
+}
+
+impl Slots {
+    /// Removes every ended entry, and answers how many there were.
+    pub(crate) fn clean(&mut self, now: u64) -> u32 {
+        let before = self.len;
+        for slot in 0..self.made {
+            self.expire(slot, now);
+        }
+        before - self.len
+    }
+
+    /// Frees a slot if its states have ended.
+    pub(super) fn expire(&mut self, slot: u32, now: u64) -> bool {
+        #[cfg(test)]
+        {
+            self.looked_at += 1;
+        }
+        if !self.is_occupied(slot) || !self.has_ended(slot, now) {
+            return false;
+        }
+        if self.reports {
+            self.report(slot);
+        }
+        self.freed.push(slot);
+        self.release(slot);
+        true
+    }
+
+    fn report(&mut self, slot: u32) {
+        for policy in 0..self.lanes.policies().len() {
+            let (value, ends_at) = self.lanes.last_value(policy, &mut self.entry(slot));
+            self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
+        }
+    }
+
+    /// Looks at a few slots, if a cleaning is due or under way, but never at the one in use.
+    #[cfg_attr(target_arch = "wasm32", inline(always))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    pub(crate) fn sweep(&mut self, in_use: u32, now: u64) {
+        if !self.cleaning.rests(now, self.options.clean_period) {
+            self.sweep_some(in_use, now);
+        }
+    }
+
+    #[cold]
+    fn sweep_some(&mut self, in_use: u32, now: u64) {
+        let latest = now + self.options.clean_period;
+        // A clock that stepped back must not put the cleaning off.
+        if !self.cleaning.under_way && self.cleaning.due > latest {
+            self.cleaning.due = latest;
+            return;
+        }
+        self.cleaning.under_way = true;
+        self.cleaning.due = NEVER;
+        for _ in 0..SWEPT {
+            let slot = self.cleaning.cursor;
+            if slot >= self.made {
+                self.cleaning = Cleaning { due: latest, ..Cleaning::default() };
+                return;
+            }
+            self.cleaning.cursor += 1;
+            if slot != in_use {
+                self.expire(slot, now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::room::PROBED;
+    use super::*;
+    use crate::{Options, Policy};
+
+    const KEYS: u32 = 1_000_000;
+
+    /// A slab that once was full of keys, all of which have expired at the time that is returned.
+    fn expired(options: Options) -> (Slots, u64) {
+        let mut slots = Slots::new(Policy::fix_window_per_key(1, 1).unwrap().into(), options);
+        for _ in 0..KEYS {
+            slots.hit(None, None, 1, 0);
+        }
+        (slots, 60_000)
+    }
+
+    #[test]
+    fn a_million_expired_keys_are_swept_a_few_at_a_time() {
+        let (mut slots, now) = expired(Options::new());
+        let mut hits = 0;
+        while slots.len() > 1 {
+            let before = (slots.looked_at, slots.len());
+            slots.hit(Some(0), None, 1, now);
+            let (looked_at, freed) = (slots.looked_at - before.0, before.1 - slots.len());
+            assert!(looked_at <= u64::from(SWEPT) && freed <= SWEPT, "one hit looked at {looked_at} slots");
+            slots.freed.clear();
+            hits += 1;
+        }
+        assert_eq!(hits, KEYS / SWEPT);
+        assert!(slots.is_occupied(0));
+
+        // It rests until the next is due.
+        slots.hit(Some(0), None, 1, now);
+        let looked_at = slots.looked_at;
+        slots.hit(Some(0), None, 1, now + 59_999);
+        assert_eq!(slots.looked_at, looked_at);
+    }
+
+    #[test]
+    fn a_new_key_of_a_full_slab_looks_at_few_slots_too() {
+        let (mut slots, now) = expired(Options::new().max_keys(KEYS.into()).unwrap());
+        for _ in 0..1_000 {
+            let looked_at = slots.looked_at;
+            assert!(slots.hit(None, None, 1, now).1.is_some());
+            assert!(slots.looked_at - looked_at <= u64::from(SWEPT + PROBED + 1));
+            slots.freed.clear();
+        }
+        assert_eq!(slots.evicted(), 0);
+    }
+}
