@@ -12,7 +12,9 @@ export async function buildPackage() {
   await finished(inProject("dist"), async (dist) => {
     await bundleAs(join(dist, "index.js"), { format: "esm" });
     await bundleAs(join(dist, "index.cjs"), { format: "cjs" });
-    await bundleAs(join(dist, "workerd.js"), { format: "esm", plugins: [moduleOfWorkerd] });
+    for (const format of ["esm", "cjs"])
+      await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
+    await bundleAs(join(dist, "workerd.js"), { ...forWorkerd, format: "esm" });
     cpSync(rust("tollgate_bg.wasm"), join(dist, "tollgate.wasm"));
     await writeTypes(dist);
     await bundleClient(dist);
@@ -60,14 +62,17 @@ async function bundleAs(outfile, options) {
   });
 }
 
-/** workerd takes wasm as a module of its own; elsewhere it is inlined. */
-const moduleOfWorkerd = {
-  name: "module of workerd",
-  setup({ onResolve }) {
-    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core/module.workerd.ts") }));
-    onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate.wasm", external: true }));
-  },
-};
+const moduleFrom = (file) => ({
+  name: file,
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core", file) })),
+});
+
+/** In Node the wasm is inlined as base64. */
+const forNode = { plugins: [moduleFrom("module.node.ts")], loader: { ".wasm": "base64" } };
+
+/** workerd takes wasm as a module of its own. */
+const forWorkerd = { plugins: [moduleFrom("module.workerd.ts"), wasmBeside("tollgate.wasm")] };
 
 const client = { entryPoints: [inProject("js/client/index.ts")] };
 
@@ -91,7 +96,7 @@ async function bundleWorker(dist) {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",
     external: ["cloudflare:workers"],
-    plugins: [moduleOfWorker],
+    plugins: [wasmBeside("tollgate-worker.wasm")],
   });
   cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(dist, "tollgate-worker.wasm"));
   const folder = inProject("build/types-cloudflare");
@@ -109,11 +114,13 @@ async function bundleWorker(dist) {
   writeFileSync(join(dist, "cloudflare.d.ts"), shared.join("\n") + types);
 }
 
-const moduleOfWorker = {
-  name: "module of the Worker",
-  setup: ({ onResolve }) =>
-    onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate-worker.wasm", external: true })),
-};
+/** Leaves the wasm out of a bundle: it lies beside it. */
+function wasmBeside(name) {
+  return {
+    name,
+    setup: ({ onResolve }) => onResolve({ filter: /\.wasm$/ }, () => ({ path: `./${name}`, external: true })),
+  };
+}
 
 const withoutImports = (declared) => declared.replace(/^(import|export \{\}).*\n/gm, "");
 

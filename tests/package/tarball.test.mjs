@@ -15,7 +15,9 @@ test("every entry exports the same, and all of it has types", async () => {
   );
   const text = (file) => readFileSync(join(dist, file), "utf8");
   const names = Object.keys(await import(join(dist, "index.js")));
-  assert.deepEqual(Object.keys(createRequire(dist)("./dist/index.cjs")).sort(), names);
+  assert.deepEqual(Object.keys(await import(join(dist, "node.js"))), names);
+  for (const file of ["index.cjs", "node.cjs"])
+    assert.deepEqual(Object.keys(createRequire(dist)(`./dist/${file}`)).sort(), names, file);
   // Only workerd can import the one for workerd.
   assert.deepEqual(
     text("workerd.js")

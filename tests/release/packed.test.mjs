@@ -22,6 +22,8 @@ const inPackage = [
   "dist/index.d.cts",
   "dist/index.d.ts",
   "dist/index.js",
+  "dist/node.cjs",
+  "dist/node.js",
   "dist/tollgate-worker.wasm",
   "dist/tollgate.wasm",
   "dist/workerd.js",
