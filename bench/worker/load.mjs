@@ -6,7 +6,7 @@ import { connect } from "node:net";
  * how long that took, round by round. In a process of its own and over plain sockets: it must not be what is measured.
  * The turns are short, so that a noisy moment strikes none alone.
  */
-const { ports, path, keys, status, connections, rounds, turn, warmUp } = JSON.parse(process.argv[2]);
+const { ports, path, keys, status, refresh, connections, rounds, turn, warmUp } = JSON.parse(process.argv[2]);
 
 const requests = Array.from({ length: keys }, (_, number) =>
   Buffer.from(
@@ -90,10 +90,10 @@ async function warm(server) {
   await drive(server, (counts) => sum(counts) >= keys && performance.now() - from > warmUp);
 }
 
-/** A turn, after all keys were asked once: what was forgotten while others had theirs is not what is measured. */
+/** A turn; if so wished, after all keys were asked once, so that a cache has again what it forgot meanwhile. */
 async function measure(server) {
   await reconnect(server);
-  await drive(server, (counts) => sum(counts) >= keys);
+  if (refresh) await drive(server, (counts) => sum(counts) >= keys);
   const from = performance.now();
   const counts = await drive(server, () => performance.now() - from > turn);
   const seconds = (performance.now() - from) / 1_000;

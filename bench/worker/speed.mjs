@@ -11,7 +11,7 @@ const counts = [1, 1_000];
 const words = { 1: "one object", 1000: "1,000 objects" };
 const kinds = {
   allowed: { path: "/open", status: "200" },
-  denied: { path: "/shut", status: "429" },
+  denied: { path: "/shut", status: "429", refresh: true },
 };
 
 const byHand = "object by hand";
