@@ -1,4 +1,4 @@
-import { inWords, refused, TollgateError } from "./error.ts";
+import { refused, TollgateError } from "./error.ts";
 import { keyFrom } from "./keys.ts";
 import type { Key, Options, Snapshot } from "./types.ts";
 
@@ -12,41 +12,50 @@ export function checkKey(key: unknown): asserts key is Key {
 }
 
 /** Passes an object that options can be read from. */
-export function checkIsObject(options: unknown): void {
+export function checkIsObject(options: unknown): asserts options is object {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw refused("invalid_option", "options", options, "an object");
 }
 
-/** Passes options whose names are known and whose functions are functions; Rust sees to the rest. */
-export function checkOptions(options: Options): void {
+/** Passes options whose names are known: one that is misspelt must not pass for one that was left out. */
+export function checkNames(options: unknown, known: readonly string[]): void {
   checkIsObject(options);
   for (const name of Object.keys(options)) {
-    if (!optionNames.includes(name)) {
-      throw new TollgateError(
-        "invalid_option",
-        `${name}: no such option; known are ${optionNames.join(", ")}`,
-      );
-    }
+    if (!known.includes(name))
+      throw new TollgateError("invalid_option", `${name}: no such option; known are ${known.join(", ")}`);
   }
-  for (const name of ["clock", "beforeClean"] as const) {
+}
+
+/** Passes options whose functions, if they are there, are functions. */
+export function checkFunctions<Names extends string>(
+  options: { readonly [Name in Names]?: unknown },
+  names: readonly Names[],
+): void {
+  for (const name of names) {
     const given = options[name];
     if (given !== undefined && typeof given !== "function")
       throw refused("invalid_option", name, given, "a function");
   }
 }
 
+/** Passes a limiter's options whose names are known and whose functions are functions; Rust sees to the rest. */
+export function checkOptions(options: Options): void {
+  checkNames(options, optionNames);
+  checkFunctions(options, ["clock", "beforeClean"]);
+}
+
 /** Passes what has the shape of a snapshot; Rust sees to the states. */
 export function checkSnapshot(snapshot: Snapshot): void {
   const accepts = "what snapshot() answered";
+  if (typeof snapshot === "string")
+    throw refused("invalid_state", "snapshot", snapshot, `${accepts}, which JSON.parse reads`);
   if (typeof snapshot !== "object" || snapshot === null)
     throw refused("invalid_state", "snapshot", snapshot, accepts);
   const { version, policies, keys } = snapshot;
+  if (!Number.isSafeInteger(version)) throw refused("invalid_state", "snapshot.version", version, accepts);
   if (version !== 1) {
-    const found = inWords(version);
-    throw new TollgateError(
-      "unsupported_version",
-      `the snapshot is of version ${found}, and only version 1 can be read`,
-    );
+    const message = `the snapshot is of version ${version}, and only version 1 can be read`;
+    throw new TollgateError("unsupported_version", message);
   }
   if (!Array.isArray(policies)) throw refused("invalid_state", "snapshot.policies", policies, accepts);
   if (!Array.isArray(keys)) throw refused("invalid_state", "snapshot.keys", keys, accepts);

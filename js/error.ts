@@ -62,6 +62,19 @@ export function inWords(value: unknown): string {
 }
 
 /**
+ * The error for a cost or a count that is none.
+ * @internal
+ */
+export const wrongAmount = (field: "cost" | "count", amount: unknown): TollgateError =>
+  refused(`invalid_${field}`, field, amount, `a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
+
+/**
+ * What a key is that leaves the process.
+ * @internal
+ */
+export const keyAccepts = "a string of 1 to 1024 UTF-8 bytes";
+
+/**
  * The error for a field that holds what it cannot.
  * @internal
  */

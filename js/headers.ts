@@ -1,4 +1,4 @@
-import { checkIsObject } from "./checks.ts";
+import { checkNames } from "./checks.ts";
 import { text } from "./core/border.ts";
 import { between } from "./core/text.ts";
 import { rust } from "./core/wasm.ts";
@@ -58,7 +58,7 @@ export function rateLimitHeaders(
   policies: Policies,
   options: HeaderOptions = {},
 ): Record<string, string> {
-  checkIsObject(options);
+  checkNames(options, ["legacy"]);
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
   const headers: Record<string, string> = {};

@@ -6,7 +6,7 @@ import { checked, failure, isTime, notNumbers } from "./core/failure.ts";
 import { flat, lists } from "./core/states.ts";
 import { fields, originsText, parts } from "./core/text.ts";
 import { dropped, dropWith, rust } from "./core/wasm.ts";
-import { refused, TollgateError } from "./error.ts";
+import { TollgateError, wrongAmount } from "./error.ts";
 import { keyFrom, storedKey } from "./keys.ts";
 import { type ReadPolicies, readPolicies } from "./policies.ts";
 import type {
@@ -129,9 +129,7 @@ export class RateLimiter {
   /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count. */
   set(key: Key, count: number, policy?: string): number {
     const position = this.#read.position(policy);
-    if (!Number.isSafeInteger(count) || count < 0) {
-      throw refused("invalid_count", "count", count, `a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
-    }
+    if (!Number.isSafeInteger(count) || count < 0) throw wrongAmount("count", count);
     return this.#number(key, count, (slot, now) => this.#rust.set(this.#slab, slot, count, now, position));
   }
 

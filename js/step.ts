@@ -25,10 +25,11 @@ const asked: Record<
   reset: () => 0,
 };
 
-const operations = Object.keys(asked);
+// Marked, so that a bundler can leave this out where step is not used.
+const operations = /* @__PURE__ */ Object.keys(asked);
 
 /** Those that ask one policy. */
-const namesPolicy = operations.slice(2, 6);
+const namesPolicy = /* @__PURE__ */ operations.slice(2, 6);
 
 /** Those that need not be followed by a write, though what was stored may have ended. */
 const reads = ["peek", "get", "expiresAt"];

@@ -14,6 +14,13 @@ interface Failed {
   readonly message: string;
 }
 
+/** What the Worker says of a request that it refuses as a whole. */
+interface Problem {
+  readonly code?: ErrorCode;
+  readonly title?: string;
+  readonly detail?: string;
+}
+
 /** What is asked in one tick, in one request for each operation. */
 export class Batches {
   #waiting = new Map<string, Waiting[]>();
@@ -69,25 +76,23 @@ export class Batches {
       body: JSON.stringify(items),
       signal: AbortSignal.timeout(this.#timeout),
     });
-    let response: Response;
-    let body: unknown;
-    try {
-      response = await this.#fetch(request);
-      body = await response.json();
-    } catch (cause) {
-      throw new TollgateError("unanswered", "the Worker did not answer", { cause });
-    }
-    if (response.ok && Array.isArray(body) && body.length === items.length) return body;
-    throw failure(response.status, body as Partial<Failed> & { readonly title?: string });
+    const fail = (how: string) => (cause: unknown) => {
+      throw new TollgateError("unanswered", `${this.#url} ${how}`, { cause });
+    };
+    const response = await this.#fetch(request).catch((cause) => fail(`did not answer: ${cause}`)(cause));
+    const { ok, status } = response;
+    const body: unknown = await response
+      .json()
+      .catch(fail(`answered ${status} and no JSON: is that the Worker's address, with its prefix?`));
+    if (ok && Array.isArray(body) && body.length === items.length) return body;
+    throw failure(this.#url, status, (body ?? {}) as Problem);
   }
 }
 
 /** A refusal of the whole request: the caller's mistake, or the Worker's trouble. */
-function failure(
-  status: number,
-  { code, title }: Partial<Failed> & { readonly title?: string },
-): TollgateError {
-  const message = `the Worker answered ${status}: ${title ?? "nothing that can be understood"}`;
+function failure(url: string, status: number, { code, title, detail }: Problem): TollgateError {
+  const told = [title ?? "nothing that can be understood", ...(detail ? [detail] : [])];
+  const message = `${url} answered ${status}: ${told.join(". ")}`;
   if (status === 401 || status === 403) return new TollgateError("unauthorized", message);
   return new TollgateError(status >= 500 || code === undefined ? "unanswered" : code, message);
 }

@@ -1,4 +1,5 @@
-import { refused, TollgateError } from "../error.ts";
+import { checkFunctions, checkNames } from "../checks.ts";
+import { keyAccepts, refused, TollgateError, wrongAmount } from "../error.ts";
 import type { Decision } from "../types.ts";
 import { Batches } from "./batches.ts";
 
@@ -37,13 +38,17 @@ export class RemoteLimiter {
   #onError: "allow" | "deny" | "throw";
 
   constructor(options: RemoteOptions) {
+    checkNames(options, optionNames);
+    checkFunctions(options, ["fetch"]);
     const { url, token, policy, timeout = 2_000, onError = "throw" } = options;
+    // What was found is not told: it may be a secret, if not the right one.
     if (typeof token !== "string" || !/^[!-~]+$/.test(token))
-      throw new TollgateError("invalid_option", "token: give the token of the Worker's HTTP API");
+      throw new TollgateError("invalid_option", "token: give the TOLLGATE_TOKEN of the Worker");
+    checkPolicy(policy);
     if (!["allow", "deny", "throw"].includes(onError))
       throw refused("invalid_option", "onError", onError, '"allow", "deny" or "throw"');
-    if (!(timeout > 0 && timeout < 2 ** 31))
-      throw refused("invalid_option", "timeout", timeout, "milliseconds from 1 to 2147483647");
+    if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
+      throw refused("invalid_option", "timeout", timeout, "a number of milliseconds up to 2147483647");
     const request = options.fetch ?? ((request: Request) => fetch(request));
     this.#batches = new Batches(address(url), token, timeout, request);
     this.#policy = policy;
@@ -103,8 +108,11 @@ export class RemoteLimiter {
     { key, ...rest }: { key: string; [name: string]: unknown },
   ): Promise<Answer> {
     // Sent along, a key that is far too long would have the whole batch refused. The Worker counts bytes.
-    if (typeof key !== "string" || key.length > 1024)
-      throw refused("invalid_key", "key", key, "a string of 1 to 1024 UTF-8 bytes");
+    if (typeof key !== "string" || key.length > 1024) throw refused("invalid_key", "key", key, keyAccepts);
+    for (const field of ["cost", "count"] as const) {
+      // In JSON, what is no number may pass for one that was left out.
+      if (field in rest && !Number.isFinite(rest[field])) throw wrongAmount(field, rest[field]);
+    }
     return (await this.#batches.ask(operation, { policy: this.#policy, key, ...rest })) as Answer;
   }
 }
@@ -125,10 +133,21 @@ const without = (allowed: boolean): Decision => ({
   reason: "error",
 });
 
+const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch"];
+
 function address(url: string | URL): string {
-  try {
-    return new URL(url).href.replace(/\/+$/, "");
-  } catch {
-    throw refused("invalid_option", "url", url, 'an address such as "https://limits.example.com/_tollgate"');
-  }
+  const { href, protocol } = URL.canParse(String(url)) ? new URL(url) : { href: "", protocol: "" };
+  if (protocol === "https:" || protocol === "http:") return href.replace(/\/+$/, "");
+  throw refused("invalid_option", "url", url, 'an address such as "https://limits.example.com/_tollgate"');
+}
+
+function checkPolicy(policy: unknown): void {
+  const names: unknown[] = Array.isArray(policy) ? policy : [policy];
+  if (names.length > 0 && names.every((name) => typeof name === "string" && name !== "")) return;
+  throw refused(
+    "invalid_option",
+    "policy",
+    policy,
+    "the name of one of the Worker's policies, or a list of names",
+  );
 }

@@ -5,11 +5,9 @@ import type { TollgateEnv } from "./env.ts";
 import { inquire } from "./inquiry.ts";
 import type { Isolate, Item } from "./isolate.ts";
 import type { Operation } from "./object.ts";
-import { openapi } from "./openapi.ts";
+import { openapi, operationNames } from "./openapi.ts";
 import { problem } from "./problem.ts";
 import { isToken } from "./token.ts";
-
-const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expires_at", "reset"];
 
 /** A hundred items fit in this, however long their keys and their lists of policies are. */
 const largestBody = 1024 * 1024;
@@ -38,7 +36,8 @@ async function respond(
   name: string,
 ): Promise<Response> {
   if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
-  if (!operations.includes(name)) return problem(404, "There is no such operation", { code, operations });
+  if (!operationNames.includes(name))
+    return problem(404, "There is no such operation", { code, operations: operationNames });
   if (request.method !== "POST")
     return problem(405, "Give what is asked as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
   const closed = await closedTo(request, env);
@@ -60,21 +59,22 @@ async function closedTo(request: Request, env: TollgateEnv): Promise<Response | 
   return problem(
     401,
     "A valid token is needed",
-    {},
+    { detail: "Send it as Authorization: Bearer <token>" },
     { "WWW-Authenticate": `Bearer realm="tollgate"${error}` },
   );
 }
 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {
   const type = request.headers.get("Content-Type")?.split(";")[0]?.trim().toLowerCase();
-  if (type !== "application/json") return problem(415, "The body must be application/json", { code });
+  if (type !== "application/json")
+    return problem(415, "The body must be JSON, and its Content-Type application/json", { code });
   try {
     const text = await textUpTo(largestBody, request);
     if (text === undefined)
       return problem(413, `The body may have ${largestBody} bytes at the most`, { code });
     return { json: JSON.parse(text) };
   } catch {
-    return problem(400, "The body is no JSON in UTF-8", { code });
+    return problem(400, "The body is not JSON in UTF-8", { code });
   }
 }
 

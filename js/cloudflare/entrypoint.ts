@@ -4,7 +4,7 @@ import type { Decision } from "../types.ts";
 import { Unanswered } from "./ask.ts";
 import { type Numbers, named } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import { checkAmount, checkKey, checkName, namesIn } from "./given.ts";
+import { checkAmount, checkKey, checkName, policyNames } from "./given.ts";
 import { handle } from "./handler.ts";
 import { inquire } from "./inquiry.ts";
 import { type Item, isolateOf } from "./isolate.ts";
@@ -81,7 +81,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     checkKey(key);
     checkAmount(operation, amount);
     checkName(of);
-    return isolateOf(this.env).item(operation, namesIn(policy), key, amount, of);
+    return isolateOf(this.env).item(operation, policyNames(policy), key, amount, of);
   }
 
   async #ask(operation: Operation, item: Item): Promise<Numbers> {

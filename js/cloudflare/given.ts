@@ -1,19 +1,16 @@
-import { refused } from "../error.ts";
+import { keyAccepts, refused, wrongAmount } from "../error.ts";
 import type { Policies } from "../types.ts";
 import type { Operation } from "./object.ts";
 
 /** RPC checks no types, and wasm makes a number of almost anything. */
 export function checkAmount(operation: Operation, amount: unknown): asserts amount is number {
-  if (typeof amount === "number") return;
-  const [code, field] =
-    operation === "set" ? (["invalid_count", "count"] as const) : (["invalid_cost", "cost"] as const);
-  throw refused(code, field, amount, "a whole number from 0 to 9007199254740991");
+  if (typeof amount !== "number") throw wrongAmount(operation === "set" ? "count" : "cost", amount);
 }
 
 /** Passes a key that has a spelling in UTF-8; Rust sees to its length. */
 export function checkKey(key: unknown): asserts key is string {
   if (typeof key === "string" && key.isWellFormed()) return;
-  throw refused("invalid_key", "key", key, "a well-formed string of 1 to 1024 UTF-8 bytes");
+  throw refused("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);
 }
 
 /** Passes the name of one of several policies, or none. */
@@ -22,8 +19,8 @@ export function checkName(name: unknown): asserts name is string | undefined {
   throw refused("unknown_policy", "policy", name, "the name of one of the policies");
 }
 
-/** The names in one name or a list of them. */
-export function namesIn(policy: unknown): string[] {
+/** The names of policies in one name or a list of them. */
+export function policyNames(policy: unknown): string[] {
   const names: unknown[] = Array.isArray(policy) ? policy : [policy];
   for (const name of names) {
     if (typeof name !== "string")

@@ -177,7 +177,10 @@ function read(config: unknown, env: TollgateEnv): Isolate | Misconfigured {
       throw new Misconfigured([["upstream", `there is no service binding ${upstream}`]]);
     return isolate;
   } catch (error) {
-    const problem = error instanceof SyntaxError ? new Misconfigured([["", error.message]]) : error;
+    const problem =
+      error instanceof SyntaxError
+        ? new Misconfigured([["", `TOLLGATE is not JSON: ${error.message}`]])
+        : error;
     if (!(problem instanceof Misconfigured)) throw error;
     say({ event: "misconfigured", mistakes: problem.mistakes });
     return problem;

@@ -1,3 +1,5 @@
+import type { Operation } from "./object.ts";
+
 const text = { type: "string" } as const;
 const whole = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
 const object = (
@@ -29,11 +31,10 @@ const decision = object({
 });
 const count = object({ count: whole });
 
+type Described = [summary: string, takes: Record<string, unknown>, needs: string[], answers: unknown];
+
 /** What each operation takes besides policy and key, what of that it needs, and what it answers. */
-const operations: Record<
-  string,
-  [summary: string, takes: Record<string, unknown>, needs: string[], answers: unknown]
-> = {
+const operations: Record<Operation, Described> = {
   hit: ["Asks whether the key may act now, and takes the cost if so.", { cost }, [], decision],
   peek: ["What a hit would answer. Changes nothing.", { cost }, [], decision],
   inc: ["Adds without asking.", { cost, of }, [], count],
@@ -54,7 +55,10 @@ const oneOrMany = (schema: unknown, item = schema) => ({
   oneOf: [schema, { type: "array", items: item, minItems: 1, maxItems: 100 }],
 });
 
-function operation([name, [summary, takes, needs, answers]]: [string, (typeof operations)[string]]) {
+/** The names of all operations. */
+export const operationNames: readonly string[] = Object.keys(operations);
+
+function operation([name, [summary, takes, needs, answers]]: [string, Described]) {
   const item = {
     ...object({ policy, key, ...takes }, ["policy", "key", ...needs]),
     additionalProperties: false,

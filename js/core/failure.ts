@@ -1,4 +1,4 @@
-import { type ErrorCode, inWords, refused, TollgateError } from "../error.ts";
+import { type ErrorCode, inWords, TollgateError, wrongAmount } from "../error.ts";
 import { text } from "./border.ts";
 
 /** What Rust complained of: the code, a line's end, the message. */
@@ -15,21 +15,18 @@ export function checked(number: number): number {
 
 /** The error behind a negative status; `src/js.rs` knows the same. */
 export function failure(status: number, cost: unknown, now: unknown): TollgateError {
-  if (status === -1) return wrongCost(cost);
+  if (status === -1) return wrongAmount("cost", cost);
   return status === -2 ? wrongTime(now) : complaint();
 }
 
 /** The error for a cost or a time that is not even a number. */
 export const notNumbers = (cost: unknown, now: unknown): TollgateError =>
-  typeof cost === "number" ? wrongTime(now) : wrongCost(cost);
+  typeof cost === "number" ? wrongTime(now) : wrongAmount("cost", cost);
 
 const most = Number.MAX_SAFE_INTEGER;
 
 /** Whether a clock's answer is a time, as Rust would have it. */
 export const isTime = (now: unknown): now is number => typeof now === "number" && now >= 0 && now <= most;
-
-const wrongCost = (cost: unknown) =>
-  refused("invalid_cost", "cost", cost, `a whole number from 0 to ${most}`);
 
 const wrongTime = (now: unknown) =>
   new TollgateError(

@@ -50,7 +50,7 @@ export class SharedBudget {
         this.#opened = undefined;
         if (left > 0) continue;
         this.#alone = true;
-        this.#warn("IndexedDB is not to be had here, so this page has a budget of its own.", error);
+        this.#warn("IndexedDB cannot be used here, so this page has a budget of its own.", error);
       }
     }
     return this.#own.hit(key, cost);
@@ -69,9 +69,9 @@ export class SharedBudget {
       const stored = states.get(id);
       stored.onsuccess = () => {
         try {
-          const { state, changed, decision, afresh } = this.#step(stored.result, cost);
+          const { state, changed, decision, expiresAt, afresh } = this.#step(stored.result, cost);
           if (changed && state === null) states.delete(id);
-          else if (changed) states.put(state, id);
+          else if (changed) states.put({ ...state, expiresAt }, id);
           outcome = { decision: decision as Decision, cleared: afresh };
         } catch (error) {
           failure = error;
@@ -99,6 +99,16 @@ export class SharedBudget {
     }
   }
 
+  /** Lets go of what it holds. Who still asks has the budget of this page alone. */
+  close(): void {
+    this.#alone = true;
+    this.#channel?.close();
+    this.#opened?.then(
+      (opened) => opened.close(),
+      () => {},
+    );
+  }
+
   #open(): Promise<IDBDatabase> {
     this.#opened ??= this.#connect();
     return this.#opened;
@@ -122,6 +132,7 @@ export class SharedBudget {
       forget();
     };
     opened.onclose = forget;
+    removeEnded(opened, this.#clock());
     return opened;
   }
 
@@ -129,6 +140,16 @@ export class SharedBudget {
     if (!this.#warned) console.warn(`tollgate: ${message}`, error);
     this.#warned = true;
   }
+}
+
+/** Removes the states of keys that nobody came back for. */
+function removeEnded(opened: IDBDatabase, now: number): void {
+  const walk = opened.transaction(store, "readwrite").objectStore(store).openCursor();
+  walk.onsuccess = () => {
+    const cursor = walk.result;
+    if (cursor?.value?.expiresAt <= now) cursor?.delete();
+    cursor?.continue();
+  };
 }
 
 const finished = <Result>(request: IDBRequest<Result>): Promise<Result> =>

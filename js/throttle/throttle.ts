@@ -1,8 +1,9 @@
-import { checkIsObject } from "../checks.ts";
+import { checkKey, checkNames } from "../checks.ts";
 import { refused, TollgateError } from "../error.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Decision, Key, Policies, Policy } from "../types.ts";
 import { Alarm, platformTimer, type Timer } from "./alarm.ts";
+import { acquireNames, checkFromZero, checkThrottleOptions } from "./checks.ts";
 import { type FetchOptions, fetchThrough } from "./fetch.ts";
 import { type Due, Heap } from "./heap.ts";
 import { Line, type Waiter } from "./line.ts";
@@ -68,6 +69,7 @@ export class Throttle {
   readonly #clock: () => number;
   readonly #limiter: RateLimiter;
   readonly #take: (key: Key, cost: number) => Decision | Promise<Decision>;
+  readonly #budget: SharedBudget | undefined;
   readonly #maxQueue: number;
   readonly #options: ThrottleOptions;
   readonly #lines = new Map<Key, Line>();
@@ -77,17 +79,15 @@ export class Throttle {
   #pending = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
-    checkIsObject(options);
+    checkThrottleOptions(options);
     const { clock = Date.now, timer = platformTimer, maxQueue = never, shared } = options;
-    if (typeof maxQueue !== "number" || !(maxQueue >= 0)) {
-      throw refused("invalid_option", "maxQueue", maxQueue, "a number from 0 on");
-    }
     const free = waiting(policies);
     const limiter = new RateLimiter(free, { clock });
     if (shared === undefined) this.#take = (key, cost) => limiter.hit(key, cost);
     else {
       const budget = new SharedBudget(shared, free, clock, limiter, () => this.#wakeAll());
       this.#take = (key, cost) => budget.take(key, cost);
+      this.#budget = budget;
     }
     this.#limiter = limiter;
     this.#clock = clock;
@@ -103,11 +103,13 @@ export class Throttle {
 
   /** Waits until the policy allows it, and answers the decision. A cost that can never fit is refused at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
-    const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
     return new Promise((resolve, reject) => {
+      checkNames(options, acquireNames);
+      const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
+      if (signal !== undefined && typeof signal?.throwIfAborted !== "function")
+        throw refused("invalid_option", "signal", signal, "an AbortSignal");
       signal?.throwIfAborted();
-      if (typeof maxWait !== "number" || !(maxWait >= 0))
-        throw refused("invalid_option", "maxWait", maxWait, "milliseconds");
+      checkFromZero("maxWait", maxWait, "milliseconds");
       if (typeof priority !== "number" || Number.isNaN(priority)) {
         throw refused("invalid_option", "priority", priority, "a number");
       }
@@ -137,6 +139,8 @@ export class Throttle {
 
   /** Lets nobody through for a while, whatever the policy says. */
   hold(key: Key, milliseconds: number): void {
+    checkKey(key);
+    checkFromZero("milliseconds", milliseconds, "milliseconds");
     const line = this.#line(key);
     const now = this.#clock();
     line.heldUntil = Math.max(line.heldUntil, now + milliseconds);
@@ -148,7 +152,7 @@ export class Throttle {
   clear(): void {
     for (const line of this.#lines.values()) {
       for (const waiter of line)
-        this.#leave(waiter, new TollgateError("cleared", "the throttle was cleared"));
+        this.#leave(waiter, new TollgateError("cleared", "clear() turned away everyone who waited"));
     }
     this.#events.clear();
     // What a server asked for still holds.
@@ -158,6 +162,16 @@ export class Throttle {
       else this.#forget(line, this.#clock());
     }
     this.#setAlarm(this.#clock());
+  }
+
+  /** Turns everyone who waits away, and lets go of its memory, its database and its channel to other tabs. */
+  [Symbol.dispose](): void {
+    this.#limiter[Symbol.dispose]();
+    this.#budget?.close();
+    this.clear();
+    this.#lines.clear();
+    this.#events.clear();
+    this.#setAlarm(0);
   }
 
   #checkFits(key: Key, cost: number): void {
@@ -182,7 +196,7 @@ export class Throttle {
     if (waiter.done) return;
     // The one being asked for is not waiting yet: whether it must is what is being asked.
     if (this.#pending > this.#maxQueue && !(isFirst && line.asking)) {
-      this.#leave(waiter, new TollgateError("queue_full", `maxQueue: ${this.#maxQueue} wait already`));
+      this.#leave(waiter, queueFull(this.#maxQueue));
       return;
     }
     if (waiter.deadline < never) this.#events.push({ at: waiter.deadline, line, waiter });
@@ -357,7 +371,10 @@ const isStale = ({ at, line, waiter }: Event) => (waiter === undefined ? at !== 
 const tooMuch = (cost: number, limit: number) =>
   new TollgateError("invalid_cost", `cost: ${cost} can never fit; the policy takes ${limit} at the most`);
 
-const tooLong = () => new TollgateError("max_wait", "maxWait: the policy would not allow it in time");
+const tooLong = () => new TollgateError("max_wait", "maxWait: its turn would not come in time");
+
+const queueFull = (maxQueue: number) =>
+  new TollgateError("queue_full", `maxQueue: ${maxQueue} may wait, and as many do`);
 
 /** The same policies, under which a denied hit changes nothing: who waits must not push its own turn away. */
 function waiting(policies: Policies): Policies {

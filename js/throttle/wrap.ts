@@ -1,4 +1,6 @@
+import { checkNames } from "../checks.ts";
 import { refused } from "../error.ts";
+import { wrapNames } from "./checks.ts";
 import type { AcquireOptions, Throttle } from "./throttle.ts";
 
 /** How a wrapped function waits. */
@@ -22,6 +24,8 @@ export function wrapped<Args extends unknown[], Result>(
   work: (...args: Args) => Result | PromiseLike<Result>,
   { edge, ...options }: WrapOptions,
 ): Wrapped<Args, Result> {
+  if (typeof work !== "function") throw refused("invalid_option", "work", work, "a function");
+  checkNames(options, wrapNames);
   if (edge === "trailing") return trailing(throttle, work, options);
   if (edge !== "leading" && edge !== undefined)
     throw refused("invalid_option", "edge", edge, '"leading" or "trailing"');

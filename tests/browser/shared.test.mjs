@@ -258,6 +258,47 @@ describe("storage", () => {
     assert.deepEqual(answer, [1, 1, 0, "max_wait", 0, "max_wait", "max_wait", "max_wait"]);
   });
 
+  test("what has ended goes when a page comes next, and what has not stays", async () => {
+    const { answer } = await inPage(
+      async () => {
+        const { Throttle } = await import("/package.js");
+        const policy = { algorithm: "fix_window_per_key", limit: 2, scale: "1h" };
+        const at = (now) => new Throttle(policy, { shared: "budget", clock: () => now });
+        await at(0).acquire({ key: "early" });
+        await at(1_800_000).acquire({ key: "late" });
+        const last = at(3_600_000);
+        await last.acquire({ key: "last" });
+        const database = await done(indexedDB.open("tollgate", 1));
+        const keys = await done(database.transaction("states").objectStore("states").getAllKeys());
+        const seen = keys.map((key) => key.split("\0").at(-1));
+        return [...seen, (await last.acquire({ key: "late" })).remaining];
+      },
+      { before: helpers },
+    );
+    assert.deepEqual(answer, ["last", "late", 0]);
+  });
+
+  test("disposed of, it holds neither the database nor its channel", async () => {
+    const { answer } = await inPage(
+      async () => {
+        const closed = [];
+        for (const Held of [BroadcastChannel, IDBDatabase]) {
+          const { close } = Held.prototype;
+          Held.prototype.close = function () {
+            closed.push(Held.name);
+            return close.call(this);
+          };
+        }
+        const own = await throttle();
+        const seen = [await take(own)];
+        own[Symbol.dispose]();
+        return [...seen, await take(own), ...closed];
+      },
+      { before: helpers },
+    );
+    assert.deepEqual(answer, [1, "disposed", "BroadcastChannel", "IDBDatabase"]);
+  });
+
   test("a cost that is none is refused, and spends nothing", async () => {
     const { answer } = await inPage(
       async () => {

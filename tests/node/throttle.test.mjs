@@ -431,3 +431,73 @@ test("the timer does not keep the process alive by itself", () => {
   });
   assert.equal(said, "1\n");
 });
+
+describe("mistakes", () => {
+  const { throttle } = start(onePerSecond);
+  const refusal = (work) => {
+    try {
+      work();
+    } catch (error) {
+      return `${error.code} ${error.message}`;
+    }
+    return "none";
+  };
+
+  test("an option that is misspelt or wrong is named, with what would be accepted", () => {
+    const known = "known are clock, timer, maxQueue, shared, keyOf, retries, maxWait, fetch";
+    for (const [options, message] of [
+      [{ maxqueue: 1 }, `maxqueue: no such option; ${known}`],
+      [{ maxQueue: -1 }, "maxQueue: -1 is not accepted; give a number of calls, from 0 on"],
+      [{ maxWait: "1s" }, 'maxWait: "1s" is not accepted; give a number of milliseconds, from 0 on'],
+      [{ retries: "no" }, 'retries: "no" is not accepted; give a number of times, from 0 on'],
+      [{ shared: true }, "shared: true is not accepted; give a name, the same in all tabs"],
+      [{ timer: 5 }, "timer: 5 is not accepted; give a function"],
+      [{ keyOf: "origin" }, 'keyOf: "origin" is not accepted; give a function'],
+      ["api", 'options: "api" is not accepted; give an object'],
+    ]) {
+      const refused = refusal(() => new Throttle(onePerSecond, options));
+      assert.equal(refused, `invalid_option ${message}`);
+    }
+  });
+
+  test("so is what acquire, wrap and hold are given", async () => {
+    for (const [asked, message] of [
+      ["search", 'options: "search" is not accepted; give an object'],
+      [null, "options: null is not accepted; give an object"],
+      [{ maxwait: 1 }, "maxwait: no such option; known are key, cost, signal, maxWait, priority"],
+      [{ signal: {} }, "signal: an object is not accepted; give an AbortSignal"],
+    ])
+      await assert.rejects(throttle.acquire(asked), { code: "invalid_option", message });
+    assert.match(
+      refusal(() => throttle.wrap(5)),
+      /^invalid_option work: 5 is not accepted/,
+    );
+    const signal = AbortSignal.timeout(1);
+    assert.match(
+      refusal(() => throttle.wrap(() => {}, { signal })),
+      /^invalid_option signal: no such option/,
+    );
+    assert.match(
+      refusal(() => throttle.hold({}, 1)),
+      /^invalid_key/,
+    );
+    assert.match(
+      refusal(() => throttle.hold("a", Number.NaN)),
+      /^invalid_option milliseconds: NaN/,
+    );
+    assert.equal(throttle.pending, 0);
+  });
+});
+
+test("disposed of, it turns everyone away, stops its timer and takes no more", async () => {
+  const { time, throttle, done, wait } = start(onePerSecond);
+  for (const name of ["a", "b"]) wait(name);
+  throttle.hold("elsewhere", 5_000);
+  await settled();
+  throttle[Symbol.dispose]();
+  throttle[Symbol.dispose]();
+  await settled();
+  assert.deepEqual(done, ["a 0", "b cleared"]);
+  assert.deepEqual([throttle.pending, time.timers], [0, 0]);
+  await assert.rejects(throttle.acquire(), { code: "disposed" });
+});

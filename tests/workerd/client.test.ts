@@ -78,9 +78,24 @@ it("tells mistakes apart, and they concern one caller only", async () => {
   await expect(limiter({ policy: "none" }).limiter.hit("a")).rejects.toMatchObject({
     code: "unknown_policy",
   });
-  for (const wrong of [{ url: "nowhere" }, { token: "" }, { timeout: 0 }, { onError: "panic" as never }]) {
+  for (const wrong of [
+    { url: "nowhere" },
+    { url: "ftp://limits.example.com" },
+    { token: "" },
+    { policy: "" },
+    { policy: [] },
+    { timeout: 0 },
+    { onError: "panic" as never },
+    { fetch: 5 as never },
+    { onerror: "allow" },
+  ]) {
     expect(() => limiter(wrong)).toThrow(expect.objectContaining({ code: "invalid_option" }));
   }
+  // In JSON these would be null, which is as if they had been left out.
+  const { limiter: right } = limiter({});
+  for (const cost of [Number.NaN, Number.POSITIVE_INFINITY, "1" as never])
+    await expect(right.hit("a", cost)).rejects.toMatchObject({ code: "invalid_cost" });
+  await expect(right.set("a", Number.NaN)).rejects.toMatchObject({ code: "invalid_count" });
 });
 
 it("answers by onError when there is no answer", async () => {
@@ -92,7 +107,10 @@ it("answers by onError when there is no answer", async () => {
     );
   for (const fetch of [broken, gone, late]) {
     const { limiter: throwing } = limiter({ fetch, timeout: 5 });
-    await expect(throwing.hit("a")).rejects.toMatchObject({ code: "unanswered" });
+    await expect(throwing.hit("a")).rejects.toMatchObject({
+      code: "unanswered",
+      message: expect.stringContaining(fetch === gone ? "answered 502 and no JSON" : "did not answer: "),
+    });
     expect(await limiter({ fetch, timeout: 5, onError: "allow" }).limiter.hit("a")).toMatchObject({
       allowed: true,
       reason: "error",

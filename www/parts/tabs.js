@@ -33,8 +33,11 @@ export function sharedTabs(state, stir) {
 
   pressable(element("shared-press"), async () => {
     const wanted = JSON.stringify(policyOf(state().algorithm, state()));
-    if (wanted !== policy) throttle = new Throttle(JSON.parse(wanted), { shared, maxQueue: 50 });
-    policy = wanted;
+    if (wanted !== policy) {
+      throttle?.[Symbol.dispose]();
+      throttle = new Throttle(JSON.parse(wanted), { shared, maxQueue: 50 });
+      policy = wanted;
+    }
     try {
       await throttle.acquire({ cost: state().cost });
       const at = Date.now();
