@@ -7,6 +7,7 @@ import { isMain } from "./lib/main.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet, show } from "./lib/run.mjs";
 import { dim, say } from "./lib/say.mjs";
+import { together } from "./lib/together.mjs";
 import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { readText } from "./setup/debian.mjs";
@@ -23,15 +24,16 @@ const wasmFeatures = [
   "sign-ext",
 ];
 
-/** A folder per compiler and per use: two builds in one folder overwrite each other's wasm. */
-export const targetFolder = (rust, use) => inProject("target", `wasm-${rust.id}`, use);
+const forWasm = ["--target", "wasm32-unknown-unknown"];
 
-export const wasmTargetArgs = (rust, use) => [
-  "--target",
-  "wasm32-unknown-unknown",
-  "--target-dir",
-  targetFolder(rust, use),
-];
+/** Debian's Rust has a folder of its own: cargo does not notice that a standard library was built again. */
+const folderOf = (rust) => (rust.from === "rustup" ? inProject("target") : inProject("target", rust.id));
+
+/** Checks and tests for wasm, beside those for this machine: macros and build scripts are compiled once for both. */
+export const wasmTargetArgs = (rust) => [...forWasm, "--target-dir", folderOf(rust)];
+
+/** Two features in one folder would overwrite each other's wasm. */
+const featureFolder = (rust, feature) => join(folderOf(rust), "wasm", feature);
 
 const wasmOptFlags = [
   "--strip-debug",
@@ -58,9 +60,10 @@ const features = {
 /** Compiles one feature of the crate into build/<feature>/: the wasm, and its glue if it needs one. Says whether it is new. */
 export async function buildFeature(feature, { rust, wasmBindgen }) {
   const { level, optimize, glue } = features[feature];
-  const args = ["build", "--release", "--lib", "--features", feature, ...wasmTargetArgs(rust, feature)];
+  const target = featureFolder(rust, feature);
+  const args = ["build", "--release", "--lib", "--features", feature, ...forWasm, "--target-dir", target];
   await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
-  const compiled = join(targetFolder(rust, feature), "wasm32-unknown-unknown/release/tollgate.wasm");
+  const compiled = join(target, "wasm32-unknown-unknown/release/tollgate.wasm");
   const out = inProject("build", feature);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
@@ -90,8 +93,8 @@ function saySize(file) {
 }
 
 export async function build(found) {
-  await buildFeature("cloudflare", found);
-  await buildFeature("js", found);
+  // Each ends in work for one core: link-time optimisation, then wasm-opt.
+  await together([buildFeature("cloudflare", found), buildFeature("js", found)]);
   await buildPackage();
   await buildPage();
 }

@@ -1,6 +1,6 @@
 import { build } from "./build.mjs";
 import { isMain } from "./lib/main.mjs";
-import { inProject } from "./lib/paths.mjs";
+import { inProject, typedocProgram } from "./lib/paths.mjs";
 import { show } from "./lib/run.mjs";
 import { say } from "./lib/say.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
@@ -14,7 +14,7 @@ export const rustdoc = () =>
 /** The package's reference in build/reference, from the types that are published. A warning fails it. */
 export const typedoc = () =>
   show(process.execPath, [
-    inProject("docs/reference/node_modules/typedoc/bin/typedoc"),
+    typedocProgram,
     "--options",
     inProject("docs/reference/typedoc.json"),
   ]);

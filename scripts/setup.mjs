@@ -1,6 +1,6 @@
 import { isMain } from "./lib/main.mjs";
 import { report } from "./lib/say.mjs";
-import { setUp } from "./lib/steps.mjs";
+import { isMissing, setUp } from "./lib/steps.mjs";
 import { browser } from "./setup/browser.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
 import { packages } from "./setup/packages.mjs";
@@ -16,7 +16,8 @@ export const toTest = [...toBuild, browser];
  */
 export async function afterSetUp(steps, work) {
   try {
-    if (packages.check() === null) await setUp([packages], steps.length);
+    // That Node is a package, too.
+    if (await isMissing(packages)) await setUp(steps);
     if (await continuedUnderOwnNode()) return;
     await work(await setUp(steps));
   } catch (error) {

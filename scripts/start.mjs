@@ -9,9 +9,11 @@ import { afterSetUp, toBuild } from "./setup.mjs";
 
 const port = process.env.PORT || "8787";
 
-await afterSetUp(toBuild, async (found) => {
+/** Asked before minutes are spent on the rest. */
+const freePort = { id: "port", name: `port ${port}`, check: refuseTakenPort };
+
+await afterSetUp([freePort, ...toBuild], async (found) => {
   await build(found);
-  await refuseTakenPort();
   const started = performance.now();
   const args = ["dev", "--port", port, "--ip", "localhost", "--show-interactive-dev-session=false"];
   const { child, ended } = serve(bin("wrangler"), args, {
@@ -37,6 +39,7 @@ async function refuseTakenPort() {
     });
   }
   await once(probe.close(), "close");
+  return port;
 }
 
 /** Passes a child's words on and acts on the first that match. */

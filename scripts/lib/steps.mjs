@@ -1,25 +1,43 @@
-import { dim, green, say, seconds } from "./say.mjs";
+import { dim, green, red, say, seconds } from "./say.mjs";
+import { together } from "./together.mjs";
 
 /**
- * Runs set-up steps in order. A step is `{ name, check, make }`: `check` answers at once,
- * with what is there or null; `make` does the work, after which `check` must succeed.
+ * A set-up step is `{ id, name, what, check, make }`: `check` answers at once, with what is there or null;
+ * `make` does the work, after which `check` must succeed. All that is missing is made at the same time, since some
+ * wait for the network while others compile. Answers what was found, by id.
  */
-export async function setUp(steps, total = steps.length) {
+export async function setUp(steps) {
   const found = {};
+  const missing = [];
   for (const [index, step] of steps.entries()) {
-    const place = `[set-up ${index + 1}/${total}]`;
-    const started = performance.now();
-    let have = await step.check();
-    if (have === null) {
-      say(`${place} ${step.name}: ${step.what}`);
-      await step.make();
-      have = await step.check();
-      if (have === null) throw new Error(`${step.name} was set up, but cannot be found`);
-      say(`${place} ${step.name}: ${green("ready")} after ${seconds(performance.now() - started)}`);
-    } else {
-      say(dim(`${place} ${step.name}: ready (${seconds(performance.now() - started)})`));
-    }
-    found[step.id] = have;
+    const heading = `[set-up ${index + 1}/${steps.length}] ${step.name}:`;
+    found[step.id] = await step.check();
+    if (found[step.id] === null) missing.push({ ...step, heading });
+    else say(dim(`${heading} ready`));
   }
+  await together(
+    missing.map(async (step) => {
+      found[step.id] = await made(step);
+    }),
+  );
   return found;
 }
+
+async function made({ name, what, heading, make, check }) {
+  const started = performance.now();
+  const took = () => seconds(performance.now() - started);
+  say(`${heading} ${what}`);
+  try {
+    await make();
+  } catch (error) {
+    say(`${heading} ${red("failed")} after ${took()}`);
+    throw error;
+  }
+  const have = await check();
+  if (have === null) throw new Error(`${name} was set up, but cannot be found`);
+  say(`${heading} ${green("ready")} after ${took()}`);
+  return have;
+}
+
+/** Whether a step has work to do. */
+export const isMissing = async (step) => (await step.check()) === null;

@@ -23,9 +23,13 @@ const privately = [
 
 const remedy = "check that Debian's package mirror can be reached (apt-get update), then run this again.";
 
-export async function updateLists() {
+let updated;
+
+/** Once for all that ask: two at a time would write over each other. */
+export function updateLists() {
   mkdirSync(join(apt, "state", "lists", "partial"), { recursive: true });
-  await quiet("apt-get update", "apt-get", [...privately, "update"], { remedy });
+  updated ??= quiet("apt-get update", "apt-get", [...privately, "update"], { remedy });
+  return updated;
 }
 
 /** The version apt would install, or null. */

@@ -1,8 +1,6 @@
-import { inProject } from "../lib/paths.mjs";
+import { ownNode } from "../lib/paths.mjs";
 import { ask, show } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
-
-const own = inProject("node_modules", "node", "bin", "node");
 
 /** wrangler and vitest need this; the published package does not. */
 const needed = 22;
@@ -12,7 +10,7 @@ const needed = 22;
  * True when another process has done all the work.
  */
 export async function continuedUnderOwnNode() {
-  const version = ask(own, ["--version"]);
+  const version = ask(ownNode, ["--version"]);
   if (version === process.version) return false;
   if (version === null) {
     if (Number.parseInt(process.versions.node, 10) >= needed) return false;
@@ -24,7 +22,7 @@ export async function continuedUnderOwnNode() {
     );
   }
   try {
-    await show(own, process.argv.slice(1));
+    await show(ownNode, process.argv.slice(1));
   } catch {
     // The child has said what was wrong.
     process.exitCode ||= 1;

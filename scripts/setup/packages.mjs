@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { inProject } from "../lib/paths.mjs";
+import { inProject, ownNode, typedocProgram } from "../lib/paths.mjs";
 import { quiet } from "../lib/run.mjs";
 
 const packagesOf = (file) => JSON.parse(readFileSync(file, "utf8")).packages;
@@ -7,9 +7,7 @@ const packagesOf = (file) => JSON.parse(readFileSync(file, "utf8")).packages;
 /** What npm says it installed, against what the lock file asks for. */
 function installed() {
   const record = inProject("node_modules", ".package-lock.json");
-  if (!existsSync(record) || !existsSync(inProject("node_modules", "node", "bin", "node"))) {
-    return false;
-  }
+  if (![record, ownNode, typedocProgram].every(existsSync)) return false;
   const have = packagesOf(record);
   const want = packagesOf(inProject("package-lock.json"));
   return Object.entries(want).every(([path, { version, optional, devOptional }]) => {

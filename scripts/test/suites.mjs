@@ -9,7 +9,7 @@ import { inChromium, inNode } from "./wasm.mjs";
 const denyWarnings = ["--", "-D", "warnings"];
 
 /** Debian's Rust has no clippy; the machine's own then checks the same code for the machine's own target. */
-const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust, "clippy") : []);
+const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust) : []);
 
 /** The same random cases on every run, so that a red one can be seen again; `TOLLGATE_SEED=7 npm test` tries others. */
 const seed = process.env.TOLLGATE_SEED ?? "20260101";

@@ -23,7 +23,7 @@ const browserFlags = [
 
 async function runTests({ rust, wasmBindgen }, env) {
   for (const some of tests)
-    await show(rust.cargo, ["test", ...some, ...wasmTargetArgs(rust, "test")], {
+    await show(rust.cargo, ["test", ...some, ...wasmTargetArgs(rust)], {
       env: {
         ...rust.env,
         CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: join(wasmBindgen, "wasm-bindgen-test-runner"),

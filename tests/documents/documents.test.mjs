@@ -20,6 +20,8 @@ const blocks = documents.flatMap(blocksOf);
 const wrong = blocksOf("tests/documents/fixture/wrong.md");
 const workers = [...blocks, ...wrong].filter(isWorker);
 
+const curl = inProject("tests/documents/lib/curl.mjs");
+
 let project;
 let harness;
 let limits;
@@ -114,8 +116,8 @@ async function runShell({ text }) {
 /** Asks the Worker that runs here; an answer that is no success is a failure. */
 async function runCurl(command) {
   const here = command.replaceAll("https://limits.example.com/", limits.href);
-  const answer = await run("sh", ["-c", `${here} --silent --show-error --fail-with-body`], {
-    env: { ...process.env, TOKEN: token },
+  const answer = await run("sh", ["-c", `curl() { "$NODE" "$CURL" "$@"; }\n${here}`], {
+    env: { ...process.env, NODE: process.execPath, CURL: curl, TOKEN: token },
   });
   JSON.parse(answer);
 }
