@@ -13,11 +13,7 @@ export const rustdoc = () =>
 
 /** The package's reference in build/reference, from the types that are published. A warning fails it. */
 export const typedoc = () =>
-  show(process.execPath, [
-    typedocProgram,
-    "--options",
-    inProject("docs/reference/typedoc.json"),
-  ]);
+  show(process.execPath, [typedocProgram, "--options", inProject("docs/reference/typedoc.json")]);
 
 if (isMain(import.meta))
   await afterSetUp(toBuild, async (found) => {
