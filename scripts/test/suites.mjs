@@ -22,6 +22,10 @@ const clippyFeature = (feature) => ({
     show("cargo", ["clippy", "--lib", "--features", feature, ...clippyTarget(found), ...denyWarnings]),
 });
 
+/** Two files at a time: by itself Node leaves a core free, and a small machine has but two. */
+const nodeTest = (files, flags = [], options = {}) =>
+  show(bin("node"), [...flags, "--test", "--test-concurrency=2", files], options);
+
 /** In order: what fails soonest comes first. */
 export const suites = [
   { name: "cargo fmt", run: () => show("cargo", ["fmt", "--check"]) },
@@ -46,9 +50,9 @@ export const suites = [
   { name: "typedoc", run: typedoc },
   {
     name: "package in Node",
-    run: () => show(bin("node"), ["--expose-gc", "--test", "tests/node/*.test.mjs"], { env: seeded }),
+    run: () => nodeTest("tests/node/*.test.mjs", ["--expose-gc"], { env: seeded }),
   },
-  { name: "release", run: () => show(bin("node"), ["--test", "tests/release/*.test.mjs"]) },
+  { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },
   {
@@ -56,8 +60,8 @@ export const suites = [
     run: () =>
       show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
   },
-  { name: "workerd and an origin", run: () => show(bin("node"), ["--test", "tests/upstream/*.test.mjs"]) },
-  { name: "workerd killed", run: () => show(bin("node"), ["--test", "tests/durability/*.test.mjs"]) },
+  { name: "workerd and an origin", run: () => nodeTest("tests/upstream/*.test.mjs") },
+  { name: "workerd killed", run: () => nodeTest("tests/durability/*.test.mjs") },
   { name: "packed tarball", run: inFreshProjects },
   { name: "documents", run: ofDocuments },
   {

@@ -53,10 +53,11 @@ function check({ expect: expected, op }: Op, answer: unknown, shift: number, con
 }
 
 async function replay(traces: Trace[], ask: (number: number, trace: Trace, op: Op) => Promise<unknown>) {
+  vi.useFakeTimers({ toFake: ["Date"] });
   for (const [number, trace] of traces.entries()) {
     const shift = shiftOf(trace.policy);
     for (const [position, op] of trace.ops.entries()) {
-      vi.useFakeTimers({ toFake: ["Date"], now: op.at + shift });
+      vi.setSystemTime(op.at + shift);
       const context = `trace ${number}, operation ${position} (${op.op} at ${op.at})`;
       check(op, await ask(number, trace, op), shift, context);
     }
