@@ -22,7 +22,7 @@ await afterSetUp(toBuild, async (found) => {
   const unknown = chosen.find((name) => !(name in benches));
   if (unknown)
     throw new Failure(`there is no bench "${unknown}"`, {
-      remedy: `npm run bench -- ${Object.keys(benches).join(" ")}`,
+      remedy: `npm run bench, or npm run bench -- and some of ${Object.keys(benches).join(", ")}`,
     });
   await build(found);
   for (const name of chosen) {

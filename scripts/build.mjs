@@ -7,10 +7,10 @@ import { isMain } from "./lib/main.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet, show } from "./lib/run.mjs";
 import { dim, say } from "./lib/say.mjs";
+import { readText } from "./lib/text.mjs";
 import { together } from "./lib/together.mjs";
 import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
-import { readText } from "./setup/debian.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 import { trimmed } from "./trim.mjs";
 

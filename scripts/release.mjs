@@ -1,15 +1,16 @@
-import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
+import { optionsGiven } from "./lib/options.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { ask, quiet, show } from "./lib/run.mjs";
 import { bold, dim, Failure, green, say } from "./lib/say.mjs";
 import { newest, plain, repositories, versions } from "./release/versions.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
 
-const { values } = parseArgs({
-  options: { "dry-run": { type: "boolean" }, "skip-tests": { type: "boolean" } },
-});
-const dryRun = values["dry-run"] ?? false;
+const given = optionsGiven(
+  { "dry-run": { type: "boolean" }, "skip-tests": { type: "boolean" } },
+  "npm run release -- --dry-run, with --skip-tests or without",
+);
+const dryRun = given["dry-run"] ?? false;
 const flag = dryRun ? ["--dry-run"] : [];
 const { version, date, changes } = newest();
 const tag = `v${version}`;
@@ -57,7 +58,7 @@ function repository() {
 }
 
 function tests() {
-  if (!values["skip-tests"]) return show(process.execPath, [inProject("scripts/test.mjs")]);
+  if (!given["skip-tests"]) return show(process.execPath, [inProject("scripts/test.mjs")]);
   return stop("the tests were skipped", "leave out --skip-tests");
 }
 

@@ -34,7 +34,8 @@ async function refuseTakenPort() {
   try {
     await once(probe.listen(Number(port), "localhost"), "listening");
   } catch (error) {
-    throw new Failure(`port ${port} cannot be used: ${error.message}`, {
+    const why = error.code === "EADDRINUSE" ? "something else listens on it" : error.message;
+    throw new Failure(`port ${port} cannot be used: ${why}`, {
       remedy: "stop what uses it, or choose another: PORT=8788 npm start",
     });
   }

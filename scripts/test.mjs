@@ -1,14 +1,15 @@
-import { parseArgs } from "node:util";
+import { optionsGiven } from "./lib/options.mjs";
 import { bold, Failure, green, say, seconds } from "./lib/say.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
 import { suites } from "./test/suites.mjs";
 
-const { values } = parseArgs({
-  options: { only: { type: "string", multiple: true }, list: { type: "boolean" } },
-});
+const given = optionsGiven(
+  { only: { type: "string", multiple: true }, list: { type: "boolean" } },
+  "npm test, npm test -- --list, or npm test -- --only <a word of a suite's name>",
+);
 
 /** `--only clippy` runs every suite whose name holds that word; several may be given. */
-const wanted = ({ name }) => !values.only || values.only.some((word) => name.includes(word));
+const wanted = ({ name }) => !given.only || given.only.some((word) => name.includes(word));
 
 function table(times) {
   const width = Math.max(...times.map(({ name }) => name.length));
@@ -17,7 +18,10 @@ function table(times) {
 
 async function runAll(found) {
   const chosen = suites.filter(wanted);
-  if (chosen.length === 0) throw new Failure("no suite has that name", { remedy: "npm test -- --list" });
+  if (chosen.length === 0)
+    throw new Failure(`no suite has ${given.only.join(" or ")} in its name`, {
+      remedy: "npm test -- --list",
+    });
   const times = [];
   for (const [index, suite] of chosen.entries()) {
     say(bold(`\n[${index + 1}/${chosen.length}] ${suite.name}`));
@@ -33,7 +37,7 @@ async function runAll(found) {
   say(green(`\nAll ${chosen.length} suites passed.`));
 }
 
-if (values.list) {
+if (given.list) {
   for (const { name } of suites) say(name);
 } else {
   await afterSetUp(toTest, runAll);

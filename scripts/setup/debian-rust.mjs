@@ -4,7 +4,8 @@ import { finished } from "../lib/finished.mjs";
 import { tools, withPath } from "../lib/paths.mjs";
 import { ask, quiet } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
-import { candidate, readText, unpack, updateLists, wrap } from "./debian.mjs";
+import { readText } from "../lib/text.mjs";
+import { candidate, unpack, updateLists, wrap } from "./debian.mjs";
 
 const home = join(tools, "debian-rust");
 const oldest = [1, 91];

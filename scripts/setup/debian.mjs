@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { tools } from "../lib/paths.mjs";
 import { ask, quiet } from "../lib/run.mjs";
@@ -88,5 +88,3 @@ function foldersIn(folder) {
 }
 
 const holdsLibraries = (folder) => readdirSync(folder).some((name) => name.includes(".so"));
-
-export const readText = (file) => (existsSync(file) ? readFileSync(file, "utf8").trim() : null);
