@@ -103,7 +103,7 @@ export interface Options {
   readonly onFull?: "evict" | "deny" | undefined;
   /** How often expired keys are looked for, a few at each hit; a minute by default. */
   readonly cleanPeriod?: Duration | undefined;
-  /** How long a key may lie untouched before it counts as gone; by default however long. */
+  /** How long a key may lie untouched before it counts as gone, whatever its state; by default however long. */
   readonly keyOlderThan?: Duration | undefined;
   /** Told what has expired, after it was removed. It may use the limiter. */
   readonly beforeClean?: ((algorithm: Algorithm, entries: readonly Expired[]) => void) | undefined;

@@ -112,11 +112,11 @@ impl Error {
     }
 
     pub(crate) fn key(found: &str) -> Self {
-        Self::refused(ErrorKind::InvalidKey, "key", found, "a string of 1 to 1024 UTF-8 bytes")
+        Self::refused(ErrorKind::InvalidKey, "key", found, crate::key::ACCEPTS)
     }
 
     pub(crate) fn cost(found: &str) -> Self {
-        Self::refused(ErrorKind::InvalidCost, "cost", found, "a whole number from 0 to 9007199254740991")
+        Self::refused(ErrorKind::InvalidCost, "cost", found, crate::number::AMOUNT)
     }
 
     pub(crate) fn count(found: &str, most: u64) -> Self {
@@ -151,8 +151,9 @@ impl Error {
 
     pub(crate) fn full(max_keys: u32) -> Self {
         let keys = digits(max_keys.into());
-        let pieces = ["the limiter is full: it holds max_keys = ", &keys, " keys and on_full is deny"];
-        Self::new(ErrorKind::Full, &pieces)
+        // In the words of whoever chose them.
+        let (most, full) = if cfg!(feature = "js") { ("maxKeys", "onFull") } else { ("max_keys", "on_full") };
+        Self::new(ErrorKind::Full, &["the limiter is full: ", most, " is ", &keys, ", and ", full, " is deny"])
     }
 
     pub(crate) fn state(problem: &str) -> Self {

@@ -6,6 +6,9 @@ use crate::text::{digits, text};
 /// The longest key, in UTF-8 bytes, that a store outside the process takes.
 pub const MAX_KEY_BYTES: usize = 1024;
 
+/// What such a key may be, for error messages.
+pub(crate) const ACCEPTS: &str = "a string of 1 to 1024 UTF-8 bytes";
+
 /// Passes a key that may leave the process: 1 to 1,024 bytes of UTF-8.
 ///
 /// ```

@@ -5,8 +5,8 @@ use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
 use crate::algorithm::{Act, Algorithm, Cell, Held};
 use crate::number::{MAX, check_cost};
-use crate::text::{digits, text};
-use crate::{Decision, Denied, Error, Policies, Violated};
+use crate::text::digits;
+use crate::{Decision, Denied, Error, ErrorKind, Policies, Violated};
 use alloc::vec::Vec;
 
 /// Where each policy's state lies within an entry, and what is asked of it.
@@ -121,9 +121,9 @@ impl Lanes {
     /// The rules for one call that brings its own numbers. What is stored then lives by the longer of the two.
     pub(crate) fn adjusted(&mut self, call: &Policies) -> Result<Vec<Rule>, Error> {
         if call.len() != self.rules.len() {
-            let found = text(&["(", &digits(call.len() as u64), " of them)"]);
-            let accepts = ["as many as its own, ", &digits(self.rules.len() as u64)];
-            return Err(Error::mismatch("policies", &found, &accepts));
+            let (found, own) = (digits(call.len() as u64), digits(self.rules.len() as u64));
+            let pieces = ["this call has ", &found, " policies, but this limiter accepts as many as its own, ", &own];
+            return Err(Error::new(ErrorKind::PolicyMismatch, &pieces));
         }
         let mut rules = Vec::with_capacity(call.len());
         for (rule, call) in self.rules.iter().zip(call.iter()) {

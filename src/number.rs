@@ -6,6 +6,9 @@ use crate::text::digits;
 /// The largest cost, count, limit or time: 2^53 − 1, the largest whole number JavaScript holds exactly.
 pub const MAX: u64 = (1 << 53) - 1;
 
+/// What a cost or a count may be, for error messages.
+pub(crate) const AMOUNT: &str = "a whole number from 0 to 9007199254740991";
+
 /// Passes a cost that is in range.
 #[inline]
 pub(crate) fn check_cost(cost: u64) -> Result<u64, Error> {
@@ -16,6 +19,25 @@ pub(crate) fn check_cost(cost: u64) -> Result<u64, Error> {
 #[inline]
 pub(crate) fn check_time(now: u64) -> Result<u64, Error> {
     if now <= MAX { Ok(now) } else { Err(Error::time(&digits(now))) }
+}
+
+/// The whole number in range that a float is, if it is one.
+pub(crate) fn whole(number: f64) -> Option<u64> {
+    let whole = number as u64;
+    (whole as f64 == number && whole <= MAX).then_some(whole)
+}
+
+/// What a float is that is no whole number in range. Writing fractions would be the largest thing in the wasm.
+pub(crate) fn in_words(number: f64) -> &'static str {
+    if number.is_nan() {
+        "not a number"
+    } else if number < 0.0 {
+        "a negative number"
+    } else if number > MAX as f64 {
+        "a number past 9007199254740991"
+    } else {
+        "a fraction"
+    }
 }
 
 /// The number that digits write, if there is one and nothing else.

@@ -105,6 +105,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().limit(), 500);
     /// ```
     pub fn token_bucket(capacity: u64, refill_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
+        whole("refill_rate", refill_rate)?;
         TOKEN_BUCKET.policy(4, capacity, refill_rate, per.into())
     }
 
@@ -114,6 +115,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::leaky_bucket(500, 100, "1s").unwrap().algorithm(), "leaky_bucket");
     /// ```
     pub fn leaky_bucket(capacity: u64, leak_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
+        whole("leak_rate", leak_rate)?;
         LEAKY_BUCKET.policy(5, capacity, leak_rate, per.into())
     }
 

@@ -1,6 +1,10 @@
 //! Texts put together by hand: the formatting machinery would outweigh the core in wasm.
 
 use alloc::string::String;
+
+/// What a field that is not there is called, where one is needed.
+pub(crate) const LEFT_OUT: &str = "leaving it out";
+
 /// How much of a text that was found an error repeats.
 const SHOWN: usize = 64;
 

@@ -62,7 +62,7 @@ fn limits_rates_and_capacities() {
         (json!(true), "true"),
         (json!([5]), "a list"),
         (json!({ "limit": 5 }), "an object"),
-        (json!(null), "nothing"),
+        (json!(null), "leaving it out"),
     ];
     for (policy, fields, _) in good() {
         serde_json::from_value::<Policy>(policy.clone()).unwrap();
@@ -75,7 +75,7 @@ fn limits_rates_and_capacities() {
             }
             let mut without = policy.clone();
             without.as_object_mut().unwrap().remove(field);
-            assert_error(&from_json(&without), "invalid_policy", &[field, "nothing", WHOLE]);
+            assert_error(&from_json(&without), "invalid_policy", &[field, "leaving it out", WHOLE]);
         }
     }
 }
@@ -137,7 +137,7 @@ fn durations() {
     let endless = std::time::Duration::MAX;
     assert_error(&Policy::fix_window(1, endless).unwrap_err(), "invalid_policy", &["scale: ", DURATION]);
     let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1 }));
-    assert_error(&error, "invalid_policy", &["scale: nothing", DURATION]);
+    assert_error(&error, "invalid_policy", &["scale: leaving it out", DURATION]);
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn unknown_algorithms() {
         (json!("gcra"), "\"gcra\""),
         (json!("Fix_Window"), "\"Fix_Window\""),
         (json!(7), "7"),
-        (json!(null), "nothing"),
+        (json!(null), "leaving it out"),
     ] {
         let error = from_json(&json!({ "algorithm": value, "limit": 1, "scale": 1 }));
         assert_error(&error, "unknown_algorithm", &["algorithm: ", found]);
         assert_error(&error, "unknown_algorithm", ALGORITHMS);
     }
-    assert_error(&from_json(&json!({})), "unknown_algorithm", &["nothing", "sliding_counter"]);
+    assert_error(&from_json(&json!({})), "unknown_algorithm", &["leaving it out is not accepted", "sliding_counter"]);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn numbers_for_one_call_that_do_not_fit_the_limiter() {
             slower[field] = json!(1_001);
             let slower: Policy = serde_json::from_value(slower).unwrap();
             let error = limiter.hit_with(&1, 1, &slower.into()).unwrap_err();
-            assert_error(&error, "policy_mismatch", &["scale 1001 ms", "only 1000 ms"]);
+            assert_error(&error, "policy_mismatch", &[&format!("{field} 1001 ms"), "only 1000 ms"]);
         }
         let two = Policies::new([Policy::fix_window(1, 1).unwrap(), Policy::fix_window(1, 1).unwrap()]).unwrap();
         assert_error(&limiter.hit_with(&1, 1, &two).unwrap_err(), "policy_mismatch", &["policies", "its own, 1"]);

@@ -49,7 +49,8 @@ impl Rule {
         }
         if self.scale() != call.scale() {
             let (own, found) = (digits(self.scale()), text(&[&digits(call.scale()), " ms"]));
-            return Err(Error::mismatch("scale", &found, &["only ", &own, " ms"]));
+            let field = if matches!(self, Self::Bucket(_)) { "per" } else { "scale" };
+            return Err(Error::mismatch(field, &found, &["only ", &own, " ms"]));
         }
         match (self, call) {
             (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Ok(Self::SlidingWindow(own.adjusted(call)?)),

@@ -5,7 +5,7 @@ use super::reader::{Mistake, Mistakes, Reader, mistake, words};
 use super::rules::{self, Rule};
 use super::tree::Tree;
 use crate::Policy;
-use crate::duration::{self, Span};
+use crate::duration::Span;
 
 /// What `[vars]` has to say.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Config {
             prefix: reader.read("prefix", PREFIX, prefix).unwrap_or("/_tollgate".into()),
             origins: origins(&mut reader),
             headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
-            timeout: reader.read("timeout", duration::ACCEPTS, span).unwrap_or(2_000),
+            timeout: reader.read("timeout", TIMEOUT, span).unwrap_or(2_000),
             deny_cache: reader.read("denyCache", "true or false", truth).unwrap_or(true),
             plain_keys: reader.word("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
             named: Vec::new(),
@@ -61,7 +61,7 @@ impl Config {
             rules: Vec::new(),
         };
         let policies = reader.take("policies");
-        let written = reader.list("rules");
+        let written = reader.list("rules").unwrap_or_default();
         reader.finish();
         if config.upstream.is_none() && !written.is_empty() && mistakes.iter().all(|mistake| mistake.path != "upstream")
         {
@@ -104,7 +104,7 @@ const ORIGIN: &str = "an origin as browsers send it, such as \"https://app.examp
 
 fn origins(reader: &mut Reader<'_>) -> Vec<String> {
     let mut origins = Vec::new();
-    for (path, tree) in reader.list("origins") {
+    for (path, tree) in reader.list("origins").unwrap_or_default() {
         match words(&tree).filter(|origin| is_origin(origin)) {
             Some(origin) => origins.push(origin),
             None => reader.mistakes.push(mistake(path, &tree, ORIGIN)),
@@ -128,6 +128,8 @@ fn prefix(tree: &Tree) -> Option<String> {
         plain && path.len() > 1 && path.bytes().all(letter)
     })
 }
+
+const TIMEOUT: &str = "milliseconds from 1 to 2147483647, or text such as \"250ms\" or \"2s\"";
 
 fn span(tree: &Tree) -> Option<u64> {
     let span = match tree {
@@ -260,12 +262,28 @@ mod tests {
             "rules[2].cost: a negative number is not accepted",
             "rules[2].policies: denied: \"count\" is not accepted",
             "rules[3].method: \"get\" is not accepted",
-            "rules[3].policies: nothing is not accepted",
+            "rules[3].policies: leaving it out is not accepted",
         ];
         for start in expected {
             assert!(mistakes.iter().any(|mistake| mistake.starts_with(start)), "{start}\n{mistakes:#?}");
         }
         assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+    }
+
+    #[test]
+    fn a_field_in_both_spellings_is_told_so_and_an_unknown_one_as_it_was_written() {
+        let mistakes = config("on_error = \"deny\"\nonError = \"deny\"\ndeny_cach = true").unwrap_err();
+        assert!(mistakes[0].starts_with("deny_cach: no such field; known here are "), "{mistakes:?}");
+        assert_eq!(mistakes[1..], ["on_error: a second value is not accepted; give the field once"]);
+    }
+
+    #[test]
+    fn a_rule_is_not_blamed_for_a_policy_that_is_wrong() {
+        let rule = "upstream = \"ORIGIN\"\n[[rules]]\npath = \"/*\"\npolicies = \"api\"\n";
+        let wrong = config(&format!("{rule}[policies]\napi = {{ algorithm = \"fix_window\" }}")).unwrap_err();
+        assert!(wrong.len() == 1 && wrong[0].starts_with("policies.api.limit: leaving it out"), "{wrong:?}");
+        let none = config(rule).unwrap_err();
+        assert_eq!(none, ["rules[0].policies: \"api\" is not accepted; give a name that is under policies"]);
     }
 
     #[test]

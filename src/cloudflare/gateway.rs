@@ -10,7 +10,7 @@ use super::deny_cache::{DenyCache, Who};
 use super::fault::Fault;
 use super::items::{self, Item, Refusal};
 use super::key::Source;
-use super::plan::{Ask, Plan, plan};
+use super::plan::{Plan, plan};
 use super::policies::PolicySet;
 use super::reader::Mistake;
 use super::rules::{Mode, Rule};
@@ -91,7 +91,7 @@ impl Gateway {
         match plan(&self.config, method, path, headers) {
             Plan::Pass => None,
             Plan::Refuse { rule } => Some(digits(rule as u64)),
-            Plan::Ask(Ask { rule, object, .. }) => Some(text(&[&digits(rule as u64), " ", &object])),
+            Plan::Ask { rule, object } => Some(text(&[&digits(rule as u64), " ", &object])),
         }
     }
 

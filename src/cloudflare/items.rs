@@ -5,6 +5,7 @@ use super::key;
 use super::policies::PolicySet;
 use super::reader::{BROKEN, Mistakes, Reader, mistake, whole, words};
 use super::tree::Tree;
+use crate::number::AMOUNT;
 use crate::text::{digits, text};
 use crate::{Error, Policies, check_key};
 
@@ -80,8 +81,6 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
     made(config, &names, &key?, amount.unwrap_or_default(), of)
 }
 
-const AMOUNT: &str = "a whole number from 0 to 9007199254740991";
-
 fn count(reader: &mut Reader<'_>) -> Option<u64> {
     let found = reader.take("count").unwrap_or(Tree::Nothing);
     let count = whole(&found);
@@ -97,7 +96,7 @@ fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
         Tree::Text(text) => Ok(text),
         Tree::Broken => Err(Error::key(BROKEN).into()),
         other => {
-            reader.refuse("key", &other, "a text of 1 to 1024 bytes in UTF-8");
+            reader.refuse("key", &other, crate::key::ACCEPTS);
             Ok(String::new())
         }
     }
@@ -106,7 +105,7 @@ fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
 fn names(reader: &mut Reader<'_>) -> Vec<String> {
     let mut names = Vec::new();
     let path = reader.path_of("policy");
-    for (path, tree) in reader.list("policy") {
+    for (path, tree) in reader.list("policy").unwrap_or_default() {
         match words(&tree) {
             Some(name) => names.push(name),
             None => reader.mistakes.push(mistake(path, &tree, "the name of a policy")),
@@ -155,23 +154,23 @@ mod tests {
         let many =
             asked("inc", r#"[{"policy":["api","day"],"key":"a","cost":2,"of":"day"},{"policy":"api"}]"#).unwrap();
         assert_eq!(many[0], Ok("/key=1:a 2 Some(\"day\")".into()));
-        assert!(many[1].as_ref().unwrap_err().starts_with("key: nothing is not accepted"));
+        assert!(many[1].as_ref().unwrap_err().starts_with("key: leaving it out is not accepted"));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (operation, json, start) in [
-            ("hit", "3", "3 is not accepted; give a table"),
-            ("hit", r#"{"key":"a"}"#, "policy: nothing"),
+            ("hit", "3", "3 is not accepted; give an object"),
+            ("hit", r#"{"key":"a"}"#, "policy: leaving it out"),
             ("hit", r#"{"policy":7,"key":"a"}"#, "policy: 7"),
-            ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: nothing"),
+            ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: leaving it out"),
             ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not one of"),
             ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: \"api\" a second time"),
             ("hit", r#"{"policy":"api","key":""}"#, "key: an empty string"),
             ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
-            ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: a number that is not whole"),
+            ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: a fraction"),
             ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: no such field"),
-            ("set", r#"{"policy":"api","key":"a"}"#, "count: nothing"),
+            ("set", r#"{"policy":"api","key":"a"}"#, "count: leaving it out"),
             ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "policy: \"day\" is not one of"),
         ] {
             let problem = asked(operation, json).unwrap().remove(0).unwrap_err();

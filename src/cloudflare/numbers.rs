@@ -1,5 +1,6 @@
 //! Numbers as JavaScript gives and takes them, and decisions as numbers in a text: no other value crosses so fast.
 
+use crate::number::{in_words, whole};
 use crate::text::digits;
 use crate::{Decision, Error, MAX, Violated};
 
@@ -54,8 +55,7 @@ pub(super) fn amount(number: f64) -> Result<u64, Error> {
 
 /// What an operation takes: `set` a count, the others a cost.
 pub(super) fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
-    let exact = if number.fract() == 0.0 { whole(number) } else { None };
-    exact.ok_or_else(|| {
+    whole(number).ok_or_else(|| {
         let found = in_words(number);
         if operation == "set" { Error::count(found, MAX) } else { Error::cost(found) }
     })
@@ -64,23 +64,6 @@ pub(super) fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
 /// A time, without its fraction.
 pub(super) fn time(number: f64) -> Result<u64, Error> {
     whole(number.floor()).ok_or_else(|| Error::time(in_words(number)))
-}
-
-fn whole(number: f64) -> Option<u64> {
-    (0.0..=MAX as f64).contains(&number).then_some(number as u64)
-}
-
-/// Writing a fraction would be the largest thing in the wasm.
-fn in_words(number: f64) -> &'static str {
-    if number.is_nan() {
-        "not a number"
-    } else if number < 0.0 {
-        "a negative number"
-    } else if number > MAX as f64 {
-        "a number past 9007199254740991"
-    } else {
-        "a fraction"
-    }
 }
 
 #[cfg(test)]

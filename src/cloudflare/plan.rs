@@ -1,6 +1,6 @@
 //! What is to be done with a request: method, path and header values in, a plan out.
 
-use super::config::{Config, OnError};
+use super::config::Config;
 use super::key::{self, Part, Source};
 use super::path::normalise;
 use super::rules::{Missing, Mode, Rule};
@@ -16,20 +16,12 @@ pub(super) enum Plan {
         rule: usize,
     },
     /// An object decides.
-    Ask(Ask),
-}
-
-/// What an object is asked, and what becomes of the answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ask {
-    /// The position of the rule.
-    pub(super) rule: usize,
-    pub(super) object: String,
-    /// The position of the policies.
-    pub(super) set: usize,
-    pub(super) cost: u64,
-    pub(super) shadow: bool,
-    pub(super) on_error: OnError,
+    Ask {
+        /// The position of the rule.
+        rule: usize,
+        /// The object's name.
+        object: String,
+    },
 }
 
 /// The plan of the first rule that matches.
@@ -56,14 +48,7 @@ pub(super) fn plan(config: &Config, method: &str, path: &str, source: &impl Sour
             (None, _) => return Plan::Pass,
         }
     }
-    Plan::Ask(Ask {
-        rule: position,
-        object: key::object_name(key),
-        set: rule.set,
-        cost: rule.cost,
-        shadow: rule.mode == Mode::Shadow,
-        on_error: rule.on_error,
-    })
+    Plan::Ask { rule: position, object: key::object_name(key) }
 }
 
 fn applies(rule: &Rule, method: &str, preflight: bool, path: &str, plain: &str) -> bool {
@@ -135,7 +120,7 @@ mod tests {
 
     fn object(plan: Plan) -> String {
         match plan {
-            Plan::Ask(ask) => ask.object,
+            Plan::Ask { object, .. } => object,
             other => format!("{other:?}"),
         }
     }
@@ -144,13 +129,9 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_decides() {
-        let login = planned("POST", "/login", ADDRESS);
-        let Plan::Ask(ask) = login else { panic!("{login:?}") };
-        assert_eq!(ask.object, "/ip=9:192.0.2.1/constant=5:login");
-        assert_eq!((ask.rule, ask.cost, ask.shadow, ask.on_error), (1, 1, false, OnError::Deny));
-        let get = planned("GET", "/login", ADDRESS);
-        let Plan::Ask(ask) = get else { panic!("{get:?}") };
-        assert_eq!((ask.rule, ask.cost, ask.object.as_str()), (6, 3, "/ip=9:192.0.2.1"));
+        let login = Plan::Ask { rule: 1, object: "/ip=9:192.0.2.1/constant=5:login".into() };
+        assert_eq!(planned("POST", "/login", ADDRESS), login);
+        assert_eq!(planned("GET", "/login", ADDRESS), Plan::Ask { rule: 6, object: "/ip=9:192.0.2.1".into() });
     }
 
     #[test]

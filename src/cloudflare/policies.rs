@@ -38,7 +38,7 @@ impl PolicySet {
 /// Reads the table of named policies.
 pub(super) fn named_policies(tree: Tree, mistakes: &mut Mistakes) -> Vec<(String, Policy)> {
     let Tree::Table(fields) = tree else {
-        mistakes.push(mistake("policies".into(), &tree, "a table of policies by name"));
+        mistakes.push(mistake("policies".into(), &tree, "policies by their names"));
         return Vec::new();
     };
     let mut named = Vec::new();
@@ -84,15 +84,12 @@ pub(super) fn draft(tree: &Tree) -> Option<PolicyDraft> {
 }
 
 fn build(name: &str, draft: &PolicyDraft) -> Result<Policy, Error> {
-    let mut policy = draft.build()?;
+    let policy = draft.build()?;
     if let Some(own) = policy.name().filter(|own| *own != name) {
         let accepts = "the name that it has in this table, or none";
         return Err(Error::policy("name", &shown(own), accepts));
     }
-    policy = policy.named(name)?;
-    if policy.denied.is_none() {
-        policy = policy.denied(Denied::Free)?;
-    }
+    let policy = free_by_default(policy.named(name)?)?;
     // What only a durable store refuses.
     Ledger::new(policy.clone())?;
     Ok(policy)

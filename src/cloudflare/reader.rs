@@ -1,8 +1,8 @@
 //! Reads a table field by field, and notes every mistake by its path.
 
 use super::tree::Tree;
-use crate::MAX;
-use crate::text::{digits, listed, shown, text};
+use crate::number;
+use crate::text::{LEFT_OUT, digits, listed, shown, text};
 
 /// A mistake: where it is, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,10 +14,13 @@ pub(super) struct Mistake {
 /// All the mistakes there are.
 pub(super) type Mistakes = Vec<Mistake>;
 
+/// A field: its name in camelCase, its name as it was written, and what it holds.
+type Field = (String, String, Tree);
+
 /// A table whose fields are taken one after the other; what is left in the end is not known.
 pub(super) struct Reader<'a> {
     path: String,
-    fields: Vec<(String, Tree)>,
+    fields: Vec<Field>,
     known: Vec<&'static str>,
     pub(super) mistakes: &'a mut Mistakes,
 }
@@ -26,9 +29,9 @@ impl<'a> Reader<'a> {
     /// Reads what is at `path`. What is no table is a mistake, and then an empty one.
     pub(super) fn new(path: String, tree: Tree, mistakes: &'a mut Mistakes) -> Self {
         let fields = match tree {
-            Tree::Table(fields) => fields.into_iter().map(|(name, value)| (camel_case(&name), value)).collect(),
+            Tree::Table(fields) => fields.into_iter().map(|(name, value)| (camel_case(&name), name, value)).collect(),
             other => {
-                mistakes.push(mistake(path.clone(), &other, "a table"));
+                mistakes.push(mistake(path.clone(), &other, "an object (in TOML, a table)"));
                 Vec::new()
             }
         };
@@ -43,8 +46,8 @@ impl<'a> Reader<'a> {
     /// Takes a field, if it is there. One that is there twice (in both spellings) is left over, and so a mistake.
     pub(super) fn take(&mut self, field: &'static str) -> Option<Tree> {
         self.known.push(field);
-        let at = self.fields.iter().position(|(name, _)| name == field)?;
-        match self.fields.remove(at).1 {
+        let at = self.fields.iter().position(|(name, ..)| name == field)?;
+        match self.fields.remove(at).2 {
             Tree::Nothing => None,
             value => Some(value),
         }
@@ -81,24 +84,26 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a field that is one value or a list of them, each with its path.
-    pub(super) fn list(&mut self, field: &'static str) -> Vec<(String, Tree)> {
+    pub(super) fn list(&mut self, field: &'static str) -> Option<Vec<(String, Tree)>> {
         let path = self.path_of(field);
-        match self.take(field) {
-            None => Vec::new(),
-            Some(Tree::List(list)) => {
+        Some(match self.take(field)? {
+            Tree::List(list) => {
                 let at = |(position, tree)| (text(&[&path, "[", &digits(position as u64), "]"]), tree);
                 list.into_iter().enumerate().map(at).collect()
             }
-            Some(one) => vec![(path, one)],
-        }
+            one => vec![(path, one)],
+        })
     }
 
     /// Notes what is left: fields that nothing asked for.
     pub(super) fn finish(self) {
-        for (name, _) in &self.fields {
-            let path = self.path_of(name);
-            let problem = text(&["no such field; known here are ", &listed(&self.known)]);
-            self.mistakes.push(Mistake { path, problem });
+        for (name, written, _) in &self.fields {
+            let problem = if self.known.contains(&name.as_str()) {
+                "a second value is not accepted; give the field once".into()
+            } else {
+                text(&["no such field; known here are ", &listed(&self.known)])
+            };
+            self.mistakes.push(Mistake { path: self.path_of(written), problem });
         }
     }
 }
@@ -111,9 +116,7 @@ pub(super) fn mistake(path: String, found: &Tree, accepts: &str) -> Mistake {
 /// A whole number in the range that all numbers live in.
 pub(super) fn whole(tree: &Tree) -> Option<u64> {
     match *tree {
-        Tree::Number(number) if (0.0..=MAX as f64).contains(&number) && number as u64 as f64 == number => {
-            Some(number as u64)
-        }
+        Tree::Number(number) => number::whole(number),
         _ => None,
     }
 }
@@ -127,23 +130,19 @@ pub(super) fn words(tree: &Tree) -> Option<String> {
 }
 
 /// What a text is called that is none.
-pub(super) const BROKEN: &str = "a text with a lone surrogate";
+pub(super) const BROKEN: &str = "a string with a lone surrogate";
 
 /// A value as an error repeats it.
 pub(super) fn in_words(tree: &Tree) -> String {
     match tree {
-        Tree::Nothing => "nothing".into(),
+        Tree::Nothing => LEFT_OUT.into(),
         Tree::Truth(true) => "true".into(),
         Tree::Truth(false) => "false".into(),
-        // Writing fractions would be the largest thing in the wasm.
-        Tree::Number(number) => whole(tree).map_or_else(
-            || if *number < 0.0 { "a negative number".into() } else { "a number that is not whole".into() },
-            digits,
-        ),
+        Tree::Number(number) => whole(tree).map_or_else(|| number::in_words(*number).into(), digits),
         Tree::Text(text) => shown(text),
         Tree::Broken => BROKEN.into(),
         Tree::List(_) => "a list".into(),
-        Tree::Table(_) => "a table".into(),
+        Tree::Table(_) => "an object".into(),
     }
 }
 

@@ -7,6 +7,7 @@ use super::policies::PolicySet;
 use super::reader::{Mistake, Mistakes, Reader, mistake, whole, words};
 use super::tree::Tree;
 use crate::Policy;
+use crate::number::AMOUNT;
 use crate::text::{listed, shown, text};
 
 /// A rule: the first that matches a request decides about it.
@@ -62,7 +63,7 @@ pub(super) fn read(
     let key = key(&mut reader, mode);
     let missing = &[("ip", Missing::Ip), ("deny", Missing::Deny), ("skip", Missing::Skip)];
     let missing = reader.word("missing", missing).unwrap_or(Missing::Ip);
-    let cost = reader.read("cost", "a whole number from 0 to 9007199254740991", whole).unwrap_or(1);
+    let cost = reader.read("cost", AMOUNT, whole).unwrap_or(1);
     let on_error = reader.word("onError", ON_ERROR).unwrap_or(on_error);
     let set = policies(&mut reader, mode, named);
     reader.finish();
@@ -75,7 +76,7 @@ pub(super) fn read(
 
 fn methods(reader: &mut Reader<'_>) -> Vec<String> {
     let mut methods = Vec::new();
-    for (path, tree) in reader.list("method") {
+    for (path, tree) in reader.list("method").unwrap_or_default() {
         match &tree {
             Tree::Text(method) if METHODS.contains(&method.as_str()) => methods.push(method.clone()),
             other => reader.mistakes.push(mistake(path, other, &text(&["one of ", &listed(METHODS)]))),
@@ -95,26 +96,16 @@ fn pattern(reader: &mut Reader<'_>) -> Option<Pattern> {
 
 /// The parts of the key: the client's address unless it says otherwise.
 fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
-    let Some(found) = reader.take("key") else { return vec![Part::Ip] };
-    if mode == Mode::Skip {
-        reader.refuse("key", &found, "no key in a rule that skips");
-    }
-    let path = reader.path_of("key");
-    let list = match found {
-        Tree::List(list) => list,
-        one => vec![one],
-    };
-    if list.is_empty() {
-        reader.refuse("key", &Tree::Nothing, key::ACCEPTS);
+    let Some(list) = reader.list("key") else { return vec![Part::Ip] };
+    if mode == Mode::Skip || list.is_empty() {
+        let problem = if list.is_empty() { "an empty list is no key" } else { "a rule that skips has none" };
+        reader.mistakes.push(Mistake { path: reader.path_of("key"), problem: problem.into() });
     }
     let mut parts = Vec::new();
-    for (position, tree) in list.iter().enumerate() {
-        match words(tree).and_then(|written| Part::parse(&written)) {
+    for (path, tree) in list {
+        match words(&tree).and_then(|written| Part::parse(&written)) {
             Some(part) => parts.push(part),
-            None => {
-                let path = text(&[&path, "[", &crate::text::digits(position as u64), "]"]);
-                reader.mistakes.push(mistake(path, tree, key::ACCEPTS));
-            }
+            None => reader.mistakes.push(mistake(path, &tree, key::ACCEPTS)),
         }
     }
     parts
@@ -124,13 +115,12 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
     let path = reader.path_of("policies");
     let before = reader.mistakes.len();
     let mut names = Vec::new();
-    for (path, tree) in reader.list("policies") {
-        match words(&tree).filter(|name| named.iter().any(|(known, _)| known == name)) {
-            Some(name) => names.push(name),
-            None => {
-                let known: Vec<String> = named.iter().map(|(name, _)| shown(name)).collect();
-                reader.mistakes.push(mistake(path, &tree, &text(&["one of ", &listed(&known)])));
-            }
+    for (path, tree) in reader.list("policies").unwrap_or_default() {
+        match words(&tree) {
+            Some(name) if named.iter().any(|(known, _)| *known == name) => names.push(name),
+            // It is there, but wrong.
+            Some(name) if is_told(&name, reader.mistakes) => return None,
+            _ => reader.mistakes.push(mistake(path, &tree, &accepted(named))),
         }
     }
     if mode == Mode::Skip {
@@ -152,6 +142,18 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
         reader.mistakes.push(Mistake { path, problem: error.to_string() });
     }
     set.ok()
+}
+
+/// Whether a policy of that name has mistakes of its own, which are told already.
+fn is_told(name: &str, mistakes: &Mistakes) -> bool {
+    let path = text(&["policies.", name]);
+    let of_it = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    mistakes.iter().any(|mistake| mistake.path.strip_prefix(&path).is_some_and(of_it))
+}
+
+fn accepted(named: &[(String, Policy)]) -> String {
+    let known: Vec<String> = named.iter().map(|(name, _)| shown(name)).collect();
+    if known.is_empty() { "a name that is under policies".into() } else { text(&["one of ", &listed(&known)]) }
 }
 
 /// The position of a set; rules with the same policies share one.

@@ -11,8 +11,8 @@ use super::{ALGORITHMS, Denied, Fields, PRINTABLE, Policy, WHOLE};
 use crate::algorithm::bucket::Kind;
 use crate::algorithm::rule::Rule;
 use crate::duration::{self, Span};
-use crate::number::MAX;
-use crate::text::{digits, listed, shown};
+use crate::number::{in_words, whole};
+use crate::text::{LEFT_OUT, digits, listed, shown, text};
 use crate::{Error, ErrorKind};
 
 /// What a policy is written with: any map of names to plain values. [`PolicyDraft::build`] checks it.
@@ -146,14 +146,13 @@ impl<S: AsRef<str>> Draft<S> {
     }
 }
 
-/// What was there, as an error repeats it.
 fn unknown(algorithm: &str) -> Error {
-    let pieces = ["algorithm: ", algorithm, " is not known; give one of ", &listed(ALGORITHMS)];
-    Error::new(ErrorKind::UnknownAlgorithm, &pieces)
+    Error::refused(ErrorKind::UnknownAlgorithm, "algorithm", algorithm, &text(&["one of ", &listed(ALGORITHMS)]))
 }
 
+/// What was there, as an error repeats it.
 fn found<S: AsRef<str>>(value: Option<&Value<S>>) -> String {
-    value.map_or_else(|| "nothing".into(), Value::shown)
+    value.map_or_else(|| LEFT_OUT.into(), Value::shown)
 }
 
 /// Whether a field was written under this name, or under the same in snake_case.
@@ -174,17 +173,7 @@ impl<S: AsRef<str>> Value<S> {
 
 impl Value<String> {
     pub(crate) fn from_number(number: f64) -> Self {
-        if number.is_nan() {
-            Self::Other("not a number".into())
-        } else if number < 0.0 {
-            Self::Other("a negative number".into())
-        } else if number > MAX as f64 {
-            Self::Other("a number past 9007199254740991".into())
-        } else if (number as u64) as f64 != number {
-            Self::Other("a fraction".into())
-        } else {
-            Self::Whole(number as u64)
-        }
+        whole(number).map_or_else(|| Self::Other(in_words(number).into()), Self::Whole)
     }
 }
 
@@ -257,7 +246,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Value<String>, E> {
-        Ok(Value::Other("nothing".into()))
+        Ok(Value::Other(LEFT_OUT.into()))
     }
 
     fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value<String>, E> {

@@ -177,7 +177,8 @@ impl Slots {
     }
 
     pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.with_entry(slot, now, |lanes, entry| lanes.expires_at(position, entry, now))
+        let ends = self.with_entry(slot, now, |lanes, entry| lanes.expires_at(position, entry, now));
+        slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
     }
 
     /// Changes one policy's state without asking, as `inc` and `set` do. Also answers the slot of a key that had none.

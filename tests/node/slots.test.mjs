@@ -137,8 +137,12 @@ class Run {
     return used !== undefined && used.lastEnd > now && !this.#isStale(used, now) ? used : undefined;
   }
 
+  #staleAt(used) {
+    return used.touched + (this.keyOlderThan ?? most);
+  }
+
   #isStale(used, now) {
-    return this.keyOlderThan !== undefined && used.touched + this.keyOlderThan <= now;
+    return this.#staleAt(used) <= now;
   }
 
   #live(now) {
@@ -198,7 +202,8 @@ class Run {
     const used = this.#usedBy(key, now);
     const context = `${typeof key} ${key}`;
     assert.equal(this.limiter.get(key, "window"), used?.countAt(now) ?? 0, context);
-    assert.equal(this.limiter.expiresAt(key, "window"), used && used.end > now ? used.end : 0, context);
+    const end = used && used.end > now ? Math.min(used.end, this.#staleAt(used)) : 0;
+    assert.equal(this.limiter.expiresAt(key, "window"), end, context);
     if (this.hasLog) assert.equal(this.limiter.get(key, "log"), used?.logged(now) ?? 0, context);
   }
 
@@ -231,9 +236,8 @@ class Run {
     assert.equal(this.#usedBy(key, this.#now), undefined);
     const last = used.hits.at(-1)?.time;
     const end = policy === "window" ? used.end : used.logEnd;
-    const staleAt = used.touched + (this.keyOlderThan ?? most);
     assert.equal(value, policy === "window" ? used.count : used.logged(last));
-    assert.equal(expiredAt, Math.min(end, staleAt));
+    assert.equal(expiredAt, Math.min(end, this.#staleAt(used)));
     this.#told += 1;
     if (policy === "log" || !this.hasLog) this.#used.delete(key);
   }

@@ -171,6 +171,32 @@ fn before_clean_is_not_told_of_evictions_nor_of_resets() {
 }
 
 #[test]
+fn before_clean_is_not_told_of_a_policy_that_was_never_used() {
+    let clock = ManualClock::new(5_000);
+    for kind in 0..6 {
+        let policies = [
+            Policy::fix_window_per_key(9, "1s").unwrap().named("used").unwrap(),
+            match kind {
+                0 => Policy::fix_window(9, "1s"),
+                1 => Policy::fix_window_per_key(9, "1s"),
+                2 => Policy::sliding_window(9, "1s"),
+                3 => Policy::sliding_counter(9, "1s"),
+                4 => Policy::token_bucket(9, 1, "1s"),
+                _ => Policy::leaky_bucket(9, 1, "1s"),
+            }
+            .unwrap(),
+        ];
+        let (mut limiter, told) = telling(policies, &clock, Options::new());
+        limiter.inc_policy(&1, 3, Some("used")).unwrap();
+        clock.advance(60_000);
+        assert_eq!(limiter.clean(), Ok(1));
+        let told: Vec<_> = told.lock().unwrap().drain(..).flat_map(|(_, entries)| entries).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!((told[0].policy.as_str(), told[0].value), ("used", 3));
+    }
+}
+
+#[test]
 fn a_key_untouched_for_too_long_is_gone_when_read_and_when_swept() {
     let clock = ManualClock::new(0);
     let options = Options::new().key_older_than("1s").unwrap();
@@ -178,7 +204,7 @@ fn a_key_untouched_for_too_long_is_gone_when_read_and_when_swept() {
     limiter.hit(&1, 1).unwrap();
     clock.set(999);
     assert_eq!((limiter.get(&1), limiter.peek(&1, 1).unwrap().allowed), (Ok(1), false));
-    assert_eq!(limiter.clean(), Ok(0));
+    assert_eq!((limiter.expires_at(&1), limiter.clean()), (Ok(1_000), Ok(0)));
     clock.set(1_000);
     assert_eq!((limiter.get(&1), limiter.expires_at(&1)), (Ok(0), Ok(0)));
     assert!(limiter.peek(&1, 1).unwrap().allowed);

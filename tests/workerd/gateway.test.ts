@@ -421,15 +421,16 @@ describe("logs", () => {
 describe("a wrong configuration", () => {
   it("answers 500 with every mistake by its path, and logs it", async () => {
     const log = logged();
-    const own = workerWith(config({ path: "no", cost: -1 }, { policies: { two: { ...two, limit: 0 } } }));
+    const rule = { path: "no", cost: -1, policies: ["two", "three"] };
+    const own = workerWith(config(rule, { policies: { two, four: { ...two, limit: 0 } } }));
     const response = await own.fetch("/");
     expect(response.status).toBe(500);
     const { mistakes } = await response.json<{ mistakes: { path: string }[] }>();
     expect(mistakes.map(({ path }) => path)).toEqual([
-      "policies.two.limit",
+      "policies.four.limit",
       "rules[0].path",
       "rules[0].cost",
-      "rules[0].policies[0]",
+      "rules[0].policies[1]",
     ]);
     await own.fetch("/");
     expect(log.lines("misconfigured")).toHaveLength(1);
