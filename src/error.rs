@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
-use crate::text::{digits, listed, text};
+use crate::text::{digits, listed, shown, text};
 
 /// A mistake in a policy, key, cost, time or stored state. Nothing was changed when it is returned.
 ///
@@ -140,13 +140,9 @@ impl Error {
     }
 
     /// A name that no policy has, or none where one is needed.
-    pub(crate) fn unknown_policy(found: Option<&str>, known: &[impl AsRef<str>]) -> Self {
-        let known = listed(known);
-        let pieces = match found {
-            Some(found) => ["policy: ", found, " is not one of this limiter's, which are ", &known],
-            None => ["policy: ", "this limiter has several", ", so give the name of one of ", &known],
-        };
-        Self::new(ErrorKind::UnknownPolicy, &pieces)
+    pub(crate) fn unknown_policy(field: &str, found: Option<&str>, known: &[impl AsRef<str>]) -> Self {
+        let found = found.map_or("leaving it out, where there are several,".into(), shown);
+        Self::refused(ErrorKind::UnknownPolicy, field, &found, &text(&["one of ", &listed(known)]))
     }
 
     pub(crate) fn full(max_keys: u32) -> Self {

@@ -1,4 +1,5 @@
-import { ownNode } from "../lib/paths.mjs";
+import { dirname } from "node:path";
+import { ownNode, withPath } from "../lib/paths.mjs";
 import { ask, show } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
 
@@ -22,7 +23,8 @@ export async function continuedUnderOwnNode() {
     );
   }
   try {
-    await show(ownNode, process.argv.slice(1));
+    // What it starts finds the same Node, as it would under npm.
+    await show(ownNode, process.argv.slice(1), { env: withPath([dirname(ownNode)]) });
   } catch {
     // The child has said what was wrong.
     process.exitCode ||= 1;

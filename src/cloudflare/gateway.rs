@@ -144,7 +144,7 @@ impl Gateway {
         amount: f64,
         of: Option<String>,
     ) -> Result<Array, Fault> {
-        asked(&items::made(&self.config, &names, key, numbers::amount_of(operation, amount)?, of)?)
+        asked(&items::made(&self.config, operation, &names, key, numbers::amount_of(operation, amount)?, of)?)
     }
 
     /// A key as logs may hold it: a digest that only who has the secret can compare.

@@ -69,16 +69,18 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
         "set" => count(&mut reader),
         _ => Some(0),
     };
-    let of = match operation {
-        "inc" | "set" | "get" | "expires_at" => reader.read("of", "the name of one of the policies", words),
-        _ => None,
-    };
+    let of = asks_one(operation).then(|| reader.read("of", "the name of one of the policies", words)).flatten();
     reader.finish();
     if let Some(first) = mistakes.first() {
         let place = if first.path.is_empty() { "" } else { ": " };
         return Err(Refusal::request(text(&[&first.path, place, &first.problem])));
     }
-    made(config, &names, &key?, amount.unwrap_or_default(), of)
+    made(config, operation, &names, &key?, amount.unwrap_or_default(), of)
+}
+
+/// Whether an operation is about one policy, where there are several.
+fn asks_one(operation: &str) -> bool {
+    matches!(operation, "inc" | "set" | "get" | "expires_at")
 }
 
 fn count(reader: &mut Reader<'_>) -> Option<u64> {
@@ -120,6 +122,7 @@ fn names(reader: &mut Reader<'_>) -> Vec<String> {
 /// The item that is made of parts that are of the right kind.
 pub(super) fn made(
     config: &Config,
+    operation: &str,
     names: &[String],
     key: &str,
     amount: u64,
@@ -127,7 +130,10 @@ pub(super) fn made(
 ) -> Result<Item, Refusal> {
     check_key(key)?;
     let PolicySet { policies, .. } = config.set(names)?;
-    policies.position(of.as_deref().or_else(|| policies.names().next()))?;
+    if asks_one(operation) && policies.position(of.as_deref()).is_err() {
+        let known: Vec<_> = policies.names().collect();
+        return Err(Error::unknown_policy("of", of.as_deref(), &known).into());
+    }
     Ok(Item { object: key::object_name(key::encode("key", key)), policies, amount, of })
 }
 
@@ -164,14 +170,15 @@ mod tests {
             ("hit", r#"{"key":"a"}"#, "policy: leaving it out"),
             ("hit", r#"{"policy":7,"key":"a"}"#, "policy: 7"),
             ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: leaving it out"),
-            ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not one of"),
+            ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not accepted; give one of api, day"),
             ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: \"api\" a second time"),
             ("hit", r#"{"policy":"api","key":""}"#, "key: an empty string"),
             ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
             ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: a fraction"),
             ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: no such field"),
             ("set", r#"{"policy":"api","key":"a"}"#, "count: leaving it out"),
-            ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "policy: \"day\" is not one of"),
+            ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not accepted; give one of api"),
+            ("get", r#"{"policy":["api","day"],"key":"a"}"#, "of: leaving it out, where there are several, is not"),
         ] {
             let problem = asked(operation, json).unwrap().remove(0).unwrap_err();
             assert!(problem.starts_with(start), "{json}: {problem}");

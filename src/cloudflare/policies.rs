@@ -22,7 +22,7 @@ impl PolicySet {
         let find = |name: &String| {
             named.iter().find(|(known, _)| known == name).map(|(_, policy)| policy.clone()).ok_or_else(|| {
                 let known: Vec<_> = named.iter().map(|(known, _)| known).collect();
-                Error::unknown_policy(Some(&shown(name)), &known)
+                Error::unknown_policy("policy", Some(name), &known)
             })
         };
         let policies = Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?;

@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         let fields = match tree {
             Tree::Table(fields) => fields.into_iter().map(|(name, value)| (camel_case(&name), name, value)).collect(),
             other => {
-                mistakes.push(mistake(path.clone(), &other, "an object (in TOML, a table)"));
+                mistakes.push(mistake(path.clone(), &other, "an object"));
                 Vec::new()
             }
         };

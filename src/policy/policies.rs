@@ -125,7 +125,7 @@ impl Policies {
             None => None,
             Some(name) => self.0.names.iter().position(|known| **known == *name),
         };
-        found.ok_or_else(|| Error::unknown_policy(name.map(shown).as_deref(), &self.0.names))
+        found.ok_or_else(|| Error::unknown_policy("policy", name, &self.0.names))
     }
 
     /// What a denied hit does.
