@@ -3,7 +3,7 @@ import { packed, unpacked } from "./times.js";
 
 export const durations = [250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 export const speeds = [0.1, 0.25, 0.5, 1, 2, 4, 10];
-export const traffics = ["edge", "steady", "poisson", "log", "none"];
+const traffics = ["edge", "steady", "poisson", "log", "none"];
 
 /** The clock of the page starts here, at the edge of any window it offers. */
 export const origin = 1_800_000_000_000;

@@ -2,7 +2,7 @@ import { type ErrorCode, inWords, TollgateError, wrongAmount } from "../error.ts
 import { text } from "./border.ts";
 
 /** What Rust complained of: the code, a line's end, the message. */
-export function complaint(): TollgateError {
+function complaint(): TollgateError {
   const [code, message] = text().split("\n", 2);
   return new TollgateError(code as ErrorCode, message as string);
 }
