@@ -74,7 +74,14 @@ export function step(
 ): Step {
   if (!operations.includes(operation))
     throw refused("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
-  if (typeof amount !== "number" || !isTime(now)) throw notNumbers(amount, now);
+  if (typeof amount !== "number") throw notNumbers(amount, now);
+  if (!isTime(now))
+    throw refused(
+      "invalid_time",
+      "now",
+      now,
+      `milliseconds since the epoch, from 0 to ${Number.MAX_SAFE_INTEGER}`,
+    );
   if (policy !== undefined && typeof policy !== "string")
     throw refused("unknown_policy", "policy", policy, "a policy's name");
   const read = readPolicies(policies);

@@ -64,7 +64,7 @@ export class Area {
     const numbers = (status & smallBit) === 0 ? this.#floats : integers;
     const wait = numbers[3] as number;
     const denied = integers[6] as number;
-    const decision = {
+    return {
       allowed: (status & allowedBit) !== 0,
       count: numbers[0] as number,
       limit: numbers[1] as number,
@@ -74,7 +74,6 @@ export class Area {
       policy: this.#names[integers[5] as number] as string,
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
-    return decision;
   }
 
   #look(): Int32Array {
