@@ -20,7 +20,7 @@ use crate::text::{digits, shown};
 #[cfg(all(feature = "js", target_arch = "wasm32"))]
 pub(crate) use draft::Draft;
 pub use draft::PolicyDraft;
-#[cfg(any(feature = "js", feature = "cloudflare", test))]
+#[cfg(any(all(feature = "js", target_arch = "wasm32"), feature = "cloudflare", test))]
 pub(crate) use draft::Value;
 pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
 
