@@ -83,7 +83,7 @@ async function addStandardLibrary(folder) {
       RUSTFLAGS: "-Cembed-bitcode=yes",
       CARGO_TARGET_DIR: join(empty, "target"),
     },
-    remedy: "see cargo's words above; crates.io out of reach is the usual cause. Then run this again.",
+    remedy: "see cargo's words above; a registry out of reach is the usual cause. Then run this again.",
   });
   const built = join(empty, "target/wasm32-unknown-unknown/release/deps");
   const library = join(folder, "usr/lib/rustlib/wasm32-unknown-unknown/lib");

@@ -14,7 +14,7 @@ async function install(folder, ...more) {
   const args = ["install", "wasm-bindgen-cli", "--version", `=${version}`, "--debug", "--root", folder];
   await quiet("compiling wasm-bindgen", "cargo", [...args, ...more], {
     env: { ...process.env, CARGO_TARGET_DIR: join(folder, "target"), CARGO_PROFILE_DEV_DEBUG: "0" },
-    remedy: "see cargo's words above; crates.io out of reach is the usual cause. Then run this again.",
+    remedy: "see cargo's words above; a registry out of reach is the usual cause. Then run this again.",
   });
 }
 
@@ -25,7 +25,7 @@ export const wasmBindgen = {
   check: () => (existsSync(home) ? join(home, "bin") : null),
   make: () =>
     finished(home, async (folder) => {
-      // An index that lags behind crates.io may lack a locked version.
+      // An index that lags behind may lack a locked version.
       await install(folder, "--locked").catch(() => install(folder));
       rmSync(join(folder, "target"), { recursive: true, force: true });
     }),
