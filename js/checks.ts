@@ -44,6 +44,13 @@ export function checkOptions(options: Options): void {
   checkFunctions(options, ["clock", "beforeClean"]);
 }
 
+/** Passes the version that this library writes. */
+export function checkVersion(what: string, version: number): void {
+  if (version === 1) return;
+  const message = `the ${what} is of version ${version}, and only version 1 can be read`;
+  throw new TollgateError("unsupported_version", message);
+}
+
 /** Passes what has the shape of a snapshot; Rust sees to the states. */
 export function checkSnapshot(snapshot: Snapshot): void {
   const accepts = "what snapshot() answered";
@@ -53,10 +60,7 @@ export function checkSnapshot(snapshot: Snapshot): void {
     throw refused("invalid_state", "snapshot", snapshot, accepts);
   const { version, policies, keys } = snapshot;
   if (!Number.isSafeInteger(version)) throw refused("invalid_state", "snapshot.version", version, accepts);
-  if (version !== 1) {
-    const message = `the snapshot is of version ${version}, and only version 1 can be read`;
-    throw new TollgateError("unsupported_version", message);
-  }
+  checkVersion("snapshot", version);
   if (!Array.isArray(policies)) throw refused("invalid_state", "snapshot.policies", policies, accepts);
   if (!Array.isArray(keys)) throw refused("invalid_state", "snapshot.keys", keys, accepts);
   for (const entry of keys) {

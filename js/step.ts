@@ -1,10 +1,11 @@
+import { checkVersion } from "./checks.ts";
 import { Area, takenBit } from "./core/area.ts";
 import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
 import { failure, isTime, notNumbers } from "./core/failure.ts";
 import { flat, lists, unreadable } from "./core/states.ts";
 import { originsText, parts } from "./core/text.ts";
 import { rust } from "./core/wasm.ts";
-import { refused, TollgateError } from "./error.ts";
+import { refused } from "./error.ts";
 import { readPolicies } from "./policies.ts";
 import type { Decision, Policies, State } from "./types.ts";
 
@@ -97,12 +98,7 @@ export function step(
   try {
     const afresh = state == null ? [] : loaded(state, () => done(rust().load(desk, -1, now, 1)));
     const status = done(asked[operation](desk, slot, amount, now, position));
-    const answer =
-      operation === "reset"
-        ? {}
-        : operation === "hit" || operation === "peek"
-          ? { decision: area.decision(status) }
-          : { value: area.number() };
+    const answer = answerTo(operation, area, status);
     rust().save(desk, operation === "reset" ? -1 : slot, now);
     const expiresAt = area.number();
     const after =
@@ -112,6 +108,14 @@ export function step(
   } finally {
     if (slot >= 0) rust().release(desk, slot);
   }
+}
+
+/** What an operation answers: a decision, a number, or nothing. */
+function answerTo(operation: Operation, area: Area, status: number): Pick<Step, "decision" | "value"> {
+  if (operation === "reset") return {};
+  return operation === "hit" || operation === "peek"
+    ? { decision: area.decision(status) }
+    : { value: area.number() };
 }
 
 /** A state as a text that is the same for the same state. */
@@ -127,10 +131,7 @@ function loaded({ version, policies, states }: State, load: () => void): string[
   if (!Array.isArray(policies) || !policies.every(isOrigin))
     throw refused("invalid_state", "state.policies", policies, "what step answered");
   if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
-  if (version !== 1) {
-    const message = `the stored state is of version ${version}, and only version 1 can be read`;
-    throw new TollgateError("unsupported_version", message);
-  }
+  checkVersion("stored state", version);
   giveText(originsText(policies));
   giveNumbers(flat(states));
   load();

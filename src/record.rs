@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::lanes::{Entry, Lanes};
 use crate::number::MAX;
 use crate::text::{shown, text};
-use crate::{Error, Policies};
+use crate::{Error, Policies, Policy};
 
 /// The version of everything that is written down.
 pub(crate) const VERSION: u64 = 1;
@@ -49,12 +49,17 @@ pub(crate) struct MadeBy<S = String> {
 impl MadeBy {
     /// What states under these policies are made by.
     pub(crate) fn all(policies: &Policies) -> Vec<Self> {
-        let made_by = |(name, policy): (&str, &crate::Policy)| Self {
-            name: name.into(),
-            algorithm: policy.algorithm().into(),
-            scale: policy.scale(),
-        };
-        policies.names().zip(policies.iter()).map(made_by).collect()
+        policies.names().zip(policies.iter()).map(|(name, policy)| Self::of(name, policy)).collect()
+    }
+
+    /// What a state under a policy of that name is made by.
+    pub(crate) fn of(name: &str, policy: &Policy) -> Self {
+        Self { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.scale() }
+    }
+
+    /// Whether a state that was made by this needs no conversion under a policy.
+    pub(crate) fn suits(&self, policy: &Policy) -> bool {
+        self.algorithm == policy.algorithm() && self.scale == policy.scale()
     }
 }
 
@@ -65,10 +70,8 @@ impl Record {
 
     /// Whether the states are of these policies, as far as reading them goes.
     pub(crate) fn is_made_by(&self, policies: &Policies) -> bool {
-        let same = |(made_by, (name, policy)): (&MadeBy, (&str, &crate::Policy))| {
-            (made_by.name.as_str(), made_by.algorithm.as_str(), made_by.scale)
-                == (name, policy.algorithm(), policy.scale())
-        };
+        let same =
+            |(made_by, (name, policy)): (&MadeBy, (&str, &Policy))| made_by.name == name && made_by.suits(policy);
         self.policies.len() == policies.len()
             && self.policies.iter().zip(policies.names().zip(policies.iter())).all(same)
     }

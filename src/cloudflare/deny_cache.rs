@@ -71,11 +71,7 @@ impl DenyCache {
         if cost < denial.cost || !(denial.since..denial.until).contains(&now) {
             return None;
         }
-        let elapsed = now - denial.since;
-        let mut decision = denial.decision;
-        decision.retry_after = decision.retry_after.map(|wait| wait - elapsed);
-        decision.reset_after = decision.reset_after.saturating_sub(elapsed);
-        Some(decision)
+        Some(denial.decision.later(now - denial.since))
     }
 
     /// Drops what has ended, and what came first if there are still too many.

@@ -39,10 +39,9 @@ impl States {
         let policies = ledger.policies();
         for ((name, policy), (_, ends)) in policies.names().zip(policies.iter()).zip(ledger.last_values()) {
             let Some(kept) = self.find(name) else { continue };
-            let same = kept.made_by.algorithm == policy.algorithm() && kept.made_by.scale == policy.scale();
             // Converted once more at a later time, it would come to something else; and a state that now lives longer
             // must not be deleted at its old end.
-            loaded.changed |= !same || ends > kept.ends;
+            loaded.changed |= !kept.made_by.suits(policy) || ends > kept.ends;
         }
         Ok(loaded)
     }
@@ -54,8 +53,7 @@ impl States {
         for (((name, policy), (count, ends)), state) in facts.zip(ledger.states()) {
             let known = self.0.iter().position(|kept| kept.made_by.name == name);
             if ends > now {
-                let made_by = MadeBy { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.scale() };
-                let kept = Kept { made_by, state, count, ends };
+                let kept = Kept { made_by: MadeBy::of(name, policy), state, count, ends };
                 match known {
                     Some(at) => self.0[at] = kept,
                     None => self.0.push(kept),

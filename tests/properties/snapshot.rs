@@ -2,7 +2,7 @@
 
 use num_rational::BigRational;
 use proptest::prelude::*;
-use tollgate::{Denied, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
+use tollgate::{Clock, Denied, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
 
 use crate::support::*;
 
@@ -20,6 +20,15 @@ fn restored<'a>(
     let mut again = Limiter::new(policies, clock).unwrap();
     let afresh = again.restore(&through_json(limiter)).unwrap();
     (again, afresh)
+}
+
+/// Uses a key as time goes on, and once more at the end: a bucket's content is of the time it was last used.
+fn use_key(limiter: &mut Limiter<u8, &ManualClock>, spec: &Spec, clock: &ManualClock, hits: Vec<(Move, u64)>) {
+    for (step, weight) in hits {
+        clock.set(step.from(clock.now(), spec.period()));
+        limiter.inc(&1, fit(weight, spec.limit)).unwrap();
+    }
+    limiter.inc(&1, 1).unwrap();
 }
 
 fn ratio(numerator: i64, denominator: u64) -> BigRational {
@@ -72,14 +81,7 @@ fn another_limit_or_rate_keeps_the_content(kind: Kind) {
     check((specs(kind), starts(), hits, 1..=300_u64, 1..=50_u64), |(spec, start, hits, limit, rate)| {
         let clock = ManualClock::new(start);
         let mut limiter = limiter(&spec, &clock, Options::new());
-        let mut now = start;
-        for (step, weight) in hits {
-            now = step.from(now, spec.period());
-            clock.set(now);
-            limiter.inc(&1, fit(weight, spec.limit)).unwrap();
-        }
-        // A bucket's content is of the time it was last used.
-        limiter.inc(&1, 1).unwrap();
+        use_key(&mut limiter, &spec, &clock, hits);
         let held = limiter.get(&1).unwrap();
         let (again, afresh) = restored(&limiter, Spec { limit, rate, ..spec.clone() }.policy(), &clock);
         prop_assert!(afresh.is_empty());
@@ -100,13 +102,7 @@ fn another_scale_is_rounded_against_the_client(kind: Kind) {
     check((specs(kind), starts(), hits, scale), |(spec, start, hits, scale)| {
         let clock = ManualClock::new(start);
         let mut limiter = limiter(&spec, &clock, Options::new());
-        let mut now = start;
-        for (step, weight) in hits {
-            now = step.from(now, spec.period());
-            clock.set(now);
-            limiter.inc(&1, fit(weight, spec.limit)).unwrap();
-        }
-        limiter.inc(&1, 1).unwrap();
+        use_key(&mut limiter, &spec, &clock, hits);
         let before = limiter.peek(&1, 0).unwrap();
         let (again, afresh) = restored(&limiter, Spec { scale, ..spec.clone() }.policy(), &clock);
         prop_assert!(afresh.is_empty());
