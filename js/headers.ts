@@ -1,7 +1,5 @@
 import { checkNames } from "./checks.ts";
-import { text } from "./core/border.ts";
-import { between } from "./core/text.ts";
-import { rust } from "./core/wasm.ts";
+import { told } from "./core/headers.ts";
 import { refused } from "./error.ts";
 import { readPolicies } from "./policies.ts";
 import type { Decision, Policies } from "./types.ts";
@@ -12,33 +10,22 @@ export interface HeaderOptions {
   readonly legacy?: boolean | undefined;
 }
 
-function written(decision: Decision, policies: Policies, legacy: boolean): string[] {
-  const { number, names } = readPolicies(policies);
-  const { policy, violated: denied, allowed, limit, remaining, retryAfter, resetAfter } = decision ?? {};
+/** A decision that was made under these policies, with the positions of the policy it tells of and of those that denied. */
+function read(decision: Decision, names: readonly string[]) {
+  const { policy, violated, allowed, limit, remaining, retryAfter, resetAfter } = decision ?? {};
   const position = names.indexOf(policy);
   const numbers = [limit, remaining, retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
   const isDecision =
     typeof allowed === "boolean" &&
     position >= 0 &&
-    Array.isArray(denied) &&
-    [...denied].every((name) => names.includes(name)) &&
+    Array.isArray(violated) &&
+    [...violated].every((name) => names.includes(name)) &&
     numbers.every((one) => Number.isSafeInteger(one) && one >= 0);
   if (!isDecision)
     throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
-  let violated = 0;
-  for (const name of denied) violated |= 1 << names.indexOf(name);
-  rust().headers(
-    number,
-    Number(allowed),
-    limit,
-    remaining,
-    retryAfter,
-    resetAfter,
-    position,
-    violated,
-    Number(legacy),
-  );
-  return text().split(between);
+  let bits = 0;
+  for (const name of violated) bits |= 1 << names.indexOf(name);
+  return { allowed, limit, remaining, retryAfter, resetAfter, position, bits };
 }
 
 /**
@@ -61,9 +48,22 @@ export function rateLimitHeaders(
   checkNames(options, ["legacy"]);
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
+  const { numbers, names } = readPolicies(policies);
+  const { allowed, limit, remaining, retryAfter, resetAfter, position } = read(decision, names);
+  const lines = told(numbers, names, (rust) =>
+    rust.headers(
+      names.length,
+      Number(allowed),
+      limit,
+      remaining,
+      retryAfter,
+      resetAfter,
+      position,
+      Number(legacy),
+    ),
+  ).split("\n");
   const headers: Record<string, string> = {};
-  const list = written(decision, policies, legacy);
-  for (let at = 0; at + 1 < list.length; at += 2) headers[list[at] as string] = list[at + 1] as string;
+  for (let at = 1; at < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
   return headers;
 }
 
@@ -83,5 +83,7 @@ export function rateLimitHeaders(
 export function problemBody(decision: Decision, policies: Policies): string {
   if (decision?.allowed === true)
     throw refused("invalid_decision", "decision", "allowed", "one that was denied");
-  return written(decision, policies, false).at(-1) as string;
+  const { numbers, names } = readPolicies(policies);
+  const { bits } = read(decision, names);
+  return told(numbers, names, (rust) => rust.problem(bits));
 }

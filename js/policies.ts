@@ -7,6 +7,16 @@ import type { Policies, Policy, State } from "./types.ts";
 
 const known = new WeakMap<object, ReadPolicies>();
 
+/** The names of the algorithms; `src/policy.rs` has the same in the same order. */
+const algorithms = [
+  "fix_window",
+  "fix_window_per_key",
+  "sliding_window",
+  "sliding_counter",
+  "token_bucket",
+  "leaky_bucket",
+];
+
 /** Policies as Rust has read and checked them. */
 export class ReadPolicies {
   /** What Rust knows them by. */
@@ -14,6 +24,8 @@ export class ReadPolicies {
   /** What states are made by, policy by policy. */
   readonly origins: State["policies"];
   readonly names: readonly string[];
+  /** Five of each policy: its algorithm's place in the list, limit, rate, scale, and one that is not used. */
+  readonly numbers: readonly number[];
   /** The slab in which `step` works on one key's states at a time. */
   #desk: number | undefined;
 
@@ -28,17 +40,26 @@ export class ReadPolicies {
         );
       }
     }
-    giveText(policiesText(policies));
+    // Read once: an object may answer otherwise the next time.
+    const copies = policies.map((policy) => ({ ...policy }) as object as Readonly<Record<string, number>>);
+    giveText(policiesText(copies));
     const { policies: read, drop_policies: drop } = rust();
     const number = checked(read());
     this.number = number;
     dropWith(this, () => drop(number));
     const texts = parts(text());
-    this.origins = policies.map((_, position) => {
+    const origins = policies.map((_, position) => {
       const [name, algorithm, scale] = texts.slice(3 * position) as [string, string, string];
       return { name, algorithm, scale: Number(scale) };
     });
-    this.names = this.origins.map(({ name }) => name);
+    this.origins = origins;
+    this.names = origins.map(({ name }) => name);
+    this.numbers = copies.flatMap((policy, position) => {
+      const { limit, capacity, refillRate, refill_rate, leakRate, leak_rate } = policy;
+      const { algorithm, scale } = origins[position] as State["policies"][number];
+      const rate = refillRate ?? refill_rate ?? leakRate ?? leak_rate ?? 1;
+      return [algorithms.indexOf(algorithm), (limit ?? capacity) as number, rate, scale, 0];
+    });
   }
 
   /** A slab in which one key's states at a time are worked on, for stores that keep them elsewhere. */

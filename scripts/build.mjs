@@ -42,7 +42,10 @@ const wasmOptFlags = [
   ...wasmFeatures.map((name) => `--enable-${name}`),
 ];
 
-/** How each feature of the crate is compiled. Both are small first: their time goes elsewhere than into arithmetic. */
+/** Only numbers cross: no glue, and the exports are as TypeScript says in js/core. */
+const withoutGlue = ["-Oz", "--low-memory-unused", "--converge"];
+
+/** How each feature of the crate is compiled. All are small first: their time goes elsewhere than into arithmetic. */
 const features = {
   // Web glue that is given its module; the reset function gives a fresh instance after a panic.
   cloudflare: {
@@ -50,11 +53,8 @@ const features = {
     optimize: ["-Oz"],
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
-  // Only numbers cross: no glue, and its exports are as `js/core/exports.ts` says.
-  js: {
-    level: "z",
-    optimize: ["-Oz", "--low-memory-unused", "--converge"],
-  },
+  js: { level: "z", optimize: withoutGlue },
+  headers: { level: "s", optimize: withoutGlue },
 };
 
 /** Compiles one feature of the crate into build/<feature>/: the wasm, and its glue if it needs one. Says whether it is new. */
@@ -94,7 +94,7 @@ function saySize(file) {
 
 export async function build(found) {
   // Each ends in work for one core: link-time optimisation, then wasm-opt.
-  await together([buildFeature("cloudflare", found), buildFeature("js", found)]);
+  await together(Object.keys(features).map((feature) => buildFeature(feature, found)));
   await buildPackage();
   await buildPage();
 }

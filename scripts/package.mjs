@@ -1,21 +1,26 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet } from "./lib/run.mjs";
 
-const rust = (...parts) => inProject("build/js", ...parts);
+/** What the wasm of each feature is called where it is a file of its own. */
+const wasmFiles = {
+  js: "tollgate.wasm",
+  headers: "tollgate-headers.wasm",
+  cloudflare: "tollgate-worker.wasm",
+};
 
 /** The npm package in dist/: the same API for every runtime, and its types. */
 export async function buildPackage() {
-  inlineWasm();
   await finished(inProject("dist"), async (dist) => {
-    await bundleAs(join(dist, "index.js"), { format: "esm" });
-    await bundleAs(join(dist, "index.cjs"), { format: "cjs" });
+    await bundleAs(join(dist, "index.js"), { ...forBrowsers, format: "esm" });
+    await bundleAs(join(dist, "index.cjs"), { ...forBrowsers, format: "cjs" });
     for (const format of ["esm", "cjs"])
       await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
     await bundleAs(join(dist, "workerd.js"), { ...forWorkerd, format: "esm" });
-    cpSync(rust("tollgate_bg.wasm"), join(dist, "tollgate.wasm"));
+    for (const [feature, name] of Object.entries(wasmFiles))
+      cpSync(inProject("build", feature, "tollgate_bg.wasm"), join(dist, name));
     await writeTypes(dist);
     await bundleClient(dist);
     await bundleWorker(dist);
@@ -23,11 +28,10 @@ export async function buildPackage() {
 }
 
 /**
- * The wasm as a text in a JavaScript file. The commonest bytes are one printable character, the others two: gzip finds
- * the same repetitions as in the wasm itself, which base64 would hide from it. `js/core/module.ts` reads it.
+ * A wasm as text. The commonest bytes are one printable character, the others two: gzip finds the same repetitions as
+ * in the wasm itself, which base64 would hide from it. `js/core/module.ts` reads it.
  */
-function inlineWasm() {
-  const wasm = readFileSync(rust("tollgate_bg.wasm"));
+function asText(wasm) {
   const counts = new Array(256).fill(0);
   for (const byte of wasm) counts[byte] += 1;
   const all = [...counts.keys()];
@@ -42,9 +46,7 @@ function inlineWasm() {
   const key = Array.from({ length: 64 }, (_, at) =>
     [0, 1, 2, 3].reduce((bits, bit) => bits | (isCommon(4 * at + bit) << bit), 0).toString(16),
   );
-  const text = key.join("") + Array.from(wasm, (byte) => written[byte]).join("");
-  writeFileSync(rust("inline.js"), `export default "${text}";\n`);
-  writeFileSync(rust("inline.d.ts"), "declare const text: string;\nexport default text;\n");
+  return key.join("") + Array.from(wasm, (byte) => written[byte]).join("");
 }
 
 async function bundleAs(outfile, options) {
@@ -68,11 +70,30 @@ const moduleFrom = (file) => ({
     onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core", file) })),
 });
 
-/** In Node the wasm is inlined as base64. */
+const wasmAsText = {
+  name: "wasm as text",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: asText(readFileSync(path)), loader: "text" })),
+};
+
+/** Leaves the wasm out of a bundle: it lies beside it. */
+const wasmBeside = {
+  name: "wasm beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\.wasm$/ }, ({ path }) => ({
+      path: `./${wasmFiles[basename(dirname(path))]}`,
+      external: true,
+    })),
+};
+
+/** In browsers the wasm is inlined as text. */
+const forBrowsers = { plugins: [wasmAsText] };
+
+/** In Node it is inlined as base64. */
 const forNode = { plugins: [moduleFrom("module.node.ts")], loader: { ".wasm": "base64" } };
 
 /** workerd takes wasm as a module of its own. */
-const forWorkerd = { plugins: [moduleFrom("module.workerd.ts"), wasmBeside("tollgate.wasm")] };
+const forWorkerd = { plugins: [moduleFrom("module.workerd.ts"), wasmBeside] };
 
 const client = { entryPoints: [inProject("js/client/index.ts")] };
 
@@ -96,9 +117,8 @@ async function bundleWorker(dist) {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",
     external: ["cloudflare:workers"],
-    plugins: [wasmBeside("tollgate-worker.wasm")],
+    plugins: [wasmBeside],
   });
-  cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(dist, "tollgate-worker.wasm"));
   const folder = inProject("build/types-cloudflare");
   await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
   const files = ["env", "decision", "object", "entrypoint", "index"];
@@ -112,14 +132,6 @@ async function bundleWorker(dist) {
   ];
   const types = withoutImports(declared).replace(/^export .* from .*\n/gm, "");
   writeFileSync(join(dist, "cloudflare.d.ts"), shared.join("\n") + types);
-}
-
-/** Leaves the wasm out of a bundle: it lies beside it. */
-function wasmBeside(name) {
-  return {
-    name,
-    setup: ({ onResolve }) => onResolve({ filter: /\.wasm$/ }, () => ({ path: `./${name}`, external: true })),
-  };
 }
 
 const withoutImports = (declared) => declared.replace(/^(import|export \{\}).*\n/gm, "");

@@ -20,6 +20,8 @@ export async function buildPage() {
     logLevel: "warning",
     write: false,
     plugins: [thisPackage],
+    // The page tells no headers.
+    loader: { ".wasm": "empty" },
   });
   for (const { path, contents } of outputFiles) writeIfNew(path, Buffer.from(contents));
   writeIfNew(served("tollgate.wasm"), readFileSync(inProject("build/js/tollgate_bg.wasm")));
@@ -30,7 +32,8 @@ const thisPackage = {
   name: "this package",
   setup({ onResolve }) {
     onResolve({ filter: /^tollgate$/ }, () => ({ path: inProject("js/index.ts") }));
-    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: source("module.js") }));
+    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core/module.workerd.ts") }));
+    onResolve({ filter: /\/js\/tollgate_bg\.wasm$/ }, () => ({ path: source("module.js") }));
   },
 };
 

@@ -1,9 +1,11 @@
 //! A decision as a client reads it: `RateLimit` fields, `Retry-After`, and a problem body. The one place that writes them.
 
-use crate::text::{digits, quoted, text};
-use crate::{Decision, Policies};
+#[cfg(all(feature = "headers", target_arch = "wasm32"))]
+mod js;
+
+use crate::text::{Text, digits, push_digits, push_quoted};
+use crate::{Decision, Policies, Violated};
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// The type of the problem that a denial is.
@@ -31,11 +33,9 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// # }
 /// ```
 pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'static str, String)> {
-    let mut headers = vec![
-        ("RateLimit-Policy", policy_field(policies)),
-        ("RateLimit", limit_field(decision, policies.name(decision.policy))),
-    ];
-    headers.extend(retry_after(decision).map(|seconds| ("Retry-After", digits(seconds))));
+    let mut headers = Vec::with_capacity(3);
+    let quotas = policies.iter().map(|policy| (policy.limit(), policy.period()));
+    write_headers(&mut headers, decision, quotas, |position| policies.name(position).chars());
     headers
 }
 
@@ -54,11 +54,7 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
 /// # }
 /// ```
 pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
-    [
-        ("X-RateLimit-Limit", digits(decision.limit)),
-        ("X-RateLimit-Remaining", digits(decision.remaining)),
-        ("X-RateLimit-Reset", digits(seconds(decision.reset_after))),
-    ]
+    legacy(decision).map(|(name, number)| (name, digits(number)))
 }
 
 /// What `Retry-After` says: whole seconds, rounded up, at least 1. Nothing when allowed, or when it would be never.
@@ -99,44 +95,93 @@ pub fn retry_after(decision: &Decision) -> Option<u64> {
 /// # }
 /// ```
 pub fn problem_body(decision: &Decision, policies: &Policies) -> String {
-    let mut violated = String::new();
-    for position in decision.violated.iter() {
-        if !violated.is_empty() {
-            violated.push(',');
-        }
-        violated.push_str(&quoted(policies.name(position)));
-    }
-    text(&[
-        "{\"type\":\"",
-        PROBLEM_TYPE,
-        "\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",\"status\":429,\"violated-policies\":[",
-        &violated,
-        "]}",
-    ])
+    let mut body = String::new();
+    write_problem(&mut body, decision.violated, |position| policies.name(position).chars());
+    body
 }
 
-fn policy_field(policies: &Policies) -> String {
-    let mut field = String::new();
-    for (policy, name) in policies.iter().zip(policies.names()) {
-        if !field.is_empty() {
-            field.push_str(", ");
-        }
-        field.push_str(&text(&[&quoted(name), ";q=", &integer(policy.limit())]));
-        if policy.period() >= 1_000 {
-            field.push_str(&text(&[";w=", &integer(seconds(policy.period()))]));
+/// What headers are written into, one after the other.
+trait Headers: Text {
+    /// Begins a header: what is written from here on is its value.
+    fn header(&mut self, name: &'static str);
+}
+
+impl Headers for Vec<(&'static str, String)> {
+    fn header(&mut self, name: &'static str) {
+        self.push((name, String::new()));
+    }
+}
+
+impl Text for Vec<(&'static str, String)> {
+    fn push(&mut self, character: char) {
+        if let Some((_, value)) = self.last_mut() {
+            value.push(character);
         }
     }
-    field
+
+    fn push_str(&mut self, piece: &str) {
+        if let Some((_, value)) = self.last_mut() {
+            value.push_str(piece);
+        }
+    }
 }
 
-fn limit_field(decision: &Decision, name: &str) -> String {
-    let (remaining, reset) = (integer(decision.remaining), integer(seconds(decision.reset_after)));
-    text(&[&quoted(name), ";r=", &remaining, ";t=", &reset])
+/// Writes the headers for a decision under policies of these limits and periods, whose names are told by position.
+fn write_headers<Name: Iterator<Item = char>>(
+    headers: &mut impl Headers,
+    decision: &Decision,
+    quotas: impl Iterator<Item = (u64, u64)>,
+    name: impl Fn(usize) -> Name,
+) {
+    headers.header("RateLimit-Policy");
+    let mut between = "";
+    for (position, (limit, period)) in quotas.enumerate() {
+        headers.push_str(between);
+        between = ", ";
+        push_quoted(headers, name(position));
+        push_parameter(headers, ";q=", limit);
+        if period >= 1_000 {
+            push_parameter(headers, ";w=", seconds(period));
+        }
+    }
+    headers.header("RateLimit");
+    push_quoted(headers, name(decision.policy));
+    push_parameter(headers, ";r=", decision.remaining);
+    push_parameter(headers, ";t=", seconds(decision.reset_after));
+    if let Some(seconds) = retry_after(decision) {
+        headers.header("Retry-After");
+        push_digits(headers, seconds);
+    }
 }
 
-/// An integer of structured fields, which has 15 digits at the most.
-fn integer(number: u64) -> String {
-    digits(number.min(999_999_999_999_999))
+/// The older headers, which are but numbers.
+fn legacy(decision: &Decision) -> [(&'static str, u64); 3] {
+    [
+        ("X-RateLimit-Limit", decision.limit),
+        ("X-RateLimit-Remaining", decision.remaining),
+        ("X-RateLimit-Reset", seconds(decision.reset_after)),
+    ]
+}
+
+/// Writes the body of a denial by policies whose names are told by position.
+fn write_problem<Name: Iterator<Item = char>>(body: &mut impl Text, violated: Violated, name: impl Fn(usize) -> Name) {
+    body.push_str("{\"type\":\"");
+    body.push_str(PROBLEM_TYPE);
+    body.push_str("\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",");
+    body.push_str("\"status\":429,\"violated-policies\":[");
+    let mut between = "";
+    for position in violated.iter() {
+        body.push_str(between);
+        between = ",";
+        push_quoted(body, name(position));
+    }
+    body.push_str("]}");
+}
+
+/// A parameter that is an integer of structured fields, which has 15 digits at the most.
+fn push_parameter(field: &mut impl Text, name: &str, number: u64) {
+    field.push_str(name);
+    push_digits(field, number.min(999_999_999_999_999));
 }
 
 fn seconds(milliseconds: u64) -> u64 {

@@ -8,12 +8,9 @@
 // which is all that could be unsafe about them, the linker sees to.
 #![allow(unreachable_pub, unsafe_code)]
 
-#[cfg(not(test))]
-mod allocator;
 mod area;
 mod convert;
 mod desk;
-mod headers;
 mod shelf;
 #[cfg(test)]
 mod tests;
@@ -43,7 +40,6 @@ macro_rules! or_status {
         }
     };
 }
-use or_status;
 
 /// Where the area lies in the memory.
 #[unsafe(no_mangle)]

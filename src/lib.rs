@@ -19,11 +19,13 @@
 //! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
 
 // The wasm of the npm package goes without the standard library, whose panics would outweigh the core.
-#![cfg_attr(all(feature = "js", target_arch = "wasm32", not(test)), no_std)]
+#![cfg_attr(all(any(feature = "js", feature = "headers"), target_arch = "wasm32", not(test)), no_std)]
 
 extern crate alloc;
 
 mod algorithm;
+#[cfg(all(any(feature = "js", feature = "headers"), target_arch = "wasm32", not(test)))]
+mod allocator;
 mod clock;
 mod decision;
 mod duration;

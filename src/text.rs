@@ -8,6 +8,22 @@ pub(crate) const LEFT_OUT: &str = "leaving it out";
 /// How much of a text that was found an error repeats.
 const SHOWN: usize = 64;
 
+/// What text is written into.
+pub(crate) trait Text {
+    fn push(&mut self, character: char);
+    fn push_str(&mut self, piece: &str);
+}
+
+impl Text for String {
+    fn push(&mut self, character: char) {
+        self.push(character);
+    }
+
+    fn push_str(&mut self, piece: &str) {
+        self.push_str(piece);
+    }
+}
+
 /// The pieces one after the other.
 pub(crate) fn text(pieces: &[&str]) -> String {
     let mut whole = String::new();
@@ -29,7 +45,8 @@ pub(crate) fn digits(number: u64) -> String {
     whole
 }
 
-fn push_digits(whole: &mut String, number: u64) {
+/// Adds a number in digits.
+pub(crate) fn push_digits(whole: &mut impl Text, number: u64) {
     if number >= 10 {
         push_digits(whole, number / 10);
     }
@@ -38,15 +55,21 @@ fn push_digits(whole: &mut String, number: u64) {
 
 /// A text in quotes, with quotes and backslashes escaped, as JSON and structured fields have it.
 pub(crate) fn quoted(found: &str) -> String {
-    let mut whole = String::from("\"");
-    for character in found.chars() {
+    let mut whole = String::new();
+    push_quoted(&mut whole, found.chars());
+    whole
+}
+
+/// Adds a text in quotes.
+pub(crate) fn push_quoted(whole: &mut impl Text, characters: impl Iterator<Item = char>) {
+    whole.push('"');
+    for character in characters {
         if character == '"' || character == '\\' {
             whole.push('\\');
         }
         whole.push(character);
     }
     whole.push('"');
-    whole
 }
 
 /// A text as an error repeats it: in quotes, not too long, and on one line.

@@ -1,6 +1,4 @@
 /** The core as a file of its own: a third smaller on the wire than as text, and compiled while the page is read. */
 const response = await fetch(new URL("tollgate.wasm", import.meta.url));
 // Not compileStreaming: a static host need not know the type of wasm.
-const module = await WebAssembly.compile(await response.arrayBuffer());
-
-export const compiled = () => module;
+export default await WebAssembly.compile(await response.arrayBuffer());

@@ -19,15 +19,4 @@ export interface Exports {
   evicted(slab: number): number;
   save(slab: number, slot: number, now: number): void;
   load(slab: number, slot: number, now: number, puts: number): number;
-  headers(
-    policies: number,
-    allowed: number,
-    limit: number,
-    remaining: number,
-    retryAfter: number,
-    resetAfter: number,
-    policy: number,
-    violated: number,
-    legacy: number,
-  ): number;
 }

@@ -1,7 +1,5 @@
-import inlined from "../../build/js/inline.js";
-
-/** The module from the text it is inlined as: nothing to fetch, nothing to configure. */
-export function compiled(): WebAssembly.Module {
+/** The module from the text it is inlined as: nothing to fetch, nothing to configure. `scripts/package.mjs` writes it. */
+export function compiled(inlined: string): WebAssembly.Module {
   const bytes = new Uint8Array(inlined.length);
   const common: number[] = [];
   const others: number[] = [];

@@ -34,7 +34,7 @@ export const suites = [
     run: () => show("cargo", ["clippy", "--all-targets", "--features", "system-clock", ...denyWarnings]),
   },
   clippyFeature("cloudflare"),
-  clippyFeature("js"),
+  clippyFeature("js,headers"),
   { name: "cargo test", run: () => show("cargo", ["test", "--features", "system-clock"], { env: seeded }) },
   { name: "rustdoc", run: rustdoc },
   { name: "build", run: build },

@@ -345,6 +345,33 @@ describe("headers", () => {
     assert.equal("Retry-After" in rateLimitHeaders(limiter.hit("a", 11), policies), false);
   });
 
+  test("have room for as many policies as there may be, with the longest names and the largest numbers", () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const ends = Array.from({ length: 32 }, (_, at) => String(at).padStart(2, "0"));
+    const names = ends.map((end) => '"'.repeat(62) + end);
+    const quoted = ends.map((end) => `"${'\\"'.repeat(62)}${end}"`);
+    const numbers = { capacity: most, refillRate: most, per: most };
+    const policies = names.map((name) => ({ name, algorithm: "token_bucket", ...numbers }));
+    const waits = { retryAfter: most, resetAfter: most };
+    const decision = {
+      allowed: false,
+      limit: most,
+      remaining: most,
+      ...waits,
+      policy: names[31],
+      violated: names,
+    };
+    assert.deepEqual(rateLimitHeaders(decision, policies, { legacy: true }), {
+      "RateLimit-Policy": quoted.map((name) => `${name};q=999999999999999;w=9007199254741`).join(", "),
+      RateLimit: `${quoted[31]};r=999999999999999;t=9007199254741`,
+      "Retry-After": "9007199254741",
+      "X-RateLimit-Limit": `${most}`,
+      "X-RateLimit-Remaining": `${most}`,
+      "X-RateLimit-Reset": "9007199254741",
+    });
+    assert.deepEqual(JSON.parse(problemBody(decision, policies))["violated-policies"], names);
+  });
+
   test("are for decisions under these policies, and a problem for those that were denied", () => {
     const { limiter } = timed(policies);
     const decision = limiter.hit("a");

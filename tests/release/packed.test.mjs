@@ -24,6 +24,7 @@ const inPackage = [
   "dist/index.js",
   "dist/node.cjs",
   "dist/node.js",
+  "dist/tollgate-headers.wasm",
   "dist/tollgate-worker.wasm",
   "dist/tollgate.wasm",
   "dist/workerd.js",
