@@ -26,7 +26,7 @@ impl<K: Hash + Eq> Index<K> {
     pub(crate) fn new() -> Self {
         Self {
             hasher: DefaultHashBuilder::default(),
-            keys: Chunked::new(1),
+            keys: Chunked::new(),
             table: HashTable::new(),
             old: HashTable::new(),
             moved: 0,
@@ -52,7 +52,7 @@ impl<K: Hash + Eq> Index<K> {
     /// The key of a slot.
     #[inline]
     pub(crate) fn key(&self, slot: u32) -> Option<&K> {
-        self.keys.only(slot)?.as_ref()
+        self.keys.get(slot)?.as_ref()
     }
 
     /// Gives a slot to a key that has none.
@@ -60,7 +60,7 @@ impl<K: Hash + Eq> Index<K> {
         self.grow();
         let hash = self.hasher.hash_one(&key);
         self.keys.reserve(slot + 1);
-        if let Some(held) = self.keys.get_mut(slot).first_mut() {
+        if let Some(held) = self.keys.get_mut(slot) {
             *held = Some(key);
         }
         self.end = self.end.max(slot + 1);
@@ -69,7 +69,7 @@ impl<K: Hash + Eq> Index<K> {
 
     /// Takes a slot from its key.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<K> {
-        let key = self.keys.get_mut(slot).first_mut()?.take()?;
+        let key = self.keys.get_mut(slot)?.take()?;
         let hash = self.hasher.hash_one(&key);
         for table in [&mut self.table, &mut self.old] {
             if let Ok(entry) = table.find_entry(hash, |&held| held == slot) {
@@ -109,7 +109,7 @@ impl<K: Hash + Eq> Index<K> {
         let Self { table, keys, hasher, .. } = self;
         // Never rehashes: `grow` made room before.
         table.insert_unique(hash, slot, |&slot| {
-            keys.only(slot).and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
+            keys.get(slot).and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
         });
     }
 }

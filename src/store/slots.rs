@@ -1,17 +1,22 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
 
+mod entries;
 mod room;
 mod states;
 mod sweep;
 
-use super::chunked::Chunked;
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
-use crate::{Decision, Error, Options, Policies};
+use crate::{Decision, Error, MAX_POLICIES, Options, Policies};
 use alloc::vec;
 use alloc::vec::Vec;
+#[cfg(test)]
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use entries::Entries;
+use room::refuse;
 
 pub(crate) use states::Imported;
 use sweep::Cleaning;
@@ -22,14 +27,16 @@ const NEVER: u64 = u64::MAX;
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
 
+/// The most words that the states of one key take.
+const MOST_WORDS: usize = 3 * MAX_POLICIES;
+
 /// The slab. After each operation its owner must forget the keys of the slots in `freed`,
 /// and only then give a key to the slot that the operation returned.
 #[derive(Debug)]
 pub(crate) struct Slots {
     lanes: Lanes,
     options: Options,
-    words: Chunked<u64>,
-    logs: Chunked<Log>,
+    entries: Entries,
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -48,7 +55,7 @@ pub(crate) struct Slots {
     probe: u32,
     /// How many slots were looked at, ever, for a test that each operation looks at few.
     #[cfg(test)]
-    looked_at: u64,
+    looked_at: AtomicU64,
 }
 
 impl Slots {
@@ -57,8 +64,7 @@ impl Slots {
         // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
         let width = (lanes.words() + usize::from(options.key_older_than.is_some())).max(1);
         Self {
-            words: Chunked::new(width),
-            logs: Chunked::new(lanes.logs()),
+            entries: Entries::new(width, lanes.logs()),
             lanes,
             options,
             occupied: Vec::new(),
@@ -72,7 +78,7 @@ impl Slots {
             cleaning: Cleaning::default(),
             probe: 0,
             #[cfg(test)]
-            looked_at: 0,
+            looked_at: AtomicU64::new(0),
         }
     }
 
@@ -94,8 +100,7 @@ impl Slots {
     }
 
     /// Asks, and takes if it fits. A key without a slot may be given one, which is answered too.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    #[inline]
     pub(crate) fn hit(
         &mut self,
         slot: Option<u32>,
@@ -103,29 +108,25 @@ impl Slots {
         cost: u64,
         now: u64,
     ) -> (Decision, Option<u32>) {
-        let (slot, taken) = match slot {
-            Some(slot) => (slot, None),
-            None => match self.place_for(rules, cost, now) {
-                Ok(slot) => (slot, Some(slot)),
-                Err(decision) => return (decision, None),
-            },
-        };
-        self.sweep(slot, now);
-        (self.hit_slot(slot, rules, cost, now), taken)
-    }
-
-    /// A slot for a key that has none, or the decision about a hit that needs or gets none.
-    fn place_for(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<u32, Decision> {
-        // A hit that leaves nothing behind must not push another key out.
-        let decision = self.peek_entry(None, rules, cost, now);
-        if !self.lanes.records(&decision, cost) {
-            return Err(decision);
+        if let Some(slot) = slot {
+            self.sweep(slot, now);
+            return (self.hit_slot(slot, rules, cost, now), None);
         }
-        self.take(now).map_err(|room_at| {
-            // Who only ever meets new keys must clean up as well.
-            self.sweep(NO_SLOT, now);
-            self.refused(&decision, room_at - now)
-        })
+        // A hit that leaves nothing behind must not push another key out.
+        let mut decision = self.peek_entry(None, rules, cost, now);
+        if !self.lanes.records(&decision, cost) {
+            return (decision, None);
+        }
+        let taken = self.take(now);
+        // Who only ever meets new keys must clean up as well.
+        self.sweep(taken.unwrap_or(NO_SLOT), now);
+        match taken {
+            Ok(slot) => (self.hit_slot(slot, rules, cost, now), Some(slot)),
+            Err(room_at) => {
+                refuse(&mut decision, room_at - now);
+                (decision, None)
+            }
+        }
     }
 
     /// The commonest hit of all, in the fewest steps: of a key that has its slot, under a single fixed window, when
@@ -137,7 +138,7 @@ impl Slots {
         if slot < 0 || !rests || self.options.key_older_than.is_some() {
             return None;
         }
-        self.lanes.hit_window(self.words.get_mut(slot as u32), cost, now)
+        self.lanes.hit_window(self.entries.words_mut(slot as u32), cost, now)
     }
 
     /// Asks for a key that has a slot, and takes if it fits.
@@ -158,26 +159,28 @@ impl Slots {
 
     /// What a hit would answer.
     pub(crate) fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        let decision = self.peek_entry(slot, rules, cost, now);
-        let needs_room = slot.is_none() && self.lanes.records(&decision, cost);
-        match needs_room.then(|| self.no_room_until(now)).flatten() {
-            Some(room_at) => self.refused(&decision, room_at - now),
-            None => decision,
+        let mut decision = self.peek_entry(slot, rules, cost, now);
+        if slot.is_none()
+            && self.lanes.records(&decision, cost)
+            && let Some(room_at) = self.no_room_until(now)
+        {
+            refuse(&mut decision, room_at - now);
         }
+        decision
     }
 
     /// What a hit would answer if there is room.
     fn peek_entry(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         let rules = rules.unwrap_or(self.lanes.rules());
-        self.with_entry(slot, now, |lanes, entry| lanes.hit(rules, entry, cost, now, &mut false))
+        self.lanes.hit(rules, &mut self.entry_of(slot, now, &mut None), cost, now, &mut false)
     }
 
     pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.with_entry(slot, now, |lanes, entry| lanes.get(position, entry, now))
+        self.lanes.get(position, &mut self.entry_of(slot, now, &mut None), now)
     }
 
     pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        let ends = self.with_entry(slot, now, |lanes, entry| lanes.expires_at(position, entry, now));
+        let ends = self.lanes.expires_at(position, &mut self.entry_of(slot, now, &mut None), now);
         slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
     }
 
@@ -216,6 +219,8 @@ impl Slots {
 
     /// When a slot's states end, or have lain untouched for too long; `now` or earlier if it is so.
     pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
+        #[cfg(test)]
+        self.looked_at.fetch_add(1, Relaxed);
         self.lanes.all_end_at(&mut self.entry(slot), now).min(self.stale_at(slot))
     }
 
@@ -224,13 +229,18 @@ impl Slots {
         if !self.is_occupied(slot) {
             return;
         }
-        self.logs.get_mut(slot).fill_with(Log::default);
-        if let Some(next) = self.words.get_mut(slot).first_mut() {
+        self.entries.get_mut(slot).1.fill_with(Log::default);
+        self.link(slot);
+        self.len -= 1;
+        self.flip(slot);
+    }
+
+    /// Puts a slot before the free ones.
+    fn link(&mut self, slot: u32) {
+        if let Some(next) = self.entries.get_mut(slot).0.first_mut() {
             *next = u64::from(self.free);
         }
         self.free = slot;
-        self.len -= 1;
-        self.occupied[slot as usize / 64] &= !(1 << (slot % 64));
     }
 
     /// The occupied slots.
@@ -242,23 +252,31 @@ impl Slots {
         self.occupied.get(slot as usize / 64).is_some_and(|bits| bits >> (slot % 64) & 1 == 1)
     }
 
+    /// Makes a free slot an occupied one, or the other way round.
+    fn flip(&mut self, slot: u32) {
+        self.occupied[slot as usize / 64] ^= 1 << (slot % 64);
+    }
+
     fn entry(&self, slot: u32) -> Entry<'_> {
-        Entry::Read(self.words.get(slot), self.logs.get(slot))
+        let (words, logs) = self.entries.get(slot);
+        Entry::Read(words, logs)
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    #[inline]
     fn parts(&mut self, slot: u32) -> (&Lanes, Entry<'_>) {
-        (&self.lanes, Entry::Write(self.words.get_mut(slot), self.logs.get_mut(slot)))
+        let (words, logs) = self.entries.get_mut(slot);
+        (&self.lanes, Entry::Write(words, logs))
     }
 
-    /// Reads a slot's entry, or that of a key never used.
-    fn with_entry<R>(&self, slot: Option<u32>, now: u64, with: impl FnOnce(&Lanes, &mut Entry<'_>) -> R) -> R {
+    /// A slot's entry, or that of a key never used, which is made in `unused`.
+    fn entry_of<'a>(&'a self, slot: Option<u32>, now: u64, unused: &'a mut Option<[u64; MOST_WORDS]>) -> Entry<'a> {
         match slot {
-            Some(slot) if !self.is_stale(slot, now) => with(&self.lanes, &mut self.entry(slot)),
+            Some(slot) if !self.is_stale(slot, now) => self.entry(slot),
             _ => {
-                let (words, logs) = self.unused(now);
-                with(&self.lanes, &mut Entry::Read(&words, &logs))
+                let words = unused.insert([0; MOST_WORDS]);
+                let words = &mut words[..self.lanes.words()];
+                self.lanes.clear(&mut Entry::Write(words, &mut []), now);
+                Entry::Read(words, &[])
             }
         }
     }
@@ -272,24 +290,17 @@ impl Slots {
     }
 
     /// Notes that a slot is used now, if that matters.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    #[inline]
     fn touch(&mut self, slot: u32, now: u64) {
-        if self.options.key_older_than.is_some() {
-            self.note_use(slot, now);
-        }
-    }
-
-    #[cold]
-    fn note_use(&mut self, slot: u32, now: u64) {
-        if let Some(touched) = self.words.get_mut(slot).last_mut() {
+        if self.options.key_older_than.is_some()
+            && let Some(touched) = self.entries.get_mut(slot).0.last_mut()
+        {
             *touched = now;
         }
     }
 
     /// Clears a slot that lay untouched for too long.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    #[inline]
     fn clear_if_stale(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() && self.is_stale(slot, now) {
             self.clear(slot, now);
@@ -309,7 +320,7 @@ impl Slots {
 
     /// When a slot has lain untouched for too long.
     fn stale_at(&self, slot: u32) -> u64 {
-        match (self.options.key_older_than, self.words.get(slot).last()) {
+        match (self.options.key_older_than, self.entries.get(slot).0.last()) {
             (Some(older_than), Some(touched)) => touched.saturating_add(older_than),
             _ => NEVER,
         }

@@ -49,20 +49,19 @@ impl Slots {
     }
 
     /// Frees a slot if its states have ended.
-    pub(super) fn expire(&mut self, slot: u32, now: u64) -> bool {
-        #[cfg(test)]
-        {
-            self.looked_at += 1;
+    fn expire(&mut self, slot: u32, now: u64) {
+        if self.is_occupied(slot) && self.has_ended(slot, now) {
+            self.drop_entry(slot, true);
         }
-        if !self.is_occupied(slot) || !self.has_ended(slot, now) {
-            return false;
-        }
-        if self.reports {
+    }
+
+    /// Frees a slot of which its owner does not know yet, and tells what it held if that has ended and anyone asks.
+    pub(super) fn drop_entry(&mut self, slot: u32, ended: bool) {
+        if ended && self.reports {
             self.report(slot);
         }
         self.freed.push(slot);
         self.release(slot);
-        true
     }
 
     fn report(&mut self, slot: u32) {
@@ -76,8 +75,7 @@ impl Slots {
     }
 
     /// Looks at a few slots, if a cleaning is due or under way, but never at the one in use.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    #[inline]
     pub(crate) fn sweep(&mut self, in_use: u32, now: u64) {
         if !self.cleaning.rests(now, self.options.clean_period) {
             self.sweep_some(in_use, now);
@@ -113,8 +111,13 @@ mod tests {
     use super::super::room::PROBED;
     use super::*;
     use crate::{Options, Policy};
+    use core::sync::atomic::Ordering::Relaxed;
 
     const KEYS: u32 = 1_000_000;
+
+    fn looked_at(slots: &Slots) -> u64 {
+        slots.looked_at.load(Relaxed)
+    }
 
     /// A slab that once was full of keys, all of which have expired at the time that is returned.
     fn expired(options: Options) -> (Slots, u64) {
@@ -130,9 +133,9 @@ mod tests {
         let (mut slots, now) = expired(Options::new());
         let mut hits = 0;
         while slots.len() > 1 {
-            let before = (slots.looked_at, slots.len());
+            let before = (looked_at(&slots), slots.len());
             slots.hit(Some(0), None, 1, now);
-            let (looked_at, freed) = (slots.looked_at - before.0, before.1 - slots.len());
+            let (looked_at, freed) = (looked_at(&slots) - before.0, before.1 - slots.len());
             assert!(looked_at <= u64::from(SWEPT) && freed <= SWEPT, "one hit looked at {looked_at} slots");
             slots.freed.clear();
             hits += 1;
@@ -142,18 +145,18 @@ mod tests {
 
         // It rests until the next is due.
         slots.hit(Some(0), None, 1, now);
-        let looked_at = slots.looked_at;
+        let before = looked_at(&slots);
         slots.hit(Some(0), None, 1, now + 59_999);
-        assert_eq!(slots.looked_at, looked_at);
+        assert_eq!(looked_at(&slots), before);
     }
 
     #[test]
     fn a_new_key_of_a_full_slab_looks_at_few_slots_too() {
         let (mut slots, now) = expired(Options::new().max_keys(KEYS.into()).unwrap());
         for _ in 0..1_000 {
-            let looked_at = slots.looked_at;
+            let before = looked_at(&slots);
             assert!(slots.hit(None, None, 1, now).1.is_some());
-            assert!(slots.looked_at - looked_at <= u64::from(SWEPT + PROBED + 1));
+            assert!(looked_at(&slots) - before <= u64::from(SWEPT + PROBED + 1));
             slots.freed.clear();
         }
         assert_eq!(slots.evicted(), 0);
