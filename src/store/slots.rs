@@ -143,9 +143,8 @@ impl Slots {
 
     /// Asks for a key that has a slot, and takes if it fits.
     ///
-    /// Natively never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline(never))]
+    /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
+    #[inline(never)]
     pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         self.clear_if_stale(slot, now);
         let (lanes, mut entry) = self.parts(slot);
