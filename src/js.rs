@@ -114,8 +114,8 @@ pub extern "C" fn hit(slab: usize, slot: i32, cost: f64, now: f64) -> i32 {
 /// A hit of any other kind: a function of its own, so that the commonest needs no stack.
 #[inline(never)]
 fn hit_any(slots: &mut Slots, area: &mut Area, slot: i32, rules: Option<&[Rule]>, cost: u64, now: u64) -> i32 {
-    let (decision, taken) = slots.hit(u32::try_from(slot).ok(), rules, cost, now);
-    area.decide(&decision) | area.place(taken) | area.freed(slots)
+    let decision = slots.hit(u32::try_from(slot).ok(), rules, cost, now);
+    area.decide(&decision) | area.moved(slots)
 }
 
 /// The same with other numbers for this call only, if there are any (a call that is not negative); or what it would answer.
@@ -164,7 +164,7 @@ fn change(slab: usize, slot: i32, amount: u64, now: f64, position: usize, sets: 
         let act = if sets { Act::Set(amount) } else { Act::Inc(amount) };
         let changed = slots.change(u32::try_from(slot).ok(), position, act, now);
         match changed {
-            Ok((count, taken)) => desk.area.number(count) | desk.area.place(taken) | desk.area.freed(slots),
+            Ok(count) => desk.area.number(count) | desk.area.moved(slots),
             Err(error) => desk.fail(&error),
         }
     })
@@ -200,7 +200,7 @@ pub extern "C" fn clean(slab: usize, now: f64) -> i32 {
     desk(|Desk { slabs, area, .. }| {
         let now = or_status!(time(now), BAD_TIME);
         let slots = or_status!(slabs.get_mut(slab), FAILED);
-        area.number(slots.clean(now).into()) | area.freed(slots)
+        area.number(slots.clean(now).into()) | area.moved(slots)
     })
 }
 
@@ -267,10 +267,10 @@ pub extern "C" fn load(slab: usize, slot: i32, now: f64, puts: bool) -> i32 {
             Err(error) => return desk.fail(&error),
         };
         let afresh = joined(&states.afresh);
-        let put = if puts && !states.ended { slots.import(u32::try_from(slot).ok(), states, now) } else { Ok(None) };
+        let put = if puts && !states.ended { slots.import(u32::try_from(slot).ok(), states, now) } else { Ok(()) };
         match put {
-            Ok(taken) => {
-                let status = desk.area.place(taken) | desk.area.freed(slots);
+            Ok(()) => {
+                let status = desk.area.moved(slots);
                 desk.answer(afresh);
                 status
             }

@@ -243,8 +243,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         if cost == 0 {
             return Ok(self.slots.get(slot, position, now));
         }
-        let (count, taken) = self.slots.change(slot, position, Act::Inc(cost), now)?;
-        self.settle(key, taken);
+        let count = self.slots.change(slot, position, Act::Inc(cost), now)?;
+        self.settle(key);
         Ok(count)
     }
 
@@ -287,8 +287,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         let position = self.slots.lanes().check_set(policy, count)?;
         let slot = self.index.get(key);
-        let (count, taken) = self.slots.change(slot, position, Act::Set(count), now)?;
-        self.settle(key, taken);
+        let count = self.slots.change(slot, position, Act::Set(count), now)?;
+        self.settle(key);
         Ok(count)
     }
 
@@ -488,21 +488,23 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         if let Some(slot) = self.index.get(key) {
             // Swept before the hit, so that nothing comes between the decision and its caller.
             self.slots.sweep(slot, now);
-            self.settle(key, None);
+            if !self.slots.freed.is_empty() {
+                self.forget();
+            }
             return Ok(self.slots.hit_slot(slot, rules, cost, now));
         }
-        let (decision, taken) = self.slots.hit(None, rules, cost, now);
-        self.settle(key, taken);
+        let decision = self.slots.hit(None, rules, cost, now);
+        self.settle(key);
         Ok(decision)
     }
 
     /// Forgets the keys of freed slots, and only then gives the key of this operation its slot.
     #[inline]
-    fn settle<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q, taken: Option<u32>) {
+    fn settle<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) {
         if !self.slots.freed.is_empty() {
             self.forget();
         }
-        if let Some(slot) = taken {
+        if let Some(slot) = self.slots.taken.take() {
             self.index.insert(key.to_owned(), slot);
         }
     }

@@ -72,22 +72,14 @@ impl Area {
         (*at, *len) = (address as u32, count as u32);
     }
 
-    /// Whether slots were freed.
-    #[inline(always)]
-    pub(super) fn freed(&self, slots: &Slots) -> i32 {
-        if slots.freed.is_empty() { 0 } else { FREED }
-    }
-
-    /// Writes the slot that was taken for the key, if one was.
-    #[inline(always)]
-    pub(super) fn place(&mut self, taken: Option<u32>) -> i32 {
-        match taken {
-            Some(slot) => {
-                self.integers[7] = slot as i32;
-                TAKEN
-            }
-            None => 0,
+    /// Whether slots were freed, and one was taken for the key, which is written.
+    pub(super) fn moved(&mut self, slots: &mut Slots) -> i32 {
+        let mut status = if slots.freed.is_empty() { 0 } else { FREED };
+        if let Some(slot) = slots.taken.take() {
+            self.integers[7] = slot as i32;
+            status |= TAKEN;
         }
+        status
     }
 }
 

@@ -96,8 +96,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             self.reset(key);
             return Ok(());
         }
-        let taken = self.slots.import(self.index.get(key), states, now)?;
-        self.settle(key, taken);
+        self.slots.import(self.index.get(key), states, now)?;
+        self.settle(key);
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ const NO_SLOT: u32 = u32::MAX;
 const MOST_WORDS: usize = 3 * MAX_POLICIES;
 
 /// The slab. After each operation its owner must forget the keys of the slots in `freed`,
-/// and only then give a key to the slot that the operation returned.
+/// and only then give the key of the operation the slot in `taken`, if there is one.
 #[derive(Debug)]
 pub(crate) struct Slots {
     lanes: Lanes,
@@ -44,6 +44,8 @@ pub(crate) struct Slots {
     len: u32,
     /// The first free slot; each names the next in its first word.
     free: u32,
+    /// The slot that the last operation took for a key that had none, until the owner looks.
+    pub(crate) taken: Option<u32>,
     /// Slots freed by sweeping or eviction since the owner last looked.
     pub(crate) freed: Vec<u32>,
     /// What the expired ones among them held, if anyone asks.
@@ -71,6 +73,7 @@ impl Slots {
             made: 0,
             len: 0,
             free: NO_SLOT,
+            taken: None,
             freed: Vec::new(),
             expired: Vec::new(),
             reports: false,
@@ -99,34 +102,25 @@ impl Slots {
         self.evicted
     }
 
-    /// Asks, and takes if it fits. A key without a slot may be given one, which is answered too.
-    #[inline]
-    pub(crate) fn hit(
-        &mut self,
-        slot: Option<u32>,
-        rules: Option<&[Rule]>,
-        cost: u64,
-        now: u64,
-    ) -> (Decision, Option<u32>) {
+    /// Asks, and takes if it fits. A key without a slot may be given one.
+    #[inline(never)]
+    pub(crate) fn hit(&mut self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         if let Some(slot) = slot {
             self.sweep(slot, now);
-            return (self.hit_slot(slot, rules, cost, now), None);
+            return self.hit_slot(slot, rules, cost, now);
         }
         // A hit that leaves nothing behind must not push another key out.
         let mut decision = self.peek_entry(None, rules, cost, now);
-        if !self.lanes.records(&decision, cost) {
-            return (decision, None);
-        }
-        let taken = self.take(now);
-        // Who only ever meets new keys must clean up as well.
-        self.sweep(taken.unwrap_or(NO_SLOT), now);
-        match taken {
-            Ok(slot) => (self.hit_slot(slot, rules, cost, now), Some(slot)),
-            Err(room_at) => {
-                refuse(&mut decision, room_at - now);
-                (decision, None)
+        if self.lanes.records(&decision, cost) {
+            let taken = self.take(now);
+            // Who only ever meets new keys must clean up as well.
+            self.sweep(taken.unwrap_or(NO_SLOT), now);
+            match taken {
+                Ok(slot) => decision = self.hit_slot(slot, rules, cost, now),
+                Err(room_at) => refuse(&mut decision, room_at - now),
             }
         }
+        decision
     }
 
     /// The commonest hit of all, in the fewest steps: of a key that has its slot, under a single fixed window, when
@@ -183,32 +177,23 @@ impl Slots {
         slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
     }
 
-    /// Changes one policy's state without asking, as `inc` and `set` do. Also answers the slot of a key that had none.
-    pub(crate) fn change(
-        &mut self,
-        slot: Option<u32>,
-        position: usize,
-        act: Act,
-        now: u64,
-    ) -> Result<(u64, Option<u32>), Error> {
-        let (slot, taken) = self.open(slot, now)?;
+    /// Changes one policy's state without asking, as `inc` and `set` do. A key without a slot is given one.
+    pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Error> {
+        let slot = self.open(slot, now)?;
         let (lanes, mut entry) = self.parts(slot);
-        Ok((lanes.change(position, &mut entry, act, now), taken))
+        Ok(lanes.change(position, &mut entry, act, now))
     }
 
     /// A slot to write to: the key's own, or one that is taken for it.
-    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<(u32, Option<u32>), Error> {
-        let (slot, taken) = match slot {
-            Some(slot) => (slot, None),
-            None => {
-                let slot = self.take(now).map_err(|_| Error::full(self.options.max_keys))?;
-                (slot, Some(slot))
-            }
+    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<u32, Error> {
+        let slot = match slot {
+            Some(slot) => slot,
+            None => self.take(now).map_err(|_| Error::full(self.options.max_keys))?,
         };
         self.clear_if_stale(slot, now);
         self.touch(slot, now);
         self.sweep(slot, now);
-        Ok((slot, taken))
+        Ok(slot)
     }
 
     /// Whether a slot's states have ended, or lain untouched for too long.
@@ -291,9 +276,14 @@ impl Slots {
     /// Notes that a slot is used now, if that matters.
     #[inline]
     fn touch(&mut self, slot: u32, now: u64) {
-        if self.options.key_older_than.is_some()
-            && let Some(touched) = self.entries.get_mut(slot).0.last_mut()
-        {
+        if self.options.key_older_than.is_some() {
+            self.note_use(slot, now);
+        }
+    }
+
+    #[cold]
+    fn note_use(&mut self, slot: u32, now: u64) {
+        if let Some(touched) = self.entries.get_mut(slot).0.last_mut() {
             *touched = now;
         }
     }

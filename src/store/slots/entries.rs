@@ -8,28 +8,30 @@ use alloc::vec::Vec;
 /// The words and logs of all slots.
 #[derive(Debug)]
 pub(super) struct Entries {
-    words: usize,
-    logs: usize,
-    chunks: Vec<Chunk>,
+    words: Runs<u64>,
+    logs: Runs<Log>,
 }
 
+/// A run of the same length for each slot.
 #[derive(Debug)]
-struct Chunk {
-    words: Vec<u64>,
-    logs: Vec<Log>,
+struct Runs<T> {
+    length: usize,
+    chunks: Vec<Vec<T>>,
 }
 
 impl Entries {
     /// None yet, of so many words and logs each.
     pub(super) fn new(words: usize, logs: usize) -> Self {
-        Self { words, logs, chunks: Vec::new() }
+        Self { words: Runs { length: words, chunks: Vec::new() }, logs: Runs { length: logs, chunks: Vec::new() } }
     }
 
     /// Makes room for slots below `slots`, of which there was room for all but the last.
     pub(super) fn reserve(&mut self, slots: u32) {
-        if self.chunks.len() * CHUNK < slots as usize {
-            let (words, logs) = (vec![0; CHUNK * self.words], Log::many(CHUNK * self.logs));
-            self.chunks.push(Chunk { words, logs });
+        if self.words.chunks.len() * CHUNK < slots as usize {
+            self.words.chunks.push(vec![0; CHUNK * self.words.length]);
+            if self.logs.length > 0 {
+                self.logs.chunks.push(Log::many(CHUNK * self.logs.length));
+            }
         }
     }
 
@@ -38,50 +40,47 @@ impl Entries {
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(super) fn get(&self, slot: u32) -> (&[u64], &[Log]) {
-        let (chunk, place) = place(slot);
-        match self.chunks.get(chunk) {
-            Some(chunk) => (run(&chunk.words, place, self.words), run(&chunk.logs, place, self.logs)),
-            None => (&[], &[]),
-        }
+        (self.words.get(slot), self.logs.get(slot))
     }
 
     /// The same, to be changed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(super) fn get_mut(&mut self, slot: u32) -> (&mut [u64], &mut [Log]) {
-        let (chunk, place) = place(slot);
-        match self.chunks.get_mut(chunk) {
-            Some(chunk) => (run_mut(&mut chunk.words, place, self.words), run_mut(&mut chunk.logs, place, self.logs)),
-            None => (&mut [], &mut []),
-        }
+        (self.words.get_mut(slot), self.logs.get_mut(slot))
     }
 
     /// The words alone, to be changed.
     #[cfg(all(feature = "js", target_arch = "wasm32"))]
     #[inline(always)]
     pub(super) fn words_mut(&mut self, slot: u32) -> &mut [u64] {
-        let (chunk, place) = place(slot);
-        match self.chunks.get_mut(chunk) {
-            Some(chunk) => run_mut(&mut chunk.words, place, self.words),
-            None => &mut [],
-        }
+        self.words.get_mut(slot)
     }
 }
 
-/// Which chunk a slot is in, and where in it.
-#[inline(always)]
-fn place(slot: u32) -> (usize, usize) {
-    (slot as usize / CHUNK, slot as usize % CHUNK)
-}
+impl<T> Runs<T> {
+    #[inline(always)]
+    fn get(&self, slot: u32) -> &[T] {
+        let (chunk, start) = self.place(slot);
+        // Two short slices are checked in fewer steps than a range, whose ends could be in the wrong order.
+        match self.chunks.get(chunk) {
+            Some(chunk) => chunk.get(start..).unwrap_or(&[]).get(..self.length).unwrap_or(&[]),
+            None => &[],
+        }
+    }
 
-/// One of many runs of the same width.
-// Two short slices are checked in fewer steps than a range, whose ends could be in the wrong order.
-#[inline(always)]
-fn run<T>(all: &[T], place: usize, width: usize) -> &[T] {
-    all.get(place * width..).and_then(|rest| rest.get(..width)).unwrap_or_default()
-}
+    #[inline(always)]
+    fn get_mut(&mut self, slot: u32) -> &mut [T] {
+        let (chunk, start) = self.place(slot);
+        match self.chunks.get_mut(chunk) {
+            Some(chunk) => chunk.get_mut(start..).unwrap_or(&mut []).get_mut(..self.length).unwrap_or(&mut []),
+            None => &mut [],
+        }
+    }
 
-#[inline(always)]
-fn run_mut<T>(all: &mut [T], place: usize, width: usize) -> &mut [T] {
-    all.get_mut(place * width..).and_then(|rest| rest.get_mut(..width)).unwrap_or_default()
+    /// Which chunk a slot's run lies in, and where it starts.
+    #[inline(always)]
+    fn place(&self, slot: u32) -> (usize, usize) {
+        (slot as usize / CHUNK, slot as usize % CHUNK * self.length)
+    }
 }

@@ -26,6 +26,7 @@ impl Slots {
         self.flip(slot);
         self.clear(slot, now);
         self.touch(slot, now);
+        self.taken = Some(slot);
         Ok(slot)
     }
 

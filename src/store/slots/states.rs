@@ -52,10 +52,10 @@ impl Slots {
         Ok(Imported { words, logs, ended, afresh })
     }
 
-    /// Puts states that were read into a key's slot. Also answers the slot of a key that had none.
-    pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<Option<u32>, Error> {
-        let (slot, taken) = self.open(slot, now)?;
+    /// Puts states that were read into a key's slot. A key without a slot is given one.
+    pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<(), Error> {
+        let slot = self.open(slot, now)?;
         self.parts(slot).1.replace(states.words, states.logs);
-        Ok(taken)
+        Ok(())
     }
 }

@@ -155,7 +155,7 @@ mod tests {
         let (mut slots, now) = expired(Options::new().max_keys(KEYS.into()).unwrap());
         for _ in 0..1_000 {
             let before = looked_at(&slots);
-            assert!(slots.hit(None, None, 1, now).1.is_some());
+            assert!(slots.hit(None, None, 1, now).allowed && slots.taken.take().is_some());
             assert!(looked_at(&slots) - before <= u64::from(SWEPT + PROBED + 1));
             slots.freed.clear();
         }
