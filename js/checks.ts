@@ -1,8 +1,6 @@
 import { refused, TollgateError } from "./error.ts";
 import { keyFrom } from "./keys.ts";
-import type { Key, Options, Snapshot } from "./types.ts";
-
-const optionNames = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
+import type { Key, Snapshot } from "./types.ts";
 
 /** Passes what a Map can tell apart by its value, and a snapshot can hold. */
 export function checkKey(key: unknown): asserts key is Key {
@@ -38,12 +36,6 @@ export function checkFunctions<Names extends string>(
   }
 }
 
-/** Passes a limiter's options whose names are known and whose functions are functions; Rust sees to the rest. */
-export function checkOptions(options: Options): void {
-  checkNames(options, optionNames);
-  checkFunctions(options, ["clock", "beforeClean"]);
-}
-
 /** Passes the version that this library writes. */
 export function checkVersion(what: string, version: number): void {
   if (version === 1) return;
@@ -51,7 +43,7 @@ export function checkVersion(what: string, version: number): void {
   throw new TollgateError("unsupported_version", message);
 }
 
-/** Passes what has the shape of a snapshot; Rust sees to the states. */
+/** Passes what has the shape of a snapshot. */
 export function checkSnapshot(snapshot: Snapshot): void {
   const accepts = "what snapshot() answered";
   if (typeof snapshot === "string")

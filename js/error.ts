@@ -1,3 +1,5 @@
+import { whole } from "./numbers.ts";
+
 /** What was wrong, by a name that does not change between versions. */
 export type ErrorCode =
   | "invalid_policy"
@@ -65,8 +67,8 @@ export function inWords(value: unknown): string {
  * The error for a cost or a count that is none.
  * @internal
  */
-export const wrongAmount = (field: "cost" | "count", amount: unknown): TollgateError =>
-  refused(`invalid_${field}`, field, amount, `a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
+export const wrongAmount = (field: "cost" | "count", amount: unknown, most?: number): TollgateError =>
+  refused(`invalid_${field}`, field, amount, whole(0, most));
 
 /**
  * What a key is that leaves the process.
@@ -79,4 +81,11 @@ export const keyAccepts = "a string of 1 to 1024 UTF-8 bytes";
  * @internal
  */
 export const refused = (code: ErrorCode, field: string, found: unknown, accepts: string): TollgateError =>
-  new TollgateError(code, `${field}: ${inWords(found)} is not accepted; give ${accepts}`);
+  refusedAs(code, field, inWords(found), accepts);
+
+/**
+ * The same, where what was found is in words already.
+ * @internal
+ */
+export const refusedAs = (code: ErrorCode, field: string, found: string, accepts: string): TollgateError =>
+  new TollgateError(code, `${field}: ${found} is not accepted; give ${accepts}`);

@@ -15,6 +15,7 @@ export type {
   Key,
   LeakyBucketPolicy,
   Options,
+  Origin,
   Policies,
   Policy,
   PolicyBase,

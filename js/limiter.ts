@@ -1,20 +1,22 @@
-import { checkIsObject, checkKey, checkOptions, checkSnapshot } from "./checks.ts";
+import { checkIsObject, checkKey, checkSnapshot } from "./checks.ts";
 import { Area, besides, freedBit, markedIfFull, takenBit } from "./core/area.ts";
-import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
+import { answered, giveNumbers, numbers } from "./core/border.ts";
 import type { Exports } from "./core/exports.ts";
-import { checked, failure, isTime, notNumbers } from "./core/failure.ts";
-import { flat, lists } from "./core/states.ts";
-import { fields, originsText, parts } from "./core/text.ts";
+import { failed, failure, isTime, noRoom, notNumbers } from "./core/failure.ts";
+import { held } from "./core/held.ts";
+import { lists, placed, unreadableAs } from "./core/states.ts";
 import { dropped, dropWith, rust } from "./core/wasm.ts";
 import { TollgateError, wrongAmount } from "./error.ts";
 import { keyFrom, storedKey } from "./keys.ts";
-import { type ReadPolicies, readPolicies } from "./policies.ts";
+import { readOptions } from "./options.ts";
+import { mismatch, type ReadPolicies, readPolicies } from "./policies.ts";
 import type {
   Algorithm,
   Decision,
   Expired,
   Key,
   Options,
+  Origin,
   Policies,
   Policy,
   Snapshot,
@@ -39,6 +41,7 @@ export class RateLimiter {
 
   #rust = rust();
   readonly #slab: number;
+  readonly #maxKeys: number;
   #read: ReadPolicies;
   #area: Area;
   #clock: () => number;
@@ -48,16 +51,16 @@ export class RateLimiter {
   #warned = false;
 
   constructor(policies: Policies, options: Options = {}) {
-    checkOptions(options);
-    const { clock = Date.now, beforeClean, ...rest } = options;
+    const numbers = readOptions(options);
+    const { clock = Date.now, beforeClean } = options;
     this.#read = readPolicies(policies);
     this.policies = Array.isArray(policies) ? policies : [policies as Policy];
     this.#beforeClean = beforeClean;
-    giveText(fields(rest));
     const { slab, drop_slab: drop } = this.#rust;
-    const number = checked(slab(this.#read.number, beforeClean === undefined ? 0 : 1, 0));
-    this.#slab = number;
-    dropWith(this, () => drop(number));
+    const made = slab(held(this.#read), beforeClean === undefined ? 0 : 1, 0, ...numbers);
+    this.#slab = made;
+    this.#maxKeys = numbers[0];
+    dropWith(this, () => drop(made));
     this.#area = new Area(this.#read.names);
     this.#clock = clock;
   }
@@ -87,7 +90,7 @@ export class RateLimiter {
    * ```
    */
   hit(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? -1 : readPolicies(policies).number;
+    const call = policies === undefined ? -1 : held(readPolicies(policies));
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     // The slot is looked up last: the clock is not ours, and may have used the limiter.
@@ -97,16 +100,18 @@ export class RateLimiter {
         ? this.#rust.hit(this.#slab, slot, cost, now)
         : this.#rust.hit_with(this.#slab, slot, cost, now, call, 1);
     // Most hits are of a key that has its slot already, and free none.
-    return (status & besides) === 0 ? this.#area.decision(status) : this.#unusual(status, key, cost, now);
+    return (status & besides) === 0
+      ? this.#area.decision(status)
+      : this.#unusual(status, key, cost, now, policies);
   }
 
   /** What a hit would answer. Changes nothing. */
   peek(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? -1 : readPolicies(policies).number;
+    const call = policies === undefined ? -1 : held(readPolicies(policies));
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, 0);
-    return this.#unusual(status, key, cost, now);
+    return this.#unusual(status, key, cost, now, policies);
   }
 
   /**
@@ -226,11 +231,24 @@ export class RateLimiter {
   }
 
   /** The rest of an operation that failed, took a slot, freed some, or found no room. */
-  #unusual(status: number, key: Key, cost: number, now: number): Decision {
-    if (status < 0) throw failure(status, cost, now);
+  #unusual(status: number, key: Key, cost: number, now: number, policies?: Policies): Decision {
+    if (status < 0) throw this.#failure(status, cost, now, policies);
     const decision = markedIfFull(status, this.#area.decision(status));
     this.#settle(status, key);
     return decision;
+  }
+
+  /** The error behind a negative status. */
+  #failure(status: number, amount: number, now: number, policies?: Policies): TollgateError {
+    if (status === noRoom)
+      return new TollgateError(
+        "full",
+        `the limiter is full: maxKeys is ${this.#maxKeys}, and onFull is deny`,
+      );
+    if (status !== failed) return failure(status, amount, now);
+    return policies === undefined
+      ? wrongAmount("count", amount, answered())
+      : mismatch(this.#read, readPolicies(policies));
   }
 
   /** An operation that answers a single number. */
@@ -238,7 +256,7 @@ export class RateLimiter {
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     const status = work(this.#slotOf(key), now);
-    if (status < 0) throw failure(status, cost, now);
+    if (status < 0) throw this.#failure(status, cost, now);
     const number = this.#area.number();
     this.#settle(status, key);
     return number;
@@ -302,20 +320,18 @@ export class RateLimiter {
   #takeOver({ policies, keys }: Snapshot): void {
     const now = this.#clock();
     if (typeof now !== "number") throw notNumbers(0, now);
+    const { origins: own } = this.#read;
     const { origins } = readPolicies(policies);
-    const all = keys.map(([key, states]) => [keyFrom(key), flat(states)] as const);
+    const afresh = new Set<string>();
+    const all = keys.map(([key, states]) => [keyFrom(key), placed(states, origins, own, afresh)] as const);
     const load = (slot: number, states: readonly number[], puts: number) => {
-      giveText(originsText(origins));
       giveNumbers(states);
       const status = this.#rust.load(this.#slab, slot, now, puts);
-      if (status < 0) throw failure(status, 0, now);
+      if (status === failed) throw unreadableAs(own[answered()] as Origin);
+      if (status < 0) throw this.#failure(status, 0, now);
       return status;
     };
-    const afresh = new Set<string>();
-    for (const [, states] of all) {
-      load(-1, states, 0);
-      for (const name of parts(text())) afresh.add(name);
-    }
+    for (const [, states] of all) load(-1, states, 0);
     for (const name of afresh)
       console.warn(`tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`);
     for (const [key, states] of all) this.#settle(load(this.#slotOf(key), states, 1), key);

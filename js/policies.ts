@@ -1,77 +1,27 @@
-import { giveText, text } from "./core/border.ts";
-import { checked } from "./core/failure.ts";
-import { parts, policiesText } from "./core/text.ts";
-import { dropWith, rust } from "./core/wasm.ts";
-import { refused } from "./error.ts";
-import type { Policies, Policy, State } from "./types.ts";
+import { inWords, refused, refusedAs, TollgateError } from "./error.ts";
+import { type ReadPolicy, readPolicy } from "./policy.ts";
+import type { Origin, Policies, Policy } from "./types.ts";
 
 const known = new WeakMap<object, ReadPolicies>();
 
-/** The names of the algorithms; `src/policy.rs` has the same in the same order. */
-const algorithms = [
-  "fix_window",
-  "fix_window_per_key",
-  "sliding_window",
-  "sliding_counter",
-  "token_bucket",
-  "leaky_bucket",
-];
-
-/** Policies as Rust has read and checked them. */
+/** Policies that were read. */
 export class ReadPolicies {
-  /** What Rust knows them by. */
-  readonly number: number;
-  /** What states are made by, policy by policy. */
-  readonly origins: State["policies"];
-  readonly names: readonly string[];
-  /** Five of each policy: its algorithm's place in the list, limit, rate, scale, and one that is not used. */
+  /** What Rust takes them as, one after the other. */
   readonly numbers: readonly number[];
-  /** The slab in which `step` works on one key's states at a time. */
-  #desk: number | undefined;
+  /** What states are made by, policy by policy. */
+  readonly origins: readonly Origin[];
+  readonly names: readonly string[];
+  /** What Rust knows them by, once it has been given them; `js/core/held.ts` sees to that. */
+  held: number | undefined;
 
   constructor(policies: readonly Policy[]) {
-    for (const policy of policies) {
-      if (typeof policy !== "object" || policy === null || Array.isArray(policy)) {
-        throw refused(
-          "invalid_policy",
-          "policy",
-          policy,
-          'an object such as { algorithm: "fix_window", limit: 100, scale: "1m" }',
-        );
-      }
-    }
-    // Read once: an object may answer otherwise the next time.
-    const copies = policies.map((policy) => ({ ...policy }) as object as Readonly<Record<string, number>>);
-    giveText(policiesText(copies));
-    const { policies: read, drop_policies: drop } = rust();
-    const number = checked(read());
-    this.number = number;
-    dropWith(this, () => drop(number));
-    const texts = parts(text());
-    const origins = policies.map((_, position) => {
-      const [name, algorithm, scale] = texts.slice(3 * position) as [string, string, string];
-      return { name, algorithm, scale: Number(scale) };
-    });
-    this.origins = origins;
-    this.names = origins.map(({ name }) => name);
-    this.numbers = copies.flatMap((policy, position) => {
-      const { limit, capacity, refillRate, refill_rate, leakRate, leak_rate } = policy;
-      const { algorithm, scale } = origins[position] as State["policies"][number];
-      const rate = refillRate ?? refill_rate ?? leakRate ?? leak_rate ?? 1;
-      return [algorithms.indexOf(algorithm), (limit ?? capacity) as number, rate, scale, 0];
-    });
-  }
-
-  /** A slab in which one key's states at a time are worked on, for stores that keep them elsewhere. */
-  get desk(): number {
-    if (this.#desk === undefined) {
-      const { slab, drop_slab: drop } = rust();
-      giveText("");
-      const number = checked(slab(this.number, 0, 1));
-      dropWith(this, () => drop(number));
-      this.#desk = number;
-    }
-    return this.#desk;
+    const read: ReadPolicy[] = [];
+    // Not by map, which would pass over what a list lacks.
+    for (const policy of policies) read.push(readPolicy(policy));
+    checkTogether(read);
+    this.numbers = read.flatMap(({ numbers }) => numbers);
+    this.origins = originsOf(read);
+    this.names = this.origins.map(({ name }) => name);
   }
 
   /** The position of a policy, by its name where there are several. */
@@ -93,4 +43,55 @@ export function readPolicies(policies: Policies): ReadPolicies {
     known.set(key, read);
   }
   return read;
+}
+
+/** Why policies given for one call do not go with a limiter's own, which Rust found. */
+export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
+  const error = (found: string, accepts: unknown) =>
+    new TollgateError("policy_mismatch", `${found}, but this limiter accepts ${accepts}`);
+  const { length } = own.names;
+  if (call.names.length !== length)
+    return error(`this call has ${call.names.length} policies`, `as many as its own, ${length}`);
+  const has = (field: string, found: unknown) => `the policy of this call has ${field} ${found}`;
+  for (const [at, { algorithm, scale }] of own.origins.entries()) {
+    const other = call.origins[at] as Origin;
+    if (other.algorithm !== algorithm) return error(has("algorithm", other.algorithm), `only ${algorithm}`);
+    const field = algorithm.endsWith("bucket") ? "per" : "scale";
+    if (other.scale !== scale) return error(has(field, `${other.scale} ms`), `only ${scale} ms`);
+  }
+  // What is left is a sliding window that keeps too few hits.
+  const limits = ({ numbers }: ReadPolicies) => numbers.filter((_, at) => at % 5 === 1);
+  const [most, found] = [limits(own), limits(call)];
+  const at = own.origins.findIndex(
+    ({ algorithm }, at) => algorithm === "sliding_window" && (found[at] as number) > (most[at] as number),
+  );
+  return error(has("limit", found[at]), `at most ${most[at]}, for which its sliding window keeps hits`);
+}
+
+function checkTogether(policies: readonly ReadPolicy[]): void {
+  const { length } = policies;
+  if (length < 1 || length > 32)
+    throw refusedAs("invalid_policy", "policies", `a list of ${length}`, "1 to 32 policies");
+  if (length > 1 && policies.some(({ numbers }) => numbers[4] === 1)) {
+    const accepts = '"free", since a denial by one of several policies changes none';
+    throw refused("invalid_policy", "denied", "count", accepts);
+  }
+}
+
+/** What states are made by. Each policy has its own name, or its algorithm's with a number where that is taken. */
+function originsOf(policies: readonly ReadPolicy[]): Origin[] {
+  const given = policies.map(({ name }) => name);
+  const origins: Origin[] = [];
+  const isTaken = (name: string) => origins.some((origin) => origin.name === name);
+  for (const { name: own, algorithm, numbers } of policies) {
+    if (own !== undefined && isTaken(own)) {
+      const found = `${inWords(own)} a second time`;
+      throw refusedAs("invalid_policy", "name", found, "each policy a name of its own");
+    }
+    let name = own ?? algorithm;
+    for (let number = 2; own === undefined && (given.includes(name) || isTaken(name)); number++)
+      name = `${algorithm}-${number}`;
+    origins.push({ name, algorithm, scale: numbers[3] });
+  }
+  return origins;
 }

@@ -1,13 +1,14 @@
 import { checkVersion } from "./checks.ts";
 import { Area, takenBit } from "./core/area.ts";
-import { giveNumbers, giveText, numbers, text } from "./core/border.ts";
-import { failure, isTime, notNumbers } from "./core/failure.ts";
-import { flat, lists, unreadable } from "./core/states.ts";
-import { originsText, parts } from "./core/text.ts";
+import { answered, giveNumbers, numbers } from "./core/border.ts";
+import { failed, failure, isTime, notNumbers } from "./core/failure.ts";
+import { held, kept } from "./core/held.ts";
+import { lists, placed, unreadable, unreadableAs } from "./core/states.ts";
 import { rust } from "./core/wasm.ts";
-import { refused } from "./error.ts";
-import { readPolicies } from "./policies.ts";
-import type { Decision, Policies, State } from "./types.ts";
+import { refused, wrongAmount } from "./error.ts";
+import { defaults } from "./options.ts";
+import { type ReadPolicies, readPolicies } from "./policies.ts";
+import type { Decision, Origin, Policies, State } from "./types.ts";
 
 /** What can be asked of a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";
@@ -85,18 +86,26 @@ export function step(
     );
   if (policy !== undefined && typeof policy !== "string")
     throw refused("unknown_policy", "policy", policy, "a policy's name");
-  const read = readPolicies(policies);
-  const { desk, names, origins } = read;
-  const position = namesPolicy.includes(operation) ? read.position(policy) : 0;
+  const own = readPolicies(policies);
+  const desk = deskOf(own);
+  const { names, origins } = own;
+  const position = namesPolicy.includes(operation) ? own.position(policy) : 0;
   const area = new Area(names);
+  const afresh = new Set<string>();
   let slot = -1;
   const done = (status: number): number => {
+    if (status === failed) throw wrongAmount("count", amount, answered());
     if (status < 0) throw failure(status, amount, now);
     if ((status & takenBit) !== 0) slot = area.slot();
     return status;
   };
   try {
-    const afresh = state == null ? [] : loaded(state, () => done(rust().load(desk, -1, now, 1)));
+    if (state != null) {
+      giveNumbers(read(state, origins, afresh));
+      const status = rust().load(desk, -1, now, 1);
+      if (status === failed) throw unreadableAs(origins[answered()] as Origin);
+      done(status);
+    }
     const status = done(asked[operation](desk, slot, amount, now, position));
     const answer = answerTo(operation, area, status);
     rust().save(desk, operation === "reset" ? -1 : slot, now);
@@ -104,10 +113,25 @@ export function step(
     const after =
       expiresAt === 0 ? null : { version: 1 as const, policies: origins, states: lists(numbers()) };
     const changed = plain(after) !== plain(state) && !(after === null && reads.includes(operation));
-    return { ...answer, state: after, changed, expiresAt, afresh };
+    return { ...answer, state: after, changed, expiresAt, afresh: [...afresh] };
   } finally {
     if (slot >= 0) rust().release(desk, slot);
   }
+}
+
+const desks = /* @__PURE__ */ new WeakMap<ReadPolicies, number>();
+
+/** The slab in which one key's states at a time are worked on. */
+function deskOf(policies: ReadPolicies): number {
+  let desk = desks.get(policies);
+  if (desk === undefined) {
+    const { slab, drop_slab: drop } = rust();
+    const accepts =
+      "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
+    desk = kept(policies, slab(held(policies), 0, 1, ...defaults), drop, "limit", accepts);
+    desks.set(policies, desk);
+  }
+  return desk;
 }
 
 /** What an operation answers: a decision, a number, or nothing. */
@@ -120,11 +144,16 @@ function answerTo(operation: Operation, area: Area, status: number): Pick<Step, 
 
 /** A state as a text that is the same for the same state. */
 const plain = (state: State | null): string =>
-  state == null ? "" : originsText(state.policies) + JSON.stringify(state.states);
+  state == null
+    ? ""
+    : JSON.stringify([
+        state.policies.map(({ name, algorithm, scale }) => [name, algorithm, scale]),
+        state.states,
+      ]);
 
-/** Gives Rust what was stored, and has it loaded. Answers the names of the policies that start afresh. */
-function loaded({ version, policies, states }: State, load: () => void): string[] {
-  const isOrigin = (policy: State["policies"][number] | null) =>
+/** What was stored, as Rust takes it. */
+function read({ version, policies, states }: State, own: readonly Origin[], afresh: Set<string>): number[] {
+  const isOrigin = (policy: Origin | null) =>
     typeof policy?.name === "string" &&
     typeof policy.algorithm === "string" &&
     typeof policy.scale === "number";
@@ -132,8 +161,5 @@ function loaded({ version, policies, states }: State, load: () => void): string[
     throw refused("invalid_state", "state.policies", policies, "what step answered");
   if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
   checkVersion("stored state", version);
-  giveText(originsText(policies));
-  giveNumbers(flat(states));
-  load();
-  return parts(text());
+  return placed(states, policies, own, afresh);
 }

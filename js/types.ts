@@ -122,12 +122,22 @@ export interface Snapshot {
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
 }
 
+/** What a state was made by: as much of its policy as is needed to read it. */
+export interface Origin {
+  /** The policy's name. */
+  readonly name: string;
+  /** The name of its algorithm. */
+  readonly algorithm: string;
+  /** Its `scale` or `per`, in milliseconds. */
+  readonly scale: number;
+}
+
 /** One key's states as plain data: what a store outside the process keeps. */
 export interface State {
   /** Of this form of state. */
   readonly version: 1;
   /** What the states were made by. */
-  readonly policies: readonly { readonly name: string; readonly algorithm: string; readonly scale: number }[];
+  readonly policies: readonly Origin[];
   /** A list of numbers for each policy. */
   readonly states: readonly (readonly number[])[];
 }

@@ -12,7 +12,7 @@ import { together } from "./lib/together.mjs";
 import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
-import { trimmed } from "./trim.mjs";
+import { speechless, trimmed } from "./trim.mjs";
 
 /** What rustc emits by default for this target; wasm-opt must be told. */
 const wasmFeatures = [
@@ -53,13 +53,13 @@ const features = {
     optimize: ["-Oz"],
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
-  js: { level: "z", optimize: withoutGlue },
-  headers: { level: "s", optimize: withoutGlue },
+  js: { level: "z", optimize: withoutGlue, trim: (wasm) => trimmed(speechless(wasm)) },
+  headers: { level: "s", optimize: withoutGlue, trim: trimmed },
 };
 
 /** Compiles one feature of the crate into build/<feature>/: the wasm, and its glue if it needs one. Says whether it is new. */
 export async function buildFeature(feature, { rust, wasmBindgen }) {
-  const { level, optimize, glue } = features[feature];
+  const { level, optimize, glue, trim } = features[feature];
   const target = featureFolder(rust, feature);
   const args = ["build", "--release", "--lib", "--features", feature, ...forWasm, "--target-dir", target];
   await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
@@ -67,7 +67,8 @@ export async function buildFeature(feature, { rust, wasmBindgen }) {
   const out = inProject("build", feature);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
-    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trimmed}`]))
+    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trim}`]))
+    .update(readFileSync(inProject("scripts/trim.mjs")))
     .digest("hex");
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {
@@ -75,7 +76,7 @@ export async function buildFeature(feature, { rust, wasmBindgen }) {
     if (glue) {
       const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
       await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
-    } else writeFileSync(wasm, await trimmed(readFileSync(compiled)));
+    } else writeFileSync(wasm, await trim(readFileSync(compiled)));
     await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...optimize, ...wasmOptFlags]);
     writeFileSync(join(folder, "stamp"), stamp);
   });

@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet } from "./lib/run.mjs";
@@ -14,8 +15,13 @@ const wasmFiles = {
 /** The npm package in dist/: the same API for every runtime, and its types. */
 export async function buildPackage() {
   await finished(inProject("dist"), async (dist) => {
-    await bundleAs(join(dist, "index.js"), { ...forBrowsers, format: "esm" });
-    await bundleAs(join(dist, "index.cjs"), { ...forBrowsers, format: "cjs" });
+    for (const [name, format] of [
+      ["index.js", "esm"],
+      ["index.cjs", "cjs"],
+    ]) {
+      await bundleAs(join(dist, name), { ...forBrowsers, format });
+      putWasmLast(join(dist, name));
+    }
     for (const format of ["esm", "cjs"])
       await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
     await bundleAs(join(dist, "workerd.js"), { ...forWorkerd, format: "esm" });
@@ -25,28 +31,6 @@ export async function buildPackage() {
     await bundleClient(dist);
     await bundleWorker(dist);
   });
-}
-
-/**
- * A wasm as text. The commonest bytes are one printable character, the others two: gzip finds the same repetitions as
- * in the wasm itself, which base64 would hide from it. `js/core/module.ts` reads it.
- */
-function asText(wasm) {
-  const counts = new Array(256).fill(0);
-  for (const byte of wasm) counts[byte] += 1;
-  const all = [...counts.keys()];
-  const common = new Set(all.toSorted((one, other) => counts[other] - counts[one]).slice(0, 89));
-  const order = [...all.filter((byte) => common.has(byte)), ...all.filter((byte) => !common.has(byte))];
-  const digit = (value) => String.fromCharCode(value < 57 ? value + 35 : value + 36);
-  const written = order.map((_, byte) => {
-    const value = order.indexOf(byte) - 89;
-    return value < 0 ? digit(value + 89) : digit(89 + Math.floor(value / 91)) + digit(value % 91);
-  });
-  const isCommon = (byte) => (common.has(byte) ? 1 : 0);
-  const key = Array.from({ length: 64 }, (_, at) =>
-    [0, 1, 2, 3].reduce((bits, bit) => bits | (isCommon(4 * at + bit) << bit), 0).toString(16),
-  );
-  return key.join("") + Array.from(wasm, (byte) => written[byte]).join("");
 }
 
 async function bundleAs(outfile, options) {
@@ -62,6 +46,15 @@ async function bundleAs(outfile, options) {
     logLevel: "warning",
     ...options,
   });
+}
+
+/** Moves inlined wasm behind the code, which is read before: gzip then has less of both at once. */
+function putWasmLast(file) {
+  const inlined = /^var tollgate_bg_default\d* = ".*";\n/gm;
+  const text = readFileSync(file, "utf8");
+  const all = text.match(inlined) ?? [];
+  if (all.length !== 2) throw new Error(`${file} has ${all.length} inlined wasms, not two`);
+  writeFileSync(file, text.replace(inlined, "") + all.join(""));
 }
 
 const moduleFrom = (file) => ({

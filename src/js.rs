@@ -1,8 +1,8 @@
 //! The wasm exports behind the npm package: they convert and delegate, and decide nothing.
 //!
-//! Only numbers cross, so that neither side needs machinery for anything else. JavaScript maps keys
-//! to slots and holds policies and slabs by number. What is longer than a number lies in the memory,
-//! where the area says (`js/core/area.ts`).
+//! Only numbers cross: words, be they names or what is wrong with something, are JavaScript's. It maps
+//! keys to slots, and holds policies and slabs by number. More numbers than a call takes lie in the
+//! memory, where the area says (`js/core/area.ts`).
 
 // What is exported to JavaScript must be `pub`, though no Rust crate can reach it. That no two exports have one name,
 // which is all that could be unsafe about them, the linker sees to.
@@ -11,25 +11,31 @@
 mod area;
 mod convert;
 mod desk;
+mod numbers;
 mod shelf;
 #[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
-use crate::ledger::check_stored;
-use crate::store::slots::Slots;
+use crate::ledger::is_storable;
+use crate::policy::{denied, rule};
+use crate::store::slots::{Full, Slots};
+use crate::{OnFull, Options};
 use area::Area;
-use convert::{cost, joined, made_by_from, options_from, origins_to, policies_from, states_from, time, whole_from};
+use convert::{cost, load_all, time};
 use desk::{Desk, desk};
 
 /// Why an operation did nothing, as a negative status; `js/core/failure.ts` knows the same.
 const BAD_COST: i32 = -1;
 const BAD_TIME: i32 = -2;
-/// Something else: the text tells, first the code, then on the next line what was wrong.
+/// What was given does not go with what is there. Which of it, or how much would, is in the area.
 const FAILED: i32 = -3;
+/// There is no room for another key.
+const NO_ROOM: i32 = -4;
 
 /// Gives up with a status that says why.
 macro_rules! or_status {
@@ -47,25 +53,30 @@ pub extern "C" fn area() -> u32 {
     desk(|desk| desk.area.address())
 }
 
-/// Makes room for a text of that many bytes, and says where: JavaScript writes it there.
-#[unsafe(no_mangle)]
-pub extern "C" fn text(bytes: usize) -> u32 {
-    desk(|desk| desk.room_for_text(bytes))
-}
-
-/// Makes room for that many numbers, and says where.
+/// Makes room for that many numbers, and says where: JavaScript writes them there.
 #[unsafe(no_mangle)]
 pub extern "C" fn numbers(count: usize) -> u32 {
-    desk(|desk| desk.room_for_numbers(count))
+    desk(|desk| desk.numbers.make_room(count))
 }
 
-/// Policies from the text. The text is then what states are made by: for each policy its name, algorithm and scale.
+/// Policies from the numbers: for each its algorithm, limit, rate, scale, and what a denied hit does (0: nothing said,
+/// 1: counts, 2: is free). All are in range.
 #[unsafe(no_mangle)]
 pub extern "C" fn policies() -> i32 {
-    desk(|desk| {
-        let policies = or_status!(desk.take(policies_from(desk.text.as_str())), FAILED);
-        desk.answer(origins_to(&policies));
-        desk.policies.put(policies)
+    desk(|Desk { policies, area, numbers, .. }| {
+        let (mut rules, mut said) = (Vec::new(), 0);
+        for &[algorithm, limit, rate, scale, denied] in numbers.given().as_chunks().0 {
+            let rule = rule(algorithm as usize, limit as u64, rate as u64, scale as u64);
+            let failed = area.fail(rules.len() as u64);
+            rules.push(or_status!(rule, failed));
+            said = denied;
+        }
+        let said = match said {
+            1 => Some(crate::Denied::Count),
+            2 => Some(crate::Denied::Free),
+            _ => None,
+        };
+        policies.put((denied(&rules, said), rules))
     })
 }
 
@@ -75,17 +86,29 @@ pub extern "C" fn drop_policies(policies: usize) {
     desk(|desk| desk.policies.remove(policies));
 }
 
-/// A slab for these policies. The text holds the options; each may be left out. What is stored outside the process has
-/// narrower limits.
+/// A slab for these policies. What is stored outside the process has narrower limits. An age of 0 is none.
 #[unsafe(no_mangle)]
-pub extern "C" fn slab(policies: usize, reports: bool, stored: bool) -> i32 {
+pub extern "C" fn slab(
+    policies: usize,
+    reports: bool,
+    stored: bool,
+    max_keys: u32,
+    denies: bool,
+    clean_period: f64,
+    key_older_than: f64,
+) -> i32 {
     desk(|desk| {
-        let policies = or_status!(desk.policies.get(policies), FAILED).clone();
-        if stored && let Err(error) = check_stored(&policies) {
-            return desk.fail(&error);
+        let (denied, rules) = or_status!(desk.policies.get(policies), FAILED);
+        if stored && let Some(position) = rules.iter().position(|rule| !is_storable(rule)) {
+            return desk.area.fail(position as u64);
         }
-        let options = or_status!(desk.take(options_from(desk.text.as_str())), FAILED);
-        let mut slots = Slots::new(policies, options);
+        let options = Options {
+            max_keys,
+            on_full: if denies { OnFull::Deny } else { OnFull::Evict },
+            clean_period: clean_period as u64,
+            key_older_than: Some(key_older_than as u64).filter(|&age| age > 0),
+        };
+        let mut slots = Slots::new(rules.clone(), *denied, options);
         slots.reports = reports;
         desk.slabs.put(Box::new(slots))
     })
@@ -121,19 +144,18 @@ fn hit_any(slots: &mut Slots, area: &mut Area, slot: i32, rules: Option<&[Rule]>
 /// The same with other numbers for this call only, if there are any (a call that is not negative); or what it would answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i32, takes: bool) -> i32 {
-    desk(|desk| {
+    desk(|Desk { policies, slabs, area, .. }| {
         let cost = or_status!(convert::cost(cost), BAD_COST);
         let now = or_status!(time(now), BAD_TIME);
-        let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
-        let rules = desk.policies.get(call as usize).map(|call| slots.adjusted(call));
-        let rules = match rules.transpose() {
-            Ok(rules) => rules,
-            Err(error) => return desk.fail(&error),
+        let slots = or_status!(slabs.get_mut(slab), FAILED);
+        let rules = match policies.get(call as usize) {
+            Some((_, call)) => Some(or_status!(slots.adjusted(call), FAILED)),
+            None => None,
         };
         if takes {
-            return hit_any(slots, &mut desk.area, slot, rules.as_deref(), cost, now);
+            return hit_any(slots, area, slot, rules.as_deref(), cost, now);
         }
-        desk.area.decide(&slots.peek(u32::try_from(slot).ok(), rules.as_deref(), cost, now))
+        area.decide(&slots.peek(u32::try_from(slot).ok(), rules.as_deref(), cost, now))
     })
 }
 
@@ -147,25 +169,24 @@ pub extern "C" fn inc(slab: usize, slot: i32, cost: f64, now: f64, position: usi
     change(slab, slot, cost, now, position, false)
 }
 
-/// Makes it as if `count` had just been used, or leaves `count` tokens.
+/// Makes it as if `count` had just been used, or leaves `count` tokens. If that is more than it can hold, the area says how much is.
 #[unsafe(no_mangle)]
 pub extern "C" fn set(slab: usize, slot: i32, count: f64, now: f64, position: usize) -> i32 {
-    // What is no count at all is past every range, and is told as such.
-    change(slab, slot, cost(count).unwrap_or(u64::MAX), now, position, true)
+    change(slab, slot, or_status!(cost(count), FAILED), now, position, true)
 }
 
 fn change(slab: usize, slot: i32, amount: u64, now: f64, position: usize, sets: bool) -> i32 {
-    desk(|desk| {
-        let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
-        if sets && let Err(error) = slots.lanes().check_count(position, amount) {
-            return desk.fail(&error);
+    desk(|Desk { slabs, area, .. }| {
+        let slots = or_status!(slabs.get_mut(slab), FAILED);
+        let most = slots.lanes().most_to_set(position);
+        if sets && amount > most {
+            return area.fail(most);
         }
         let now = or_status!(time(now), BAD_TIME);
         let act = if sets { Act::Set(amount) } else { Act::Inc(amount) };
-        let changed = slots.change(u32::try_from(slot).ok(), position, act, now);
-        match changed {
-            Ok(count) => desk.area.number(count) | desk.area.moved(slots),
-            Err(error) => desk.fail(&error),
+        match slots.change(u32::try_from(slot).ok(), position, act, now) {
+            Ok(count) => area.number(count) | area.moved(slots),
+            Err(Full) => NO_ROOM,
         }
     })
 }
@@ -208,21 +229,21 @@ pub extern "C" fn clean(slab: usize, now: f64) -> i32 {
 /// slot, policy, value and time of each. JavaScript forgets their keys before anything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn take_freed(slab: usize) {
-    desk(|desk| {
-        let Some(slots) = desk.slabs.get_mut(slab) else { return };
-        let mut numbers = desk::cleared(&mut desk.numbers);
-        numbers.push(slots.freed.len() as f64);
+    desk(|Desk { slabs, area, numbers, .. }| {
+        let Some(slots) = slabs.get_mut(slab) else { return };
+        let list = numbers.emptied();
+        list.push(slots.freed.len() as i64);
         for slot in &slots.freed {
-            numbers.push(f64::from(*slot));
+            list.push(i64::from(*slot));
         }
         for state in &slots.expired {
             for number in [state.slot.into(), state.policy as u64, state.value, state.expired_at] {
-                numbers.push(number as f64);
+                list.push(number as i64);
             }
         }
         slots.freed.clear();
         slots.expired.clear();
-        desk.answer_numbers(numbers);
+        numbers.answer(area);
     });
 }
 
@@ -235,46 +256,38 @@ pub extern "C" fn evicted(slab: usize) -> f64 {
 /// The numbers are then the states of a slot; none if they have ended, or if there is no slot. When they end is in the area.
 #[unsafe(no_mangle)]
 pub extern "C" fn save(slab: usize, slot: i32, now: f64) {
-    desk(|desk| {
-        let mut states = desk::cleared(&mut desk.numbers);
-        desk.area.number(0);
-        if let (Some(slots), Some(now), Ok(slot)) = (desk.slabs.get_mut(slab), time(now), u32::try_from(slot)) {
+    desk(|Desk { slabs, area, numbers, .. }| {
+        let list = numbers.emptied();
+        area.number(0);
+        if let (Some(slots), Some(now), Ok(slot)) = (slabs.get_mut(slab), time(now), u32::try_from(slot)) {
             let ends_at = slots.ends_at(slot, now);
             if ends_at > now {
-                desk.area.number(ends_at);
-                for number in slots.export_flat(slot) {
-                    states.push(number as f64);
-                }
+                area.number(ends_at);
+                slots.export_flat(slot, list);
             }
         }
-        desk.answer_numbers(states);
+        numbers.answer(area);
     });
 }
 
-/// Puts the states that the numbers are, made by what the text says, into a key's slot, unless they have ended; or only
-/// says whether that could be done. The text is then the names of the policies that start afresh.
+/// Puts the states that the numbers are into a key's slot, unless they have ended; or only says whether that could be
+/// done. For each policy the numbers are the scale by which its state was made, 0 for none, how many there are, then they.
 #[unsafe(no_mangle)]
 pub extern "C" fn load(slab: usize, slot: i32, now: f64, puts: bool) -> i32 {
-    desk(|desk| {
+    desk(|Desk { slabs, area, numbers, .. }| {
         let now = or_status!(time(now), BAD_TIME);
-        let slots = or_status!(desk.slabs.get_mut(slab), FAILED);
-        let mut read = || {
-            let numbers = whole_from(&desk.numbers)?;
-            slots.read(&made_by_from(desk.text.as_str()), &states_from(&numbers)?, now)
+        let slots = or_status!(slabs.get_mut(slab), FAILED);
+        let numbers = numbers.given();
+        let states = match slots.read(now, |lanes, entry| load_all(lanes, entry, numbers, now)) {
+            Ok((states, ())) => states,
+            Err(position) => return area.fail(position as u64),
         };
-        let states = match read() {
-            Ok(states) => states,
-            Err(error) => return desk.fail(&error),
-        };
-        let afresh = joined(&states.afresh);
-        let put = if puts && !states.ended { slots.import(u32::try_from(slot).ok(), states, now) } else { Ok(()) };
-        match put {
-            Ok(()) => {
-                let status = desk.area.moved(slots);
-                desk.answer(afresh);
-                status
-            }
-            Err(error) => desk.fail(&error),
+        if states.ended || !puts {
+            return 0;
+        }
+        match slots.import(u32::try_from(slot).ok(), states, now) {
+            Ok(()) => area.moved(slots),
+            Err(Full) => NO_ROOM,
         }
     })
 }

@@ -4,15 +4,13 @@ use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::sliding_window::Log;
 use crate::algorithm::{Act, Algorithm, Cell, Held};
-use crate::number::{MAX, check_cost};
-use crate::text::digits;
-use crate::{Decision, Denied, Error, ErrorKind, Policies, Violated};
+use crate::number::MAX;
+use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
 
 /// Where each policy's state lies within an entry, and what is asked of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
-    policies: Policies,
     rules: Vec<Rule>,
     /// The rules by which states end: widened by the numbers that calls brought along.
     widest: Vec<Rule>,
@@ -78,8 +76,7 @@ impl Entry<'_> {
 }
 
 impl Lanes {
-    pub(crate) fn new(policies: Policies) -> Self {
-        let rules: Vec<Rule> = policies.iter().map(|policy| policy.rule).collect();
+    pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Self {
         let (mut words, mut logs) = (0, 0);
         let place = |rule: &Rule| {
             let width = dispatch!(rule, algorithm => algorithm.width());
@@ -90,17 +87,13 @@ impl Lanes {
             place
         };
         let places = rules.iter().map(place).collect();
-        Self { denied: policies.denied(), widest: rules.clone(), policies, rules, places, words, logs }
+        Self { denied, widest: rules.clone(), rules, places, words, logs }
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     fn place(&self, position: usize) -> Place {
         self.places.get(position).copied().unwrap_or(Place { offset: 0, width: 0, log: usize::MAX })
-    }
-
-    pub(crate) fn policies(&self) -> &Policies {
-        &self.policies
     }
 
     /// How many words an entry takes.
@@ -119,20 +112,18 @@ impl Lanes {
     }
 
     /// The rules for one call that brings its own numbers. What is stored then lives by the longer of the two.
-    pub(crate) fn adjusted(&mut self, call: &Policies) -> Result<Vec<Rule>, Error> {
+    pub(crate) fn adjusted(&mut self, call: &[Rule]) -> Option<Vec<Rule>> {
         if call.len() != self.rules.len() {
-            let (found, own) = (digits(call.len() as u64), digits(self.rules.len() as u64));
-            let pieces = ["this call has ", &found, " policies, but this limiter accepts as many as its own, ", &own];
-            return Err(Error::new(ErrorKind::PolicyMismatch, &pieces));
+            return None;
         }
         let mut rules = Vec::with_capacity(call.len());
-        for (rule, call) in self.rules.iter().zip(call.iter()) {
-            rules.push(rule.adjusted(&call.rule)?);
+        for (rule, call) in self.rules.iter().zip(call) {
+            rules.push(rule.adjusted(call)?);
         }
         for (widest, rule) in self.widest.iter_mut().zip(&rules) {
             *widest = widest.widest(rule);
         }
-        Ok(rules)
+        Some(rules)
     }
 
     /// From now on a key without a state may have been used: one that was restored from elsewhere, under numbers that
@@ -299,25 +290,11 @@ impl Lanes {
         true
     }
 
-    /// Passes what `set` may be given, for the policy of that name.
-    pub(crate) fn check_set(&self, policy: Option<&str>, count: u64) -> Result<usize, Error> {
-        let position = self.policies.position(policy)?;
-        self.check_count(position, count)?;
-        Ok(position)
-    }
-
-    /// Passes a count that a policy may be set to: a token bucket holds no more than its capacity.
-    pub(crate) fn check_count(&self, position: usize, count: u64) -> Result<(), Error> {
-        let most = match &self.rules[position] {
+    /// The most that a policy may be set to: a token bucket holds no more than its capacity.
+    pub(crate) fn most_to_set(&self, position: usize) -> u64 {
+        match &self.rules[position] {
             Rule::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
             _ => MAX,
-        };
-        if count <= most { Ok(()) } else { Err(Error::count(&digits(count), most)) }
-    }
-
-    /// Passes what `inc` may be given, for the policy of that name.
-    pub(crate) fn check_inc(&self, policy: Option<&str>, cost: u64) -> Result<usize, Error> {
-        check_cost(cost)?;
-        self.policies.position(policy)
+        }
     }
 }

@@ -4,7 +4,7 @@ use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
-use crate::number::{check_cost, check_time};
+use crate::number::{check_cost, check_count, check_time};
 use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
 use alloc::string::String;
@@ -88,6 +88,7 @@ pub enum Answer {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ledger {
+    policies: Policies,
     lanes: Lanes,
     words: Vec<u64>,
     logs: Vec<Log>,
@@ -107,8 +108,8 @@ impl Ledger {
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
-        let lanes = Lanes::new(policies);
-        let mut ledger = Self { words: vec![0; lanes.words()], logs: Log::many(lanes.logs()), lanes };
+        let lanes = Lanes::new(policies.rules(), policies.denied());
+        let mut ledger = Self { policies, words: vec![0; lanes.words()], logs: Log::many(lanes.logs()), lanes };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -124,7 +125,7 @@ impl Ledger {
     /// # }
     /// ```
     pub fn policies(&self) -> &Policies {
-        self.lanes.policies()
+        &self.policies
     }
 
     /// Reads what was stored. Answers the names of the policies that start afresh because their algorithm changed.
@@ -145,8 +146,8 @@ impl Ledger {
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
         self.clear(now);
-        let (lanes, mut entry) = self.parts();
-        let loaded = record.load(lanes, &mut entry, now);
+        let mut entry = Entry::Write(&mut self.words, &mut self.logs);
+        let loaded = record.load(&self.policies, &self.lanes, &mut entry, now);
         if loaded.is_err() {
             self.clear(now);
         }
@@ -166,7 +167,7 @@ impl Ledger {
     /// # }
     /// ```
     pub fn record(&self, now: u64) -> Option<Record> {
-        (self.expires_at(now) > 0).then(|| Record::new(self.lanes.policies(), self.states()))
+        (self.expires_at(now) > 0).then(|| Record::new(&self.policies, self.states()))
     }
 
     /// The states as plain numbers.
@@ -245,7 +246,7 @@ impl Ledger {
             }
             Operation::Set { count, .. } => {
                 changed = true;
-                lanes.check_count(position, count)?;
+                check_count(count, lanes.most_to_set(position))?;
                 Answer::Number(lanes.change(position, &mut entry, Act::Set(count), now))
             }
             Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, &mut entry, now)),
@@ -275,11 +276,16 @@ impl Ledger {
 /// Passes policies whose states can be stored outside the process.
 pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
     for policy in policies.iter() {
-        if matches!(policy.rule, Rule::SlidingWindow(_)) && policy.limit() > MAX_STORED_LOG {
+        if !is_storable(&policy.rule) {
             let accepts =
                 "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
             return Err(Error::policy("limit", &digits(policy.limit()), accepts));
         }
     }
     Ok(())
+}
+
+/// Whether the states of a rule are short enough to be stored outside the process.
+pub(crate) fn is_storable(rule: &Rule) -> bool {
+    !matches!(rule, Rule::SlidingWindow(window) if window.limit > MAX_STORED_LOG)
 }

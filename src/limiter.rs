@@ -11,8 +11,8 @@ use core::fmt;
 use core::hash::Hash;
 
 use crate::algorithm::Act;
-use crate::algorithm::rule::Rule;
-use crate::number::{check_cost, check_time};
+use crate::algorithm::rule::{Rule, mismatch};
+use crate::number::{check_cost, check_count, check_time};
 use crate::store::index::Index;
 use crate::store::slots::{Expired, Slots};
 use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies};
@@ -39,6 +39,7 @@ use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies};
 /// # }
 /// ```
 pub struct Limiter<K, C> {
+    policies: Policies,
     slots: Slots,
     index: Index<K>,
     clock: C,
@@ -88,8 +89,9 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// # }
     /// ```
     pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
-        let slots = Slots::new(policies.into_policies()?, options);
-        Ok(Self { slots, index: Index::new(), clock, before_clean: None })
+        let policies = policies.into_policies()?;
+        let slots = Slots::new(policies.rules(), policies.denied(), options);
+        Ok(Self { policies, slots, index: Index::new(), clock, before_clean: None })
     }
 
     /// Calls `tell` with what has expired, algorithm by algorithm, each time some keys are cleaned away.
@@ -175,7 +177,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         check_cost(cost)?;
-        let rules = self.slots.adjusted(policies)?;
+        let call = policies.rules();
+        let rules = self.slots.adjusted(&call).ok_or_else(|| mismatch(self.slots.lanes().rules(), &call))?;
         self.hit_by(key, Some(&rules), cost, now)
     }
 
@@ -238,14 +241,12 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let position = self.slots.lanes().check_inc(policy, cost)?;
-        let slot = self.index.get(key);
+        check_cost(cost)?;
+        let position = self.policies.position(policy)?;
         if cost == 0 {
-            return Ok(self.slots.get(slot, position, now));
+            return Ok(self.slots.get(self.index.get(key), position, now));
         }
-        let count = self.slots.change(slot, position, Act::Inc(cost), now)?;
-        self.settle(key);
-        Ok(count)
+        self.change(key, position, Act::Inc(cost), now)
     }
 
     /// Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count.
@@ -285,11 +286,9 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let position = self.slots.lanes().check_set(policy, count)?;
-        let slot = self.index.get(key);
-        let count = self.slots.change(slot, position, Act::Set(count), now)?;
-        self.settle(key);
-        Ok(count)
+        let position = self.policies.position(policy)?;
+        check_count(count, self.slots.lanes().most_to_set(position))?;
+        self.change(key, position, Act::Set(count), now)
     }
 
     /// The key's count.
@@ -328,7 +327,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let position = self.slots.lanes().policies().position(policy)?;
+        let position = self.policies.position(policy)?;
         Ok(self.slots.get(self.index.get(key), position, now))
     }
 
@@ -370,7 +369,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let position = self.slots.lanes().policies().position(policy)?;
+        let position = self.policies.position(policy)?;
         Ok(self.slots.expires_at(self.index.get(key), position, now))
     }
 
@@ -476,7 +475,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// # }
     /// ```
     pub fn policies(&self) -> &Policies {
-        self.slots.lanes().policies()
+        &self.policies
+    }
+
+    fn change<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let count = self.slots.change(self.index.get(key), position, act, now).map_err(|_| self.slots.full())?;
+        self.settle(key);
+        Ok(count)
     }
 
     #[inline]
@@ -524,7 +533,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             }
         }
         let expired = core::mem::take(&mut self.slots.expired);
-        tell(self.slots.lanes().policies(), &keys, &expired);
+        tell(&self.policies, &keys, &expired);
     }
 }
 
@@ -542,7 +551,9 @@ fn cleaned<K: Clone>(position: usize, name: &str, keys: &[(u32, K)], expired: &[
 
 impl<K, C> fmt::Debug for Limiter<K, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let policies = self.slots.lanes().policies();
-        f.debug_struct("Limiter").field("policies", policies).field("len", &self.slots.len()).finish_non_exhaustive()
+        f.debug_struct("Limiter")
+            .field("policies", &self.policies)
+            .field("len", &self.slots.len())
+            .finish_non_exhaustive()
     }
 }

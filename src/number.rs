@@ -15,6 +15,11 @@ pub(crate) fn check_cost(cost: u64) -> Result<u64, Error> {
     if cost <= MAX { Ok(cost) } else { Err(Error::cost(&digits(cost))) }
 }
 
+/// Passes what a policy may be set to.
+pub(crate) fn check_count(count: u64, most: u64) -> Result<(), Error> {
+    if count <= most { Ok(()) } else { Err(Error::count(&digits(count), most)) }
+}
+
 /// Passes a time that is in range.
 #[inline]
 pub(crate) fn check_time(now: u64) -> Result<u64, Error> {

@@ -17,16 +17,22 @@ use crate::duration::{self, Span};
 use crate::number::MAX;
 use crate::text::{digits, shown};
 
-#[cfg(all(feature = "js", target_arch = "wasm32"))]
-pub(crate) use draft::Draft;
 pub use draft::PolicyDraft;
-#[cfg(any(all(feature = "js", target_arch = "wasm32"), feature = "cloudflare", test))]
+#[cfg(any(feature = "cloudflare", test))]
 pub(crate) use draft::Value;
 pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
 
 /// The names of the algorithms.
 pub const ALGORITHMS: &[&str] =
     &["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter", "token_bucket", "leaky_bucket"];
+
+// Their places in that list.
+const FIX_WINDOW: usize = 0;
+const FIX_WINDOW_PER_KEY: usize = 1;
+const SLIDING_WINDOW: usize = 2;
+const SLIDING_COUNTER: usize = 3;
+const TOKEN_BUCKET: usize = 4;
+const LEAKY_BUCKET: usize = 5;
 
 pub(crate) const WHOLE: &str = "a whole number from 1 to 9007199254740991";
 const PRINTABLE: &str = "1 to 64 printable ASCII characters";
@@ -69,7 +75,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(100, "1m").unwrap().scale(), 60_000);
     /// ```
     pub fn fix_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(0, limit, 1, scale.into())
+        WINDOW.policy(FIX_WINDOW, limit, 1, scale.into())
     }
 
     /// At most `limit` in a window that starts at the key's first hit and is `scale` long.
@@ -78,7 +84,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window_per_key(100, 60_000).unwrap().limit(), 100);
     /// ```
     pub fn fix_window_per_key(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(1, limit, 1, scale.into())
+        WINDOW.policy(FIX_WINDOW_PER_KEY, limit, 1, scale.into())
     }
 
     /// At most `limit` in any stretch of time that is `scale` long.
@@ -87,7 +93,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::sliding_window(100, "1h").unwrap().scale(), 3_600_000);
     /// ```
     pub fn sliding_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(2, limit, 1, scale.into())
+        WINDOW.policy(SLIDING_WINDOW, limit, 1, scale.into())
     }
 
     /// About `limit` in any stretch of time that is `scale` long, from two counters.
@@ -96,7 +102,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::sliding_counter(1_000_000, "1d").unwrap().limit(), 1_000_000);
     /// ```
     pub fn sliding_counter(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(3, limit, 1, scale.into())
+        WINDOW.policy(SLIDING_COUNTER, limit, 1, scale.into())
     }
 
     /// Bursts of up to `capacity`, refilled at `refill_rate` for each `per`.
@@ -106,7 +112,7 @@ impl Policy {
     /// ```
     pub fn token_bucket(capacity: u64, refill_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
         whole("refill_rate", refill_rate)?;
-        TOKEN_BUCKET.policy(4, capacity, refill_rate, per.into())
+        TOKENS.policy(TOKEN_BUCKET, capacity, refill_rate, per.into())
     }
 
     /// A level of up to `capacity`, leaking at `leak_rate` for each `per`.
@@ -116,7 +122,7 @@ impl Policy {
     /// ```
     pub fn leaky_bucket(capacity: u64, leak_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
         whole("leak_rate", leak_rate)?;
-        LEAKY_BUCKET.policy(5, capacity, leak_rate, per.into())
+        LEVEL.policy(LEAKY_BUCKET, capacity, leak_rate, per.into())
     }
 
     /// The same policy with a name, for headers, logs and limiters with several policies.
@@ -166,7 +172,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().limit(), 9);
     /// ```
     pub fn limit(&self) -> u64 {
-        dispatch!(&self.rule, algorithm => algorithm.limit())
+        self.rule.limit()
     }
 
     /// The window's `scale`, or a bucket's `per`, in milliseconds.
@@ -195,15 +201,6 @@ impl Policy {
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
-
-    /// What a denied hit does when this is a limiter's only policy.
-    pub(crate) fn denied_alone(&self) -> Denied {
-        match (&self.rule, self.denied) {
-            (_, Some(denied)) => denied,
-            (Rule::Bucket(_), None) => Denied::Free,
-            (_, None) => Denied::Count,
-        }
-    }
 }
 
 /// What the fields of a kind of policy are called.
@@ -216,13 +213,13 @@ struct Fields {
 
 const WINDOW: Fields =
     Fields { amount: "limit", rate: "", span: "scale", known: &["algorithm", "limit", "scale", "name", "denied"] };
-const TOKEN_BUCKET: Fields = Fields {
+const TOKENS: Fields = Fields {
     amount: "capacity",
     rate: "refillRate",
     span: "per",
     known: &["algorithm", "capacity", "refillRate", "per", "name", "denied"],
 };
-const LEAKY_BUCKET: Fields = Fields {
+const LEVEL: Fields = Fields {
     amount: "capacity",
     rate: "leakRate",
     span: "per",
@@ -233,8 +230,8 @@ impl Fields {
     /// The fields of the algorithm at a place in [`ALGORITHMS`].
     fn of(algorithm: usize) -> &'static Self {
         match algorithm {
-            4 => &TOKEN_BUCKET,
-            5 => &LEAKY_BUCKET,
+            TOKEN_BUCKET => &TOKENS,
+            LEAKY_BUCKET => &LEVEL,
             _ => &WINDOW,
         }
     }
@@ -244,15 +241,20 @@ impl Fields {
         let limit = whole(self.amount, amount)?;
         let rate = whole(self.rate, rate)?;
         let scale = milliseconds(self.span, span)?;
-        let rule = match algorithm {
-            0 => Rule::FixWindow(FixWindow { limit, scale }),
-            1 => Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }),
-            2 => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
-            3 => Rule::SlidingCounter(SlidingCounter { limit, scale }),
-            4 => Rule::Bucket(bucket(Kind::Token, limit, rate, scale)?),
-            _ => Rule::Bucket(bucket(Kind::Leaky, limit, rate, scale)?),
+        let Some(rule) = rule(algorithm, limit, rate, scale) else {
+            let accepts = "a capacity that the rate fills within 9007199254740991 ms";
+            return Err(Error::policy(self.amount, &digits(limit), accepts));
         };
         Ok(Policy { rule, name: None, denied: None })
+    }
+}
+
+/// What a denied hit does, if that was `said` of the policy: among several, always nothing.
+pub(crate) fn denied(rules: &[Rule], said: Option<Denied>) -> Denied {
+    match (rules, said) {
+        ([Rule::Bucket(_)], None) => Denied::Free,
+        ([_], said) => said.unwrap_or(Denied::Count),
+        _ => Denied::Free,
     }
 }
 
@@ -264,11 +266,16 @@ fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
     span.checked().map_err(|found| Error::policy(field, &found, duration::ACCEPTS))
 }
 
-fn bucket(kind: Kind, capacity: u64, rate: u64, per: u64) -> Result<Bucket, Error> {
-    let bucket = Bucket::new(kind, capacity, rate, per);
-    if bucket.period > MAX {
-        let accepts = "a capacity that the rate fills within 9007199254740991 ms";
-        return Err(Error::policy("capacity", &digits(capacity), accepts));
-    }
-    Ok(bucket)
+/// The algorithm at a place in [`ALGORITHMS`], with numbers that are in range. None if a bucket would take too long to
+/// fill or empty.
+pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Option<Rule> {
+    let bucket = |kind| Some(Bucket::new(kind, limit, rate, scale)).filter(|bucket| bucket.period <= MAX);
+    Some(match algorithm {
+        FIX_WINDOW => Rule::FixWindow(FixWindow { limit, scale }),
+        FIX_WINDOW_PER_KEY => Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }),
+        SLIDING_WINDOW => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
+        SLIDING_COUNTER => Rule::SlidingCounter(SlidingCounter { limit, scale }),
+        TOKEN_BUCKET => Rule::Bucket(bucket(Kind::Token)?),
+        _ => Rule::Bucket(bucket(Kind::Leaky)?),
+    })
 }

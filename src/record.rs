@@ -40,9 +40,9 @@ pub struct Record {
 
 /// What a state was made by: as much of its policy as is needed to read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct MadeBy<S = String> {
-    pub(crate) name: S,
-    pub(crate) algorithm: S,
+pub(crate) struct MadeBy {
+    pub(crate) name: String,
+    pub(crate) algorithm: String,
     pub(crate) scale: u64,
 }
 
@@ -78,9 +78,15 @@ impl Record {
 
     /// Puts the states into an entry. Answers the names of the policies that start afresh,
     /// because what was stored for them was made by another algorithm.
-    pub(crate) fn load(&self, lanes: &Lanes, entry: &mut Entry<'_>, now: u64) -> Result<Vec<String>, Error> {
+    pub(crate) fn load(
+        &self,
+        policies: &Policies,
+        lanes: &Lanes,
+        entry: &mut Entry<'_>,
+        now: u64,
+    ) -> Result<Vec<String>, Error> {
         check_version(self.version)?;
-        load_states(lanes, entry, &self.policies, &self.states, now)
+        load_states(policies, lanes, entry, &self.policies, &self.states, now)
     }
 }
 
@@ -89,36 +95,32 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
 }
 
 /// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
-pub(crate) fn load_states<S: AsRef<str>>(
+pub(crate) fn load_states(
+    policies: &Policies,
     lanes: &Lanes,
     entry: &mut Entry<'_>,
-    made_by: &[MadeBy<S>],
-    states: &[impl AsRef<[i64]>],
+    made_by: &[MadeBy],
+    states: &[Vec<i64>],
     now: u64,
 ) -> Result<Vec<String>, Error> {
     if made_by.len() != states.len() {
         return Err(Error::state("it has not as many states as policies"));
     }
     let mut afresh = Vec::new();
-    for (position, (name, policy)) in lanes.policies().names().zip(lanes.policies().iter()).enumerate() {
+    for (position, (name, policy)) in policies.names().zip(policies.iter()).enumerate() {
         // A single policy that was only renamed is still the same.
-        let same =
-            |made_by: &MadeBy<S>| made_by.name.as_ref() == name || (lanes.policies().len() == 1 && states.len() == 1);
+        let same = |made_by: &MadeBy| made_by.name == name || (policies.len() == 1 && states.len() == 1);
         let Some((made_by, numbers)) = made_by.iter().zip(states).find(|(made_by, _)| same(made_by)) else { continue };
-        if made_by.algorithm.as_ref() != policy.algorithm() {
+        if made_by.algorithm != policy.algorithm() {
             afresh.push(name.into());
             continue;
         }
         if !(1..=MAX).contains(&made_by.scale) {
             return Err(Error::state(&text(&["the scale of ", &shown(name), " is out of range"])));
         }
-        if !lanes.import(position, entry, made_by.scale, numbers.as_ref(), now) {
-            return Err(Error::state(&text(&[
-                "the numbers of ",
-                &shown(name),
-                " are not those of a ",
-                made_by.algorithm.as_ref(),
-            ])));
+        if !lanes.import(position, entry, made_by.scale, numbers, now) {
+            let problem = ["the numbers of ", &shown(name), " are not those of a ", &made_by.algorithm];
+            return Err(Error::state(&text(&problem)));
         }
     }
     Ok(afresh)

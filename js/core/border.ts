@@ -1,18 +1,7 @@
 import { buffer, rust } from "./wasm.ts";
 
-/** Where the places of texts and numbers lie in the area; `src/js/area.rs` knows the same. */
-const placesAt = 72;
-
-const place = (which: number): number[] => [
-  ...new Uint32Array(buffer(), rust().area() + placesAt + which, 2),
-];
-
-/** Gives Rust a text. */
-export function giveText(text: string): void {
-  const bytes = new TextEncoder().encode(text);
-  const at = rust().text(bytes.length);
-  new Uint8Array(buffer(), at >>> 0).set(bytes);
-}
+/** Where Rust says in the area where its numbers lie; `src/js/area.rs` knows the same. */
+const listAt = 72;
 
 /** Gives Rust numbers. */
 export function giveNumbers(numbers: readonly number[]): void {
@@ -20,14 +9,11 @@ export function giveNumbers(numbers: readonly number[]): void {
   new Float64Array(buffer(), at >>> 0, numbers.length).set(numbers);
 }
 
-/** The text that Rust answered. */
-export function text(): string {
-  const [at, bytes] = place(0);
-  return new TextDecoder().decode(new Uint8Array(buffer(), at, bytes));
-}
-
 /** The numbers that Rust answered. */
 export function numbers(): number[] {
-  const [at, count] = place(8);
+  const [at, count] = new Uint32Array(buffer(), rust().area() + listAt, 2);
   return [...new Float64Array(buffer(), at, count)];
 }
+
+/** The single number that Rust answered. */
+export const answered = (): number => new Float64Array(buffer(), rust().area())[0] as number;

@@ -2,11 +2,18 @@
 export interface Exports {
   readonly memory: WebAssembly.Memory;
   area(): number;
-  text(bytes: number): number;
   numbers(count: number): number;
   policies(): number;
   drop_policies(policies: number): void;
-  slab(policies: number, reports: number, stored: number): number;
+  slab(
+    policies: number,
+    reports: number,
+    stored: number,
+    maxKeys: number,
+    denies: number,
+    cleanPeriod: number,
+    keyOlderThan: number,
+  ): number;
   drop_slab(slab: number): void;
   hit(slab: number, slot: number, cost: number, now: number): number;
   hit_with(slab: number, slot: number, cost: number, now: number, call: number, takes: number): number;

@@ -1,23 +1,13 @@
-import { type ErrorCode, inWords, TollgateError, wrongAmount } from "../error.ts";
-import { text } from "./border.ts";
+import { inWords, TollgateError, wrongAmount } from "../error.ts";
 
-/** What Rust complained of: the code, a line's end, the message. */
-function complaint(): TollgateError {
-  const [code, message] = text().split("\n", 2);
-  return new TollgateError(code as ErrorCode, message as string);
-}
+/** Statuses below zero: why Rust did nothing. `src/js.rs` knows the same. */
+const badCost = -1;
+export const failed = -3;
+export const noRoom = -4;
 
-/** What Rust answered, unless it complained. */
-export function checked(number: number): number {
-  if (number < 0) throw complaint();
-  return number;
-}
-
-/** The error behind a negative status; `src/js.rs` knows the same. */
-export function failure(status: number, cost: unknown, now: unknown): TollgateError {
-  if (status === -1) return wrongAmount("cost", cost);
-  return status === -2 ? wrongTime(now) : complaint();
-}
+/** The error behind a status that says that the cost or the time was none. */
+export const failure = (status: number, cost: unknown, now: unknown): TollgateError =>
+  status === badCost ? wrongAmount("cost", cost) : wrongTime(now);
 
 /** The error for a cost or a time that is not even a number. */
 export const notNumbers = (cost: unknown, now: unknown): TollgateError =>

@@ -1,8 +1,14 @@
-import { TollgateError } from "../error.ts";
+import { inWords, TollgateError } from "../error.ts";
+import { isWhole } from "../numbers.ts";
+import type { Origin } from "../types.ts";
 
-/** The error for a state that step did not answer. */
+/** The error for a state that cannot be read. */
 export const unreadable = (problem: string) =>
   new TollgateError("invalid_state", `the stored state cannot be read: ${problem}`);
+
+/** The error for numbers that Rust could not read as the state of a policy. */
+export const unreadableAs = ({ name, algorithm }: Origin) =>
+  unreadable(`the numbers of ${inWords(name)} are not those of a ${algorithm}`);
 
 /** Lists of numbers, from how they lie one after the other: for each, how many there are, then they. */
 export function lists(flat: readonly number[]): number[][] {
@@ -15,17 +21,43 @@ export function lists(flat: readonly number[]): number[][] {
   return states;
 }
 
-/** The way back. What is no list of lists of numbers is refused. */
-export function flat(states: unknown): number[] {
-  if (!Array.isArray(states)) throw unreadable("its states are not a list");
+/**
+ * One key's stored states as Rust takes them: for each of its own policies the scale by which the state of that name
+ * was made, how many numbers it has, then they. What was made by another algorithm starts afresh, and is told.
+ */
+export function placed(
+  states: unknown,
+  origins: readonly Origin[],
+  own: readonly Origin[],
+  afresh: Set<string>,
+): number[] {
+  checkStates(states, origins.length);
   const numbers: number[] = [];
-  for (const state of states) {
-    if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers");
-    if (!state.every((number) => typeof number === "number"))
-      throw unreadable("it holds something that is no number");
-    numbers.push(state.length);
+  for (const { name, algorithm } of own) {
+    // A single policy that was only renamed is still the same.
+    const isRenamed = own.length === 1 && origins.length === 1;
+    const at = isRenamed ? 0 : origins.findIndex((origin) => origin.name === name);
+    const origin = origins[at];
+    if (origin !== undefined && origin.algorithm !== algorithm) afresh.add(name);
+    if (origin?.algorithm !== algorithm) {
+      numbers.push(0, 0);
+      continue;
+    }
+    if (!isWhole(origin.scale, 1)) throw unreadable(`the scale of ${inWords(name)} is out of range`);
+    const state = states[at] as number[];
+    numbers.push(origin.scale, state.length);
     // One by one: a long log is more than a call takes arguments.
     for (const number of state) numbers.push(number);
   }
   return numbers;
+}
+
+/** Passes as many lists of whole numbers. */
+function checkStates(states: unknown, count: number): asserts states is number[][] {
+  if (!Array.isArray(states)) throw unreadable("its states are not a list");
+  if (states.length !== count) throw unreadable("it has not as many states as policies");
+  for (const state of states) {
+    if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers");
+    if (!state.every(Number.isSafeInteger)) throw unreadable("it holds something that is no whole number");
+  }
 }

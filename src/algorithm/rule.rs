@@ -6,8 +6,9 @@ use super::fix_window::FixWindow;
 use super::fix_window_per_key::FixWindowPerKey;
 use super::sliding_counter::SlidingCounter;
 use super::sliding_window::SlidingWindow;
-use crate::Error;
 use crate::text::{digits, text};
+use crate::{Error, ErrorKind};
+use core::mem::discriminant;
 
 /// An algorithm with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,19 +43,17 @@ impl Rule {
         dispatch!(self, algorithm => algorithm.scale())
     }
 
+    pub(crate) fn limit(&self) -> u64 {
+        dispatch!(self, algorithm => algorithm.limit())
+    }
+
     /// This rule with the numbers of a rule given for one call: the same algorithm and `scale` or `per`.
-    pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        if self.name() != call.name() {
-            return Err(Error::mismatch("algorithm", call.name(), &["only ", self.name()]));
-        }
-        if self.scale() != call.scale() {
-            let (own, found) = (digits(self.scale()), text(&[&digits(call.scale()), " ms"]));
-            let field = if matches!(self, Self::Bucket(_)) { "per" } else { "scale" };
-            return Err(Error::mismatch(field, &found, &["only ", &own, " ms"]));
-        }
+    pub(crate) fn adjusted(&self, call: &Self) -> Option<Self> {
         match (self, call) {
-            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Ok(Self::SlidingWindow(own.adjusted(call)?)),
-            _ => Ok(*call),
+            _ if self.scale() != call.scale() || discriminant(self) != discriminant(call) => None,
+            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjusted(call).map(Self::SlidingWindow),
+            (Self::Bucket(own), Self::Bucket(call)) if own.kind != call.kind => None,
+            _ => Some(*call),
         }
     }
 
@@ -66,4 +65,24 @@ impl Rule {
             _ => *self,
         }
     }
+}
+
+/// Why rules given for one call do not go with a limiter's own.
+pub(crate) fn mismatch(own: &[Rule], call: &[Rule]) -> Error {
+    let differ = own.iter().zip(call).find(|(one, other)| own.len() == call.len() && one.adjusted(other).is_none());
+    let Some((own, call)) = differ else {
+        let (own, call) = (digits(own.len() as u64), digits(call.len() as u64));
+        let pieces = ["this call has ", &call, " policies, but this limiter accepts as many as its own, ", &own];
+        return Error::new(ErrorKind::PolicyMismatch, &pieces);
+    };
+    if own.name() != call.name() {
+        return Error::mismatch("algorithm", call.name(), &["only ", own.name()]);
+    }
+    if own.scale() != call.scale() {
+        let (accepted, found) = (digits(own.scale()), text(&[&digits(call.scale()), " ms"]));
+        let field = if matches!(own, Rule::Bucket(_)) { "per" } else { "scale" };
+        return Error::mismatch(field, &found, &["only ", &accepted, " ms"]);
+    }
+    let accepts = ["at most ", &digits(own.limit()), ", for which its sliding window keeps hits"];
+    Error::mismatch("limit", &digits(call.limit()), &accepts)
 }

@@ -11,9 +11,7 @@ use alloc::vec::Vec;
 
 use super::window::in_range;
 use super::{Algorithm, Cell, Held};
-use crate::Error;
 use crate::number::MAX;
-use crate::text::digits;
 
 /// The numbers of a `sliding_window` policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,12 +72,8 @@ impl SlidingWindow {
     }
 
     /// These numbers with the limit of a policy given for one call: its hits are kept for the own limit.
-    pub(crate) fn adjusted(&self, call: &Self) -> Result<Self, Error> {
-        if call.limit > self.keep {
-            let accepts = ["at most ", &digits(self.keep), ", for which its sliding window keeps hits"];
-            return Err(Error::mismatch("limit", &digits(call.limit), &accepts));
-        }
-        Ok(Self { keep: self.keep, ..*call })
+    pub(crate) fn adjusted(&self, call: &Self) -> Option<Self> {
+        (call.limit <= self.keep).then_some(Self { keep: self.keep, ..*call })
     }
 
     /// Forgets the oldest hits past the most that a log holds.

@@ -21,12 +21,12 @@ pub(super) struct Area {
     floats: [f64; 5],
     /// The same (-1 for never), then the policy's position, which policies denied, and the slot that was taken.
     integers: [i32; 8],
-    /// Where the text lies and how many bytes it has, then where the numbers lie and how many there are.
-    places: [u32; 4],
+    /// Where the numbers lie and how many there are.
+    list: [u32; 2],
 }
 
 impl Area {
-    pub(super) const EMPTY: Self = Self { floats: [0.0; 5], integers: [0; 8], places: [0; 4] };
+    pub(super) const EMPTY: Self = Self { floats: [0.0; 5], integers: [0; 8], list: [0; 2] };
 
     /// Where it lies in the memory.
     pub(super) fn address(&self) -> u32 {
@@ -60,16 +60,15 @@ impl Area {
         0
     }
 
-    /// Says where the text lies.
-    pub(super) fn point_to_text(&mut self, address: usize, bytes: usize) {
-        let [at, len, ..] = &mut self.places;
-        (*at, *len) = (address as u32, bytes as u32);
+    /// Writes what explains a failure.
+    pub(super) fn fail(&mut self, number: u64) -> i32 {
+        self.number(number);
+        super::FAILED
     }
 
     /// Says where the numbers lie.
-    pub(super) fn point_to_numbers(&mut self, address: usize, count: usize) {
-        let [.., at, len] = &mut self.places;
-        (*at, *len) = (address as u32, count as u32);
+    pub(super) fn point_to(&mut self, address: usize, count: usize) {
+        self.list = [address as u32, count as u32];
     }
 
     /// Whether slots were freed, and one was taken for the key, which is written.

@@ -2,17 +2,19 @@
 
 #![allow(clippy::expect_used)]
 
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use js_sys::{Array, Float64Array, Function, Int32Array, Reflect, Uint8Array, Uint32Array};
+use js_sys::{Array, Float64Array, Function, Int32Array, Reflect, Uint32Array};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use super::FAILED;
 use crate::MAX;
 
-const TWO_A_MINUTE: &str = "algorithm\u{1f}tfix_window\u{1f}limit\u{1f}n2\u{1f}scale\u{1f}t1m\u{1f}\u{1e}";
+/// An algorithm by its place in the list, limit, rate, scale, and nothing said of denied hits.
+const TWO_A_MINUTE: [f64; 5] = [0.0, 2.0, 1.0, 60_000.0, 0.0];
+const LOG: f64 = 2.0;
+const TOKENS: f64 = 4.0;
 const NONE: f64 = -1.0;
 
 /// Calls an export; what answers nothing answers 0.
@@ -26,33 +28,18 @@ fn memory() -> JsValue {
     Reflect::get(&wasm_bindgen::memory(), &"buffer".into()).expect("a memory")
 }
 
-fn give_text(text: &str) {
-    let at = call("text", &[text.len() as f64]) as u32;
-    Uint8Array::new_with_byte_offset_and_length(&memory(), at, text.len() as u32).copy_from(text.as_bytes());
-}
-
 fn give_numbers(numbers: &[f64]) {
     let at = call("numbers", &[numbers.len() as f64]) as u32;
     Float64Array::new_with_byte_offset_and_length(&memory(), at, numbers.len() as u32).copy_from(numbers);
 }
 
-/// Where the text and the numbers that were answered lie.
-fn places() -> Vec<u32> {
-    Uint32Array::new_with_byte_offset_and_length(&memory(), call("area", &[]) as u32 + 72, 4).to_vec()
-}
-
 fn numbers() -> Vec<f64> {
-    Float64Array::new_with_byte_offset_and_length(&memory(), places()[2], places()[3]).to_vec()
+    let list = Uint32Array::new_with_byte_offset_and_length(&memory(), call("area", &[]) as u32 + 72, 2).to_vec();
+    Float64Array::new_with_byte_offset_and_length(&memory(), list[0], list[1]).to_vec()
 }
 
-/// The code of the mistake that was made last.
-fn code() -> String {
-    let bytes = Uint8Array::new_with_byte_offset_and_length(&memory(), places()[0], places()[1]).to_vec();
-    String::from_utf8_lossy(&bytes).split('\n').next().map(ToString::to_string).unwrap_or_default()
-}
-
-fn policies(written: &str) -> f64 {
-    give_text(written);
+fn policies(numbers: &[f64]) -> f64 {
+    give_numbers(numbers);
     call("policies", &[])
 }
 
@@ -60,10 +47,13 @@ fn policies(written: &str) -> f64 {
 struct Slab(f64);
 
 impl Slab {
-    fn new(written: &str, options: &str) -> Self {
-        let policies = policies(written);
-        give_text(options);
-        Self(call("slab", &[policies, 1.0, 0.0]))
+    fn new(numbers: [f64; 5]) -> Self {
+        Self::of(numbers, 1_000_000.0)
+    }
+
+    fn of(numbers: [f64; 5], max_keys: f64) -> Self {
+        let (reports, evicts) = (1.0, 0.0);
+        Self(call("slab", &[policies(&numbers), reports, 0.0, max_keys, evicts, 60_000.0, 0.0]))
     }
 
     fn call(&self, name: &str, arguments: &[f64]) -> f64 {
@@ -82,7 +72,7 @@ impl Slab {
 
 #[wasm_bindgen_test]
 fn a_decision_of_small_numbers_lies_among_the_integers() {
-    let slab = Slab::new(TWO_A_MINUTE, "");
+    let slab = Slab::new(TWO_A_MINUTE);
     let (allowed, small, taken) = (1.0, 2.0, 8.0);
     assert_eq!(slab.call("hit", &[NONE, 2.0, 15_000.0]), allowed + small + taken);
     assert_eq!(slab.area().1, [2, 2, 0, 0, 45_000, 0, 0, 0]);
@@ -94,7 +84,7 @@ fn a_decision_of_small_numbers_lies_among_the_integers() {
 
 #[wasm_bindgen_test]
 fn a_decision_of_large_numbers_lies_among_the_floats() {
-    let slab = Slab::new(&TWO_A_MINUTE.replace("n2", "n9007199254740991"), "");
+    let slab = Slab::new([0.0, MAX as f64, 1.0, 60_000.0, 0.0]);
     assert_eq!(slab.call("hit", &[NONE, 4_294_967_296.0, 0.0]), 1.0 + 8.0);
     let remaining = (MAX - (1 << 32)) as f64;
     assert_eq!(slab.area().0, [4_294_967_296.0, MAX as f64, remaining, 0.0, 60_000.0]);
@@ -102,7 +92,7 @@ fn a_decision_of_large_numbers_lies_among_the_floats() {
 
 #[wasm_bindgen_test]
 fn what_is_no_cost_or_no_time_is_a_status_and_changes_nothing() {
-    let slab = Slab::new(TWO_A_MINUTE, "");
+    let slab = Slab::new(TWO_A_MINUTE);
     for cost in [-1.0, 0.5, f64::NAN, f64::INFINITY, MAX as f64 + 1.0] {
         assert_eq!(slab.call("hit", &[NONE, cost, 0.0]), -1.0, "{cost}");
         assert_eq!(slab.call("inc", &[NONE, cost, 0.0, 0.0]), -1.0, "{cost}");
@@ -111,8 +101,7 @@ fn what_is_no_cost_or_no_time_is_a_status_and_changes_nothing() {
         assert_eq!(slab.call("hit", &[NONE, 1.0, time]), -2.0, "{time}");
         assert_eq!(slab.call("clean", &[time]), -2.0, "{time}");
     }
-    assert_eq!(slab.call("set", &[NONE, -1.0, 0.0, 0.0]), -3.0);
-    assert_eq!(code(), "invalid_count");
+    assert_eq!(slab.call("set", &[NONE, -1.0, 0.0, 0.0]), f64::from(FAILED));
     // The first slot is still the first to be taken.
     slab.call("hit", &[NONE, 1.0, 0.0]);
     assert_eq!(slab.area().1[7], 0);
@@ -120,7 +109,7 @@ fn what_is_no_cost_or_no_time_is_a_status_and_changes_nothing() {
 
 #[wasm_bindgen_test]
 fn a_freed_slot_is_told_with_what_it_held() {
-    let slab = Slab::new(TWO_A_MINUTE, "maxKeys\u{1f}n1\u{1f}");
+    let slab = Slab::of(TWO_A_MINUTE, 1.0);
     let (freed, taken) = (4.0, 8.0);
     slab.call("hit", &[NONE, 1.0, 0.0]);
     assert_eq!(slab.call("inc", &[NONE, 2.0, 60_000.0, 0.0]), freed + taken);
@@ -132,43 +121,52 @@ fn a_freed_slot_is_told_with_what_it_held() {
 
 #[wasm_bindgen_test]
 fn states_go_out_as_numbers_and_come_back() {
-    let slab = Slab::new(TWO_A_MINUTE, "");
+    let slab = Slab::new(TWO_A_MINUTE);
     slab.call("hit", &[NONE, 2.0, 61_000.0]);
     slab.call("save", &[0.0, 61_000.0]);
     let saved = numbers();
     assert_eq!(saved, [2.0, 60_000.0, 2.0]);
     assert_eq!(slab.area().0[0], 120_000.0);
-    let other = Slab::new(TWO_A_MINUTE, "");
-    give_text("any\u{1f}fix_window\u{1f}60000\u{1f}");
-    give_numbers(&saved);
+    let other = Slab::new(TWO_A_MINUTE);
+    give_numbers(&[60_000.0, saved[0], saved[1], saved[2]]);
     assert_eq!(other.call("load", &[NONE, 61_000.0, 1.0]), 8.0);
     other.call("get", &[0.0, 61_000.0, 0.0, 0.0]);
     assert_eq!(other.area().0[0], 2.0);
-    give_text("any\u{1f}fix_window\u{1f}60000\u{1f}");
-    give_numbers(&[3.0, 60_000.0, 2.0]);
-    assert_eq!(other.call("load", &[NONE, 61_000.0, 1.0]), f64::from(FAILED));
-    assert_eq!(code(), "invalid_state");
+    for cut_short in [&[60_000.0, 3.0, 60_000.0, 2.0][..], &[60_000.0], &[]] {
+        give_numbers(cut_short);
+        assert_eq!(other.call("load", &[NONE, 61_000.0, 1.0]), f64::from(FAILED), "{cut_short:?}");
+    }
 }
 
 #[wasm_bindgen_test]
 fn what_is_stored_outside_the_process_has_narrower_limits() {
-    let log = policies(&TWO_A_MINUTE.replace("tfix_window", "tsliding_window").replace("n2", "n1001"));
-    give_text("");
-    assert!(call("slab", &[log, 0.0, 0.0]) >= 0.0);
-    assert_eq!(call("slab", &[log, 0.0, 1.0]), f64::from(FAILED));
-    assert_eq!(code(), "invalid_policy");
+    let log = policies(&[LOG, 1_001.0, 1.0, 60_000.0, 0.0]);
+    let slab = |stored: f64| call("slab", &[log, 0.0, stored, 1.0, 0.0, 60_000.0, 0.0]);
+    assert!(slab(0.0) >= 0.0);
+    assert_eq!(slab(1.0), f64::from(FAILED));
 }
 
 #[wasm_bindgen_test]
-fn policies_are_read_from_text_and_their_mistakes_named() {
-    for (written, mistake) in [
-        ("", "invalid_policy"),
-        ("algorithm\u{1f}tfixed\u{1f}\u{1e}", "unknown_algorithm"),
-        ("algorithm\u{1f}tfix_window\u{1f}limit\u{1f}o0.5\u{1f}scale\u{1f}t1m\u{1f}\u{1e}", "invalid_policy"),
-        ("algorithm\u{1f}tfix_window\u{1f}limits\u{1f}n1\u{1f}\u{1e}", "unknown_field"),
-        ("\u{1f}\u{1f}\u{1e}\u{1f}", "unknown_algorithm"),
-    ] {
-        assert_eq!(policies(written), f64::from(FAILED), "{written:?}");
-        assert_eq!(code(), mistake, "{written:?}");
+fn a_policy_that_does_not_go_is_told_by_its_place() {
+    let never_full = [TOKENS, MAX as f64, 1.0, 1_000.0, 0.0];
+    assert_eq!(policies(&[TWO_A_MINUTE, never_full].concat()), f64::from(FAILED));
+    assert_eq!(Slab(NONE).area().0[0], 1.0);
+}
+
+#[wasm_bindgen_test]
+fn more_tokens_than_fit_are_told_with_how_many_do() {
+    let slab = Slab::new([TOKENS, 7.0, 1.0, 1_000.0, 0.0]);
+    assert_eq!(slab.call("set", &[NONE, 8.0, 0.0, 0.0]), f64::from(FAILED));
+    assert_eq!(slab.area().0[0], 7.0);
+}
+
+#[wasm_bindgen_test]
+fn numbers_for_one_call_must_go_with_the_own() {
+    let slab = Slab::new(TWO_A_MINUTE);
+    let larger = policies(&[0.0, 5.0, 1.0, 60_000.0, 0.0]);
+    assert_eq!(slab.call("hit_with", &[NONE, 4.0, 0.0, larger, 1.0]), 1.0 + 2.0 + 8.0);
+    for [algorithm, scale] in [[1.0, 60_000.0], [0.0, 1_000.0]] {
+        let other = policies(&[algorithm, 5.0, 1.0, scale, 0.0]);
+        assert_eq!(slab.call("hit_with", &[0.0, 1.0, 0.0, other, 1.0]), f64::from(FAILED));
     }
 }

@@ -8,7 +8,7 @@ use core::hash::Hash;
 
 use super::Limiter;
 use crate::number::check_time;
-use crate::record::check_version;
+use crate::record::{MadeBy, check_version, load_states};
 use crate::store::slots::Imported;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
@@ -62,22 +62,33 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let made_by = snapshot.made_by()?;
-        let read = |(key, states): &(K, Vec<Vec<i64>>)| Ok((key.clone(), self.slots.read(&made_by, states, now)?));
-        let all = snapshot.keys.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        if self.slots.check_room(self.new_keys(&all)).is_err() {
-            self.clean()?;
-            self.slots.check_room(self.new_keys(&all))?;
-        }
+        let mut all = Vec::with_capacity(snapshot.keys.len());
         let mut afresh = Vec::new();
-        for (key, states) in all {
-            for name in &states.afresh {
-                if !afresh.contains(name) {
-                    afresh.push(name.clone());
+        for (key, states) in &snapshot.keys {
+            let (states, names) = self.read(&made_by, states, now)?;
+            all.push((key.clone(), states));
+            for name in names {
+                if !afresh.contains(&name) {
+                    afresh.push(name);
                 }
             }
+        }
+        if !self.slots.has_room_for(self.new_keys(&all)) {
+            self.clean()?;
+        }
+        if !self.slots.has_room_for(self.new_keys(&all)) {
+            return Err(self.slots.full());
+        }
+        for (key, states) in all {
             self.put(&key, states, now)?;
         }
         Ok(afresh)
+    }
+
+    /// Reads one key's states. Also answers the names of the policies that start afresh.
+    fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<(Imported, Vec<String>), Error> {
+        let policies = &self.policies;
+        self.slots.read(now, |lanes, entry| load_states(policies, lanes, entry, made_by, states, now))
     }
 
     /// How many of the keys with states to keep have no slot yet.
@@ -96,7 +107,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             self.reset(key);
             return Ok(());
         }
-        self.slots.import(self.index.get(key), states, now)?;
+        self.slots.import(self.index.get(key), states, now).map_err(|_| self.slots.full())?;
         self.settle(key);
         Ok(())
     }
@@ -118,7 +129,7 @@ impl<C: Clock> Store for Limiter<String, C> {
         };
         let now = check_time(self.clock.now())?;
         check_version(record.version)?;
-        let states = self.slots.read(&record.policies, &record.states, now)?;
+        let (states, _) = self.read(&record.policies, &record.states, now)?;
         self.put(key, states, now)
     }
 }

@@ -30,55 +30,29 @@ use crate::{Error, ErrorKind};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDraft {
-    draft: Draft<String>,
-}
-
-/// The fields of a policy, whoever holds their texts.
-#[derive(Clone, Debug)]
-pub(crate) struct Draft<S> {
-    fields: Vec<(S, Value<S>)>,
-}
-
-// Derived, it would ask for a default text.
-impl<S> Default for Draft<S> {
-    fn default() -> Self {
-        Self { fields: Vec::new() }
-    }
+    fields: Vec<(String, Value)>,
 }
 
 /// A plain value, as much of it as an error message needs.
 #[derive(Clone, Debug)]
-pub(crate) enum Value<S> {
+pub(crate) enum Value {
     Whole(u64),
-    Text(S),
+    Text(String),
     /// Anything else, in words.
-    Other(S),
+    Other(String),
 }
 
 impl PolicyDraft {
     /// Adds a field.
-    #[cfg(any(feature = "cloudflare", test))]
-    pub(crate) fn push(&mut self, name: String, value: Value<String>) {
-        self.draft.push(name, value);
-    }
-
-    /// The policy, or what is wrong with it.
-    pub fn build(&self) -> Result<Policy, Error> {
-        self.draft.build()
-    }
-}
-
-impl<S: AsRef<str>> Draft<S> {
-    /// Adds a field.
-    pub(crate) fn push(&mut self, name: S, value: Value<S>) {
+    pub(crate) fn push(&mut self, name: String, value: Value) {
         self.fields.push((name, value));
     }
 
     /// The policy, or what is wrong with it.
-    pub(crate) fn build(&self) -> Result<Policy, Error> {
+    pub fn build(&self) -> Result<Policy, Error> {
         let written = self.get("algorithm")?;
         let algorithm = match written {
-            Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| *known == name.as_ref()),
+            Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| *known == name),
             _ => None,
         };
         let Some(algorithm) = algorithm else { return Err(unknown(&found(written))) };
@@ -92,22 +66,22 @@ impl<S: AsRef<str>> Draft<S> {
     fn finish(&self, mut policy: Policy) -> Result<Policy, Error> {
         match self.get("name")? {
             None => {}
-            Some(Value::Text(name)) => policy = policy.named(name.as_ref())?,
+            Some(Value::Text(name)) => policy = policy.named(name)?,
             value => return Err(Error::policy("name", &found(value), PRINTABLE)),
         }
         match self.get("denied")? {
             None => Ok(policy),
-            Some(Value::Text(text)) if text.as_ref() == "count" => policy.denied(Denied::Count),
-            Some(Value::Text(text)) if text.as_ref() == "free" => policy.denied(Denied::Free),
+            Some(Value::Text(text)) if text == "count" => policy.denied(Denied::Count),
+            Some(Value::Text(text)) if text == "free" => policy.denied(Denied::Free),
             value => Err(Error::policy("denied", &found(value), "\"count\" or \"free\"")),
         }
     }
 
     /// The value of a field, under its camelCase or its snake_case name, but not under both.
-    fn get(&self, field: &'static str) -> Result<Option<&Value<S>>, Error> {
+    fn get(&self, field: &'static str) -> Result<Option<&Value>, Error> {
         let mut value = None;
         for (name, given) in &self.fields {
-            if !is(name.as_ref(), field) {
+            if !is(name, field) {
                 continue;
             }
             if value.is_some() {
@@ -119,9 +93,9 @@ impl<S: AsRef<str>> Draft<S> {
     }
 
     fn refuse_unknown(&self, known: &'static [&'static str]) -> Result<(), Error> {
-        match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name.as_ref(), field))) {
+        match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name, field))) {
             Some((name, _)) => {
-                let pieces = [name.as_ref(), ": no such field; known here are ", &listed(known)];
+                let pieces = [name, ": no such field; known here are ", &listed(known)];
                 Err(Error::new(ErrorKind::UnknownField, &pieces))
             }
             None => Ok(()),
@@ -139,7 +113,7 @@ impl<S: AsRef<str>> Draft<S> {
     fn span(&self, field: &'static str) -> Result<Span, Error> {
         match self.get(field)? {
             Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
-            Some(Value::Text(text)) => Ok(text.as_ref().into()),
+            Some(Value::Text(text)) => Ok(text.as_str().into()),
             None if field == "per" => Ok(1_000.into()),
             value => Err(Error::policy(field, &found(value), duration::ACCEPTS)),
         }
@@ -151,7 +125,7 @@ fn unknown(algorithm: &str) -> Error {
 }
 
 /// What was there, as an error repeats it.
-fn found<S: AsRef<str>>(value: Option<&Value<S>>) -> String {
+fn found(value: Option<&Value>) -> String {
     value.map_or_else(|| LEFT_OUT.into(), Value::shown)
 }
 
@@ -160,18 +134,16 @@ fn is(written: &str, field: &str) -> bool {
     written == field || matches!((written, field), ("refill_rate", "refillRate") | ("leak_rate", "leakRate"))
 }
 
-impl<S: AsRef<str>> Value<S> {
+impl Value {
     /// The value as an error shows it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Whole(number) => digits(*number),
-            Self::Text(text) => shown(text.as_ref()),
-            Self::Other(words) => words.as_ref().into(),
+            Self::Text(text) => shown(text),
+            Self::Other(words) => words.clone(),
         }
     }
-}
 
-impl Value<String> {
     pub(crate) fn from_number(number: f64) -> Self {
         whole(number).map_or_else(|| Self::Other(in_words(number).into()), Self::Whole)
     }
@@ -200,17 +172,17 @@ impl<'de> Visitor<'de> for DraftVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PolicyDraft, A::Error> {
         let mut draft = PolicyDraft::default();
-        while let Some((name, value)) = map.next_entry::<String, Option<Value<String>>>()? {
+        while let Some((name, value)) = map.next_entry::<String, Option<Value>>()? {
             // A field that is there but undefined or null was left out.
             if let Some(value) = value {
-                draft.draft.push(name, value);
+                draft.push(name, value);
             }
         }
         Ok(draft)
     }
 }
 
-impl<'de> Deserialize<'de> for Value<String> {
+impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -219,46 +191,46 @@ impl<'de> Deserialize<'de> for Value<String> {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value<String>;
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number or a text")
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Value<String>, E> {
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
         Ok(Value::Whole(number))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Value<String>, E> {
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
         Ok(u64::try_from(number).map_or_else(|_| Value::Other("a negative number".into()), Value::Whole))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value<String>, E> {
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
         Ok(Value::from_number(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value<String>, E> {
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
         Ok(Value::Text(text.into()))
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value<String>, E> {
+    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
         Ok(Value::Other(if truth { "true" } else { "false" }.into()))
     }
 
-    fn visit_unit<E>(self) -> Result<Value<String>, E> {
+    fn visit_unit<E>(self) -> Result<Value, E> {
         Ok(Value::Other(LEFT_OUT.into()))
     }
 
-    fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value<String>, E> {
+    fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value, E> {
         Ok(Value::Other("bytes".into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value<String>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Value::Other("a list".into()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<String>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Value::Other("an object".into()))
     }

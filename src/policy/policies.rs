@@ -1,7 +1,8 @@
 //! One policy or several, decided together.
 
-use super::{Denied, Policy};
+use super::{Denied, Policy, denied};
 use crate::Error;
+use crate::algorithm::rule::Rule;
 use crate::text::{digits, shown, text};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -128,12 +129,14 @@ impl Policies {
         found.ok_or_else(|| Error::unknown_policy("policy", name, &self.0.names))
     }
 
+    /// Their algorithms and numbers, in order.
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        self.0.list.iter().map(|policy| policy.rule).collect()
+    }
+
     /// What a denied hit does.
     pub(crate) fn denied(&self) -> Denied {
-        match self.0.list.as_slice() {
-            [alone] => alone.denied_alone(),
-            _ => Denied::Free,
-        }
+        denied(&self.rules(), self.0.list.first().and_then(|policy| policy.denied))
     }
 }
 

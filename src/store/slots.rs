@@ -9,7 +9,7 @@ use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
-use crate::{Decision, Error, MAX_POLICIES, Options, Policies};
+use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec;
 use alloc::vec::Vec;
 #[cfg(test)]
@@ -29,6 +29,10 @@ const NO_SLOT: u32 = u32::MAX;
 
 /// The most words that the states of one key take.
 const MOST_WORDS: usize = 3 * MAX_POLICIES;
+
+/// There is no room for another key.
+#[derive(Debug)]
+pub(crate) struct Full;
 
 /// The slab. After each operation its owner must forget the keys of the slots in `freed`,
 /// and only then give the key of the operation the slot in `taken`, if there is one.
@@ -61,8 +65,8 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn new(policies: Policies, options: Options) -> Self {
-        let lanes = Lanes::new(policies);
+    pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Self {
+        let lanes = Lanes::new(rules, denied);
         // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
         let width = (lanes.words() + usize::from(options.key_older_than.is_some())).max(1);
         Self {
@@ -90,8 +94,13 @@ impl Slots {
     }
 
     /// The rules for one call that brings its own numbers.
-    pub(crate) fn adjusted(&mut self, call: &Policies) -> Result<Vec<Rule>, Error> {
+    pub(crate) fn adjusted(&mut self, call: &[Rule]) -> Option<Vec<Rule>> {
         self.lanes.adjusted(call)
+    }
+
+    /// What is wrong when there is no room.
+    pub(crate) fn full(&self) -> Error {
+        Error::full(self.options.max_keys)
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -178,17 +187,17 @@ impl Slots {
     }
 
     /// Changes one policy's state without asking, as `inc` and `set` do. A key without a slot is given one.
-    pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Error> {
+    pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Full> {
         let slot = self.open(slot, now)?;
         let (lanes, mut entry) = self.parts(slot);
         Ok(lanes.change(position, &mut entry, act, now))
     }
 
     /// A slot to write to: the key's own, or one that is taken for it.
-    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<u32, Error> {
+    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<u32, Full> {
         let slot = match slot {
             Some(slot) => slot,
-            None => self.take(now).map_err(|_| Error::full(self.options.max_keys))?,
+            None => self.take(now).map_err(|_| Full)?,
         };
         self.clear_if_stale(slot, now);
         self.touch(slot, now);

@@ -1,7 +1,7 @@
 //! Room for new keys in a slab that holds only so many.
 
 use super::{NEVER, NO_SLOT, Slots};
-use crate::{Decision, Error, OnFull, Reason};
+use crate::{Decision, OnFull, Reason};
 
 /// How many slots are looked at when a full slab needs room.
 pub(super) const PROBED: u32 = 8;
@@ -86,10 +86,10 @@ impl Slots {
     }
 
     /// Passes if a slab that refuses new keys has room for so many.
-    pub(crate) fn check_room(&self, keys: usize) -> Result<(), Error> {
+    pub(crate) fn has_room_for(&self, keys: usize) -> bool {
         let max_keys = self.options.max_keys;
         let fits = keys as u64 + u64::from(self.len) <= u64::from(max_keys);
-        if fits || self.options.on_full == OnFull::Evict { Ok(()) } else { Err(Error::full(max_keys)) }
+        fits || self.options.on_full == OnFull::Evict
     }
 }
 

@@ -65,7 +65,7 @@ impl Slots {
     }
 
     fn report(&mut self, slot: u32) {
-        for policy in 0..self.lanes.policies().len() {
+        for policy in 0..self.lanes.rules().len() {
             let (value, ends_at) = self.lanes.last_value(policy, &mut self.entry(slot));
             // What never began has not ended either.
             if ends_at > 0 {
@@ -110,7 +110,7 @@ impl Slots {
 mod tests {
     use super::super::room::PROBED;
     use super::*;
-    use crate::{Options, Policy};
+    use crate::{Denied, Options, Policy};
     use core::sync::atomic::Ordering::Relaxed;
 
     const KEYS: u32 = 1_000_000;
@@ -121,7 +121,8 @@ mod tests {
 
     /// A slab that once was full of keys, all of which have expired at the time that is returned.
     fn expired(options: Options) -> (Slots, u64) {
-        let mut slots = Slots::new(Policy::fix_window_per_key(1, 1).unwrap().into(), options);
+        let rule = Policy::fix_window_per_key(1, 1).unwrap().rule;
+        let mut slots = Slots::new(vec![rule], Denied::Count, options);
         for _ in 0..KEYS {
             slots.hit(None, None, 1, 0);
         }

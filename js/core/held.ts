@@ -1,0 +1,30 @@
+import { refused } from "../error.ts";
+import type { ReadPolicies } from "../policies.ts";
+import { answered, giveNumbers } from "./border.ts";
+import { dropWith, rust } from "./wasm.ts";
+
+/** What Rust knows policies by. It is given them when it is first asked. */
+export function held(policies: ReadPolicies): number {
+  policies.held ??= give(policies);
+  return policies.held;
+}
+
+function give(policies: ReadPolicies): number {
+  giveNumbers(policies.numbers);
+  const { policies: take, drop_policies: drop } = rust();
+  const accepts = `a capacity that the rate fills within ${Number.MAX_SAFE_INTEGER} ms`;
+  return kept(policies, take(), drop, "capacity", accepts);
+}
+
+/** What Rust made of policies, to be dropped with them; unless it refused the limit of one. */
+export function kept(
+  policies: ReadPolicies,
+  made: number,
+  drop: (made: number) => void,
+  field: string,
+  accepts: string,
+): number {
+  if (made < 0) throw refused("invalid_policy", field, policies.numbers[5 * answered() + 1], accepts);
+  dropWith(policies, () => drop(made));
+  return made;
+}
