@@ -10,22 +10,22 @@ export interface HeaderOptions {
   readonly legacy?: boolean | undefined;
 }
 
-/** A decision that was made under these policies, with the positions of the policy it tells of and of those that denied. */
-function read(decision: Decision, names: readonly string[]) {
-  const { policy, violated, allowed, limit, remaining, retryAfter, resetAfter } = decision ?? {};
+/** What Rust takes of a decision that was made under policies of these names. */
+function readDecision(decision: Decision, names: readonly string[]) {
+  const { allowed, limit, remaining, retryAfter, resetAfter, policy, violated } = decision ?? {};
   const position = names.indexOf(policy);
+  const denied = Array.isArray(violated) ? violated.map((name) => names.indexOf(name)) : [-1];
   const numbers = [limit, remaining, retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
   const isDecision =
     typeof allowed === "boolean" &&
-    position >= 0 &&
-    Array.isArray(violated) &&
-    [...violated].every((name) => names.includes(name)) &&
+    [position, ...denied].every((position) => position >= 0) &&
     numbers.every((one) => Number.isSafeInteger(one) && one >= 0);
   if (!isDecision)
     throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
-  let bits = 0;
-  for (const name of violated) bits |= 1 << names.indexOf(name);
-  return { allowed, limit, remaining, retryAfter, resetAfter, position, bits };
+  return {
+    fields: [Number(allowed), limit, remaining, retryAfter, resetAfter, position] as const,
+    violated: denied.reduce((bits, position) => bits | (1 << position), 0),
+  };
 }
 
 /**
@@ -48,20 +48,11 @@ export function rateLimitHeaders(
   checkNames(options, ["legacy"]);
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
-  const { numbers, names } = readPolicies(policies);
-  const { allowed, limit, remaining, retryAfter, resetAfter, position } = read(decision, names);
-  const lines = told(numbers, names, (rust) =>
-    rust.headers(
-      names.length,
-      Number(allowed),
-      limit,
-      remaining,
-      retryAfter,
-      resetAfter,
-      position,
-      Number(legacy),
-    ),
-  ).split("\n");
+  const read = readPolicies(policies);
+  const { fields } = readDecision(decision, read.names);
+  const lines = told(read, ({ headers }) => headers(read.names.length, ...fields, Number(legacy))).split(
+    "\n",
+  );
   const headers: Record<string, string> = {};
   for (let at = 1; at < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
   return headers;
@@ -83,7 +74,7 @@ export function rateLimitHeaders(
 export function problemBody(decision: Decision, policies: Policies): string {
   if (decision?.allowed === true)
     throw refused("invalid_decision", "decision", "allowed", "one that was denied");
-  const { numbers, names } = readPolicies(policies);
-  const { bits } = read(decision, names);
-  return told(numbers, names, (rust) => rust.problem(bits));
+  const read = readPolicies(policies);
+  const { violated } = readDecision(decision, read.names);
+  return told(read, ({ problem }) => problem(violated));
 }

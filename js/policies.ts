@@ -45,6 +45,15 @@ export function readPolicies(policies: Policies): ReadPolicies {
   return read;
 }
 
+/** The error for a bucket that takes longer to fill than any clock tells, which Rust found. */
+export const tooSlow = (capacity: unknown): TollgateError =>
+  refused(
+    "invalid_policy",
+    "capacity",
+    capacity,
+    `a capacity that the rate fills within ${Number.MAX_SAFE_INTEGER} ms`,
+  );
+
 /** Why policies given for one call do not go with a limiter's own, which Rust found. */
 export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
   const error = (found: string, accepts: unknown) =>

@@ -126,13 +126,17 @@ function deskOf(policies: ReadPolicies): number {
   let desk = desks.get(policies);
   if (desk === undefined) {
     const { slab, drop_slab: drop } = rust();
-    const accepts =
-      "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
-    desk = kept(policies, slab(held(policies), 0, 1, ...defaults), drop, "limit", accepts);
+    desk = kept(policies, slab(held(policies), 0, 1, ...defaults), drop, tooLong);
     desks.set(policies, desk);
   }
   return desk;
 }
+
+const tooLong = (limit: unknown) => {
+  const accepts =
+    "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
+  return refused("invalid_policy", "limit", limit, accepts);
+};
 
 /** What an operation answers: a decision, a number, or nothing. */
 function answerTo(operation: Operation, area: Area, status: number): Pick<Step, "decision" | "value"> {

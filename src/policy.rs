@@ -31,8 +31,8 @@ const FIX_WINDOW: usize = 0;
 const FIX_WINDOW_PER_KEY: usize = 1;
 const SLIDING_WINDOW: usize = 2;
 const SLIDING_COUNTER: usize = 3;
-const TOKEN_BUCKET: usize = 4;
-const LEAKY_BUCKET: usize = 5;
+pub(crate) const TOKEN_BUCKET: usize = 4;
+pub(crate) const LEAKY_BUCKET: usize = 5;
 
 pub(crate) const WHOLE: &str = "a whole number from 1 to 9007199254740991";
 const PRINTABLE: &str = "1 to 64 printable ASCII characters";

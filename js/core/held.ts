@@ -1,5 +1,5 @@
-import { refused } from "../error.ts";
-import type { ReadPolicies } from "../policies.ts";
+import type { TollgateError } from "../error.ts";
+import { type ReadPolicies, tooSlow } from "../policies.ts";
 import { answered, giveNumbers } from "./border.ts";
 import { dropWith, rust } from "./wasm.ts";
 
@@ -12,8 +12,7 @@ export function held(policies: ReadPolicies): number {
 function give(policies: ReadPolicies): number {
   giveNumbers(policies.numbers);
   const { policies: take, drop_policies: drop } = rust();
-  const accepts = `a capacity that the rate fills within ${Number.MAX_SAFE_INTEGER} ms`;
-  return kept(policies, take(), drop, "capacity", accepts);
+  return kept(policies, take(), drop, tooSlow);
 }
 
 /** What Rust made of policies, to be dropped with them; unless it refused the limit of one. */
@@ -21,10 +20,9 @@ export function kept(
   policies: ReadPolicies,
   made: number,
   drop: (made: number) => void,
-  field: string,
-  accepts: string,
+  wrong: (limit: unknown) => TollgateError,
 ): number {
-  if (made < 0) throw refused("invalid_policy", field, policies.numbers[5 * answered() + 1], accepts);
+  if (made < 0) throw wrong(policies.numbers[5 * answered() + 1]);
   dropWith(policies, () => drop(made));
   return made;
 }

@@ -11,8 +11,9 @@ use core::cell::UnsafeCell;
 
 use super::{Headers, legacy, write_headers, write_problem};
 use crate::algorithm::bucket::{Bucket, Kind};
+use crate::policy::{LEAKY_BUCKET, TOKEN_BUCKET};
 use crate::text::{Text, push_digits};
-use crate::{Decision, MAX_POLICIES, Violated};
+use crate::{Decision, MAX, MAX_POLICIES, Violated};
 
 /// Where JavaScript writes policies and reads text; it knows the same.
 #[repr(C)]
@@ -78,10 +79,13 @@ fn written(write: impl FnOnce(&mut Page, &[[f64; 5]], &[[u8; 64]])) -> usize {
 }
 
 /// A policy's limit and period.
-fn quota([algorithm, amount, rate, span, _]: &[f64; 5]) -> (u64, u64) {
-    let (limit, rate, span) = (*amount as u64, *rate as u64, *span as u64);
-    // The kinds of bucket come last, and fill as quickly as they empty.
-    let period = if *algorithm < 4.0 { span } else { Bucket::new(Kind::Token, limit, rate.max(1), span).period };
+fn quota([algorithm, limit, rate, scale, _]: &[f64; 5]) -> (u64, u64) {
+    let (limit, rate, scale) = (*limit as u64, *rate as u64, *scale as u64);
+    let period = match *algorithm as usize {
+        // Either kind empties as quickly as it fills. No rate is 0.
+        TOKEN_BUCKET | LEAKY_BUCKET => Bucket::new(Kind::Token, limit, rate.max(1), scale).period,
+        _ => scale,
+    };
     (limit, period)
 }
 
@@ -95,6 +99,14 @@ fn name(names: &[[u8; 64]], position: usize) -> impl Iterator<Item = char> {
 #[unsafe(no_mangle)]
 pub extern "C" fn area() -> usize {
     AREA.0.get().addr()
+}
+
+/// The position of the first of so many policies that is refused: its capacity would take too long to fill. -1 if none is.
+#[unsafe(no_mangle)]
+pub extern "C" fn refused(policies: usize) -> i32 {
+    // SAFETY: as above.
+    let numbers = unsafe { &(*AREA.0.get()).policies };
+    numbers.iter().take(policies).position(|numbers| quota(numbers).1 > MAX).map_or(-1, |position| position as i32)
 }
 
 // The fields of a decision cross one by one, since only numbers do.

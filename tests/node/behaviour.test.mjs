@@ -382,6 +382,16 @@ describe("headers", () => {
     assert.throws(() => rateLimitHeaders({ ...denied, violated: ["nobody"] }, policies), isRefused);
     assert.throws(() => problemBody({ ...denied, violated: ["nobody"] }, policies), isRefused);
   });
+
+  test("are for policies that a limiter would take", () => {
+    const slow = { algorithm: "leaky_bucket", capacity: Number.MAX_SAFE_INTEGER, leakRate: 1, name: "quick" };
+    const decision = { ...timed(policies).limiter.peek("a", 101), violated: ["quick"], policy: "quick" };
+    const isRefused = { code: "invalid_policy", message: /^capacity: 9007199254740991 / };
+    for (const told of [rateLimitHeaders, problemBody]) {
+      assert.throws(() => told(decision, slow), isRefused);
+      assert.ok(told(decision, { ...slow, per: 1 }));
+    }
+  });
 });
 
 /** What a fresh process says that runs this. */
