@@ -340,6 +340,20 @@ describe("headers", () => {
     });
   });
 
+  test("tell the quota and the window of every algorithm", () => {
+    const windows = ["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter"];
+    const bucket = { capacity: 7, per: "1m" };
+    const policies = [
+      ...windows.map((algorithm) => ({ algorithm, limit: 7, scale: "90s" })),
+      { algorithm: "token_bucket", refillRate: 2, ...bucket },
+      { algorithm: "leaky_bucket", leakRate: 4, ...bucket },
+    ];
+    const { limiter } = timed(policies);
+    const { "RateLimit-Policy": quotas } = rateLimitHeaders(limiter.hit("a"), policies);
+    const expected = [...windows.map((name) => `"${name}";q=7;w=90`), '"token_bucket";q=7;w=210'];
+    assert.deepEqual(quotas.split(", "), [...expected, '"leaky_bucket";q=7;w=105']);
+  });
+
   test("have no Retry-After for what can never be", () => {
     const { limiter } = timed(policies);
     assert.equal("Retry-After" in rateLimitHeaders(limiter.hit("a", 11), policies), false);
