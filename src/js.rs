@@ -129,15 +129,16 @@ pub extern "C" fn hit(slab: usize, slot: i32, cost: f64, now: f64) -> i32 {
         let slots = or_status!(slabs.get_mut(slab), FAILED);
         match slots.hit_window(slot, cost, now) {
             Some(decision) => area.decide(&decision),
-            None => hit_any(slots, area, slot, None, cost, now),
+            None => ask(slots, area, slot, None, cost, now, true),
         }
     })
 }
 
-/// A hit of any other kind: a function of its own, so that the commonest needs no stack.
+/// A hit of any other kind, or what it would answer: a function of its own, so that the commonest needs no stack.
 #[inline(never)]
-fn hit_any(slots: &mut Slots, area: &mut Area, slot: i32, rules: Option<&[Rule]>, cost: u64, now: u64) -> i32 {
-    let decision = slots.hit(u32::try_from(slot).ok(), rules, cost, now);
+fn ask(slots: &mut Slots, area: &mut Area, slot: i32, rules: Option<&[Rule]>, cost: u64, now: u64, takes: bool) -> i32 {
+    let slot = u32::try_from(slot).ok();
+    let decision = if takes { slots.hit(slot, rules, cost, now) } else { slots.peek(slot, rules, cost, now) };
     area.decide(&decision) | area.moved(slots)
 }
 
@@ -152,10 +153,7 @@ pub extern "C" fn hit_with(slab: usize, slot: i32, cost: f64, now: f64, call: i3
             Some((_, call)) => Some(or_status!(slots.adjusted(call), FAILED)),
             None => None,
         };
-        if takes {
-            return hit_any(slots, area, slot, rules.as_deref(), cost, now);
-        }
-        area.decide(&slots.peek(u32::try_from(slot).ok(), rules.as_deref(), cost, now))
+        ask(slots, area, slot, rules.as_deref(), cost, now, takes)
     })
 }
 
