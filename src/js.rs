@@ -276,14 +276,14 @@ pub extern "C" fn load(slab: usize, slot: i32, now: f64, puts: bool) -> i32 {
         let now = or_status!(time(now), BAD_TIME);
         let slots = or_status!(slabs.get_mut(slab), FAILED);
         let numbers = numbers.given();
-        let states = match slots.read(now, |lanes, entry| load_all(lanes, entry, numbers, now)) {
-            Ok((states, ())) => states,
+        let ended = match slots.read(now, |lanes, entry| load_all(lanes, entry, numbers, now)) {
+            Ok((ended, ())) => ended,
             Err(position) => return area.fail(position as u64),
         };
-        if states.ended || !puts {
+        if ended || !puts {
             return 0;
         }
-        match slots.import(u32::try_from(slot).ok(), states, now) {
+        match slots.import(u32::try_from(slot).ok(), now) {
             Ok(()) => area.moved(slots),
             Err(Full) => NO_ROOM,
         }

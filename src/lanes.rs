@@ -46,17 +46,6 @@ impl Entry<'_> {
         }
     }
 
-    /// Puts other states in the place of these.
-    pub(crate) fn replace(&mut self, words: Vec<u64>, logs: Vec<Log>) {
-        let Self::Write(own_words, own_logs) = self else { return };
-        for (own, word) in own_words.iter_mut().zip(words) {
-            *own = word;
-        }
-        for (own, log) in own_logs.iter_mut().zip(logs) {
-            *own = log;
-        }
-    }
-
     /// Where one policy's state lies.
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]

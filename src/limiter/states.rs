@@ -9,7 +9,6 @@ use core::hash::Hash;
 use super::Limiter;
 use crate::number::check_time;
 use crate::record::{MadeBy, check_version, load_states};
-use crate::store::slots::Imported;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
@@ -62,52 +61,54 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let made_by = snapshot.made_by()?;
-        let mut all = Vec::with_capacity(snapshot.keys.len());
+        let mut kept = hashbrown::HashSet::new();
         let mut afresh = Vec::new();
         for (key, states) in &snapshot.keys {
-            let (states, names) = self.read(&made_by, states, now)?;
-            all.push((key.clone(), states));
+            let (ended, names) = self.read(&made_by, states, now)?;
+            if !ended {
+                kept.insert(key);
+            }
             for name in names {
                 if !afresh.contains(&name) {
                     afresh.push(name);
                 }
             }
         }
-        if !self.slots.has_room_for(self.new_keys(&all)) {
+        if !self.slots.has_room_for(self.new_keys(&kept)) {
             self.clean()?;
         }
-        if !self.slots.has_room_for(self.new_keys(&all)) {
+        if !self.slots.has_room_for(self.new_keys(&kept)) {
             return Err(self.slots.full());
         }
-        for (key, states) in all {
-            self.put(&key, states, now)?;
+        for (key, states) in &snapshot.keys {
+            let (ended, _) = self.read(&made_by, states, now)?;
+            self.put(key, ended, now)?;
         }
         Ok(afresh)
     }
 
     /// Reads one key's states. Also answers the names of the policies that start afresh.
-    fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<(Imported, Vec<String>), Error> {
+    fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<(bool, Vec<String>), Error> {
         let policies = &self.policies;
         self.slots.read(now, |lanes, entry| load_states(policies, lanes, entry, made_by, states, now))
     }
 
     /// How many of the keys with states to keep have no slot yet.
-    fn new_keys(&self, all: &[(K, Imported)]) -> usize {
-        let new = all.iter().filter(|(key, states)| !states.ended && self.index.get(key).is_none());
-        new.map(|(key, _)| key).collect::<hashbrown::HashSet<_>>().len()
+    fn new_keys(&self, kept: &hashbrown::HashSet<&K>) -> usize {
+        kept.iter().filter(|key| self.index.get(**key).is_none()).count()
     }
 
     /// Gives a key states that were read, or forgets it if they have ended.
-    fn put<Q>(&mut self, key: &Q, states: Imported, now: u64) -> Result<(), Error>
+    fn put<Q>(&mut self, key: &Q, ended: bool, now: u64) -> Result<(), Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        if states.ended {
+        if ended {
             self.reset(key);
             return Ok(());
         }
-        self.slots.import(self.index.get(key), states, now).map_err(|_| self.slots.full())?;
+        self.slots.import(self.index.get(key), now).map_err(|_| self.slots.full())?;
         self.settle(key);
         Ok(())
     }
@@ -129,7 +130,7 @@ impl<C: Clock> Store for Limiter<String, C> {
         };
         let now = check_time(self.clock.now())?;
         check_version(record.version)?;
-        let (states, _) = self.read(&record.policies, &record.states, now)?;
-        self.put(key, states, now)
+        let (ended, _) = self.read(&record.policies, &record.states, now)?;
+        self.put(key, ended, now)
     }
 }

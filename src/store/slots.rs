@@ -18,7 +18,6 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use entries::Entries;
 use room::refuse;
 
-pub(crate) use states::Imported;
 use sweep::Cleaning;
 pub(crate) use sweep::Expired;
 
@@ -41,6 +40,8 @@ pub(crate) struct Slots {
     lanes: Lanes,
     options: Options,
     entries: Entries,
+    /// States that were read, before they take the place of others.
+    aside: (Vec<u64>, Vec<Log>),
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -71,6 +72,7 @@ impl Slots {
         let width = (lanes.words() + usize::from(options.key_older_than.is_some())).max(1);
         Self {
             entries: Entries::new(width, lanes.logs()),
+            aside: (vec![0; lanes.words()], Log::many(lanes.logs())),
             lanes,
             options,
             occupied: Vec::new(),
@@ -272,14 +274,6 @@ impl Slots {
                 Entry::Read(words, &[])
             }
         }
-    }
-
-    /// The states of a key never used.
-    fn unused(&self, now: u64) -> (Vec<u64>, Vec<Log>) {
-        let mut words = vec![0; self.lanes.words()];
-        let mut logs = Log::many(self.lanes.logs());
-        self.lanes.clear(&mut Entry::Write(&mut words, &mut logs), now);
-        (words, logs)
     }
 
     /// Notes that a slot is used now, if that matters.

@@ -1,17 +1,8 @@
 //! A slab's states as plain numbers, and back.
 
 use super::{Full, Slots};
-use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
 use alloc::vec::Vec;
-
-/// States of one key that were read, before they take the place of others.
-pub(crate) struct Imported {
-    words: Vec<u64>,
-    logs: Vec<Log>,
-    /// Whether they have ended, so that there is nothing to keep.
-    pub(crate) ended: bool,
-}
 
 impl Slots {
     /// The states of a slot as plain numbers, one after the other: for each, how many there are, then they.
@@ -30,23 +21,30 @@ impl Slots {
         self.lanes.export(&mut self.entry(slot))
     }
 
-    /// States of a key, from whatever `load` puts into the entry of a key never used, and what it answered.
+    /// Reads states of one key: whatever `load` puts into the entry of a key never used. They lie aside until they are
+    /// put into a slot. Answers whether they have ended, so that there is nothing to put, and what `load` answered.
     pub(crate) fn read<T, E>(
         &mut self,
         now: u64,
         load: impl FnOnce(&Lanes, &mut Entry<'_>) -> Result<T, E>,
-    ) -> Result<(Imported, T), E> {
+    ) -> Result<(bool, T), E> {
         self.lanes.start_within_capacity();
-        let (mut words, mut logs) = self.unused(now);
-        let answer = load(&self.lanes, &mut Entry::Write(&mut words, &mut logs))?;
-        let ended = self.lanes.all_end_at(&mut Entry::Read(&words, &logs), now) <= now;
-        Ok((Imported { words, logs, ended }, answer))
+        let mut entry = Entry::Write(&mut self.aside.0, &mut self.aside.1);
+        self.lanes.clear(&mut entry, now);
+        let answer = load(&self.lanes, &mut entry)?;
+        Ok((self.lanes.all_end_at(&mut entry, now) <= now, answer))
     }
 
-    /// Puts states that were read into a key's slot. A key without a slot is given one.
-    pub(crate) fn import(&mut self, slot: Option<u32>, states: Imported, now: u64) -> Result<(), Full> {
+    /// Puts the states that were read last into a key's slot. A key without a slot is given one.
+    pub(crate) fn import(&mut self, slot: Option<u32>, now: u64) -> Result<(), Full> {
         let slot = self.open(slot, now)?;
-        self.parts(slot).1.replace(states.words, states.logs);
+        let (words, logs) = self.entries.get_mut(slot);
+        for (word, read) in words.iter_mut().zip(&self.aside.0) {
+            *word = *read;
+        }
+        for (log, read) in logs.iter_mut().zip(&mut self.aside.1) {
+            core::mem::swap(log, read);
+        }
         Ok(())
     }
 }
