@@ -5,46 +5,40 @@
 //! committed did not happen, which is how `peek` and a denied hit change nothing.
 
 pub(crate) mod bucket;
+pub(crate) mod cell;
 mod content;
-pub(crate) mod fix_window;
-pub(crate) mod fix_window_per_key;
+pub(crate) mod log;
 pub(crate) mod rule;
-pub(crate) mod sliding_counter;
 pub(crate) mod sliding_window;
+#[cfg(test)]
+mod testing;
 pub(crate) mod window;
 
-use crate::{Decision, Denied, Violated};
+use crate::number::MAX;
+use crate::{Decision, Violated};
 use alloc::vec::Vec;
-use core::ops::Deref;
-use sliding_window::Log;
+use cell::{Entry, Held};
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
-pub(crate) trait Algorithm: Sized {
-    /// What a store keeps of one key.
-    type State: Held + Clone + 'static;
+pub(crate) trait Algorithm {
+    /// What a store keeps of one key: the first of some words, or a log.
+    type State: Held + ?Sized;
     /// What a state comes to at one moment, with what has been charged to it since.
     type View;
 
-    /// The algorithm's name, as policies spell it.
-    fn name(&self) -> &'static str;
-    /// The window's `scale` or the bucket's `per`.
-    fn scale(&self) -> u64;
-    /// The same numbers with another `scale` or `per`: what a stored state was made by.
-    fn with_scale(&self, scale: u64) -> Self;
-
     /// The most that fits at once: the limit or the capacity.
     fn limit(&self) -> u64;
-    /// How far behind a state the clock may be before the state follows it.
-    fn period(&self) -> u64;
-    /// The state of a key that was never used.
-    fn fresh(&self, now: u64) -> Self::State;
-    /// The last time a state knows of.
-    fn latest(&self, state: &Self::State) -> u64;
+    /// The most that is counted: what is past it stays denied instead of wrapping.
+    fn most(&self) -> u64 {
+        MAX
+    }
 
     /// What the state comes to at `now`. Reads only.
     fn view(&self, state: &Self::State, now: u64) -> Self::View;
-    /// Whether a hit of `cost` fits.
-    fn fits(&self, view: &Self::View, cost: u64) -> bool;
+    /// Whether the clock fell more than a period behind the state, so that the view followed it.
+    fn followed(&self, view: &Self::View) -> bool;
+    /// What is used of the limit, in whole hits: a part of one counts as one.
+    fn used(&self, view: &Self::View) -> u64;
     /// Adds `cost`, whether it fits or not.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
     /// Makes the view as if `count` had just been used (or leaves `count` tokens).
@@ -52,108 +46,51 @@ pub(crate) trait Algorithm: Sized {
     /// Keeps the view.
     fn commit(&self, state: &mut Self::State, view: Self::View);
 
-    /// Hammer's number.
-    fn count(&self, view: &Self::View) -> u64;
-    /// How many hits of cost 1 fit.
-    fn remaining(&self, view: &Self::View) -> u64;
     /// When a hit of `cost`, which does not fit now but can fit, will.
     fn fits_at(&self, state: &Self::State, view: &Self::View, cost: u64) -> u64;
     /// When the key will be as if it had never been used; `now` or earlier if it is so already.
     fn unused_at(&self, view: &Self::View) -> u64;
-    /// When a stored state ends; `now` or earlier if it has ended.
-    fn ends_at(&self, state: &Self::State, now: u64) -> u64 {
-        self.unused_at(&self.view(state, now))
-    }
 
-    /// Adds the state as plain numbers.
-    fn export(&self, state: &Self::State, numbers: &mut Vec<i64>);
-    /// The state from plain numbers, which may be anything at all.
-    fn import(&self, numbers: &[i64]) -> Option<Self::State>;
-    /// A state made under another `scale` or `per`, rounded against the client.
-    fn convert(&self, state: Self::State, made_by: &Self, now: u64) -> Self::State;
-
-    /// How many words of a slot a state takes.
+    /// How many words a state takes; none if it is a log.
     fn width(&self) -> usize;
+    /// The last time a state knows of.
+    fn latest(&self, state: &Self::State) -> u64;
+    /// Makes a state that of a key never used.
+    fn clear(&self, state: &mut Self::State, now: u64);
+    /// Adds a state as plain numbers.
+    fn export(&self, state: &Self::State, numbers: &mut Vec<i64>);
+    /// Makes a state that of plain numbers, which may be anything at all, made under another `scale` or `per`. Says
+    /// whether they could be read.
+    fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> bool;
 
-    /// The state in a cell.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn read(&self, cell: &Cell<'_>) -> impl Deref<Target = Self::State> {
-        Self::State::read(cell)
-    }
-
-    /// Whether the clock fell so far behind the state that the state must follow it.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn is_ahead(&self, state: &Self::State, now: u64) -> bool {
-        self.latest(state) > now + self.period()
-    }
-
-    /// What an operation comes to, charged to the view. Every operation goes through here.
+    /// Does an operation, and notes if the state changed: where the entry is only to be read it does not.
     #[inline(always)]
-    fn decide(&self, state: &Self::State, view: &mut Self::View, act: Act, now: u64) -> Decision {
-        let (allowed, cost) = match act {
-            Act::Hit(cost, _) => (self.fits(view, cost), cost),
-            Act::Inc(cost) => (true, cost),
-            Act::Set(count) => {
-                self.assign(view, count, now);
-                (true, 0)
-            }
-        };
-        if cost > 0 && act.changes(allowed) {
-            self.charge(view, cost, now);
-        }
-        self.decision(state, view, allowed, cost, now)
-    }
-
-    /// The decision about what has been charged, or not, to a view.
-    #[inline(always)]
-    fn decision(&self, state: &Self::State, view: &Self::View, allowed: bool, cost: u64, now: u64) -> Decision {
-        let retry_after = if allowed {
-            Some(0)
-        } else if cost > self.limit() {
-            None
-        } else {
-            Some(self.fits_at(state, view, cost).saturating_sub(now))
-        };
-        Decision {
-            allowed,
-            count: self.count(view),
-            limit: self.limit(),
-            remaining: self.remaining(view),
-            retry_after,
-            reset_after: self.unused_at(view).saturating_sub(now),
-            policy: 0,
-            violated: Violated(u32::from(!allowed)),
-            reason: None,
-        }
-    }
-
-    /// Does an operation, and notes if the state changed: where the cell is only to be read it does not.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn act(&self, mut cell: Cell<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
-        let state = self.read(&cell);
-        let mut view = self.view(&state, now);
-        let decision = self.decide(&state, &mut view, act, now);
-        // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        let keeps = act.changes(decision.allowed) || self.is_ahead(&state, now);
-        drop(state);
-        if keeps {
-            *changed |= Self::State::keep(&mut cell, self, view);
-        }
-        decision
-    }
-
-    /// Does an operation on a state that lies in no cell.
-    #[cfg(test)]
-    fn act_on(&self, state: &mut Self::State, act: Act, now: u64) -> Decision {
+    fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Charged {
+        let state = Self::State::read(entry);
         let mut view = self.view(state, now);
-        let decision = self.decide(state, &mut view, act, now);
-        if act.changes(decision.allowed) || self.is_ahead(state, now) {
-            self.commit(state, view);
+        let cost = act.asks();
+        let allowed = cost.is_none_or(|cost| self.used(&view) + cost <= self.limit());
+        let changes = act.changes(allowed);
+        match act {
+            _ if !changes => {}
+            Act::Set(count) => self.assign(&mut view, count, now),
+            Act::Hit(cost) | Act::Count(cost) | Act::Inc(cost) => self.charge(&mut view, cost, now),
         }
-        decision
+        let fits_at = match cost {
+            Some(cost) if !allowed && cost > self.limit() => NEVER,
+            Some(cost) if !allowed => self.fits_at(state, &view, cost),
+            _ => 0,
+        };
+        let used = self.used(&view).min(self.most());
+        let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
+        // A state that followed the clock is kept even on a denial: else it would follow it for ever.
+        if (changes || self.followed(&view))
+            && let Some(state) = Self::State::write(entry)
+        {
+            self.commit(state, view);
+            *changed = true;
+        }
+        charged
     }
 }
 
@@ -161,7 +98,9 @@ pub(crate) trait Algorithm: Sized {
 #[derive(Clone, Copy)]
 pub(crate) enum Act {
     /// Asks whether a cost fits, and takes it if so. A cost of 0 asks only.
-    Hit(u64, Denied),
+    Hit(u64),
+    /// The same, but a denied cost is counted too.
+    Count(u64),
     /// Adds a cost without asking.
     Inc(u64),
     /// Makes it as if that much had just been used, or leaves that many tokens.
@@ -170,91 +109,55 @@ pub(crate) enum Act {
 
 impl Act {
     /// Reads, and changes nothing: a hit of no cost.
-    pub(crate) const LOOK: Self = Self::Hit(0, Denied::Free);
+    pub(crate) const LOOK: Self = Self::Hit(0);
+
+    /// The cost that is to fit, if it asks.
+    #[inline(always)]
+    fn asks(self) -> Option<u64> {
+        match self {
+            Self::Hit(cost) | Self::Count(cost) => Some(cost),
+            Self::Inc(_) | Self::Set(_) => None,
+        }
+    }
 
     /// Whether it leaves something behind, if it is allowed or not.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+    #[inline(always)]
     fn changes(self, allowed: bool) -> bool {
         match self {
-            Self::Hit(cost, denied) => cost > 0 && (allowed || denied == Denied::Count),
-            Self::Inc(cost) => cost > 0,
+            Self::Hit(cost) => allowed && cost > 0,
+            Self::Count(cost) | Self::Inc(cost) => cost > 0,
             Self::Set(_) => true,
         }
     }
 }
 
-/// Where one policy's state of one key lies: a run of words, and a log if the algorithm keeps one.
-pub(crate) enum Cell<'a> {
-    /// To be read only.
-    Read(&'a [u64], Option<&'a Log>),
-    /// To be changed too.
-    Write(&'a mut [u64], Option<&'a mut Log>),
+/// Later than any time.
+const NEVER: u64 = u64::MAX;
+
+/// What an operation came to. Times are the clock's.
+pub(crate) struct Charged {
+    allowed: bool,
+    used: u64,
+    /// When a hit that was denied will fit, or [`NEVER`]; 0 if it was not.
+    fits_at: u64,
+    unused_at: u64,
 }
 
-/// A state that can lie in a cell. No closures here: in wasm, which is compiled for size, they would stay calls.
-pub(crate) trait Held: Sized {
-    /// A way to read it: where it lies, or a copy.
-    type Seen<'a>: Deref<Target = Self>
-    where
-        Self: 'a;
-    /// Reads the state.
-    fn read<'a>(cell: &'a Cell<'_>) -> Self::Seen<'a>;
-    /// Commits a view to the state, if the cell may be changed. Says whether it may.
-    fn keep<A: Algorithm<State = Self>>(cell: &mut Cell<'_>, algorithm: &A, view: A::View) -> bool;
-    /// Puts a state in the place of the one that lies there.
-    fn put(self, cell: Cell<'_>);
-}
-
-/// A state of fixed size, packed into words.
-pub(crate) trait Packed: Copy {
-    /// The state in these words.
-    fn unpack(words: &[u64]) -> Self;
-    /// Puts the state into these words.
-    fn pack(self, words: &mut [u64]);
-}
-
-/// A copy of a state.
-pub(crate) struct Unpacked<S>(S);
-
-impl<S> Deref for Unpacked<S> {
-    type Target = S;
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn deref(&self) -> &S {
-        &self.0
-    }
-}
-
-impl<S: Packed> Held for S {
-    type Seen<'a>
-        = Unpacked<S>
-    where
-        S: 'a;
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn read(cell: &Cell<'_>) -> Unpacked<S> {
-        match cell {
-            Cell::Read(words, _) => Unpacked(S::unpack(words)),
-            Cell::Write(words, _) => Unpacked(S::unpack(words)),
-        }
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn keep<A: Algorithm<State = Self>>(cell: &mut Cell<'_>, algorithm: &A, view: A::View) -> bool {
-        let Cell::Write(words, _) = cell else { return false };
-        let mut state = S::unpack(words);
-        algorithm.commit(&mut state, view);
-        state.pack(words);
-        true
-    }
-
-    fn put(self, cell: Cell<'_>) {
-        if let Cell::Write(words, _) = cell {
-            self.pack(words);
+impl Charged {
+    /// The same as the answer to a hit. What counts down is shown as what remains.
+    #[inline(always)]
+    pub(crate) fn told(self, limit: u64, counts_down: bool, now: u64) -> Decision {
+        let remaining = limit.saturating_sub(self.used);
+        Decision {
+            allowed: self.allowed,
+            count: if counts_down { remaining } else { self.used },
+            limit,
+            remaining,
+            retry_after: if self.fits_at == NEVER { None } else { Some(self.fits_at.saturating_sub(now)) },
+            reset_after: self.unused_at.saturating_sub(now),
+            policy: 0,
+            violated: Violated(u32::from(!self.allowed)),
+            reason: None,
         }
     }
 }

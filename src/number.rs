@@ -58,71 +58,31 @@ pub(crate) fn from_digits(digits: &str) -> Option<u64> {
     number
 }
 
-/// Adds to a counter that saturates: what is past the range stays denied instead of wrapping.
-#[cfg_attr(target_arch = "wasm32", inline(always))]
-#[cfg_attr(not(target_arch = "wasm32"), inline)]
-pub(crate) fn add(count: u64, cost: u64) -> u64 {
-    count.saturating_add(cost).min(MAX)
+/// A number that a count or a time may be.
+pub(crate) fn in_range(number: i64) -> bool {
+    number as u64 <= MAX
 }
 
-/// `a * b` of two numbers in range.
-#[cfg_attr(target_arch = "wasm32", inline(always))]
-#[cfg_attr(not(target_arch = "wasm32"), inline)]
-pub(crate) fn product(a: u64, b: u64) -> u128 {
-    // A machine of 64 bits has one instruction for it; others are quicker where both are small.
-    if cfg!(target_pointer_width = "32") && (a | b) >> 32 == 0 {
-        return u128::from(a * b);
-    }
-    u128::from(a) * u128::from(b)
+/// `(a * b + plus) / by`, rounded down, for numbers below 2^54. From 2^62 on it may be less, but no less than that.
+pub(crate) fn ratio(a: u64, b: u64, plus: u64, by: u64) -> u64 {
+    // Here the product is below 2^62. Multiplying and dividing 128 bits would be long in wasm, and is seldom needed.
+    if a.leading_zeros() + b.leading_zeros() >= 66 { (a * b + plus) / by } else { wide_ratio(a, b, plus, by) }
 }
 
-/// `a / b`, quickly where `a` is small. A quotient past `u64` saturates.
-#[inline]
-pub(crate) fn divide(a: u128, b: u64) -> u64 {
-    match u64::try_from(a) {
-        Ok(a) => a / b,
-        Err(_) => divide_wide(a, b),
-    }
-}
-
-/// The same by hand, a bit at a time: seldom needed, and the general division of 128 bits would be long in wasm.
+/// The same for any product, a bit of `a` at a time.
 #[cold]
-fn divide_wide(a: u128, b: u64) -> u64 {
-    let (high, mut low) = ((a >> 64) as u64, a as u64);
-    if high >= b {
-        return u64::MAX;
-    }
-    // Below `b`, which is in range, so that twice as much is too.
-    let mut rest = high;
-    let mut quotient = 0;
-    for _ in 0..64 {
-        rest = rest << 1 | low >> 63;
-        low <<= 1;
-        quotient <<= 1;
-        if rest >= b {
-            rest -= b;
-            quotient |= 1;
+#[inline(never)]
+fn wide_ratio(a: u64, b: u64, plus: u64, by: u64) -> u64 {
+    let (mut quotient, mut rest) = (0, 0);
+    for bit in (0..54).rev() {
+        rest = 2 * rest + (a >> bit & 1) * b;
+        quotient = 2 * quotient + rest / by;
+        rest %= by;
+        if quotient >> 62 > 0 {
+            return 1 << 62;
         }
     }
-    quotient
-}
-
-/// `a / b`, rounded down, and the rest, which is never negative.
-pub(crate) fn divide_down(a: i128, b: u64) -> (i64, u64) {
-    let size = a.unsigned_abs();
-    let quotient = divide(size, b);
-    let rest = (size - product(quotient, b)) as u64;
-    match (a < 0, rest) {
-        (false, _) => (quotient as i64, rest),
-        (true, 0) => (-(quotient as i64), 0),
-        (true, _) => (-(quotient as i64) - 1, b - rest),
-    }
-}
-
-/// `a / b`, rounded up.
-#[inline]
-pub(crate) fn divide_up(a: u128, b: u64) -> u64 {
-    divide(a + u128::from(b - 1), b)
+    quotient + (rest + plus) / by
 }
 
 #[cfg(test)]
@@ -130,21 +90,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn divisions_are_those_of_the_language() {
+    fn ratios_are_those_of_the_language() {
         let numbers = [0, 1, 7, (1 << 32) - 1, 1 << 32, MAX - 1, MAX];
-        for (a, b, divisor) in
-            numbers.iter().flat_map(|&a| numbers.iter().flat_map(move |&b| numbers.map(|c| (a, b, c))))
-        {
-            let (dividend, divisor) = (u128::from(a) * u128::from(b) + u128::from(a), divisor.max(1));
-            let expected = u64::try_from(dividend / u128::from(divisor)).unwrap_or(u64::MAX);
-            assert_eq!(divide(dividend, divisor), expected, "{dividend} / {divisor}");
-            if expected > MAX {
-                continue;
-            }
-            for signed in [dividend as i128, -(dividend as i128)] {
-                let (down, rest) = divide_down(signed, divisor);
-                let expected = (signed.div_euclid(divisor.into()), signed.rem_euclid(divisor.into()));
-                assert_eq!((i128::from(down), i128::from(rest)), expected, "{signed} / {divisor}");
+        let pairs = numbers.iter().flat_map(|&a| numbers.map(|b| (a, b)));
+        for ((a, b), (plus, by)) in pairs.clone().flat_map(|first| pairs.clone().map(move |second| (first, second))) {
+            for (a, plus, by) in [(a, plus, by.max(1)), (2 * a, 2 * plus, by.max(1))] {
+                let expected = (u128::from(a) * u128::from(b) + u128::from(plus)) / u128::from(by);
+                let found = u128::from(ratio(a, b, plus, by));
+                assert!(found == expected || found.min(expected) >> 62 > 0, "({a} * {b} + {plus}) / {by}");
             }
         }
     }

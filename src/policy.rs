@@ -6,13 +6,10 @@ mod policies;
 use alloc::boxed::Box;
 
 use crate::Error;
-use crate::algorithm::Algorithm;
 use crate::algorithm::bucket::{Bucket, Kind};
-use crate::algorithm::fix_window::FixWindow;
-use crate::algorithm::fix_window_per_key::FixWindowPerKey;
-use crate::algorithm::rule::{Rule, dispatch};
-use crate::algorithm::sliding_counter::SlidingCounter;
+use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::SlidingWindow;
+use crate::algorithm::window::{self, Window};
 use crate::duration::{self, Span};
 use crate::number::MAX;
 use crate::text::{digits, shown};
@@ -190,7 +187,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().period(), 5_000);
     /// ```
     pub fn period(&self) -> u64 {
-        dispatch!(&self.rule, algorithm => algorithm.period())
+        self.rule.period()
     }
 
     /// The name that was given, if one was.
@@ -271,10 +268,10 @@ fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
 pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Option<Rule> {
     let bucket = |kind| Some(Bucket::new(kind, limit, rate, scale)).filter(|bucket| bucket.period <= MAX);
     Some(match algorithm {
-        FIX_WINDOW => Rule::FixWindow(FixWindow { limit, scale }),
-        FIX_WINDOW_PER_KEY => Rule::FixWindowPerKey(FixWindowPerKey { limit, scale }),
+        FIX_WINDOW => Rule::Window(Window { kind: window::Kind::Clock, limit, scale }),
+        FIX_WINDOW_PER_KEY => Rule::Window(Window { kind: window::Kind::Key, limit, scale }),
         SLIDING_WINDOW => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
-        SLIDING_COUNTER => Rule::SlidingCounter(SlidingCounter { limit, scale }),
+        SLIDING_COUNTER => Rule::Window(Window { kind: window::Kind::Sliding, limit, scale }),
         TOKEN_BUCKET => Rule::Bucket(bucket(Kind::Token)?),
         _ => Rule::Bucket(bucket(Kind::Leaky)?),
     })

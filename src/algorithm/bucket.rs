@@ -13,8 +13,7 @@
 
 use super::Algorithm;
 use super::content::Content;
-use super::window::in_range;
-use crate::number::{MAX, divide, divide_down, divide_up, product};
+use crate::number::{MAX, in_range, ratio};
 use alloc::vec::Vec;
 
 /// The numbers of a bucket policy.
@@ -26,8 +25,6 @@ pub(crate) struct Bucket {
     pub(crate) per: u64,
     /// How long it takes to fill or empty the whole bucket, rounded up.
     pub(crate) period: u64,
-    /// The capacity in units.
-    full: i128,
     /// Whether the tokens of a key never used are no more than the capacity. Else they are as many as any capacity
     /// can be, so that a call which brings a larger one starts full as well.
     pub(crate) bounded: bool,
@@ -42,54 +39,16 @@ pub(crate) enum Kind {
     Leaky,
 }
 
+/// The level at a time, whichever kind of bucket it is. It is never negative.
+pub(crate) struct View {
+    level: Content,
+    followed: bool,
+}
+
 impl Bucket {
     pub(crate) fn new(kind: Kind, capacity: u64, rate: u64, per: u64) -> Self {
-        let full = product(capacity, per);
-        Self { kind, capacity, rate, per, period: divide_up(full, rate), full: full as i128, bounded: false }
-    }
-
-    /// What `cost` weighs, in units.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn units(&self, cost: u64) -> i128 {
-        product(cost, self.per) as i128
-    }
-
-    /// The largest content there can be, in units: accumulators saturate here.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn most(&self) -> i128 {
-        self.units(MAX)
-    }
-
-    /// The level for what is stored, or what is stored for a level: each is the other's mirror.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn mirrored(&self, units: i128) -> i128 {
-        match self.kind {
-            Kind::Token => self.full - units,
-            Kind::Leaky => units,
-        }
-    }
-
-    /// How long `units` take to flow, rounded up: at most what every clock's range can take.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn time_for(&self, units: i128) -> u64 {
-        if units < 0 { 0 } else { divide_up(units as u128, self.rate).min(MAX) }
-    }
-
-    /// The level in whole hits, rounded up.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn used(&self, view: &Content) -> u64 {
-        divide_up(view.units as u128, self.per).min(MAX)
-    }
-
-    /// `units` of this bucket in the units of one with another `per`, rounded down.
-    fn rescaled(&self, units: i128, per: u64) -> i128 {
-        let (whole, rest) = divide_down(units, self.per);
-        i128::from(whole) * i128::from(per) + i128::from(divide(product(rest, per), self.per))
+        let period = ratio(capacity, per, rate - 1, rate);
+        Self { kind, capacity, rate, per, period, bounded: false }
     }
 
     /// The numbers by which content takes longest to flow away.
@@ -98,151 +57,150 @@ impl Bucket {
         // No one checked that these numbers go together.
         Self { period: widest.period.min(MAX), ..widest }
     }
-}
 
-impl Algorithm for Bucket {
-    type State = Content;
-    /// The content is the level, whichever kind it is.
-    type View = Content;
-
-    fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Token => "token_bucket",
-            Kind::Leaky => "leaky_bucket",
+    /// The level for what is stored, or what is stored for a level: each is the other's mirror.
+    #[inline(always)]
+    fn mirrored(&self, content: Content) -> Content {
+        let Content { at, hits, rest } = content;
+        match (self.kind, rest) {
+            (Kind::Leaky, _) => content,
+            (Kind::Token, 0) => Content { at, hits: self.capacity as i64 - hits, rest },
+            (Kind::Token, _) => Content { at, hits: self.capacity as i64 - hits - 1, rest: self.per - rest },
         }
     }
 
-    fn scale(&self) -> u64 {
-        self.per
+    /// What is left of a level at a later time. It may be negative.
+    #[inline(always)]
+    fn flowed(&self, level: Content, now: u64) -> Content {
+        let elapsed = now - level.at;
+        let hits = ratio(elapsed, self.rate, 0, self.per);
+        // These may wrap around, but their difference does not.
+        let rest = elapsed.wrapping_mul(self.rate).wrapping_sub(hits.wrapping_mul(self.per));
+        let (left, borrows) = level.rest.overflowing_sub(rest);
+        let borrowed = if borrows { self.per } else { 0 };
+        Content { at: now, hits: level.hits - hits as i64 - i64::from(borrows), rest: left.wrapping_add(borrowed) }
     }
 
-    fn with_scale(&self, scale: u64) -> Self {
-        Self::new(self.kind, self.capacity, self.rate, scale)
+    /// How long so much takes to flow, rounded up: at most what every clock's range can take.
+    fn time_for(&self, hits: u64, rest: u64) -> u64 {
+        ratio(hits, self.per, rest + self.rate - 1, self.rate).min(MAX)
     }
+}
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
+impl Algorithm for Bucket {
+    type State = [u64];
+    type View = View;
+
+    #[inline(always)]
     fn limit(&self) -> u64 {
         self.capacity
     }
 
-    fn period(&self) -> u64 {
-        self.period
-    }
-
-    fn fresh(&self, now: u64) -> Content {
-        let units = match self.kind {
-            Kind::Leaky => 0,
-            Kind::Token if self.bounded => self.full,
-            Kind::Token => self.most(),
-        };
-        Content { at: now, units }
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn latest(&self, state: &Content) -> u64 {
-        state.at
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn view(&self, state: &Content, now: u64) -> Content {
-        let level = self.mirrored(state.units);
-        if now >= state.at {
-            let flowed = product(now - state.at, self.rate) as i128;
-            return Content { at: now, units: (level - flowed).max(0) };
+    #[inline(always)]
+    fn view(&self, state: &[u64], now: u64) -> View {
+        let mut level = self.mirrored(Content::unpack(state, self.per));
+        let followed = level.at > now + self.period;
+        if now >= level.at {
+            level = self.flowed(level, now);
+        } else if followed || level.hits < 0 || (level.hits, level.rest) == (0, 0) {
+            // A bucket that is as if unused holds no time of its own, so that it is the same stored or not.
+            level.at = now;
         }
-        // The clock is behind. A bucket that is as if unused holds no time of its own, so that it is the same stored or not.
-        let follows = level <= 0 || self.is_ahead(state, now);
-        Content { at: if follows { now } else { state.at }, units: level.max(0) }
+        if level.hits < 0 {
+            (level.hits, level.rest) = (0, 0);
+        }
+        View { level, followed }
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn fits(&self, view: &Content, cost: u64) -> bool {
-        view.units + self.units(cost) <= self.full
+    #[inline(always)]
+    fn followed(&self, view: &View) -> bool {
+        view.followed
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn charge(&self, view: &mut Content, cost: u64, _now: u64) {
-        view.units += self.units(cost);
-        // What is stored saturates, be it a level or a debt. A hit that fits is far from it.
-        if view.units > self.full {
-            view.units = view.units.min(self.most() + self.mirrored(0));
+    #[inline(always)]
+    fn used(&self, view: &View) -> u64 {
+        // The capacity and costs are whole, so that what is compared may be rounded up.
+        view.level.hits as u64 + u64::from(view.level.rest > 0)
+    }
+
+    #[inline(always)]
+    fn charge(&self, view: &mut View, cost: u64, _now: u64) {
+        view.level.hits += cost as i64;
+        // What is stored saturates, be it a level or a debt.
+        let most = self.mirrored(Content { at: 0, hits: 0, rest: 0 }).hits + MAX as i64;
+        if view.level.hits >= most {
+            (view.level.hits, view.level.rest) = (most, 0);
         }
     }
 
-    fn assign(&self, view: &mut Content, count: u64, _now: u64) {
-        view.units = self.mirrored(self.units(count));
+    #[inline(always)]
+    fn assign(&self, view: &mut View, count: u64, _now: u64) {
+        view.level = self.mirrored(Content { hits: count as i64, rest: 0, ..view.level });
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn commit(&self, state: &mut Content, view: Content) {
-        *state = Content { units: self.mirrored(view.units), ..view };
+    #[inline(always)]
+    fn commit(&self, state: &mut [u64], view: View) {
+        self.mirrored(view.level).pack(state, self.per);
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn count(&self, view: &Content) -> u64 {
-        match self.kind {
-            Kind::Token => self.remaining(view),
-            Kind::Leaky => self.used(view),
+    #[inline(always)]
+    fn fits_at(&self, _state: &[u64], view: &View, cost: u64) -> u64 {
+        let Content { at, hits, rest } = view.level;
+        at + self.time_for(hits as u64 + cost - self.capacity, rest)
+    }
+
+    #[inline(always)]
+    fn unused_at(&self, view: &View) -> u64 {
+        match view.level {
+            Content { hits: 0, rest: 0, .. } => 0,
+            Content { at, hits, rest } => at + self.time_for(hits as u64, rest),
         }
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn remaining(&self, view: &Content) -> u64 {
-        // The capacity is whole, so what is left beside the level rounded up is what would be left rounded down.
-        self.capacity.saturating_sub(self.used(view))
-    }
-
-    fn fits_at(&self, _state: &Content, view: &Content, cost: u64) -> u64 {
-        view.at + self.time_for(view.units + self.units(cost) - self.full)
-    }
-
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn unused_at(&self, view: &Content) -> u64 {
-        if view.units == 0 { 0 } else { view.at + self.time_for(view.units) }
-    }
-
-    /// Content in whole hits and a rest that is never negative, so that each number fits JSON.
-    fn export(&self, state: &Content, numbers: &mut Vec<i64>) {
-        let (whole, rest) = divide_down(state.units, self.per);
-        numbers.extend([state.at as i64, whole, rest as i64]);
-    }
-
-    fn import(&self, numbers: &[i64]) -> Option<Content> {
-        let &[at, whole, rest] = numbers else { return None };
-        let (at, rest) = (in_range(at)?, in_range(rest)?);
-        let units = i128::from(whole) * i128::from(self.per) + i128::from(rest);
-        let least = if self.kind == Kind::Token { -self.most() } else { 0 };
-        (rest < self.per && units >= least && units <= self.most()).then_some(Content { at, units })
-    }
-
-    fn convert(&self, state: Content, made_by: &Self, _now: u64) -> Content {
-        // Against the client: tokens are rounded down, a level is rounded up.
-        let units = match self.kind {
-            Kind::Token => made_by.rescaled(state.units, self.per),
-            Kind::Leaky => -made_by.rescaled(-state.units, self.per),
-        };
-        Content { units, ..state }
     }
 
     fn width(&self) -> usize {
-        Content::width(self.per)
+        if Content::is_narrow(self.per) { 2 } else { 3 }
+    }
+
+    fn latest(&self, state: &[u64]) -> u64 {
+        Content::unpack(state, self.per).at
+    }
+
+    fn clear(&self, state: &mut [u64], now: u64) {
+        let hits = match self.kind {
+            Kind::Leaky => 0,
+            Kind::Token if self.bounded => self.capacity,
+            Kind::Token => MAX,
+        };
+        Content { at: now, hits: hits as i64, rest: 0 }.pack(state, self.per);
+    }
+
+    fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
+        let Content { at, hits, rest } = Content::unpack(state, self.per);
+        numbers.extend_from_slice(&[at as i64, hits, rest as i64]);
+    }
+
+    fn import(&self, state: &mut [u64], per: u64, numbers: &[i64]) -> bool {
+        let &[at, hits, rest] = numbers else { return false };
+        let least = if self.kind == Kind::Token { -(MAX as i64) } else { 0 };
+        let most = MAX as i64 - i64::from(rest > 0);
+        if !in_range(at) || !in_range(rest) || rest as u64 >= per || hits < least || hits > most {
+            return false;
+        }
+        // Against the client: tokens are rounded down, a level is rounded up.
+        let up = if self.kind == Kind::Token { 0 } else { per - 1 };
+        let rest = ratio(rest as u64, self.per, up, per);
+        let carry = i64::from(rest == self.per);
+        Content { at: at as u64, hits: hits + carry, rest: if carry > 0 { 0 } else { rest } }.pack(state, self.per);
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Denied::Free;
-    use crate::algorithm::{Act, Packed};
+    use crate::algorithm::Act;
+    use crate::algorithm::rule::Rule;
+    use crate::algorithm::testing::Key;
 
     fn token(capacity: u64) -> Bucket {
         Bucket::new(Kind::Token, capacity, 3, 1_000)
@@ -253,74 +211,106 @@ mod tests {
         for per in [1, 1_000, 1 << 21, (1 << 21) + 1, MAX] {
             let bucket = Bucket::new(Kind::Token, MAX, MAX, per);
             for at in [0, 1, 1_767_227_321_853, MAX] {
-                for units in [0, 1, -1, bucket.full, bucket.most(), -bucket.most()] {
-                    let state = Content { at, units };
-                    let mut words = vec![0; bucket.width()];
-                    state.pack(&mut words);
-                    assert_eq!(Content::unpack(&words), state, "per {per}");
-                    let mut numbers = Vec::new();
-                    bucket.export(&state, &mut numbers);
-                    assert_eq!(bucket.import(&numbers), Some(state), "per {per}");
+                for (hits, rest) in [(0, 0), (0, per - 1), (-1, 0), (-1, per - 1), (MAX as i64, 0), (-(MAX as i64), 0)]
+                {
+                    let state = Content { at, hits, rest };
+                    let mut key = Key::new(Rule::Bucket(bucket), 0);
+                    state.pack(&mut key.words, per);
+                    assert_eq!(Content::unpack(&key.words, per), state, "per {per}");
+                    let (numbers, mut again) = (key.export(), Key::new(Rule::Bucket(bucket), 0));
+                    assert!(again.import(per, &numbers));
+                    assert_eq!(again.words, key.words, "per {per}");
                 }
             }
         }
     }
 
     #[test]
+    fn what_is_not_a_content_is_refused() {
+        let (most, mut key) = (MAX as i64, Key::new(Rule::Bucket(Bucket::new(Kind::Leaky, 5, 1, 1_000)), 0));
+        let before = key.words.clone();
+        for wrong in
+            [[-1, 0, 0], [most + 1, 0, 0], [0, -1, 999], [0, most, 1], [0, most + 1, 0], [0, 0, 1_000], [0, 0, -1]]
+        {
+            assert!(!key.import(1_000, &wrong), "{wrong:?}");
+        }
+        assert!(!key.import(1_000, &[0, 0]) && !key.import(1_000, &[0; 4]));
+        assert_eq!(key.words, before);
+        assert!(Key::new(Rule::Bucket(token(5)), 0).import(1_000, &[0, -most, 999]));
+        assert!(!Key::new(Rule::Bucket(token(5)), 0).import(1_000, &[0, -most - 1, 999]));
+    }
+
+    #[test]
+    fn another_per_is_rounded_against_the_client() {
+        for (kind, expected) in [(Kind::Token, [7, 2, 1]), (Kind::Leaky, [7, 2, 2])] {
+            let mut key = Key::new(Rule::Bucket(Bucket::new(kind, 5, 1, 3)), 0);
+            assert!(key.import(1_000, &[7, 2, 334]));
+            assert_eq!(key.export(), expected, "{kind:?}");
+        }
+        let mut key = Key::new(Rule::Bucket(Bucket::new(Kind::Leaky, 5, 1, 3)), 0);
+        assert!(key.import(1_000, &[7, 2, 999]));
+        assert_eq!(key.export(), [7, 3, 0]);
+    }
+
+    #[test]
     fn tokens_start_full_and_refill_to_the_millisecond() {
         let bucket = token(10);
-        let mut state = bucket.fresh(0);
-        assert_eq!(bucket.act_on(&mut state, Act::Hit(10, Free), 0).reset_after, 3_334);
-        assert_eq!(bucket.act_on(&mut state, Act::Hit(1, Free), 333).retry_after, Some(1));
-        assert!(bucket.act_on(&mut state, Act::Hit(1, Free), 334).allowed);
+        let mut state = Key::new(Rule::Bucket(bucket), 0);
+        assert_eq!(state.act(Act::Hit(10), 0).reset_after, 3_334);
+        assert_eq!(state.act(Act::Hit(1), 333).retry_after, Some(1));
+        assert!(state.act(Act::Hit(1), 334).allowed);
     }
 
     #[test]
     fn a_level_starts_empty_and_leaks_to_the_millisecond() {
         let bucket = Bucket::new(Kind::Leaky, 2, 3, 1_000);
-        let mut state = bucket.fresh(0);
-        assert_eq!(bucket.act_on(&mut state, Act::Hit(2, Free), 0).count, 2);
-        assert_eq!(bucket.act_on(&mut state, Act::Hit(1, Free), 333).retry_after, Some(1));
-        let allowed = bucket.act_on(&mut state, Act::Hit(1, Free), 334);
+        let mut state = Key::new(Rule::Bucket(bucket), 0);
+        assert_eq!(state.act(Act::Hit(2), 0).count, 2);
+        assert_eq!(state.act(Act::Hit(1), 333).retry_after, Some(1));
+        let allowed = state.act(Act::Hit(1), 334);
         assert_eq!((allowed.allowed, allowed.count, allowed.remaining), (true, 2, 0));
     }
 
     #[test]
     fn a_debt_past_every_clock_does_not_wrap_around() {
         let bucket = Bucket::new(Kind::Token, 1, 1, 60_000);
-        let (mut state, now) = (bucket.fresh(0), 1_767_227_321_853);
-        bucket.act_on(&mut state, Act::Inc(MAX), now);
-        assert_eq!(bucket.act_on(&mut state.clone(), Act::Hit(1, Free), now).retry_after, Some(MAX));
-        assert_eq!(bucket.ends_at(&state, now), now + MAX);
+        let (mut state, now) = (Key::new(Rule::Bucket(bucket), 0), 1_767_227_321_853);
+        state.act(Act::Inc(MAX), now);
+        assert_eq!(state.peek(Act::Hit(1), now).retry_after, Some(MAX));
+        assert_eq!(state.ends_at(now), now + MAX);
     }
 
     #[test]
     fn what_is_stored_saturates() {
         for kind in [Kind::Token, Kind::Leaky] {
             let bucket = Bucket::new(kind, 5, 1, 1_000);
-            let mut state = bucket.fresh(0);
+            let mut state = Key::new(Rule::Bucket(bucket), 0);
             for _ in 0..3 {
-                bucket.act_on(&mut state, Act::Inc(MAX), 0);
+                state.act(Act::Inc(MAX), 0);
             }
-            assert_eq!(state.units.abs(), bucket.most(), "{kind:?}");
+            let Content { hits, rest, .. } = Content::unpack(&state.words, 1_000);
+            assert_eq!((hits.unsigned_abs(), rest), (MAX, 0), "{kind:?}");
         }
     }
 
     #[test]
     fn a_larger_bucket_given_for_one_call_starts_full_as_well() {
         let (own, larger) = (token(10), token(100));
-        let mut state = own.fresh(0);
-        assert_eq!(larger.act_on(&mut state, Act::Hit(50, Free), 0).remaining, 50);
-        assert_eq!(own.act_on(&mut state, Act::Hit(4, Free), 0).remaining, 6);
-        assert_eq!(larger.act_on(&mut state, Act::Hit(1, Free), 0).remaining, 5);
+        let mut state = Key::new(Rule::Bucket(own), 0);
+        state.rule = Rule::Bucket(larger);
+        assert_eq!(state.act(Act::Hit(50), 0).remaining, 50);
+        state.rule = Rule::Bucket(own);
+        assert_eq!(state.act(Act::Hit(4), 0).remaining, 6);
+        state.rule = Rule::Bucket(larger);
+        assert_eq!(state.act(Act::Hit(1), 0).remaining, 5);
     }
 
     #[test]
     fn a_debt_shows_as_nothing_and_is_paid_back() {
         let bucket = token(10);
-        let mut state = bucket.fresh(0);
-        assert_eq!(bucket.act_on(&mut state, Act::Inc(13), 0).count, 0);
-        assert_eq!(bucket.act_on(&mut state.clone(), Act::Hit(0, Free), 0).retry_after, Some(1_000));
-        assert_eq!(bucket.act_on(&mut state.clone(), Act::Hit(1, Free), 0).retry_after, Some(1_334));
+        let mut state = Key::new(Rule::Bucket(bucket), 0);
+        assert_eq!(state.act(Act::Inc(13), 0).count, 0);
+        assert_eq!(state.peek(Act::Hit(0), 0).retry_after, Some(1_000));
+        assert_eq!(state.peek(Act::Hit(1), 0).retry_after, Some(1_334));
     }
 }

@@ -1,56 +1,47 @@
 //! What a bucket holds, packed into as few words as its `per` allows.
 
-use super::Packed;
-
-/// Content at a time. Tokens that a bucket owes make it negative.
+/// Whole hits, and a rest in units of `1 / per` of one, at a time. Tokens that a bucket owes make the hits negative,
+/// never the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) at: u64,
-    pub(crate) units: i128,
+    pub(crate) hits: i64,
+    pub(crate) rest: u64,
 }
+
+/// How many of two words' 128 bits the rest takes: 53 are the time's, and 54 those of the hits and their sign.
+const REST_BITS: u32 = 21;
+/// How many of the hits' bits lie in the first word, below the time.
+const HIGH_BITS: u32 = 11;
 
 impl Content {
-    /// How many of two words' 128 bits the time takes.
-    const TIME_BITS: u32 = 53;
-    /// The longest `per` for which any content (at most 2^53 hits, either way) fits the other 75 bits.
-    const NARROW_PER: u64 = 1 << 21;
-
-    /// How many words the content of a bucket takes.
-    pub(crate) fn width(per: u64) -> usize {
-        if per <= Self::NARROW_PER { 2 } else { 3 }
+    /// Whether the content of a bucket is packed into two words, or takes three.
+    pub(crate) fn is_narrow(per: u64) -> bool {
+        per <= 1 << REST_BITS
     }
-}
 
-impl Packed for Content {
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn unpack(words: &[u64]) -> Self {
+    #[inline(always)]
+    pub(crate) fn unpack(words: &[u64], per: u64) -> Self {
         match *words {
-            [high, low] => {
-                let both = u128::from(high) << 64 | u128::from(low);
-                let units = (both << Self::TIME_BITS) as i128 >> Self::TIME_BITS;
-                Self { at: high >> (64 - Self::TIME_BITS), units }
+            [high, low, ..] if Self::is_narrow(per) => {
+                let signed = (high << (64 - HIGH_BITS)) as i64 >> (REST_BITS - HIGH_BITS);
+                let hits = signed | (low >> REST_BITS) as i64;
+                Self { at: high >> HIGH_BITS, hits, rest: low & ((1 << REST_BITS) - 1) }
             }
-            [at, high, low, ..] => Self { at, units: (u128::from(high) << 64 | u128::from(low)) as i128 },
-            _ => Self { at: 0, units: 0 },
+            [at, hits, rest, ..] => Self { at, hits: hits as i64, rest },
+            _ => Self { at: 0, hits: 0, rest: 0 },
         }
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn pack(self, words: &mut [u64]) {
-        let units = self.units as u128;
+    #[inline(always)]
+    pub(crate) fn pack(self, words: &mut [u64], per: u64) {
+        let hits = self.hits as u64;
         match words {
-            [high, low] => {
-                let below_time = (units >> 64) as u64 & ((1 << (64 - Self::TIME_BITS)) - 1);
-                *high = self.at << (64 - Self::TIME_BITS) | below_time;
-                *low = units as u64;
+            [high, low, ..] if Self::is_narrow(per) => {
+                *high = self.at << HIGH_BITS | hits >> (64 - REST_BITS) & ((1 << HIGH_BITS) - 1);
+                *low = hits << REST_BITS | self.rest;
             }
-            [at, high, low, ..] => {
-                *at = self.at;
-                *high = (units >> 64) as u64;
-                *low = units as u64;
-            }
+            [at, whole, rest, ..] => (*at, *whole, *rest) = (self.at, hits, self.rest),
             _ => {}
         }
     }

@@ -1,22 +1,19 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
-use super::Algorithm;
-use super::bucket::Bucket;
-use super::fix_window::FixWindow;
-use super::fix_window_per_key::FixWindowPerKey;
-use super::sliding_counter::SlidingCounter;
+use super::bucket::{self, Bucket};
+use super::cell::{Entry, Held};
 use super::sliding_window::SlidingWindow;
+use super::window::{self, Window};
+use super::{Act, Algorithm};
 use crate::text::{digits, text};
-use crate::{Error, ErrorKind};
-use core::mem::discriminant;
+use crate::{Decision, Error, ErrorKind};
 
 /// An algorithm with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub(crate) enum Rule {
-    FixWindow(FixWindow),
-    FixWindowPerKey(FixWindowPerKey),
+    Window(Window),
     SlidingWindow(SlidingWindow),
-    SlidingCounter(SlidingCounter),
     Bucket(Bucket),
 }
 
@@ -24,10 +21,8 @@ pub(crate) enum Rule {
 macro_rules! dispatch {
     ($rule:expr, $algorithm:ident => $body:expr) => {
         match $rule {
-            $crate::algorithm::rule::Rule::FixWindow($algorithm) => $body,
-            $crate::algorithm::rule::Rule::FixWindowPerKey($algorithm) => $body,
+            $crate::algorithm::rule::Rule::Window($algorithm) => $body,
             $crate::algorithm::rule::Rule::SlidingWindow($algorithm) => $body,
-            $crate::algorithm::rule::Rule::SlidingCounter($algorithm) => $body,
             $crate::algorithm::rule::Rule::Bucket($algorithm) => $body,
         }
     };
@@ -35,25 +30,71 @@ macro_rules! dispatch {
 pub(crate) use dispatch;
 
 impl Rule {
+    /// The algorithm's name, as policies spell it.
     pub(crate) fn name(&self) -> &'static str {
-        dispatch!(self, algorithm => algorithm.name())
+        match self {
+            Self::Window(Window { kind: window::Kind::Clock, .. }) => "fix_window",
+            Self::Window(Window { kind: window::Kind::Key, .. }) => "fix_window_per_key",
+            Self::Window(Window { kind: window::Kind::Sliding, .. }) => "sliding_counter",
+            Self::SlidingWindow(_) => "sliding_window",
+            Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }) => "token_bucket",
+            Self::Bucket(Bucket { kind: bucket::Kind::Leaky, .. }) => "leaky_bucket",
+        }
     }
 
-    pub(crate) fn scale(&self) -> u64 {
-        dispatch!(self, algorithm => algorithm.scale())
-    }
-
+    /// The limit or the capacity.
     pub(crate) fn limit(&self) -> u64 {
         dispatch!(self, algorithm => algorithm.limit())
+    }
+
+    /// The window's `scale` or the bucket's `per`.
+    pub(crate) fn scale(&self) -> u64 {
+        match self {
+            Self::Window(window) => window.scale,
+            Self::SlidingWindow(window) => window.scale,
+            Self::Bucket(bucket) => bucket.per,
+        }
+    }
+
+    /// How far behind a state the clock may be before the state follows it.
+    pub(crate) fn period(&self) -> u64 {
+        match self {
+            Self::Bucket(bucket) => bucket.period,
+            _ => self.scale(),
+        }
+    }
+
+    /// Does an operation on the state with which an entry begins, and notes if the state changed. In wasm it is compiled
+    /// once, for its size; elsewhere wherever it is used, for its speed.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
+        let charged = dispatch!(self, algorithm => algorithm.act(entry, act, now, changed));
+        let counts_down = matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }));
+        charged.told(self.limit(), counts_down, now)
+    }
+
+    /// When the state with which an entry begins ends; `now` or earlier if it has ended.
+    pub(crate) fn ends_at(&self, entry: &Entry<'_>, now: u64) -> u64 {
+        match self {
+            Self::SlidingWindow(window) => window.log_ends_at(Held::read(entry), now),
+            // It lives to its end, though nothing may have been counted.
+            Self::Window(window) if window.kind == window::Kind::Clock => window.window_ends_at(Held::read(entry), now),
+            _ => match self.act(&mut entry.as_read(), Act::LOOK, now, &mut false).reset_after {
+                0 => 0,
+                after => now + after,
+            },
+        }
     }
 
     /// This rule with the numbers of a rule given for one call: the same algorithm and `scale` or `per`.
     pub(crate) fn adjusted(&self, call: &Self) -> Option<Self> {
         match (self, call) {
-            _ if self.scale() != call.scale() || discriminant(self) != discriminant(call) => None,
+            _ if self.scale() != call.scale() => None,
             (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjusted(call).map(Self::SlidingWindow),
-            (Self::Bucket(own), Self::Bucket(call)) if own.kind != call.kind => None,
-            _ => Some(*call),
+            (Self::Window(own), Self::Window(call)) if own.kind == call.kind => Some(Self::Window(*call)),
+            (Self::Bucket(own), Self::Bucket(call)) if own.kind == call.kind => Some(Self::Bucket(*call)),
+            _ => None,
         }
     }
 

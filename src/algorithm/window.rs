@@ -1,65 +1,346 @@
-//! The counter of one window, which both fixed windows keep.
+//! Counters of windows of time.
+//!
+//! - `fix_window`: one counter per window of the clock, so that all keys' windows begin and end
+//!   together. Allowed while `count + cost <= limit` in the window `floor(now / scale)`.
+//! - `fix_window_per_key`: the same, in a window that starts at the key's first hit, so that keys
+//!   do not all come back at once. It is over when `start + scale <= now`.
+//! - `sliding_counter`: two counters that stand in for a log: this window's, and the last one's by
+//!   how much of it still overlaps. Allowed when
+//!   `previous * (scale - elapsed) + (current + cost) * scale <= limit * scale`.
+//!
+//! Two or three numbers a key whatever the limit, and the cheapest of all. At a fixed window's edge
+//! a key may spend its limit twice within one `scale`. The sliding counter takes the last window's
+//! hits to have been spread evenly: had they all come at its very end, then `elapsed` into this one
+//! a key may have made up to `limit * (1 + elapsed / scale)` hits within one `scale`, never at once.
+//! Had they come at its start, it denies some that a log would allow.
 
-use super::Packed;
-use crate::number::MAX;
+use super::Algorithm;
+use crate::number::{MAX, in_range, ratio};
 use alloc::vec::Vec;
 
-/// A count, and when its window started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The numbers of a window policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
-    pub(crate) start: u64,
-    pub(crate) count: u64,
+    pub(crate) kind: Kind,
+    pub(crate) limit: u64,
+    pub(crate) scale: u64,
+}
+
+/// When windows begin, and what of them counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// At multiples of the scale: `fix_window`.
+    Clock,
+    /// At a key's first hit: `fix_window_per_key`.
+    Key,
+    /// At multiples of the scale, and the window before counts too: `sliding_counter`.
+    Sliding,
+}
+
+/// When a window that is none began: so long ago that it has ended whatever the time.
+const NONE: i64 = -(1 << 62);
+
+/// A window, and what counts of it.
+pub(crate) struct View {
+    start: i64,
+    /// The hits of this window.
+    current: u64,
+    /// The hits of the window before.
+    previous: u64,
+    /// What still counts of those, in whole hits rounded up.
+    faded: u64,
+    followed: bool,
 }
 
 impl Window {
-    pub(crate) const WIDTH: usize = 2;
-
-    /// The window of a key that has none yet: its start is no time.
-    pub(crate) const NONE: Self = Self { start: u64::MAX, count: 0 };
-
-    /// When the window started, if there is one.
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    pub(crate) fn started(self) -> Option<u64> {
-        (self.start != Self::NONE.start).then_some(self.start)
+    /// When a window that begins now begins.
+    #[inline(always)]
+    fn begin(&self, now: u64) -> i64 {
+        if self.kind == Kind::Key { now as i64 } else { start_of(now, self.scale) }
     }
 
-    pub(crate) fn export(self, numbers: &mut Vec<i64>) {
-        if let Some(start) = self.started() {
-            numbers.extend([start as i64, self.count as i64]);
+    /// The view outside the stored window.
+    #[inline(always)]
+    fn leave(&self, view: &mut View, now: u64) {
+        let (age, scale) = (now as i64 - view.start, self.scale as i64);
+        if age < 0 {
+            view.followed = -age > scale;
+            // Counters of nothing hold no time, so that they are the same stored or not.
+            if view.followed || (self.kind == Kind::Sliding && view.previous + view.current == 0) {
+                view.start = self.begin(now);
+            }
+            return;
+        }
+        if self.kind == Kind::Sliding && age < 2 * scale {
+            (view.start, view.previous) = (view.start + scale, view.current);
+        } else {
+            (view.start, view.previous) = (NONE, 0);
+        }
+        view.current = 0;
+    }
+
+    /// What counts of the window before.
+    #[inline(always)]
+    fn fade(&self, view: &mut View, now: u64) {
+        if view.previous > 0 {
+            let elapsed = (now as i64 - view.start).max(0) as u64;
+            view.faded = ratio(view.previous, self.scale - elapsed, self.scale - 1, self.scale);
         }
     }
 
-    pub(crate) fn import(numbers: &[i64]) -> Option<Self> {
-        match *numbers {
-            [] => Some(Self::NONE),
-            [start, count] => Some(Self { start: in_range(start)?, count: in_range(count)? }),
-            _ => None,
-        }
+    /// When a stored window of the clock ends; `now` or earlier if it has ended.
+    pub(crate) fn window_ends_at(&self, state: &[u64], now: u64) -> u64 {
+        let start = state.first().map_or(NONE, |&start| start as i64);
+        let follows = start > (now + self.scale) as i64;
+        let start = if follows { start_of(now, self.scale) } else { start };
+        (start + self.scale as i64).max(0) as u64
+    }
+
+    /// When enough has faded of a window for a cost to fit.
+    #[inline(always)]
+    fn fades_at(&self, view: &View, cost: u64, end: u64) -> u64 {
+        // The hit waits for the older of two counts to fade: the previous one if there is room beside the current.
+        let (end, fading, beside) = match self.limit.checked_sub(view.current + cost) {
+            Some(room) => (end, view.previous, room),
+            None => (end + self.scale, view.current, self.limit - cost),
+        };
+        end - ratio(beside, self.scale, 0, fading.max(1)).min(self.scale)
     }
 }
 
-/// A number that a count or a time may be.
-pub(crate) fn in_range(number: i64) -> Option<u64> {
-    u64::try_from(number).ok().filter(|&number| number <= MAX)
+/// When the window of the clock began.
+#[inline(always)]
+fn start_of(now: u64, scale: u64) -> i64 {
+    (now - now % scale) as i64
 }
 
-impl Packed for Window {
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn unpack(words: &[u64]) -> Self {
-        match *words {
-            [start, count, ..] => Self { start, count },
-            _ => Self::NONE,
+impl Algorithm for Window {
+    type State = [u64];
+    type View = View;
+
+    #[inline(always)]
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    #[inline(always)]
+    fn view(&self, state: &[u64], now: u64) -> View {
+        let (start, current, previous) = match *state {
+            [start, current, previous, ..] if self.kind == Kind::Sliding => (start as i64, current, previous),
+            [start, current, ..] => (start as i64, current, 0),
+            _ => (NONE, 0, 0),
+        };
+        let mut view = View { start, current, previous, faded: 0, followed: false };
+        // Most hits fall into the stored window.
+        if (now as i64 - start) as u64 >= self.scale {
+            self.leave(&mut view, now);
+        }
+        self.fade(&mut view, now);
+        view
+    }
+
+    #[inline(always)]
+    fn followed(&self, view: &View) -> bool {
+        view.followed
+    }
+
+    #[inline(always)]
+    fn used(&self, view: &View) -> u64 {
+        // All else is whole, so that what is compared with the limit may be rounded up.
+        view.current + view.faded
+    }
+
+    #[inline(always)]
+    fn charge(&self, view: &mut View, cost: u64, now: u64) {
+        if view.start == NONE {
+            view.start = self.begin(now);
+        }
+        view.current = (view.current + cost).min(MAX);
+    }
+
+    #[inline(always)]
+    fn assign(&self, view: &mut View, count: u64, now: u64) {
+        if self.kind == Kind::Key {
+            view.start = NONE;
+        }
+        (view.current, view.previous, view.faded) = (0, 0, 0);
+        self.charge(view, count, now);
+    }
+
+    #[inline(always)]
+    fn commit(&self, state: &mut [u64], view: View) {
+        if let [start, current, before @ ..] = state {
+            (*start, *current) = (view.start as u64, view.current);
+            if self.kind == Kind::Sliding
+                && let [previous, ..] = before
+            {
+                *previous = view.previous;
+            }
         }
     }
 
-    #[cfg_attr(target_arch = "wasm32", inline(always))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    fn pack(self, words: &mut [u64]) {
-        if let [start, count, ..] = words {
-            *start = self.start;
-            *count = self.count;
+    #[inline(always)]
+    fn fits_at(&self, _state: &[u64], view: &View, cost: u64) -> u64 {
+        let end = view.start as u64 + self.scale;
+        if self.kind == Kind::Sliding { self.fades_at(view, cost, end) } else { end }
+    }
+
+    #[inline(always)]
+    fn unused_at(&self, view: &View) -> u64 {
+        let windows = match (self.kind, view.current, view.previous) {
+            (Kind::Clock, 0, _) | (Kind::Sliding, 0, 0) => return 0,
+            (Kind::Sliding, 1.., _) => 2,
+            _ => 1,
+        };
+        (view.start + windows * self.scale as i64).max(0) as u64
+    }
+
+    /// Its start, its hits, and those of the window before if they count.
+    fn width(&self) -> usize {
+        if self.kind == Kind::Sliding { 3 } else { 2 }
+    }
+
+    fn latest(&self, state: &[u64]) -> u64 {
+        state.first().map_or(0, |&start| (start as i64).max(0) as u64)
+    }
+
+    fn clear(&self, state: &mut [u64], now: u64) {
+        let start = if self.kind == Kind::Sliding { self.begin(now) } else { NONE };
+        self.commit(state, View { start, current: 0, previous: 0, faded: 0, followed: false });
+    }
+
+    /// In order of time; nothing where there is no window.
+    fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
+        match (self.kind, state) {
+            (Kind::Sliding, &[start, current, previous, ..]) => {
+                numbers.extend_from_slice(&[start as i64, previous as i64, current as i64]);
+            }
+            (_, &[start, current, ..]) if start as i64 != NONE => {
+                numbers.extend_from_slice(&[start as i64, current as i64]);
+            }
+            _ => {}
         }
+    }
+
+    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> bool {
+        let (start, current, previous) = match (self.kind, numbers) {
+            (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
+            (Kind::Clock | Kind::Key, &[start, current]) => (start, current, 0),
+            (Kind::Clock | Kind::Key, []) => {
+                self.clear(state, 0);
+                return true;
+            }
+            _ => return false,
+        };
+        let begins = self.kind == Kind::Key || start % scale as i64 == 0;
+        if !begins || !in_range(start) || !in_range(current) || !in_range(previous) {
+            return false;
+        }
+        let (current, previous) = (current as u64, previous as u64);
+        self.commit(state, View { start, current, previous, faded: 0, followed: false });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::Act;
+    use crate::algorithm::rule::Rule;
+    use crate::algorithm::testing::Key;
+
+    const MINUTE: Window = Window { kind: Kind::Clock, limit: 2, scale: 60_000 };
+
+    #[test]
+    fn the_largest_limit_is_a_limit() {
+        let largest = Window { kind: Kind::Clock, limit: MAX, scale: 60_000 };
+        let mut state = Key::new(Rule::Window(largest), 0);
+        assert!(state.act(Act::Hit(MAX), 0).allowed);
+        assert!(!state.act(Act::Hit(1), 0).allowed);
+    }
+
+    #[test]
+    fn a_window_ends_at_a_multiple_of_its_scale() {
+        let mut state = Key::new(Rule::Window(MINUTE), 90_000);
+        assert_eq!(state.act(Act::Count(2), 90_000).reset_after, 30_000);
+        assert!(!state.act(Act::Count(1), 119_999).allowed);
+        assert!(state.act(Act::Count(1), 120_000).allowed);
+    }
+
+    #[test]
+    fn a_denied_hit_counts_unless_it_is_free() {
+        let mut state = Key::new(Rule::Window(MINUTE), 0);
+        assert_eq!(state.act(Act::Hit(3), 0).count, 0);
+        assert_eq!(state.act(Act::Count(3), 0).count, 3);
+        assert_eq!(state.act(Act::Count(3), 0).retry_after, None);
+    }
+
+    #[test]
+    fn a_clock_one_window_behind_still_counts_in_the_stored_window() {
+        let mut state = Key::new(Rule::Window(MINUTE), 60_000);
+        state.act(Act::Count(2), 60_000);
+        let decision = state.act(Act::Count(1), 1);
+        assert_eq!((decision.allowed, decision.retry_after), (false, Some(119_999)));
+    }
+
+    #[test]
+    fn a_clock_further_behind_takes_the_count_along_and_frees_the_key_in_a_window() {
+        let mut state = Key::new(Rule::Window(MINUTE), 6_000_000);
+        state.act(Act::Hit(2), 6_000_000);
+        assert_eq!(state.act(Act::Hit(1), 90_000).retry_after, Some(30_000));
+        assert!(state.act(Act::Hit(1), 120_000).allowed);
+    }
+
+    const OWN_MINUTE: Window = Window { kind: Kind::Key, limit: 2, scale: 60_000 };
+
+    #[test]
+    fn a_window_starts_with_the_first_hit_and_is_over_at_its_end_exactly() {
+        let mut state = Key::new(Rule::Window(OWN_MINUTE), 90_000);
+        assert_eq!(state.act(Act::Count(2), 90_000).reset_after, 60_000);
+        assert!(!state.act(Act::Count(1), 149_999).allowed);
+        assert!(state.act(Act::Count(1), 150_000).allowed);
+    }
+
+    #[test]
+    fn the_first_hit_at_the_epoch_is_a_first_hit() {
+        let mut state = Key::new(Rule::Window(OWN_MINUTE), 0);
+        assert_eq!(state.act(Act::Count(1), 0).count, 1);
+        assert_eq!(state.ends_at(0), 60_000);
+    }
+
+    #[test]
+    fn setting_to_nothing_starts_a_window_too() {
+        let mut state = Key::new(Rule::Window(OWN_MINUTE), 1_000);
+        assert_eq!(state.act(Act::Set(0), 1_000).count, 0);
+        assert_eq!(state.ends_at(1_000), 61_000);
+    }
+
+    const TEN: Window = Window { kind: Kind::Sliding, limit: 10, scale: 1_000 };
+
+    #[test]
+    fn the_last_window_fades_as_this_one_passes() {
+        let mut state = Key::new(Rule::Window(TEN), 0);
+        assert!(state.act(Act::Hit(10), 999).allowed);
+        let denied = state.act(Act::Hit(1), 1_000);
+        assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
+        assert!(!state.act(Act::Hit(1), 1_099).allowed);
+        assert!(state.act(Act::Hit(1), 1_100).allowed);
+        assert_eq!(state.peek(Act::Hit(5), 1_500).retry_after, Some(100));
+    }
+
+    #[test]
+    fn a_hit_as_large_as_the_limit_waits_for_both_windows() {
+        let mut state = Key::new(Rule::Window(TEN), 0);
+        state.act(Act::Hit(1), 0);
+        assert_eq!(state.act(Act::Hit(10), 0).retry_after, Some(2_000));
+        assert_eq!(state.ends_at(0), 2_000);
+    }
+
+    #[test]
+    fn a_state_lives_to_the_end_of_the_next_window() {
+        let mut state = Key::new(Rule::Window(TEN), 0);
+        state.act(Act::Set(7), 500);
+        assert_eq!(state.peek(Act::Hit(0), 1_999).count, 1);
+        assert_eq!(state.peek(Act::Hit(0), 2_000).count, 0);
     }
 }

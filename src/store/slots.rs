@@ -7,7 +7,7 @@ mod sweep;
 
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
-use crate::algorithm::sliding_window::Log;
+use crate::algorithm::log::Log;
 use crate::lanes::{Entry, Lanes};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec;

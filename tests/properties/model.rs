@@ -1,6 +1,6 @@
 //! Every algorithm once more, as slowly and plainly as possible: whole logs, nothing saturated, and waits found by search.
 
-use tollgate::{Denied, Operation};
+use tollgate::{Denied, MAX, Operation};
 
 use crate::support::*;
 
@@ -170,7 +170,8 @@ impl Model {
                 let newest = hits.last().map_or(now, |hit| hit.0.max(now));
                 hits.push((newest, cost));
             }
-            State::Pair { current, .. } => *current += cost,
+            // What a counter lost at its end shows, once the rest of it fades.
+            State::Pair { current, .. } => *current = (*current + cost).min(i128::from(MAX)),
             State::Bucket { content, .. } if self.spec.kind == TokenBucket => {
                 *content -= cost * i128::from(self.spec.scale)
             }

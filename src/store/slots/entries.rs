@@ -1,6 +1,6 @@
 //! What a slab holds for each slot: a run of words and one of logs, in chunks that never move.
 
-use crate::algorithm::sliding_window::Log;
+use crate::algorithm::log::Log;
 use crate::store::chunked::CHUNK;
 use alloc::vec;
 use alloc::vec::Vec;
