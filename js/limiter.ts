@@ -90,13 +90,13 @@ export class RateLimiter {
    * ```
    */
   hit(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? -1 : held(readPolicies(policies));
+    const call = policies === undefined ? 0 : held(readPolicies(policies));
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     // The slot is looked up last: the clock is not ours, and may have used the limiter.
     const slot = this.#slotOf(key);
     const status =
-      call < 0
+      call === 0
         ? this.#rust.hit(this.#slab, slot, cost, now)
         : this.#rust.hit_with(this.#slab, slot, cost, now, call, 1);
     // Most hits are of a key that has its slot already, and free none.
@@ -107,7 +107,7 @@ export class RateLimiter {
 
   /** What a hit would answer. Changes nothing. */
   peek(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? -1 : held(readPolicies(policies));
+    const call = policies === undefined ? 0 : held(readPolicies(policies));
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, 0);

@@ -11,7 +11,7 @@ export class ReadPolicies {
   /** What states are made by, policy by policy. */
   readonly origins: readonly Origin[];
   readonly names: readonly string[];
-  /** What Rust knows them by, once it has been given them; `js/core/held.ts` sees to that. */
+  /** Where Rust has them, once it has been given them; `js/core/held.ts` sees to that. */
   held: number | undefined;
 
   constructor(policies: readonly Policy[]) {

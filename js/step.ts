@@ -19,7 +19,7 @@ const asked: Record<
   (desk: number, slot: number, amount: number, now: number, position: number) => number
 > = {
   hit: (desk, slot, cost, now) => rust().hit(desk, slot, cost, now),
-  peek: (desk, slot, cost, now) => rust().hit_with(desk, slot, cost, now, -1, 0),
+  peek: (desk, slot, cost, now) => rust().hit_with(desk, slot, cost, now, 0, 0),
   inc: (desk, slot, cost, now, position) => rust().inc(desk, slot, cost, now, position),
   set: (desk, slot, count, now, position) => rust().set(desk, slot, count, now, position),
   get: (desk, slot, _, now, position) => rust().get(desk, slot, now, position, 0),

@@ -17,33 +17,27 @@ pub(crate) struct Lanes {
     rules: Vec<Rule>,
     /// The rules by which states end: widened by the numbers that calls brought along.
     widest: Vec<Rule>,
-    places: Vec<Place>,
     denied: Denied,
-    words: usize,
-    logs: usize,
 }
 
 impl Lanes {
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Self {
-        let (mut words, mut logs) = (0, 0);
-        let place = |rule: &Rule| {
-            let place = Place { word: words, log: logs };
-            words += dispatch!(rule, algorithm => algorithm.width());
-            logs += usize::from(matches!(rule, Rule::SlidingWindow(_)));
-            place
-        };
-        let places = rules.iter().map(place).collect();
-        Self { denied, widest: rules.clone(), rules, places, words, logs }
+        Self { denied, widest: rules.clone(), rules }
     }
 
-    /// How many words an entry takes.
-    pub(crate) fn words(&self) -> usize {
-        self.words
+    /// Where the state of the policy at a position begins within an entry, or after the last where the entry ends.
+    pub(crate) fn place(&self, position: usize) -> Place {
+        let mut place = Place { word: 0, log: 0 };
+        for rule in self.rules.iter().take(position) {
+            place.word += dispatch!(rule, algorithm => algorithm.width());
+            place.log += usize::from(matches!(rule, Rule::SlidingWindow(_)));
+        }
+        place
     }
 
-    /// How many logs an entry takes.
-    pub(crate) fn logs(&self) -> usize {
-        self.logs
+    /// How many words and logs an entry takes.
+    pub(crate) fn size(&self) -> Place {
+        self.place(self.rules.len())
     }
 
     /// The limiter's own rules.
@@ -56,9 +50,9 @@ impl Lanes {
         if call.len() != self.rules.len() {
             return None;
         }
-        let mut rules = Vec::with_capacity(call.len());
-        for (rule, call) in self.rules.iter().zip(call) {
-            rules.push(rule.adjusted(call)?);
+        let mut rules = self.rules.clone();
+        for (rule, call) in rules.iter_mut().zip(call) {
+            *rule = rule.adjusted(call)?;
         }
         for (widest, rule) in self.widest.iter_mut().zip(&rules) {
             *widest = widest.widest(rule);
@@ -84,7 +78,7 @@ impl Lanes {
     }
 
     fn clear_one(&self, position: usize, entry: &mut Entry<'_>, now: u64) {
-        let mut entry = entry.from(self.places[position]);
+        let mut entry = entry.from(self.place(position));
         dispatch!(&self.rules[position], algorithm => {
             if let Some(state) = Held::write(&mut entry) {
                 algorithm.clear(state, now);
@@ -135,8 +129,8 @@ impl Lanes {
         let decision = self.ask_all(rules, entry, cost, now);
         // A denial by one takes from none; a look lets each state that is too far ahead follow the clock.
         let act = if decision.allowed { Act::Hit(cost) } else { Act::LOOK };
-        for (rule, &place) in rules.iter().zip(&self.places) {
-            rule.act(&mut entry.from(place), act, now, changed);
+        for (position, rule) in rules.iter().enumerate() {
+            rule.act(&mut entry.from(self.place(position)), act, now, changed);
         }
         decision
     }
@@ -147,7 +141,7 @@ impl Lanes {
         let mut violated = Violated::default();
         for (position, rule) in rules.iter().enumerate() {
             let mut own = entry.as_read();
-            let mut decision = rule.act(&mut own.from(self.places[position]), self.hit_of(cost), now, &mut false);
+            let mut decision = rule.act(&mut own.from(self.place(position)), self.hit_of(cost), now, &mut false);
             decision.policy = position;
             if !decision.allowed {
                 violated.add(position);
@@ -167,7 +161,7 @@ impl Lanes {
 
     /// Changes one policy's state without asking, and answers the count.
     pub(crate) fn change(&self, position: usize, entry: &mut Entry<'_>, act: Act, now: u64) -> u64 {
-        self.rules[position].act(&mut entry.from(self.places[position]), act, now, &mut false).count
+        self.rules[position].act(&mut entry.from(self.place(position)), act, now, &mut false).count
     }
 
     /// What one policy has counted.
@@ -177,22 +171,22 @@ impl Lanes {
 
     /// When one policy's state ends; 0 if it has ended.
     pub(crate) fn expires_at(&self, position: usize, entry: &mut Entry<'_>, now: u64) -> u64 {
-        let ends = self.rules[position].ends_at(&entry.from(self.places[position]), now);
+        let ends = self.rules[position].ends_at(&entry.from(self.place(position)), now);
         if ends > now { ends } else { 0 }
     }
 
     /// When the last of the states ends by the widest rules; `now` or earlier if it has.
     pub(crate) fn all_end_at(&self, entry: &mut Entry<'_>, now: u64) -> u64 {
         let mut last = 0;
-        for (rule, &place) in self.widest.iter().zip(&self.places) {
-            last = last.max(rule.ends_at(&entry.from(place), now));
+        for (position, rule) in self.widest.iter().enumerate() {
+            last = last.max(rule.ends_at(&entry.from(self.place(position)), now));
         }
         last
     }
 
     /// What one policy's state held when it was last touched, and when it ended by that.
     pub(crate) fn last_value(&self, position: usize, entry: &mut Entry<'_>) -> (u64, u64) {
-        let (rule, own) = (&self.rules[position], entry.from(self.places[position]));
+        let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
         let latest = dispatch!(rule, algorithm => algorithm.latest(Held::read(&own)));
         let ends_at = rule.ends_at(&own, latest);
         (self.get(position, entry, latest), ends_at)
@@ -211,13 +205,13 @@ impl Lanes {
 
     /// Adds one policy's state as plain numbers.
     pub(crate) fn export_one(&self, position: usize, entry: &mut Entry<'_>, numbers: &mut Vec<i64>) {
-        let entry = entry.from(self.places[position]);
+        let entry = entry.from(self.place(position));
         dispatch!(&self.rules[position], algorithm => algorithm.export(Held::read(&entry), numbers));
     }
 
     /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.
     pub(crate) fn import(&self, position: usize, entry: &mut Entry<'_>, scale: u64, numbers: &[i64], now: u64) -> bool {
-        let (rule, mut own) = (&self.rules[position], entry.from(self.places[position]));
+        let (rule, mut own) = (&self.rules[position], entry.from(self.place(position)));
         let read = dispatch!(rule, algorithm => match Held::write(&mut own) {
             Some(state) => algorithm.import(state, scale, numbers),
             None => false,
@@ -233,7 +227,7 @@ impl Lanes {
 
     /// Counts what a window of another scale comes to in a window of now's: when in the old one the hits came is not known.
     fn convert(&self, position: usize, entry: &mut Entry<'_>, made_by: Window, now: u64) {
-        let (made_by, mut own) = (Rule::Window(made_by), entry.from(self.places[position]));
+        let (made_by, mut own) = (Rule::Window(made_by), entry.from(self.place(position)));
         let ended = made_by.ends_at(&own, now) <= now;
         let count = made_by.act(&mut own, Act::LOOK, now, &mut false).count;
         self.clear_one(position, entry, now);

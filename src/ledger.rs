@@ -109,7 +109,7 @@ impl Ledger {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
         let lanes = Lanes::new(policies.rules(), policies.denied());
-        let mut ledger = Self { policies, words: vec![0; lanes.words()], logs: Log::many(lanes.logs()), lanes };
+        let mut ledger = Self { policies, words: vec![0; lanes.size().word], logs: Log::many(lanes.size().log), lanes };
         ledger.clear(0);
         Ok(ledger)
     }

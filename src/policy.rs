@@ -266,13 +266,16 @@ fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
 /// The algorithm at a place in [`ALGORITHMS`], with numbers that are in range. None if a bucket would take too long to
 /// fill or empty.
 pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Option<Rule> {
-    let bucket = |kind| Some(Bucket::new(kind, limit, rate, scale)).filter(|bucket| bucket.period <= MAX);
-    Some(match algorithm {
-        FIX_WINDOW => Rule::Window(Window { kind: window::Kind::Clock, limit, scale }),
-        FIX_WINDOW_PER_KEY => Rule::Window(Window { kind: window::Kind::Key, limit, scale }),
+    let window = |kind| Rule::Window(Window { kind, limit, scale });
+    let rule = match algorithm {
+        FIX_WINDOW => window(window::Kind::Clock),
+        FIX_WINDOW_PER_KEY => window(window::Kind::Key),
         SLIDING_WINDOW => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
-        SLIDING_COUNTER => Rule::Window(Window { kind: window::Kind::Sliding, limit, scale }),
-        TOKEN_BUCKET => Rule::Bucket(bucket(Kind::Token)?),
-        _ => Rule::Bucket(bucket(Kind::Leaky)?),
-    })
+        SLIDING_COUNTER => window(window::Kind::Sliding),
+        _ => {
+            let kind = if algorithm == TOKEN_BUCKET { Kind::Token } else { Kind::Leaky };
+            Rule::Bucket(Bucket::new(kind, limit, rate, scale))
+        }
+    };
+    (rule.period() <= MAX).then_some(rule)
 }

@@ -3,7 +3,7 @@ import { type ReadPolicies, tooSlow } from "../policies.ts";
 import { answered, giveNumbers } from "./border.ts";
 import { dropWith, rust } from "./wasm.ts";
 
-/** What Rust knows policies by. It is given them when it is first asked. */
+/** Where Rust has policies. It is given them when it is first asked. */
 export function held(policies: ReadPolicies): number {
   policies.held ??= give(policies);
   return policies.held;
@@ -15,14 +15,14 @@ function give(policies: ReadPolicies): number {
   return kept(policies, take(), drop, tooSlow);
 }
 
-/** What Rust made of policies, to be dropped with them; unless it refused the limit of one. */
+/** Where Rust has what it made of policies, to be dropped with them; nowhere if it refused the limit of one. */
 export function kept(
   policies: ReadPolicies,
   made: number,
   drop: (made: number) => void,
   wrong: (limit: unknown) => TollgateError,
 ): number {
-  if (made < 0) throw wrong(policies.numbers[5 * answered() + 1]);
+  if (made === 0) throw wrong(policies.numbers[5 * answered() + 1]);
   dropWith(policies, () => drop(made));
   return made;
 }

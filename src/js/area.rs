@@ -60,12 +60,6 @@ impl Area {
         0
     }
 
-    /// Writes what explains a failure.
-    pub(super) fn fail(&mut self, number: u64) -> i32 {
-        self.number(number);
-        super::FAILED
-    }
-
     /// Says where the numbers lie.
     pub(super) fn point_to(&mut self, address: usize, count: usize) {
         self.list = [address as u32, count as u32];

@@ -6,8 +6,8 @@ mod states;
 mod sweep;
 
 use crate::algorithm::Act;
-use crate::algorithm::rule::Rule;
 use crate::algorithm::log::Log;
+use crate::algorithm::rule::Rule;
 use crate::lanes::{Entry, Lanes};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec;
@@ -69,10 +69,10 @@ impl Slots {
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Self {
         let lanes = Lanes::new(rules, denied);
         // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
-        let width = (lanes.words() + usize::from(options.key_older_than.is_some())).max(1);
+        let width = (lanes.size().word + usize::from(options.key_older_than.is_some())).max(1);
         Self {
-            entries: Entries::new(width, lanes.logs()),
-            aside: (vec![0; lanes.words()], Log::many(lanes.logs())),
+            entries: Entries::new(width, lanes.size().log),
+            aside: (vec![0; lanes.size().word], Log::many(lanes.size().log)),
             lanes,
             options,
             occupied: Vec::new(),
@@ -269,7 +269,7 @@ impl Slots {
             Some(slot) if !self.is_stale(slot, now) => self.entry(slot),
             _ => {
                 let words = unused.insert([0; MOST_WORDS]);
-                let words = &mut words[..self.lanes.words()];
+                let words = &mut words[..self.lanes.size().word];
                 self.lanes.clear(&mut Entry::Write(words, &mut []), now);
                 Entry::Read(words, &[])
             }
