@@ -59,8 +59,8 @@ pub(crate) trait Algorithm {
     fn clear(&self, state: &mut Self::State, now: u64);
     /// Adds a state as plain numbers.
     fn export(&self, state: &Self::State, numbers: &mut Vec<i64>);
-    /// Makes a state that of plain numbers, which may be anything at all, made under another `scale` or `per`. Says
-    /// whether they could be read.
+    /// Makes the state of a key never used that of plain numbers, which may be anything at all, made under another `scale`
+    /// or `per`. Says whether they could be read; if not, the state is of no use.
     fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> bool;
 
     /// Does an operation, and notes if the state changed: where the entry is only to be read it does not.
@@ -68,18 +68,18 @@ pub(crate) trait Algorithm {
     fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Charged {
         let state = Self::State::read(entry);
         let mut view = self.view(state, now);
-        let cost = act.asks();
-        let allowed = cost.is_none_or(|cost| self.used(&view) + cost <= self.limit());
+        let amount = act.amount();
+        let allowed = !act.asks() || self.used(&view) + amount <= self.limit();
         let changes = act.changes(allowed);
         match act {
             _ if !changes => {}
-            Act::Set(count) => self.assign(&mut view, count, now),
-            Act::Hit(cost) | Act::Count(cost) | Act::Inc(cost) => self.charge(&mut view, cost, now),
+            Act::Set(_) => self.assign(&mut view, amount, now),
+            _ => self.charge(&mut view, amount, now),
         }
-        let fits_at = match cost {
-            Some(cost) if !allowed && cost > self.limit() => NEVER,
-            Some(cost) if !allowed => self.fits_at(state, &view, cost),
-            _ => 0,
+        let fits_at = match allowed {
+            true => 0,
+            false if amount > self.limit() => NEVER,
+            false => self.fits_at(state, &view, amount),
         };
         let used = self.used(&view).min(self.most());
         let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
@@ -111,23 +111,24 @@ impl Act {
     /// Reads, and changes nothing: a hit of no cost.
     pub(crate) const LOOK: Self = Self::Hit(0);
 
-    /// The cost that is to fit, if it asks.
+    /// The cost or the count.
     #[inline(always)]
-    fn asks(self) -> Option<u64> {
+    fn amount(self) -> u64 {
         match self {
-            Self::Hit(cost) | Self::Count(cost) => Some(cost),
-            Self::Inc(_) | Self::Set(_) => None,
+            Self::Hit(amount) | Self::Count(amount) | Self::Inc(amount) | Self::Set(amount) => amount,
         }
+    }
+
+    /// Whether it is denied what does not fit.
+    #[inline(always)]
+    fn asks(self) -> bool {
+        matches!(self, Self::Hit(_) | Self::Count(_))
     }
 
     /// Whether it leaves something behind, if it is allowed or not.
     #[inline(always)]
     fn changes(self, allowed: bool) -> bool {
-        match self {
-            Self::Hit(cost) => allowed && cost > 0,
-            Self::Count(cost) | Self::Inc(cost) => cost > 0,
-            Self::Set(_) => true,
-        }
+        matches!(self, Self::Set(_)) || (self.amount() > 0 && (allowed || matches!(self, Self::Count(_))))
     }
 }
 

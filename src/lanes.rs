@@ -35,6 +35,11 @@ impl Lanes {
         place
     }
 
+    /// The entry from one policy's state on.
+    fn from<'a>(&self, position: usize, entry: &'a mut Entry<'_>) -> Entry<'a> {
+        entry.from(self.place(position))
+    }
+
     /// How many words and logs an entry takes.
     pub(crate) fn size(&self) -> Place {
         self.place(self.rules.len())
@@ -78,7 +83,7 @@ impl Lanes {
     }
 
     fn clear_one(&self, position: usize, entry: &mut Entry<'_>, now: u64) {
-        let mut entry = entry.from(self.place(position));
+        let mut entry = self.from(position, entry);
         dispatch!(&self.rules[position], algorithm => {
             if let Some(state) = Held::write(&mut entry) {
                 algorithm.clear(state, now);
@@ -126,22 +131,19 @@ impl Lanes {
 
     #[inline(never)]
     fn hit_all(&self, rules: &[Rule], entry: &mut Entry<'_>, cost: u64, now: u64, changed: &mut bool) -> Decision {
-        let decision = self.ask_all(rules, entry, cost, now);
+        let decision = self.act_all(rules, &mut entry.as_read(), self.hit_of(cost), now, &mut false);
         // A denial by one takes from none; a look lets each state that is too far ahead follow the clock.
         let act = if decision.allowed { Act::Hit(cost) } else { Act::LOOK };
-        for (position, rule) in rules.iter().enumerate() {
-            rule.act(&mut entry.from(self.place(position)), act, now, changed);
-        }
+        self.act_all(rules, entry, act, now, changed);
         decision
     }
 
-    /// What several policies say together.
-    fn ask_all(&self, rules: &[Rule], entry: &Entry<'_>, cost: u64, now: u64) -> Decision {
+    /// Does the same under each of several policies, and answers what they say together.
+    fn act_all(&self, rules: &[Rule], entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
         let mut binding = Decision::NOTHING;
         let mut violated = Violated::default();
         for (position, rule) in rules.iter().enumerate() {
-            let mut own = entry.as_read();
-            let mut decision = rule.act(&mut own.from(self.place(position)), self.hit_of(cost), now, &mut false);
+            let mut decision = rule.act(&mut self.from(position, entry), act, now, changed);
             decision.policy = position;
             if !decision.allowed {
                 violated.add(position);
@@ -161,7 +163,7 @@ impl Lanes {
 
     /// Changes one policy's state without asking, and answers the count.
     pub(crate) fn change(&self, position: usize, entry: &mut Entry<'_>, act: Act, now: u64) -> u64 {
-        self.rules[position].act(&mut entry.from(self.place(position)), act, now, &mut false).count
+        self.rules[position].act(&mut self.from(position, entry), act, now, &mut false).count
     }
 
     /// What one policy has counted.
@@ -171,7 +173,7 @@ impl Lanes {
 
     /// When one policy's state ends; 0 if it has ended.
     pub(crate) fn expires_at(&self, position: usize, entry: &mut Entry<'_>, now: u64) -> u64 {
-        let ends = self.rules[position].ends_at(&entry.from(self.place(position)), now);
+        let ends = self.rules[position].ends_at(&self.from(position, entry), now);
         if ends > now { ends } else { 0 }
     }
 
@@ -179,14 +181,14 @@ impl Lanes {
     pub(crate) fn all_end_at(&self, entry: &mut Entry<'_>, now: u64) -> u64 {
         let mut last = 0;
         for (position, rule) in self.widest.iter().enumerate() {
-            last = last.max(rule.ends_at(&entry.from(self.place(position)), now));
+            last = last.max(rule.ends_at(&self.from(position, entry), now));
         }
         last
     }
 
     /// What one policy's state held when it was last touched, and when it ended by that.
     pub(crate) fn last_value(&self, position: usize, entry: &mut Entry<'_>) -> (u64, u64) {
-        let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
+        let (rule, own) = (&self.rules[position], self.from(position, entry));
         let latest = dispatch!(rule, algorithm => algorithm.latest(Held::read(&own)));
         let ends_at = rule.ends_at(&own, latest);
         (self.get(position, entry, latest), ends_at)
@@ -205,13 +207,13 @@ impl Lanes {
 
     /// Adds one policy's state as plain numbers.
     pub(crate) fn export_one(&self, position: usize, entry: &mut Entry<'_>, numbers: &mut Vec<i64>) {
-        let entry = entry.from(self.place(position));
+        let entry = self.from(position, entry);
         dispatch!(&self.rules[position], algorithm => algorithm.export(Held::read(&entry), numbers));
     }
 
     /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.
     pub(crate) fn import(&self, position: usize, entry: &mut Entry<'_>, scale: u64, numbers: &[i64], now: u64) -> bool {
-        let (rule, mut own) = (&self.rules[position], entry.from(self.place(position)));
+        let (rule, mut own) = (&self.rules[position], self.from(position, entry));
         let read = dispatch!(rule, algorithm => match Held::write(&mut own) {
             Some(state) => algorithm.import(state, scale, numbers),
             None => false,
@@ -227,7 +229,7 @@ impl Lanes {
 
     /// Counts what a window of another scale comes to in a window of now's: when in the old one the hits came is not known.
     fn convert(&self, position: usize, entry: &mut Entry<'_>, made_by: Window, now: u64) {
-        let (made_by, mut own) = (Rule::Window(made_by), entry.from(self.place(position)));
+        let (made_by, mut own) = (Rule::Window(made_by), self.from(position, entry));
         let ended = made_by.ends_at(&own, now) <= now;
         let count = made_by.act(&mut own, Act::LOOK, now, &mut false).count;
         self.clear_one(position, entry, now);

@@ -176,7 +176,9 @@ impl Algorithm for Bucket {
 
     fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
         let Content { at, hits, rest } = Content::unpack(state, self.per);
-        numbers.extend_from_slice(&[at as i64, hits, rest as i64]);
+        numbers.push(at as i64);
+        numbers.push(hits);
+        numbers.push(rest as i64);
     }
 
     fn import(&self, state: &mut [u64], per: u64, numbers: &[i64]) -> bool {

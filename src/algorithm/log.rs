@@ -1,6 +1,5 @@
 //! A log of hits, in a ring.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Hits of one millisecond.
@@ -13,8 +12,8 @@ pub(crate) struct Hits {
 /// The hits that still count, oldest first, and their sum.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
-    /// As many places as a power of two, if any.
-    ring: Option<Box<[Hits]>>,
+    /// As many places as a power of two, or none.
+    ring: Vec<Hits>,
     /// The place of the oldest.
     first: u32,
     len: u32,
@@ -22,13 +21,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) const EMPTY: Self = Self { ring: None, first: 0, len: 0, total: 0 };
+    pub(crate) const EMPTY: Self = Self { ring: Vec::new(), first: 0, len: 0, total: 0 };
 
     /// So many empty logs.
     pub(crate) fn many(count: usize) -> Vec<Self> {
-        let mut logs = Vec::new();
-        logs.resize_with(count, Self::default);
-        logs
+        (0..count).map(|_| Self::EMPTY).collect()
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -37,21 +34,18 @@ impl Log {
 
     /// The hits at a position, counted from the oldest.
     pub(crate) fn get(&self, position: u32) -> Option<&Hits> {
-        let ring = self.ring.as_deref().filter(|_| position < self.len)?;
-        ring.get(self.place(position) & (ring.len() - 1))
+        if position < self.len { self.ring.get(self.place(position)) } else { None }
     }
 
     /// The same, to be changed.
     pub(crate) fn get_mut(&mut self, position: u32) -> Option<&mut Hits> {
         let place = self.place(position);
-        let ring = self.ring.as_deref_mut().filter(|_| position < self.len)?;
-        let mask = ring.len() - 1;
-        ring.get_mut(place & mask)
+        if position < self.len { self.ring.get_mut(place) } else { None }
     }
 
-    /// Where that is, going round and round.
+    /// Where that is in the ring, going round and round.
     fn place(&self, position: u32) -> usize {
-        self.first.wrapping_add(position) as usize
+        self.first.wrapping_add(position) as usize & self.ring.len().wrapping_sub(1)
     }
 
     /// When the newest hits came; 0 if there are none.
@@ -73,7 +67,7 @@ impl Log {
             newest.cost += hits.cost;
             return;
         }
-        if self.ring.as_ref().is_none_or(|ring| ring.len() == self.len as usize) {
+        if self.ring.len() == self.len as usize {
             self.grow();
         }
         self.len += 1;
@@ -82,11 +76,15 @@ impl Log {
         }
     }
 
-    /// Twice the room.
+    /// Twice the room, or the first.
     #[cold]
     fn grow(&mut self) {
-        let room = (2 * self.len).max(4);
-        self.ring = Some((0..room).map(|position| self.get(position).copied().unwrap_or_default()).collect());
-        self.first = 0;
+        self.first = self.place(0) as u32;
+        if self.ring.is_empty() {
+            self.ring.push(Hits::default());
+        } else {
+            // From the place of the oldest on, two rings in a row hold all hits in order.
+            self.ring.extend_from_within(..);
+        }
     }
 }

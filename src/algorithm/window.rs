@@ -211,14 +211,13 @@ impl Algorithm for Window {
 
     /// In order of time; nothing where there is no window.
     fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
-        match (self.kind, state) {
-            (Kind::Sliding, &[start, current, previous, ..]) => {
-                numbers.extend_from_slice(&[start as i64, previous as i64, current as i64]);
+        let (&[start, current, ..], previous) = (state, state.get(2)) else { return };
+        if start as i64 != NONE {
+            numbers.push(start as i64);
+            if self.kind == Kind::Sliding {
+                numbers.push(previous.map_or(0, |&previous| previous as i64));
             }
-            (_, &[start, current, ..]) if start as i64 != NONE => {
-                numbers.extend_from_slice(&[start as i64, current as i64]);
-            }
-            _ => {}
+            numbers.push(current as i64);
         }
     }
 
@@ -226,13 +225,10 @@ impl Algorithm for Window {
         let (start, current, previous) = match (self.kind, numbers) {
             (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
             (Kind::Clock | Kind::Key, &[start, current]) => (start, current, 0),
-            (Kind::Clock | Kind::Key, []) => {
-                self.clear(state, 0);
-                return true;
-            }
+            (Kind::Clock | Kind::Key, []) => return true,
             _ => return false,
         };
-        let begins = self.kind == Kind::Key || start % scale as i64 == 0;
+        let begins = self.kind == Kind::Key || (start as u64).is_multiple_of(scale);
         if !begins || !in_range(start) || !in_range(current) || !in_range(previous) {
             return false;
         }
