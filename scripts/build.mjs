@@ -12,7 +12,8 @@ import { together } from "./lib/together.mjs";
 import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
-import { speechless, trimmed } from "./trim.mjs";
+import { speechless } from "./speechless.mjs";
+import { trimmed } from "./trim.mjs";
 
 /** What rustc emits by default for this target; wasm-opt must be told. */
 const wasmFeatures = [
@@ -68,7 +69,7 @@ export async function buildFeature(feature, { rust, wasmBindgen }) {
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
     .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trim}`]))
-    .update(readFileSync(inProject("scripts/trim.mjs")))
+    .update(["trim", "speechless"].map((name) => readFileSync(inProject(`scripts/${name}.mjs`))).join())
     .digest("hex");
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {

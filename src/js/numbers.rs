@@ -1,5 +1,6 @@
 //! A list of numbers that crosses the border: as JavaScript's floats there, as whole numbers here, in the same memory.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::area::Area;
@@ -11,7 +12,7 @@ impl Numbers {
 
     /// Makes room for so many, and says where.
     pub(super) fn make_room(&mut self, count: usize) -> u32 {
-        self.0.resize(count, 0);
+        self.0 = vec![0; count];
         self.0.as_ptr().addr() as u32
     }
 
