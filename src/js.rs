@@ -23,7 +23,7 @@ use crate::algorithm::rule::Rule;
 use crate::ledger::is_storable;
 use crate::policy::{denied, rule};
 use crate::store::slots::{Full, Slots};
-use crate::{Denied, OnFull, Options};
+use crate::{Decision, Denied, OnFull, Options};
 use convert::{cost, load_all, time};
 use desk::{Desk, desk};
 
@@ -122,18 +122,33 @@ pub extern "C" fn drop_slab(_slab: Box<Slots>) {}
 pub extern "C" fn hit(slab: &mut Slots, slot: i32, cost: f64, now: f64) -> i32 {
     let cost = or_status!(convert::cost(cost), BAD_COST);
     let now = or_status!(time(now), BAD_TIME);
-    match slab.hit_window(slot, cost, now) {
+    if !slab.is_plain(slot, now) {
+        return ask(slab, slot, None, cost, now, true);
+    }
+    match slab.hit_window(slot as u32, cost, now) {
         Some(decision) => desk(|desk| desk.area.decide(&decision)),
-        None => ask(slab, slot, None, cost, now, true),
+        None => hit_plain(slab, slot as u32, cost, now),
     }
 }
 
-/// A hit of any other kind, or what it would answer: a function of its own, so that the commonest needs no stack.
+/// A hit of any other kind that has nothing else to do: a function of its own, so that the commonest needs no stack.
+#[inline(never)]
+fn hit_plain(slab: &mut Slots, slot: u32, cost: u64, now: u64) -> i32 {
+    answer(&slab.hit_plain(slot, cost, now))
+}
+
+/// Writes a decision, and answers its status.
+#[inline(never)]
+fn answer(decision: &Decision) -> i32 {
+    desk(|desk| desk.area.decide(decision))
+}
+
+/// Any hit, or what it would answer.
 #[inline(never)]
 fn ask(slab: &mut Slots, slot: i32, rules: Option<&[Rule]>, cost: u64, now: u64, takes: bool) -> i32 {
     let slot = u32::try_from(slot).ok();
     let decision = if takes { slab.hit(slot, rules, cost, now) } else { slab.peek(slot, rules, cost, now) };
-    desk(|Desk { area, .. }| area.decide(&decision) | area.moved(slab))
+    answer(&decision) | desk(|desk| desk.area.moved(slab))
 }
 
 /// The same with other numbers for this call only, if there are any; or what it would answer.

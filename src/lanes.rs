@@ -5,7 +5,7 @@ pub(crate) use crate::algorithm::cell::Entry;
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::cell::{Held, Place};
 use crate::algorithm::rule::{Rule, dispatch};
-use crate::algorithm::window::Window;
+use crate::algorithm::window::{self, Window};
 use crate::algorithm::{Act, Algorithm};
 use crate::number::MAX;
 use crate::{Decision, Denied, Violated};
@@ -91,20 +91,19 @@ impl Lanes {
         });
     }
 
-    /// A hit where the only policy is a fixed window. Nothing if it is not.
+    /// The only policy, if it is a fixed window.
     #[cfg(all(feature = "js", target_arch = "wasm32"))]
     #[inline(always)]
-    pub(crate) fn hit_window(&self, words: &mut [u64], cost: u64, now: u64) -> Option<Decision> {
-        use crate::algorithm::window::Kind::Clock;
-        let [Rule::Window(Window { kind: Clock, limit, scale })] = *self.rules() else { return None };
-        let window = Window { kind: Clock, limit, scale };
-        let charged = window.act(&mut Entry::Write(words, &mut []), self.hit_of(cost), now, &mut false);
-        Some(charged.told(limit, false, now))
+    pub(crate) fn fixed_window(&self) -> Option<Window> {
+        match *self.rules() {
+            [Rule::Window(window)] if window.kind != window::Kind::Sliding => Some(window),
+            _ => None,
+        }
     }
 
     /// What a hit of that cost does.
     #[inline(always)]
-    fn hit_of(&self, cost: u64) -> Act {
+    pub(crate) fn hit_of(&self, cost: u64) -> Act {
         match self.denied {
             Denied::Free => Act::Hit(cost),
             Denied::Count => Act::Count(cost),

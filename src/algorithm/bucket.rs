@@ -100,7 +100,7 @@ impl Algorithm for Bucket {
     fn view(&self, state: &[u64], now: u64) -> View {
         let mut level = self.mirrored(Content::unpack(state, self.per));
         let followed = level.at > now + self.period;
-        if now >= level.at {
+        if now > level.at {
             level = self.flowed(level, now);
         } else if followed || level.hits < 0 || (level.hits, level.rest) == (0, 0) {
             // A bucket that is as if unused holds no time of its own, so that it is the same stored or not.

@@ -50,6 +50,13 @@ impl Entries {
         (self.words.get_mut(slot), self.logs.get_mut(slot))
     }
 
+    /// The same where it is used, for its speed.
+    #[cfg(all(feature = "js", target_arch = "wasm32"))]
+    #[inline(always)]
+    pub(super) fn both_mut(&mut self, slot: u32) -> (&mut [u64], &mut [Log]) {
+        (self.words.get_mut(slot), self.logs.get_mut(slot))
+    }
+
     /// The words alone, to be changed.
     #[cfg(all(feature = "js", target_arch = "wasm32"))]
     #[inline(always)]
