@@ -5,7 +5,7 @@ pub(crate) use crate::algorithm::cell::Entry;
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::cell::{Held, Place};
 use crate::algorithm::rule::{Rule, dispatch};
-use crate::algorithm::window::{self, Window};
+use crate::algorithm::window::Window;
 use crate::algorithm::{Act, Algorithm};
 use crate::number::MAX;
 use crate::{Decision, Denied, Violated};
@@ -89,16 +89,6 @@ impl Lanes {
                 algorithm.clear(state, now);
             }
         });
-    }
-
-    /// The only policy, if it is a fixed window.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
-    #[inline(always)]
-    pub(crate) fn fixed_window(&self) -> Option<Window> {
-        match *self.rules() {
-            [Rule::Window(window)] if window.kind != window::Kind::Sliding => Some(window),
-            _ => None,
-        }
     }
 
     /// What a hit of that cost does.

@@ -1,13 +1,13 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
 
 mod entries;
+#[cfg(all(feature = "js", target_arch = "wasm32"))]
+mod plain;
 mod room;
 mod states;
 mod sweep;
 
 use crate::algorithm::Act;
-#[cfg(all(feature = "js", target_arch = "wasm32"))]
-use crate::algorithm::Algorithm;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::lanes::{Entry, Lanes};
@@ -134,31 +134,6 @@ impl Slots {
             }
         }
         decision
-    }
-
-    /// Whether a hit has nothing else to do: the key has its slot, which stays, and nothing is to be swept.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
-    #[inline(always)]
-    pub(crate) fn is_plain(&self, slot: i32, now: u64) -> bool {
-        slot >= 0 && self.cleaning.rests(now, self.options.clean_period) && self.options.key_older_than.is_none()
-    }
-
-    /// The commonest of such hits, in the fewest steps: under a single fixed window. Any other is not answered.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
-    #[inline(always)]
-    pub(crate) fn hit_window(&mut self, slot: u32, cost: u64, now: u64) -> Option<Decision> {
-        let window = self.lanes.fixed_window()?;
-        let mut entry = Entry::Write(self.entries.words_mut(slot), &mut []);
-        let charged = window.act(&mut entry, self.lanes.hit_of(cost), now, &mut false);
-        Some(charged.told(window.limit, false, now))
-    }
-
-    /// Any such hit.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
-    #[inline(always)]
-    pub(crate) fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Decision {
-        let (words, logs) = self.entries.both_mut(slot);
-        self.lanes.hit(self.lanes.rules(), &mut Entry::Write(words, logs), cost, now, &mut false)
     }
 
     /// Asks for a key that has a slot, and takes if it fits.
