@@ -5,8 +5,8 @@
 //! committed did not happen, which is how `peek` and a denied hit change nothing.
 
 pub(crate) mod bucket;
-pub(crate) mod cell;
 mod content;
+pub(crate) mod entry;
 pub(crate) mod log;
 pub(crate) mod rule;
 pub(crate) mod sliding_window;
@@ -17,9 +17,12 @@ pub(crate) mod window;
 use crate::number::MAX;
 use crate::{Decision, Violated};
 use alloc::vec::Vec;
-use cell::{Entry, Held};
+use entry::{Entry, Held};
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
+///
+/// What is handed a view and is more than a step is `inline(always)`: in wasm, which is compiled for size, it would else
+/// be a call, and the view would lie in memory.
 pub(crate) trait Algorithm {
     /// What a store keeps of one key: the first of some words, or a log.
     type State: Held + ?Sized;
@@ -41,8 +44,9 @@ pub(crate) trait Algorithm {
     fn used(&self, view: &Self::View) -> u64;
     /// Adds `cost`, whether it fits or not.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
-    /// Makes the view as if `count` had just been used (or leaves `count` tokens).
-    fn assign(&self, view: &mut Self::View, count: u64, now: u64);
+    /// Makes the view as if nothing had been used, and answers the cost that makes it as if `count` had just been (or
+    /// that leaves `count` tokens).
+    fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
     /// Keeps the view.
     fn commit(&self, state: &mut Self::State, view: Self::View);
 
@@ -71,10 +75,9 @@ pub(crate) trait Algorithm {
         let amount = act.amount();
         let allowed = !act.asks() || self.used(&view) + amount <= self.limit();
         let changes = act.changes(allowed);
-        match act {
-            _ if !changes => {}
-            Act::Set(_) => self.assign(&mut view, amount, now),
-            _ => self.charge(&mut view, amount, now),
+        if changes {
+            let cost = if let Act::Set(count) = act { self.wipe(&mut view, count) } else { amount };
+            self.charge(&mut view, cost, now);
         }
         let fits_at = match allowed {
             true => 0,

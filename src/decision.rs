@@ -60,6 +60,7 @@ impl Decision {
     }
 
     /// Whether this binds a client more than `other`: by denying, by a longer wait, or by less remaining.
+    // A call in wasm, so that decisions are compared where they lie.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn binds_more_than(&self, other: &Self) -> bool {
         let never = |wait: Option<u64>| wait.unwrap_or(u64::MAX);

@@ -1,9 +1,9 @@
 //! One key's states under all of a limiter's policies, side by side, and every operation on them.
 
-pub(crate) use crate::algorithm::cell::Entry;
+pub(crate) use crate::algorithm::entry::Entry;
 
 use crate::algorithm::bucket::{Bucket, Kind};
-use crate::algorithm::cell::{Held, Place};
+use crate::algorithm::entry::{Held, Place};
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::window::Window;
 use crate::algorithm::{Act, Algorithm};

@@ -1,8 +1,8 @@
 //! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
 
 use crate::algorithm::Act;
+use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::algorithm::sliding_window::Log;
 use crate::lanes::{Entry, Lanes};
 use crate::number::{check_cost, check_count, check_time};
 use crate::text::digits;

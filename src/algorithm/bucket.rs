@@ -7,9 +7,9 @@
 //! waits. Both let bursts of up to `capacity` through and hold the average to the rate. What differs
 //! is what is stored, which a changed capacity leaves as it is, and the number that is shown.
 //!
-//! Content is in units of `1 / per` of a hit, so that a millisecond moves `rate` units. The unit
-//! does not depend on the rate, so a rate may change under a state, and there is nothing to round:
-//! a bucket never drifts.
+//! Content is whole hits and a rest in units of `1 / per` of one, of which a millisecond moves `rate`.
+//! The unit does not depend on the rate, so a rate may change under a state, and there is nothing to
+//! round: a bucket never drifts.
 
 use super::Algorithm;
 use super::content::Content;
@@ -91,7 +91,6 @@ impl Algorithm for Bucket {
     type State = [u64];
     type View = View;
 
-    #[inline(always)]
     fn limit(&self) -> u64 {
         self.capacity
     }
@@ -112,12 +111,10 @@ impl Algorithm for Bucket {
         View { level, followed }
     }
 
-    #[inline(always)]
     fn followed(&self, view: &View) -> bool {
         view.followed
     }
 
-    #[inline(always)]
     fn used(&self, view: &View) -> u64 {
         // The capacity and costs are whole, so that what is compared may be rounded up.
         view.level.hits as u64 + u64::from(view.level.rest > 0)
@@ -134,8 +131,13 @@ impl Algorithm for Bucket {
     }
 
     #[inline(always)]
-    fn assign(&self, view: &mut View, count: u64, _now: u64) {
-        view.level = self.mirrored(Content { hits: count as i64, rest: 0, ..view.level });
+    fn wipe(&self, view: &mut View, count: u64) -> u64 {
+        (view.level.hits, view.level.rest) = (0, 0);
+        match self.kind {
+            // No more than fit are ever left.
+            Kind::Token => self.capacity - count,
+            Kind::Leaky => count,
+        }
     }
 
     #[inline(always)]

@@ -88,3 +88,36 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    #[test]
+    fn a_ring_that_turns_and_grows_keeps_its_order() {
+        let (mut log, mut expected) = (Log::default(), VecDeque::new());
+        for time in 0..1_000 {
+            // More come than go, in bursts: the oldest lies anywhere in the ring when it grows.
+            let gone = if time % 5 == 0 { (time % 4).min(u64::from(log.len())) } else { 0 };
+            log.forget(gone as u32);
+            expected.drain(..gone as usize);
+            log.push(Hits { time, cost: time + 1 });
+            expected.push_back(Hits { time, cost: time + 1 });
+            assert_eq!(
+                (0..log.len()).filter_map(|position| log.get(position)).collect::<Vec<_>>(),
+                Vec::from_iter(&expected)
+            );
+            assert_eq!((log.newest(), log.get(log.len())), (time, None));
+        }
+        assert!(log.first > 0 && log.ring.len() >= expected.len());
+    }
+
+    #[test]
+    fn hits_of_one_millisecond_lie_together() {
+        let mut log = Log::default();
+        log.push(Hits { time: 7, cost: 1 });
+        log.push(Hits { time: 7, cost: 2 });
+        assert_eq!((log.len(), log.get(0)), (1, Some(&Hits { time: 7, cost: 3 })));
+    }
+}

@@ -1,14 +1,14 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
 use super::bucket::{self, Bucket};
-use super::cell::{Entry, Held};
+use super::entry::{Entry, Held};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
 use super::{Act, Algorithm};
 use crate::text::{digits, text};
 use crate::{Decision, Error, ErrorKind};
 
-/// An algorithm with its numbers.
+/// An algorithm with its numbers. Which one it is has a byte of its own, that takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Rule {

@@ -9,8 +9,7 @@
 use alloc::vec::Vec;
 
 use super::Algorithm;
-use super::log::Hits;
-pub(crate) use super::log::Log;
+use super::log::{Hits, Log};
 use crate::number::{MAX, in_range};
 
 /// The numbers of a `sliding_window` policy.
@@ -98,13 +97,11 @@ impl Algorithm for SlidingWindow {
     type State = Log;
     type View = View;
 
-    #[inline(always)]
     fn limit(&self) -> u64 {
         self.limit
     }
 
     /// The most that a log holds: one more than can matter, but no more than a count can be.
-    #[inline(always)]
     fn most(&self) -> u64 {
         (self.keep + 1).min(MAX)
     }
@@ -124,29 +121,23 @@ impl Algorithm for SlidingWindow {
         view
     }
 
-    #[inline(always)]
     fn followed(&self, view: &View) -> bool {
         view.shift > 0
     }
 
-    #[inline(always)]
     fn used(&self, view: &View) -> u64 {
         view.total
     }
 
-    #[inline(always)]
     fn charge(&self, view: &mut View, cost: u64, _now: u64) {
         view.total += cost;
         view.added += cost;
         view.newest = view.at;
     }
 
-    #[inline(always)]
-    fn assign(&self, view: &mut View, count: u64, _now: u64) {
-        view.skip = u32::MAX;
-        view.total = count;
-        view.added = count;
-        view.newest = view.at;
+    fn wipe(&self, view: &mut View, count: u64) -> u64 {
+        (view.skip, view.total) = (u32::MAX, 0);
+        count
     }
 
     #[inline(always)]
@@ -178,7 +169,6 @@ impl Algorithm for SlidingWindow {
         view.at + self.scale
     }
 
-    #[inline(always)]
     fn unused_at(&self, view: &View) -> u64 {
         if view.total == 0 { 0 } else { view.newest + self.scale }
     }

@@ -1,12 +1,11 @@
 //! One key under one rule, for the algorithms' own tests.
 
-use super::cell::{Entry, Held};
+use super::entry::{Entry, Held};
 use super::log::Log;
 use super::rule::{Rule, dispatch};
 use super::{Act, Algorithm};
 use crate::Decision;
 
-#[derive(Clone)]
 pub(super) struct Key {
     pub(super) rule: Rule,
     pub(super) words: Vec<u64>,

@@ -59,11 +59,12 @@ impl Window {
         if self.kind == Kind::Key { now as i64 } else { start_of(now, self.scale) }
     }
 
-    /// The view outside the stored window.
+    /// What a window is worth to a time outside it.
     #[inline(always)]
     fn leave(&self, view: &mut View, now: u64) {
         let (age, scale) = (now as i64 - view.start, self.scale as i64);
         if age < 0 {
+            // The clock stepped back.
             view.followed = -age > scale;
             // Counters of nothing hold no time, so that they are the same stored or not.
             if view.followed || (self.kind == Kind::Sliding && view.previous + view.current == 0) {
@@ -118,7 +119,6 @@ impl Algorithm for Window {
     type State = [u64];
     type View = View;
 
-    #[inline(always)]
     fn limit(&self) -> u64 {
         self.limit
     }
@@ -139,12 +139,10 @@ impl Algorithm for Window {
         view
     }
 
-    #[inline(always)]
     fn followed(&self, view: &View) -> bool {
         view.followed
     }
 
-    #[inline(always)]
     fn used(&self, view: &View) -> u64 {
         // All else is whole, so that what is compared with the limit may be rounded up.
         view.current + view.faded
@@ -159,12 +157,12 @@ impl Algorithm for Window {
     }
 
     #[inline(always)]
-    fn assign(&self, view: &mut View, count: u64, now: u64) {
+    fn wipe(&self, view: &mut View, count: u64) -> u64 {
         if self.kind == Kind::Key {
             view.start = NONE;
         }
         (view.current, view.previous, view.faded) = (0, 0, 0);
-        self.charge(view, count, now);
+        count
     }
 
     #[inline(always)]
