@@ -1,5 +1,5 @@
 import { checkIsObject, checkKey, checkSnapshot } from "./checks.ts";
-import { Area, besides, freedBit, markedIfFull, takenBit } from "./core/area.ts";
+import { Area, freedBit, takenBit } from "./core/area.ts";
 import { answered, giveNumbers, numbers } from "./core/border.ts";
 import type { Exports } from "./core/exports.ts";
 import { failed, failure, isTime, noRoom, notNumbers } from "./core/failure.ts";
@@ -99,10 +99,7 @@ export class RateLimiter {
       call === 0
         ? this.#rust.hit(this.#slab, slot, cost, now)
         : this.#rust.hit_with(this.#slab, slot, cost, now, call, 1);
-    // Most hits are of a key that has its slot already, and free none.
-    return (status & besides) === 0
-      ? this.#area.decision(status)
-      : this.#unusual(status, key, cost, now, policies);
+    return this.#answer(status, key, cost, now, policies);
   }
 
   /** What a hit would answer. Changes nothing. */
@@ -111,7 +108,7 @@ export class RateLimiter {
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, 0);
-    return this.#unusual(status, key, cost, now, policies);
+    return this.#answer(status, key, cost, now, policies);
   }
 
   /**
@@ -230,11 +227,12 @@ export class RateLimiter {
     return slot;
   }
 
-  /** The rest of an operation that failed, took a slot, freed some, or found no room. */
-  #unusual(status: number, key: Key, cost: number, now: number, policies?: Policies): Decision {
+  /** The decision that an operation came to. There is one return, so that a caller who only reads it costs no allocation. */
+  #answer(status: number, key: Key, cost: number, now: number, policies?: Policies): Decision {
     if (status < 0) throw this.#failure(status, cost, now, policies);
-    const decision = markedIfFull(status, this.#area.decision(status));
-    this.#settle(status, key);
+    const decision = this.#area.decision(status);
+    // Most hits are of a key that has its slot already, and free none.
+    if ((status & (freedBit | takenBit)) !== 0) this.#settle(status, key);
     return decision;
   }
 

@@ -8,9 +8,6 @@ export const freedBit = 4;
 export const takenBit = 8;
 const noRoomBit = 16;
 
-/** What the status of an operation holds beside a decision: 0 when it failed, freed or took nothing. */
-export const besides = ~(allowedBit | smallBit);
-
 const nobody: readonly string[] = Object.freeze([]);
 
 /** Where Rust puts its answers. The views are made anew when the memory has grown under them. */
@@ -31,16 +28,15 @@ export class Area {
   /** The decision of an operation that answered `status`. */
   decision(status: number): Decision {
     const single = this.#single;
-    if (single === undefined || (status & smallBit) === 0) return this.#slowly(status);
+    if (single === undefined || (status & (smallBit | noRoomBit)) !== smallBit) return this.#slowly(status);
     const numbers = this.#integers.length === 0 ? this.#look() : this.#integers;
     const allowed = (status & allowedBit) !== 0;
-    const wait = numbers[3] as number;
     return {
       allowed,
       count: numbers[0] as number,
       limit: numbers[1] as number,
       remaining: numbers[2] as number,
-      retryAfter: wait < 0 ? Number.POSITIVE_INFINITY : wait,
+      retryAfter: numbers[3] as number,
       resetAfter: numbers[4] as number,
       policy: single,
       violated: allowed ? nobody : this.#alone,
@@ -62,18 +58,18 @@ export class Area {
   #slowly(status: number): Decision {
     const integers = this.#look();
     const numbers = (status & smallBit) === 0 ? this.#floats : integers;
-    const wait = numbers[3] as number;
     const denied = integers[6] as number;
-    return {
+    const decision = {
       allowed: (status & allowedBit) !== 0,
       count: numbers[0] as number,
       limit: numbers[1] as number,
       remaining: numbers[2] as number,
-      retryAfter: wait < 0 ? Number.POSITIVE_INFINITY : wait,
+      retryAfter: numbers[3] as number,
       resetAfter: numbers[4] as number,
       policy: this.#names[integers[5] as number] as string,
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
+    return (status & noRoomBit) === 0 ? decision : { ...decision, reason: "full" };
   }
 
   #look(): Int32Array {
@@ -83,7 +79,3 @@ export class Area {
     return this.#integers;
   }
 }
-
-/** The decision, marked if it was denied for want of room and not by a limit. */
-export const markedIfFull = (status: number, decision: Decision): Decision =>
-  (status & noRoomBit) === 0 ? decision : { ...decision, violated: nobody, reason: "full" };

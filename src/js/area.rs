@@ -19,7 +19,7 @@ const NO_ROOM: i32 = 16;
 pub(super) struct Area {
     /// Count, limit, remaining, retry after (infinite for never), reset after.
     floats: [f64; 5],
-    /// The same (-1 for never), then the policy's position, which policies denied, and the slot that was taken.
+    /// The same, then the policy's position, which policies denied, and the slot that was taken.
     integers: [i32; 8],
     /// Where the numbers lie and how many there are.
     list: [u32; 2],
@@ -43,9 +43,10 @@ impl Area {
         let Decision { count, limit, remaining, retry_after, reset_after, .. } = *decision;
         let [.., policy, violated, _slot] = &mut self.integers;
         (*policy, *violated) = (decision.policy as i32, decision.violated.0 as i32);
-        if (count | limit | remaining | retry_after.unwrap_or(0) | reset_after) >> 31 == 0 {
-            let wait = retry_after.map_or(-1, |wait| wait as i32);
-            let numbers = [count as i32, limit as i32, remaining as i32, wait, reset_after as i32];
+        // Never is as far from small as can be.
+        let wait = retry_after.unwrap_or(u64::MAX);
+        if (count | limit | remaining | wait | reset_after) >> 31 == 0 {
+            let numbers = [count as i32, limit as i32, remaining as i32, wait as i32, reset_after as i32];
             self.integers[..5].copy_from_slice(&numbers);
             return status | SMALL;
         }

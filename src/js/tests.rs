@@ -81,8 +81,13 @@ fn a_decision_of_small_numbers_lies_among_the_integers() {
     assert_eq!(slab.area().1, [2, 2, 0, 0, 45_000, 0, 0, 0]);
     assert_eq!(slab.call("hit", &[0.0, 1.0, 15_000.9]), small);
     assert_eq!(slab.area().1, [3, 2, 0, 45_000, 45_000, 0, 1, 0]);
-    assert_eq!(slab.call("hit_with", &[0.0, 3.0, 15_000.0, NOWHERE, 0.0]), small);
-    assert_eq!(slab.area().1[3], -1);
+}
+
+#[wasm_bindgen_test]
+fn a_decision_to_wait_for_ever_lies_among_the_floats() {
+    let slab = Slab::new(TWO_A_MINUTE);
+    assert_eq!(slab.call("hit_with", &[NONE, 3.0, 15_000.0, NOWHERE, 0.0]), 0.0);
+    assert_eq!(slab.area().0, [3.0, 2.0, 0.0, f64::INFINITY, 45_000.0]);
 }
 
 #[wasm_bindgen_test]
