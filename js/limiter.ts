@@ -6,7 +6,7 @@ import { failed, failure, isTime, noRoom, notNumbers } from "./core/failure.ts";
 import { held } from "./core/held.ts";
 import { lists, placed, unreadableAs } from "./core/states.ts";
 import { dropped, dropWith, rust } from "./core/wasm.ts";
-import { TollgateError, wrongAmount } from "./error.ts";
+import { inWords, TollgateError, wrongAmount } from "./error.ts";
 import { keyFrom, storedKey } from "./keys.ts";
 import { readOptions } from "./options.ts";
 import { mismatch, type ReadPolicies, readPolicies } from "./policies.ts";
@@ -321,18 +321,22 @@ export class RateLimiter {
     const { origins: own } = this.#read;
     const { origins } = readPolicies(policies);
     const afresh = new Set<string>();
-    const all = keys.map(([key, states]) => [keyFrom(key), placed(states, origins, own, afresh)] as const);
-    const load = (slot: number, states: readonly number[], puts: number) => {
+    const whose = (key: Key) => ` of ${inWords(key)}`;
+    const all = keys.map(([stored, states]) => {
+      const key = keyFrom(stored);
+      return [key, placed(states, origins, own, afresh, whose(key))] as const;
+    });
+    const load = (key: Key, slot: number, states: readonly number[], puts: number) => {
       giveNumbers(states);
       const status = this.#rust.load(this.#slab, slot, now, puts);
-      if (status === failed) throw unreadableAs(own[answered()] as Origin);
+      if (status === failed) throw unreadableAs(own[answered()] as Origin, whose(key));
       if (status < 0) throw this.#failure(status, 0, now);
       return status;
     };
-    for (const [, states] of all) load(-1, states, 0);
+    for (const [key, states] of all) load(key, -1, states, 0);
     for (const name of afresh)
       console.warn(`tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`);
-    for (const [key, states] of all) this.#settle(load(this.#slotOf(key), states, 1), key);
+    for (const [key, states] of all) this.#settle(load(key, this.#slotOf(key), states, 1), key);
   }
 }
 

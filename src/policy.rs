@@ -15,7 +15,7 @@ use crate::number::MAX;
 use crate::text::{digits, shown};
 
 pub use draft::PolicyDraft;
-#[cfg(any(feature = "cloudflare", test))]
+#[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
 pub(crate) use draft::Value;
 pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
 

@@ -2,13 +2,13 @@ import { inWords, TollgateError } from "../error.ts";
 import { isWhole } from "../numbers.ts";
 import type { Origin } from "../types.ts";
 
-/** The error for a state that cannot be read. */
-export const unreadable = (problem: string) =>
-  new TollgateError("invalid_state", `the stored state cannot be read: ${problem}`);
+/** The error for a state that cannot be read: the only one there is, or that of one key. */
+export const unreadable = (problem: string, whose = "") =>
+  new TollgateError("invalid_state", `the stored state${whose} cannot be read: ${problem}`);
 
 /** The error for numbers that Rust could not read as the state of a policy. */
-export const unreadableAs = ({ name, algorithm }: Origin) =>
-  unreadable(`the numbers of ${inWords(name)} are not those of a ${algorithm}`);
+export const unreadableAs = ({ name, algorithm }: Origin, whose?: string) =>
+  unreadable(`the numbers of ${inWords(name)} are not those of a ${algorithm}`, whose);
 
 /** Lists of numbers, from how they lie one after the other: for each, how many there are, then they. */
 export function lists(flat: readonly number[]): number[][] {
@@ -30,8 +30,9 @@ export function placed(
   origins: readonly Origin[],
   own: readonly Origin[],
   afresh: Set<string>,
+  whose?: string,
 ): number[] {
-  checkStates(states, origins.length);
+  checkStates(states, origins.length, whose);
   const numbers: number[] = [];
   for (const { name, algorithm } of own) {
     // A single policy that was only renamed is still the same.
@@ -43,7 +44,7 @@ export function placed(
       numbers.push(0, 0);
       continue;
     }
-    if (!isWhole(origin.scale, 1)) throw unreadable(`the scale of ${inWords(name)} is out of range`);
+    if (!isWhole(origin.scale, 1)) throw unreadable(`the scale of ${inWords(name)} is out of range`, whose);
     const state = states[at] as number[];
     numbers.push(origin.scale, state.length);
     // One by one: a long log is more than a call takes arguments.
@@ -53,11 +54,14 @@ export function placed(
 }
 
 /** Passes as many lists of whole numbers. */
-function checkStates(states: unknown, count: number): asserts states is number[][] {
-  if (!Array.isArray(states)) throw unreadable("its states are not a list");
-  if (states.length !== count) throw unreadable("it has not as many states as policies");
+function checkStates(states: unknown, count: number, whose?: string): asserts states is number[][] {
+  if (!Array.isArray(states)) throw unreadable("its states are not a list", whose);
+  if (states.length !== count) throw unreadable("it has not as many states as policies", whose);
   for (const state of states) {
-    if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers");
-    if (!state.every(Number.isSafeInteger)) throw unreadable("it holds something that is no whole number");
+    if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers", whose);
+    // Not by every, which would pass over what a list lacks.
+    for (const number of state)
+      if (!Number.isSafeInteger(number))
+        throw unreadable("it holds something that is no whole number", whose);
   }
 }

@@ -246,6 +246,26 @@ test("a snapshot goes on under other policies", (context) => {
   assert.match(warn.mock.calls[0].arguments[0], /fix_window starts afresh/);
 });
 
+test("a snapshot with a state that cannot be read names its key, and restores nothing", () => {
+  const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
+  const problems = {
+    "it has not as many states as policies": [],
+    "a state in it is not a list of numbers": ["no"],
+    "it holds something that is no whole number": [new Array(2)],
+    'the numbers of "fix_window" are not those of a fix_window': [[1, 1]],
+  };
+  for (const [problem, states] of Object.entries(problems)) {
+    const keys = [
+      ["a", [[0, 1]]],
+      [{ bigint: "42" }, states],
+    ];
+    assert.throws(() => RateLimiter.restore({ version: 1, policies: [policy], keys }, { clock: () => 0 }), {
+      code: "invalid_state",
+      message: `the stored state of 42n cannot be read: ${problem}`,
+    });
+  }
+});
+
 test("a log that is longer than a call takes arguments comes back from a snapshot", () => {
   const { limiter, time } = timed({ algorithm: "sliding_window", limit: 150_000, scale: "1d" });
   for (let hit = 0; hit < 150_000; hit++) {
