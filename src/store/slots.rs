@@ -308,3 +308,18 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+
+    #[test]
+    fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
+        for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
+            let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new());
+            assert_eq!(slots.lanes.size().word, MOST_WORDS);
+            assert_eq!(slots.peek(None, None, 2, 0), slots.hit(None, None, 2, 0));
+        }
+    }
+}
