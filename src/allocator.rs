@@ -1,7 +1,8 @@
-//! Memory for the wasm of the npm package, in a few hundred bytes: a list of free blocks for each power of two.
+//! Memory for the wasm of the npm package, in a few hundred bytes: a list of free blocks for each length, which are the
+//! powers of two and those halfway between them.
 //!
 //! Rust says how long what it gives back is, so blocks need no headers; and what the core holds
-//! most of (chunks of slots, logs) is a power of two long anyway.
+//! most of (chunks of slots of two or three words, logs) is so long anyway.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +14,8 @@ use core::ptr::null_mut;
 const PAGE: usize = 1 << 16;
 /// The shortest block, 16 bytes, is as long as anything here needs to be aligned to.
 const SHORTEST: u32 = 4;
-const CLASSES: usize = 28;
+/// The last is 2 GiB long, past which Rust does not ask.
+const CLASSES: usize = 54;
 
 #[global_allocator]
 static ALLOCATOR: Blocks = Blocks(UnsafeCell::new(Free { lists: [null_mut(); CLASSES], unused: 0, end: 0 }));
@@ -21,7 +23,7 @@ static ALLOCATOR: Blocks = Blocks(UnsafeCell::new(Free { lists: [null_mut(); CLA
 struct Blocks(UnsafeCell<Free>);
 
 struct Free {
-    /// For each class, twice as long as the one before, the first free block.
+    /// For each class the first free block.
     lists: [*mut Link; CLASSES],
     /// Memory from here to `end` was never used.
     unused: usize,
@@ -41,10 +43,10 @@ unsafe impl GlobalAlloc for Blocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: there is one thread, and nothing in here allocates.
         let free = unsafe { &mut *self.0.get() };
-        let class = class(layout);
+        let (class, bytes) = class(layout);
         match free.lists.get_mut(class) {
             Some(_) if layout.align() > 1 << SHORTEST => null_mut(),
-            Some(list) if list.is_null() => free.cut(1 << (class as u32 + SHORTEST)),
+            Some(list) if list.is_null() => free.cut(bytes),
             Some(list) => {
                 let block = *list;
                 // SAFETY: what a list names is a free block, which holds the next.
@@ -59,7 +61,7 @@ unsafe impl GlobalAlloc for Blocks {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: as above.
         let free = unsafe { &mut *self.0.get() };
-        if let Some(list) = free.lists.get_mut(class(layout)) {
+        if let Some(list) = free.lists.get_mut(class(layout).0) {
             let block = block.cast::<Link>();
             // SAFETY: the block came from `alloc`, so it is long enough and aligned, and nobody uses it any more.
             unsafe { block.write(Link(*list)) };
@@ -68,10 +70,13 @@ unsafe impl GlobalAlloc for Blocks {
     }
 }
 
-/// The class of the shortest blocks that are long enough.
-fn class(layout: Layout) -> usize {
+/// The class of the shortest blocks that are long enough, and how long those are.
+fn class(layout: Layout) -> (usize, usize) {
     let last = layout.size().saturating_sub(1) >> SHORTEST;
-    (usize::BITS - last.leading_zeros()) as usize
+    // A length is 1 to 4 times a power of two, from 3 on of ever larger ones.
+    let power = (last | 2).ilog2() - 1;
+    let times = last >> power;
+    (2 * power as usize + times, (times + 1) << power << SHORTEST)
 }
 
 impl Free {
