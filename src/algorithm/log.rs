@@ -1,5 +1,6 @@
 //! A log of hits, in a ring.
 
+use crate::number::MAX;
 use alloc::vec::Vec;
 
 /// Hits of one millisecond.
@@ -46,6 +47,16 @@ impl Log {
     /// Where that is in the ring, going round and round.
     fn place(&self, position: u32) -> usize {
         self.first.wrapping_add(position) as usize & self.ring.len().wrapping_sub(1)
+    }
+
+    /// When the oldest and the newest hits came; if there are none, as late and as early as can be.
+    #[inline(always)]
+    pub(crate) fn span(&self) -> (u64, u64) {
+        let newest = self.ring.get(self.place(self.len.wrapping_sub(1)));
+        match (self.ring.get(self.place(0)), newest) {
+            (Some(oldest), Some(newest)) if self.len > 0 => (oldest.time, newest.time),
+            _ => (MAX, 0),
+        }
     }
 
     /// When the newest hits came; 0 if there are none.
@@ -97,6 +108,7 @@ mod tests {
     #[test]
     fn a_ring_that_turns_and_grows_keeps_its_order() {
         let (mut log, mut expected) = (Log::default(), VecDeque::new());
+        assert_eq!((log.newest(), log.span()), (0, (MAX, 0)));
         for time in 0..1_000 {
             // More come than go, in bursts: the oldest lies anywhere in the ring when it grows.
             let gone = if time % 5 == 0 { (time % 4).min(u64::from(log.len())) } else { 0 };
@@ -109,6 +121,7 @@ mod tests {
                 Vec::from_iter(&expected)
             );
             assert_eq!((log.newest(), log.get(log.len())), (time, None));
+            assert_eq!(log.span(), (expected[0].time, time));
         }
         assert!(log.first > 0 && log.ring.len() >= expected.len());
     }

@@ -108,15 +108,19 @@ impl Algorithm for SlidingWindow {
 
     #[inline(always)]
     fn view(&self, log: &Log, now: u64) -> View {
-        let latest = log.newest();
+        let (oldest, latest) = log.span();
         let shift = if latest > now + self.scale { latest - now } else { 0 };
         let newest = latest - shift;
         let mut view = View { at: now.max(newest), newest, shift, skip: 0, total: log.total, added: 0 };
-        while let Some(hits) = log.get(view.skip)
-            && hits.time.saturating_sub(shift) + self.scale <= view.at
-        {
-            view.skip += 1;
-            view.total -= hits.cost;
+        // Most hits find nothing to skip.
+        let counts = |time: u64| time.saturating_sub(shift) + self.scale > view.at;
+        if !counts(oldest) {
+            while let Some(hits) = log.get(view.skip)
+                && !counts(hits.time)
+            {
+                view.skip += 1;
+                view.total -= hits.cost;
+            }
         }
         view
     }
