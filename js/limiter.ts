@@ -90,25 +90,18 @@ export class RateLimiter {
    * ```
    */
   hit(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? 0 : held(readPolicies(policies));
+    // Kept short, so that engines inline it into the caller's loop.
+    if (policies !== undefined) return this.#ask(key, cost, policies, 1);
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     // The slot is looked up last: the clock is not ours, and may have used the limiter.
     const slot = this.#slotOf(key);
-    const status =
-      call === 0
-        ? this.#rust.hit(this.#slab, slot, cost, now)
-        : this.#rust.hit_with(this.#slab, slot, cost, now, call, 1);
-    return this.#answer(status, key, cost, now, policies);
+    return this.#answer(this.#rust.hit(this.#slab, slot, cost, now), key, cost, now);
   }
 
   /** What a hit would answer. Changes nothing. */
   peek(key: Key, cost = 1, policies?: Policies): Decision {
-    const call = policies === undefined ? 0 : held(readPolicies(policies));
-    const now = this.#clock();
-    if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
-    const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, 0);
-    return this.#answer(status, key, cost, now, policies);
+    return this.#ask(key, cost, policies, 0);
   }
 
   /**
@@ -216,6 +209,15 @@ export class RateLimiter {
     this.#rust = disposed as Exports;
     this.#slots = disposed as Map<Key, number>;
     this.#keys = [];
+  }
+
+  /** A hit under the policies of this call, if it has any; or what it would answer. */
+  #ask(key: Key, cost: number, policies: Policies | undefined, takes: number): Decision {
+    const call = policies === undefined ? 0 : held(readPolicies(policies));
+    const now = this.#clock();
+    if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
+    const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, takes);
+    return this.#answer(status, key, cost, now, policies);
   }
 
   #slotOf(key: Key): number {
