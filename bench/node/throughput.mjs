@@ -12,8 +12,11 @@ const peers = [
   "rate-limiter-flexible memory",
 ];
 
+/** The last answer, where each is kept: no engine can leave out what others may read. */
+export let kept;
+
 /** Nanoseconds a hit, the best of several rounds. */
-async function measure(name, count) {
+async function measure(name, count, keeps) {
   const { make, async } = subjects[name];
   const keys = keysOf(count);
   const hit = make(count);
@@ -24,6 +27,11 @@ async function measure(name, count) {
     const started = process.hrtime.bigint();
     if (async) {
       for (let at = 0; at < hits; at++) if ((await hit(keys[at % count])) !== undefined) allowed++;
+    } else if (keeps) {
+      for (let at = 0; at < hits; at++) {
+        kept = hit(keys[at % count]);
+        if (kept.allowed) allowed++;
+      }
     } else {
       for (let at = 0; at < hits; at++) if (hit(keys[at % count]).allowed) allowed++;
     }
@@ -33,12 +41,12 @@ async function measure(name, count) {
   return best;
 }
 
-/** Each in a process of its own, and all of them twice in turn, so that a noisy moment strikes none alone. */
-function measureAll(count) {
+/** Each in a process of its own, and all of them in turn, so that a noisy moment strikes none alone. */
+function measureAll(count, { names = Object.keys(subjects), keeps = false } = {}) {
   const best = {};
   for (let turn = 0; turn < 3; turn++) {
-    for (const name of Object.keys(subjects)) {
-      const args = [fileURLToPath(import.meta.url), name, String(count)];
+    for (const name of names) {
+      const args = [fileURLToPath(import.meta.url), name, String(count), ...(keeps ? ["keeps"] : [])];
       const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8" });
       if (status !== 0) throw new Error(stderr);
       best[name] = Math.min(best[name] ?? Number.POSITIVE_INFINITY, Number(stdout));
@@ -67,9 +75,21 @@ export function throughput() {
     ["time of … ÷ time of fix_window", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
     own.slice(1).map((name) => [name, ...results.map((best) => (best[name] / best[fixed]).toFixed(2))]),
   );
-  return `### Time of a hit\n\n${ratios}\n\n${others}\n\n${times}`;
+  return `### Time of a hit\n\n${ratios}\n\n${others}\n\n${times}\n\n${whenKept(fixed)}`;
+}
+
+/** Who only reads a decision may have none made, where the engine inlines the hit. Here each is made, and kept. */
+function whenKept(fixed) {
+  process.stderr.write("  throughput where decisions are kept\n");
+  const names = [fixed, ...peers];
+  const results = counts.map((count) => measureAll(count, { names, keeps: true }));
+  return table(
+    ["ns a hit, each decision kept", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
+    names.map((name) => [name, ...results.map((best) => best[name].toFixed(0))]),
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  console.log(await measure(process.argv[2], Number(process.argv[3])));
+  const [name, count, keeps] = process.argv.slice(2);
+  console.log(await measure(name, Number(count), keeps === "keeps"));
 }
