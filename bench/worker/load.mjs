@@ -41,6 +41,7 @@ async function connected(port) {
   socket.on("close", () => broken());
   await once(socket, "connect");
   const ask = (request, then) => {
+    if (socket.destroyed) fail(new Error("a connection was closed before it was asked"));
     answered = then;
     socket.write(request);
   };
@@ -67,8 +68,9 @@ function drive(server, isEnough) {
   return new Promise((resolve) => {
     const next = ({ ask }) => {
       if (isEnough(counts)) {
+        // The first to have nothing to do is the first to be closed.
+        if (open === connections) server.since = performance.now();
         open -= 1;
-        server.since = performance.now();
         if (open === 0) resolve(counts);
         return;
       }
