@@ -157,11 +157,12 @@ const plain = (state: State | null): string =>
 
 /** What was stored, as Rust takes it. */
 function read({ version, policies, states }: State, own: readonly Origin[], afresh: Set<string>): number[] {
-  const isOrigin = (policy: Origin | null) =>
-    typeof policy?.name === "string" &&
-    typeof policy.algorithm === "string" &&
-    typeof policy.scale === "number";
-  if (!Array.isArray(policies) || !policies.every(isOrigin))
+  const isNone = (policy: Origin | null | undefined) =>
+    typeof policy?.name !== "string" ||
+    typeof policy.algorithm !== "string" ||
+    typeof policy.scale !== "number";
+  // By findIndex, which does not pass over what a list lacks.
+  if (!Array.isArray(policies) || policies.findIndex(isNone) >= 0)
     throw refused("invalid_state", "state.policies", policies, "what step answered");
   if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
   checkVersion("stored state", version);

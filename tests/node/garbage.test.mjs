@@ -383,8 +383,12 @@ test("as a state", () => {
     fc.record(
       {
         version: fc.oneof(fc.constant(1), strange),
-        policies: fc.oneof(fc.array(fc.oneof(madeBy, strange), { maxLength: 3 }), strange),
-        states: fc.oneof(numbers, fc.array(fc.array(strange)), strange),
+        policies: fc.oneof(
+          fc.array(fc.oneof(madeBy, strange), { maxLength: 3 }),
+          fc.sparseArray(madeBy, { maxLength: 3 }),
+          strange,
+        ),
+        states: fc.oneof(numbers, fc.array(fc.array(strange)), fc.array(fc.sparseArray(fc.nat())), strange),
       },
       { requiredKeys: [] },
     ),
