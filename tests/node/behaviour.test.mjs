@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, mock, test } from "node:test";
-import { problemBody, RateLimiter, rateLimitHeaders, TollgateError } from "tollgate";
+import { problemBody, RateLimiter, rateLimitHeaders, step, TollgateError } from "tollgate";
 
 const start = 1_767_227_321_000;
 
@@ -264,6 +264,20 @@ test("a snapshot with a state that cannot be read names its key, and restores no
       message: `the stored state of 42n cannot be read: ${problem}`,
     });
   }
+});
+
+test("a stored state whose lists have holes is refused", () => {
+  const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
+  const origin = { name: "fix_window", algorithm: "fix_window", scale: 60_000 };
+  for (const [policies, states] of [
+    [new Array(1), [[0, 1]]],
+    [new Array(3), [[], [], []]],
+    [[origin], [new Array(2)]],
+    [[origin], new Array(1)],
+  ])
+    assert.throws(() => step(policy, { version: 1, policies, states }, "hit", 1, 0), {
+      code: "invalid_state",
+    });
 });
 
 test("a log that is longer than a call takes arguments comes back from a snapshot", () => {
