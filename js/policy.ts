@@ -58,7 +58,7 @@ function fieldsOf(policy: Policy): Fields {
   for (const [written, value] of Object.entries(policy)) {
     if (value == null) continue;
     // As wherever policies are written, a rate may have its name in snake_case.
-    const name = written.replace("_rate", "Rate");
+    const name = written.replace(/^(refill|leak)_rate$/, "$1Rate");
     if (fields.has(name)) throw refusedAs("invalid_policy", name, "a second value", "the field once");
     fields.set(name, value);
   }
