@@ -1,6 +1,7 @@
 import { checkNames } from "./checks.ts";
 import { told } from "./core/headers.ts";
 import { refused } from "./error.ts";
+import { isWhole } from "./numbers.ts";
 import { readPolicies } from "./policies.ts";
 import type { Decision, Policies } from "./types.ts";
 
@@ -19,7 +20,7 @@ function readDecision(decision: Decision, names: readonly string[]) {
   const isDecision =
     typeof allowed === "boolean" &&
     [position, ...denied].every((position) => position >= 0) &&
-    numbers.every((one) => Number.isSafeInteger(one) && one >= 0);
+    numbers.every((one) => isWhole(one));
   if (!isDecision)
     throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
   return {

@@ -8,6 +8,7 @@ import { lists, placed, unreadableAs } from "./core/states.ts";
 import { dropped, dropWith, rust } from "./core/wasm.ts";
 import { inWords, TollgateError, wrongAmount } from "./error.ts";
 import { keyFrom, storedKey } from "./keys.ts";
+import { isWhole } from "./numbers.ts";
 import { readOptions } from "./options.ts";
 import { mismatch, type ReadPolicies, readPolicies } from "./policies.ts";
 import type {
@@ -124,7 +125,7 @@ export class RateLimiter {
   /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count. */
   set(key: Key, count: number, policy?: string): number {
     const position = this.#read.position(policy);
-    if (!Number.isSafeInteger(count) || count < 0) throw wrongAmount("count", count);
+    if (!isWhole(count)) throw wrongAmount("count", count);
     return this.#number(key, count, (slot, now) => this.#rust.set(this.#slab, slot, count, now, position));
   }
 

@@ -1,4 +1,5 @@
-const most = Number.MAX_SAFE_INTEGER;
+/** The largest number there can be. */
+export const most = Number.MAX_SAFE_INTEGER;
 
 const units: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

@@ -1,4 +1,5 @@
 import { inWords, refused, refusedAs, TollgateError } from "./error.ts";
+import { most } from "./numbers.ts";
 import { type ReadPolicy, readPolicy } from "./policy.ts";
 import type { Origin, Policies, Policy } from "./types.ts";
 
@@ -8,6 +9,7 @@ const known = new WeakMap<object, ReadPolicies>();
 export class ReadPolicies {
   /** What Rust takes them as, one after the other. */
   readonly numbers: readonly number[];
+  readonly limits: readonly number[];
   /** What states are made by, policy by policy. */
   readonly origins: readonly Origin[];
   readonly names: readonly string[];
@@ -20,6 +22,7 @@ export class ReadPolicies {
     for (const policy of policies) read.push(readPolicy(policy));
     checkTogether(read);
     this.numbers = read.flatMap(({ numbers }) => numbers);
+    this.limits = read.map(({ numbers }) => numbers[1]);
     this.origins = originsOf(read);
     this.names = this.origins.map(({ name }) => name);
   }
@@ -47,12 +50,7 @@ export function readPolicies(policies: Policies): ReadPolicies {
 
 /** The error for a bucket that takes longer to fill than any clock tells, which Rust found. */
 export const tooSlow = (capacity: unknown): TollgateError =>
-  refused(
-    "invalid_policy",
-    "capacity",
-    capacity,
-    `a capacity that the rate fills within ${Number.MAX_SAFE_INTEGER} ms`,
-  );
+  refused("invalid_policy", "capacity", capacity, `a capacity that the rate fills within ${most} ms`);
 
 /** Why policies given for one call do not go with a limiter's own, which Rust found. */
 export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
@@ -69,12 +67,12 @@ export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
     if (other.scale !== scale) return error(has(field, `${other.scale} ms`), `only ${scale} ms`);
   }
   // What is left is a sliding window that keeps too few hits.
-  const limits = ({ numbers }: ReadPolicies) => numbers.filter((_, at) => at % 5 === 1);
-  const [most, found] = [limits(own), limits(call)];
-  const at = own.origins.findIndex(
-    ({ algorithm }, at) => algorithm === "sliding_window" && (found[at] as number) > (most[at] as number),
+  const isPast = (limit: number, at: number) => limit > (own.limits[at] as number);
+  const at = call.limits.findIndex(
+    (limit, at) => own.origins[at]?.algorithm === "sliding_window" && isPast(limit, at),
   );
-  return error(has("limit", found[at]), `at most ${most[at]}, for which its sliding window keeps hits`);
+  const accepts = `at most ${own.limits[at]}, for which its sliding window keeps hits`;
+  return error(has("limit", call.limits[at]), accepts);
 }
 
 function checkTogether(policies: readonly ReadPolicy[]): void {

@@ -6,6 +6,7 @@ import { held, kept } from "./core/held.ts";
 import { lists, placed, unreadable, unreadableAs } from "./core/states.ts";
 import { rust } from "./core/wasm.ts";
 import { refused, wrongAmount } from "./error.ts";
+import { most } from "./numbers.ts";
 import { defaults } from "./options.ts";
 import { type ReadPolicies, readPolicies } from "./policies.ts";
 import type { Decision, Origin, Policies, State } from "./types.ts";
@@ -78,12 +79,7 @@ export function step(
     throw refused("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
   if (typeof amount !== "number") throw notNumbers(amount, now);
   if (!isTime(now))
-    throw refused(
-      "invalid_time",
-      "now",
-      now,
-      `milliseconds since the epoch, from 0 to ${Number.MAX_SAFE_INTEGER}`,
-    );
+    throw refused("invalid_time", "now", now, `milliseconds since the epoch, from 0 to ${most}`);
   if (policy !== undefined && typeof policy !== "string")
     throw refused("unknown_policy", "policy", policy, "a policy's name");
   const own = readPolicies(policies);

@@ -14,7 +14,7 @@ pub(crate) mod sliding_window;
 mod testing;
 pub(crate) mod window;
 
-use crate::number::MAX;
+use crate::number::{MAX, NEVER};
 use crate::{Decision, Violated};
 use alloc::vec::Vec;
 use entry::{Entry, Held};
@@ -134,9 +134,6 @@ impl Act {
         matches!(self, Self::Set(_)) || (self.amount() > 0 && (allowed || matches!(self, Self::Count(_))))
     }
 }
-
-/// Later than any time.
-const NEVER: u64 = u64::MAX;
 
 /// What an operation came to. Times are the clock's.
 pub(crate) struct Charged {

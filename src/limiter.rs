@@ -1,21 +1,22 @@
 //! A limiter in memory: key → slot → algorithm → decision.
 
+mod by_policy;
+mod cleaning;
 mod states;
 
 use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 
-use crate::algorithm::Act;
 use crate::algorithm::rule::{Rule, mismatch};
-use crate::number::{check_cost, check_count, check_time};
+use crate::number::{check_cost, check_time};
 use crate::store::index::Index;
-use crate::store::slots::{Expired, Slots};
+use crate::store::slots::Slots;
 use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies};
+use cleaning::BeforeClean;
+
+pub use cleaning::Cleaned;
 
 /// A rate limiter in memory, over keys of any type that can be hashed.
 ///
@@ -44,21 +45,6 @@ pub struct Limiter<K, C> {
     index: Index<K>,
     clock: C,
     before_clean: Option<BeforeClean<K>>,
-}
-
-type BeforeClean<K> = Box<dyn FnMut(&Policies, &[(u32, K)], &[Expired]) + Send>;
-
-/// An expired state, as [`Limiter::before_clean`] is told of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cleaned<K> {
-    /// The key.
-    pub key: K,
-    /// The name of the policy.
-    pub policy: String,
-    /// What the state held when it was last touched.
-    pub value: u64,
-    /// When it expired, in milliseconds since the epoch.
-    pub expired_at: u64,
 }
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
@@ -92,47 +78,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let policies = policies.into_policies()?;
         let slots = Slots::new(policies.rules(), policies.denied(), options);
         Ok(Self { policies, slots, index: Index::new(), clock, before_clean: None })
-    }
-
-    /// Calls `tell` with what has expired, algorithm by algorithm, each time some keys are cleaned away.
-    /// They are gone by then, so nothing that `tell` does can keep them.
-    ///
-    /// ```
-    /// use std::sync::{Arc, Mutex};
-    /// use tollgate::{Limiter, ManualClock, Policy};
-    ///
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let clock = ManualClock::new(0);
-    /// let seen = Arc::new(Mutex::new(Vec::new()));
-    /// let log = Arc::clone(&seen);
-    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1s")?, &clock)?
-    ///     .before_clean(move |algorithm, entries| log.lock().unwrap().push((algorithm, entries.to_vec())));
-    ///
-    /// limiter.hit("login:42", 3)?;
-    /// clock.advance(5_000);
-    /// assert_eq!(limiter.clean()?, 1);
-    ///
-    /// let seen = seen.lock().unwrap();
-    /// let (algorithm, entries) = &seen[0];
-    /// assert_eq!((*algorithm, entries[0].key.as_str()), ("fix_window", "login:42"));
-    /// assert_eq!((entries[0].value, entries[0].expired_at), (3, 1_000));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn before_clean(mut self, mut tell: impl FnMut(&'static str, &[Cleaned<K>]) + Send + 'static) -> Self
-    where
-        K: Clone,
-    {
-        self.before_clean = Some(Box::new(move |policies, keys, expired| {
-            for (position, (policy, name)) in policies.iter().zip(policies.names()).enumerate() {
-                let entries = cleaned(position, name, keys, expired);
-                if !entries.is_empty() {
-                    tell(policy.algorithm(), &entries);
-                }
-            }
-        }));
-        self.slots.reports = true;
-        self
     }
 
     /// Whether the key may act now. Asks, and takes if it fits.
@@ -222,33 +167,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.inc_policy(key, cost, None)
     }
 
-    /// The same for one of several policies, by its name.
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, ManualClock, Policy};
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
-    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
-    /// limiter.inc_policy("user:42", 3, Some("daily"))?;
-    /// assert_eq!(limiter.get_policy("user:42", Some("burst"))?, 0);
-    /// assert!(limiter.inc_policy("user:42", 3, None).is_err());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn inc_policy<Q>(&mut self, key: &Q, cost: u64, policy: Option<&str>) -> Result<u64, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let now = check_time(self.clock.now())?;
-        check_cost(cost)?;
-        let position = self.policies.position(policy)?;
-        if cost == 0 {
-            return Ok(self.slots.get(self.index.get(key), position, now));
-        }
-        self.change(key, position, Act::Inc(cost), now)
-    }
-
     /// Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count.
     ///
     /// ```
@@ -268,29 +186,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.set_policy(key, count, None)
     }
 
-    /// The same for one of several policies, by its name.
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, ManualClock, Policy};
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
-    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
-    /// limiter.set_policy("user:42", 1000, Some("daily"))?;
-    /// assert!(!limiter.hit("user:42", 1)?.allowed);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn set_policy<Q>(&mut self, key: &Q, count: u64, policy: Option<&str>) -> Result<u64, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let now = check_time(self.clock.now())?;
-        let position = self.policies.position(policy)?;
-        check_count(count, self.slots.lanes().most_to_set(position))?;
-        self.change(key, position, Act::Set(count), now)
-    }
-
     /// The key's count.
     ///
     /// ```
@@ -307,28 +202,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ?Sized,
     {
         self.get_policy(key, None)
-    }
-
-    /// The same for one of several policies, by its name.
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, ManualClock, Policy};
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
-    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
-    /// limiter.hit("user:42", 2)?;
-    /// assert_eq!(limiter.get_policy("user:42", Some("daily"))?, 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn get_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        let now = check_time(self.clock.now())?;
-        let position = self.policies.position(policy)?;
-        Ok(self.slots.get(self.index.get(key), position, now))
     }
 
     /// When the key's state ends, in milliseconds since the epoch; 0 when it has none.
@@ -351,28 +224,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.expires_at_policy(key, None)
     }
 
-    /// The same for one of several policies, by its name.
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, ManualClock, Policy};
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
-    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
-    /// limiter.hit("user:42", 1)?;
-    /// assert_eq!(limiter.expires_at_policy("user:42", Some("daily"))?, 86_400_000);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn expires_at_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
-        let now = check_time(self.clock.now())?;
-        let position = self.policies.position(policy)?;
-        Ok(self.slots.expires_at(self.index.get(key), position, now))
-    }
-
     /// Forgets the key. Says whether there was anything to forget.
     ///
     /// ```
@@ -393,25 +244,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let Some(slot) = self.index.get(key) else { return false };
         self.slots.release(slot);
         self.index.remove(slot).is_some()
-    }
-
-    /// Removes every expired key now, and answers how many there were. The only operation that looks at all keys.
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, ManualClock, Policy};
-    /// # fn main() -> Result<(), tollgate::Error> {
-    /// let clock = ManualClock::new(0);
-    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(2, "1s")?, &clock)?;
-    /// limiter.hit("user:42", 1)?;
-    /// clock.advance(1_000);
-    /// assert_eq!((limiter.clean()?, limiter.len()), (1, 0));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn clean(&mut self) -> Result<u32, Error> {
-        let removed = self.slots.clean(check_time(self.clock.now())?);
-        self.forget();
-        Ok(removed)
     }
 
     /// How many keys it holds, expired ones that have not been cleaned away included.
@@ -478,16 +310,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         &self.policies
     }
 
-    fn change<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        let count = self.slots.change(self.index.get(key), position, act, now).map_err(|_| self.slots.full())?;
-        self.settle(key);
-        Ok(count)
-    }
-
     #[inline]
     fn hit_by<Q>(&mut self, key: &Q, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, Error>
     where
@@ -517,36 +339,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             self.index.insert(key.to_owned(), slot);
         }
     }
-
-    #[cold]
-    fn forget(&mut self) {
-        let Some(tell) = &mut self.before_clean else {
-            for slot in self.slots.freed.drain(..) {
-                self.index.remove(slot);
-            }
-            return;
-        };
-        let mut keys = Vec::with_capacity(self.slots.freed.len());
-        for slot in self.slots.freed.drain(..) {
-            if let Some(key) = self.index.remove(slot) {
-                keys.push((slot, key));
-            }
-        }
-        let expired = core::mem::take(&mut self.slots.expired);
-        tell(&self.policies, &keys, &expired);
-    }
-}
-
-/// The expired states of one policy, with the keys of their slots.
-fn cleaned<K: Clone>(position: usize, name: &str, keys: &[(u32, K)], expired: &[Expired]) -> Vec<Cleaned<K>> {
-    // Both lists are in the order in which slots were freed; evicted ones are only among the keys.
-    let mut keys = keys.iter();
-    let of_policy = expired.iter().filter(|state| state.policy == position);
-    let cleaned = of_policy.filter_map(|state| {
-        let (_, key) = keys.find(|(slot, _)| *slot == state.slot)?;
-        Some(Cleaned { key: key.clone(), policy: name.into(), value: state.value, expired_at: state.expired_at })
-    });
-    cleaned.collect()
 }
 
 impl<K, C> fmt::Debug for Limiter<K, C> {

@@ -6,6 +6,9 @@ use crate::text::digits;
 /// The largest cost, count, limit or time: 2^53 − 1, the largest whole number JavaScript holds exactly.
 pub const MAX: u64 = (1 << 53) - 1;
 
+/// Later than any time.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// What a cost or a count may be, for error messages.
 pub(crate) const AMOUNT: &str = "a whole number from 0 to 9007199254740991";
 

@@ -1,4 +1,5 @@
 import { inWords, TollgateError, wrongAmount } from "../error.ts";
+import { most } from "../numbers.ts";
 
 /** Statuses below zero: why Rust did nothing. `src/js.rs` knows the same. */
 const badCost = -1;
@@ -12,8 +13,6 @@ export const failure = (status: number, cost: unknown, now: unknown): TollgateEr
 /** The error for a cost or a time that is not even a number. */
 export const notNumbers = (cost: unknown, now: unknown): TollgateError =>
   typeof cost === "number" ? wrongTime(now) : wrongAmount("cost", cost);
-
-const most = Number.MAX_SAFE_INTEGER;
 
 /** Whether a clock's answer is a time, as Rust would have it. */
 export const isTime = (now: unknown): now is number => typeof now === "number" && now >= 0 && now <= most;

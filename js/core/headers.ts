@@ -23,7 +23,7 @@ interface Exports {
 let exported: Exports | undefined;
 
 /** The text that Rust writes about these policies. */
-export function told({ numbers, names }: ReadPolicies, write: (rust: Exports) => number): string {
+export function told({ numbers, limits, names }: ReadPolicies, write: (rust: Exports) => number): string {
   exported ??= instance<Exports>(wasm);
   const { buffer } = exported.memory;
   // The layout of the area, for 32 policies: five numbers of each, 64 bytes for each name, the text.
@@ -32,6 +32,6 @@ export function told({ numbers, names }: ReadPolicies, write: (rust: Exports) =>
   const padded = names.map((name) => name.padEnd(64, "\0")).join("");
   new TextEncoder().encodeInto(padded, new Uint8Array(buffer, at + 1280));
   const position = exported.refused(names.length);
-  if (position >= 0) throw tooSlow(numbers[5 * position + 1]);
+  if (position >= 0) throw tooSlow(limits[position]);
   return new TextDecoder().decode(new Uint8Array(buffer, at + 3328, write(exported)));
 }

@@ -22,7 +22,7 @@ export function kept(
   drop: (made: number) => void,
   wrong: (limit: unknown) => TollgateError,
 ): number {
-  if (made === 0) throw wrong(policies.numbers[5 * answered() + 1]);
+  if (made === 0) throw wrong(policies.limits[answered()]);
   dropWith(policies, () => drop(made));
   return made;
 }

@@ -11,6 +11,7 @@ use crate::algorithm::Act;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::lanes::{Entry, Lanes};
+use crate::number::NEVER;
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,8 +24,6 @@ use room::refuse;
 use sweep::Cleaning;
 pub(crate) use sweep::Expired;
 
-/// Later than any time.
-const NEVER: u64 = u64::MAX;
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
 

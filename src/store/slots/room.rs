@@ -1,6 +1,7 @@
 //! Room for new keys in a slab that holds only so many.
 
-use super::{NEVER, NO_SLOT, Slots};
+use super::{NO_SLOT, Slots};
+use crate::number::NEVER;
 use crate::{Decision, OnFull, Reason};
 
 /// How many slots are looked at when a full slab needs room.

@@ -1,6 +1,7 @@
 //! Cleaning: expired states go a few at a time, as a slab is used.
 
-use super::{NEVER, Slots};
+use super::Slots;
+use crate::number::NEVER;
 
 /// How many slots one operation looks at for expired states, while a cleaning is under way.
 const SWEPT: u32 = 4;

@@ -1,0 +1,116 @@
+//! What a limiter does to one of its policies, which is named where there are several.
+
+use alloc::borrow::ToOwned;
+use core::borrow::Borrow;
+use core::hash::Hash;
+
+use super::Limiter;
+use crate::algorithm::Act;
+use crate::number::{check_cost, check_count, check_time};
+use crate::{Clock, Error};
+
+impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
+    /// What [`Limiter::inc`] does, for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.inc_policy("user:42", 3, Some("daily"))?;
+    /// assert_eq!(limiter.get_policy("user:42", Some("burst"))?, 0);
+    /// assert!(limiter.inc_policy("user:42", 3, None).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn inc_policy<Q>(&mut self, key: &Q, cost: u64, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        check_cost(cost)?;
+        let position = self.policies.position(policy)?;
+        if cost == 0 {
+            return Ok(self.slots.get(self.index.get(key), position, now));
+        }
+        self.change(key, position, Act::Inc(cost), now)
+    }
+
+    /// What [`Limiter::set`] does, for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.set_policy("user:42", 1000, Some("daily"))?;
+    /// assert!(!limiter.hit("user:42", 1)?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_policy<Q>(&mut self, key: &Q, count: u64, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.policies.position(policy)?;
+        check_count(count, self.slots.lanes().most_to_set(position))?;
+        self.change(key, position, Act::Set(count), now)
+    }
+
+    /// What [`Limiter::get`] does, for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.hit("user:42", 2)?;
+    /// assert_eq!(limiter.get_policy("user:42", Some("daily"))?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.policies.position(policy)?;
+        Ok(self.slots.get(self.index.get(key), position, now))
+    }
+
+    /// What [`Limiter::expires_at`] does, for one of several policies, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?.named("burst")?, Policy::fix_window(1000, "1d")?.named("daily")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.hit("user:42", 1)?;
+    /// assert_eq!(limiter.expires_at_policy("user:42", Some("daily"))?, 86_400_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn expires_at_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.policies.position(policy)?;
+        Ok(self.slots.expires_at(self.index.get(key), position, now))
+    }
+
+    fn change<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let count = self.slots.change(self.index.get(key), position, act, now).map_err(|_| self.slots.full())?;
+        self.settle(key);
+        Ok(count)
+    }
+}
