@@ -1,0 +1,1 @@
+//! The wasm behind the npm package.

@@ -1,0 +1,1 @@
+//! The wasm behind the Cloudflare Worker: the gateway and its configuration.
