@@ -6,6 +6,7 @@ export type ErrorCode =
   | "unknown_algorithm"
   | "unknown_field"
   | "invalid_key"
+  | "invalid_address"
   | "invalid_cost"
   | "invalid_count"
   | "invalid_time"
