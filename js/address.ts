@@ -51,7 +51,7 @@ function keyOf(given: string, prefix: number): string | undefined {
   if (text[0] === "[") {
     const end = text.indexOf("]");
     const rest = text.slice(end + 1);
-    return end > 0 && (rest === "" || isPort(rest)) ? networkOf(text.slice(1, end), prefix) : undefined;
+    return rest === "" || isPort(rest) ? networkOf(text.slice(1, end), prefix) : undefined;
   }
   // Every IPv4 client of a socket that listens on "::" comes like this.
   if (text.startsWith("::ffff:") && dotted.test(text.slice(7))) return text.slice(7);

@@ -444,11 +444,12 @@ describe("mistakes", () => {
   };
 
   test("an option that is misspelt or wrong is named, with what would be accepted", () => {
-    const known = "known are clock, timer, maxQueue, shared, keyOf, retries, maxWait, fetch";
+    const known = "known are clock, timer, maxQueue, shared, keyOf, retries, maxWait, maxHold, fetch";
     for (const [options, message] of [
       [{ maxqueue: 1 }, `maxqueue: no such option; ${known}`],
       [{ maxQueue: -1 }, "maxQueue: -1 is not accepted; give a number of calls, from 0 on"],
       [{ maxWait: "1s" }, 'maxWait: "1s" is not accepted; give a number of milliseconds, from 0 on'],
+      [{ maxHold: -1 }, "maxHold: -1 is not accepted; give a number of milliseconds, from 0 on"],
       [{ retries: "no" }, 'retries: "no" is not accepted; give a number of times, from 0 on'],
       [{ shared: true }, "shared: true is not accepted; give a name, the same in all tabs"],
       [{ timer: 5 }, "timer: 5 is not accepted; give a function"],
