@@ -361,6 +361,27 @@ describe("many", () => {
     assert.equal(time.timers, 0);
   });
 
+  test("100,000 of different priorities go by priority, then by arrival", async () => {
+    const { time, throttle } = start({ algorithm: "token_bucket", capacity: 1, refillRate: 1_000 });
+    await throttle.acquire();
+    const passed = [];
+    // Each priority comes twice, in an order that is neither rising nor falling.
+    for (let number = 0; number < 100_000; number += 1) {
+      const priority = (number * 30_103) % 50_000;
+      throttle.acquire({ priority }).then(() => passed.push({ priority, number }));
+    }
+    while (throttle.pending > 0) {
+      time.now += 1;
+      time.ring();
+    }
+    await settled();
+    const expected = passed.toSorted(
+      (one, other) => other.priority - one.priority || one.number - other.number,
+    );
+    assert.equal(passed.length, 100_000);
+    assert.deepEqual(passed, expected);
+  });
+
   test("100,000 aborted", async () => {
     const { time, throttle, wait } = start(onePerSecond);
     wait("a");
@@ -370,6 +391,96 @@ describe("many", () => {
     assert.ok((await Promise.all(gone)).every((reason) => reason === "no"));
     assert.equal(throttle.pending, 0);
     assert.equal(time.timers, 0);
+  });
+});
+
+/** What stays of some work once all garbage is collected, in bytes. */
+async function kept(work) {
+  assert.ok(globalThis.gc, "run with --expose-gc");
+  const used = async () => {
+    // What a rejection left behind goes in a turn of its own.
+    for (let pass = 0; pass < 3; pass += 1) {
+      await settled();
+      globalThis.gc();
+    }
+    return process.memoryUsage().heapUsed;
+  };
+  // The first round compiles, and makes the room that is used again.
+  await work();
+  const before = await used();
+  await work();
+  return (await used()) - before;
+}
+
+describe("what is left behind", () => {
+  test("of those who were aborted behind a long wait: nothing", async () => {
+    const { time, throttle, wait } = start({ algorithm: "fix_window_per_key", limit: 1, scale: "1h" });
+    wait("first");
+    wait("second");
+    const bytes = await kept(async () => {
+      const controllers = Array.from({ length: 20_000 }, () => new AbortController());
+      const gone = controllers.map(({ signal }, number) =>
+        throttle.acquire({ signal, maxWait: 7_200_000, priority: number % 7 }).catch(() => {}),
+      );
+      for (const controller of controllers) controller.abort("no");
+      await Promise.all(gone);
+    });
+    assert.deepEqual([throttle.pending, time.timers], [1, 1]);
+    assert.ok(bytes < 200_000, `${bytes} bytes, ${bytes / 20_000} for each`);
+  });
+
+  test("of those who were aborted while a slow store is asked past their time: nothing", async () => {
+    // Without IndexedDB a shared budget is this page's own, and its answers come a moment later.
+    const { throttle } = start(
+      { algorithm: "fix_window_per_key", limit: 1, scale: "1h" },
+      { shared: "slow" },
+    );
+    const { warn } = console;
+    console.warn = () => {};
+    await throttle.acquire();
+    console.warn = warn;
+    const bytes = await kept(async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const gone = Array.from({ length: 5_000 }, () =>
+        throttle.acquire({ signal, maxWait: 0 }).catch(() => {}),
+      );
+      controller.abort("no");
+      await Promise.all(gone);
+    });
+    assert.equal(throttle.pending, 0);
+    assert.ok(bytes < 200_000, `${bytes} bytes`);
+  });
+
+  test("of holds that were told again and again: one time for each key", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const bytes = await kept(() => {
+      for (let count = 0; count < 50_000; count += 1) {
+        time.now += 1;
+        throttle.hold("", 3_600_000);
+      }
+      time.asked.length = 0;
+    });
+    assert.equal(time.timers, 1);
+    assert.ok(bytes < 200_000, `${bytes} bytes`);
+    await time.pass(3_600_000);
+    assert.equal(time.timers, 0);
+  });
+
+  test("of keys that a server had held, once that is over: nothing", async () => {
+    let next = 0;
+    const { time, throttle } = start(onePerSecond, {
+      keyOf: () => (next += 1),
+      fetch: async () => new Response(null, { status: 429, headers: { "Retry-After": "999999999" } }),
+    });
+    const bytes = await kept(async () => {
+      for (let count = 0; count < 5_000; count += 1)
+        assert.equal((await throttle.fetch("https://api.example.com/", { method: "POST" })).status, 429);
+      assert.equal(time.timers, 1);
+      await time.pass(3_600_000);
+    });
+    assert.equal(time.timers, 0);
+    assert.ok(bytes < 300_000, `${bytes} bytes, ${bytes / 5_000} for each`);
   });
 });
 
