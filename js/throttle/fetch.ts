@@ -18,7 +18,12 @@ export interface FetchOptions {
 }
 
 const firstPause = 1_000;
-const oneHour = 3_600_000;
+
+/**
+ * One hour: `maxHold` where nothing else is said.
+ * @internal
+ */
+export const defaultMaxHold = 3_600_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
 /** Trying again is safe when the method may be repeated and the body can be sent once more. */
@@ -37,7 +42,7 @@ export async function fetchThrough(
   input: RequestInfo | URL,
   init: RequestInit | undefined,
 ): Promise<Response> {
-  const { keyOf = originOf, retries = 3, maxWait, maxHold = oneHour } = options;
+  const { keyOf = originOf, retries = 3, maxWait, maxHold = defaultMaxHold } = options;
   const { fetch: send = (request) => fetch(request) } = options;
   const request = new Request(input, init);
   const key = keyOf(request);

@@ -28,15 +28,24 @@ export class SharedBudget {
   readonly #policies: Policies;
   readonly #clock: () => number;
   readonly #own: RateLimiter;
+  readonly #maxHold: number;
   readonly #changed: () => void;
   readonly #channel: BroadcastChannel | undefined;
   #opened: Promise<IDBDatabase> | undefined;
   #alone = false;
   #warned = false;
 
-  constructor(name: string, policies: Policies, clock: () => number, own: RateLimiter, changed: () => void) {
+  constructor(
+    name: string,
+    policies: Policies,
+    clock: () => number,
+    own: RateLimiter,
+    maxHold: number,
+    changed: () => void,
+  ) {
     this.#name = name;
     this.#states = [name, ...madeBy(policies)].join("\0");
+    this.#maxHold = maxHold;
     this.#changed = changed;
     this.#policies = policies;
     this.#clock = clock;
@@ -54,12 +63,14 @@ export class SharedBudget {
     const holdId = this.#holdId(key);
     const taken = await this.#stored([id, holdId], (states, [stored, hold]) => {
       const now = this.#clock();
-      const end = endOf(hold, now);
+      // No page holds another for longer than that one would let a server do.
+      const end = Math.min(endOf(hold, now), now + this.#maxHold);
       if (end > now) {
-        if (end !== (hold as StoredHold).expiresAt)
+        if (end < (hold as StoredHold).expiresAt)
           states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
         return { heldUntil: end };
       }
+      if (hold !== undefined) states.delete(holdId);
       const { state, changed, expiresAt, ...outcome } = this.#step(stored as State | undefined, cost, now);
       if (changed && state === null) states.delete(id);
       else if (changed) states.put({ ...state, expiresAt }, id);
@@ -192,7 +203,7 @@ function transact<Result>(
   });
 }
 
-/** When a stored hold ends; 0 if it is none. A clock that stepped back does not make it longer than it was. */
+/** When a stored hold ends; 0 if there is none. A clock that stepped back does not make it longer than it was. */
 function endOf(hold: unknown, now: number): number {
   const { expiresAt, length } = (hold ?? {}) as Partial<StoredHold>;
   const isHold = Number.isFinite(expiresAt) && Number.isFinite(length);

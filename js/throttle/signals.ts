@@ -21,8 +21,8 @@ export class Signals<Item> {
 
   #listen(signal: AbortSignal): Set<Item> {
     const items = new Set<Item>();
-    this.#waiting.set(signal, items);
     signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#waiting.set(signal, items);
     return items;
   }
 

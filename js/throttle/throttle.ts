@@ -4,7 +4,7 @@ import { RateLimiter } from "../limiter.ts";
 import type { Decision, Key, Policies, Policy } from "../types.ts";
 import { Alarm, platformTimer, type Timer } from "./alarm.ts";
 import { acquireNames, checkFromZero, checkThrottleOptions } from "./checks.ts";
-import { type FetchOptions, fetchThrough } from "./fetch.ts";
+import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
 import { Heap } from "./heap.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
 import type { Fetch, FetchResponse, Signal } from "./platform.ts";
@@ -73,7 +73,8 @@ export class Throttle {
     const limiter = new RateLimiter(free, { clock });
     if (shared === undefined) this.#take = (key, cost) => limiter.hit(key, cost);
     else {
-      const budget = new SharedBudget(shared, free, clock, limiter, () => this.#wakeAll());
+      const { maxHold = defaultMaxHold } = options;
+      const budget = new SharedBudget(shared, free, clock, limiter, maxHold, () => this.#wakeAll());
       this.#take = (key, cost) => budget.take(key, cost);
       this.#budget = budget;
     }
@@ -94,7 +95,7 @@ export class Throttle {
     return new Promise((resolve, reject) => {
       checkNames(options, acquireNames);
       const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
-      if (signal !== undefined && typeof signal?.throwIfAborted !== "function")
+      if (signal !== undefined && !isSignal(signal))
         throw refused("invalid_option", "signal", signal, "an AbortSignal");
       signal?.throwIfAborted();
       checkFromZero("maxWait", maxWait, "milliseconds");
@@ -158,9 +159,7 @@ export class Throttle {
     for (const line of this.#lines.values()) {
       for (let waiter = line.first(); waiter !== undefined; waiter = line.first())
         this.#leave(waiter, new TollgateError("cleared", "clear() turned away everyone who waited"));
-      // What a server asked for still holds.
-      if (line.heldUntil > now) this.#wake(line, line.heldUntil);
-      else this.#forget(line, now);
+      this.#forget(line, now);
     }
     this.#setAlarm(now);
   }
@@ -380,12 +379,19 @@ export class Throttle {
     this.#pending -= 1;
   }
 
+  /** Frees a line that nobody waits in; one that is held when that is over, since what a server asked for still holds. */
   #forget(line: Line, now: number): void {
-    if (line.heldUntil > now) return;
-    this.#wake(line, never);
-    if (this.#lines.get(line.key) === line) this.#lines.delete(line.key);
+    const isHeld = line.heldUntil > now;
+    this.#wake(line, isHeld ? line.heldUntil : never);
+    if (!isHeld && this.#lines.get(line.key) === line) this.#lines.delete(line.key);
   }
 }
+
+/** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
+const isSignal = (signal: Partial<AbortSignal> | null) =>
+  typeof signal?.throwIfAborted === "function" &&
+  typeof signal.addEventListener === "function" &&
+  typeof signal.removeEventListener === "function";
 
 /** Whether a waiter has left its line: it was let through, or turned away. */
 const isGone = (waiter: Waiter) => waiter.rank === undefined;

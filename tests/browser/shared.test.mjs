@@ -148,6 +148,7 @@ describe("a wait that a server told one tab", () => {
       options = {},
     ) => new Throttle(policy, { shared, clock: () => time.now, timer, retries: 0, ...options });
     globalThis.throttle = globalThis.make();
+    globalThis.timers = () => time.timers.size;
     globalThis.pass = (milliseconds) => {
       time.now += milliseconds;
       for (const entry of time.timers) {
@@ -187,17 +188,17 @@ describe("a wait that a server told one tab", () => {
   /** A request by the throttle itself, which heeds what the answer says. */
   const told = (page) => page.evaluate(async () => (await throttle.fetch("/api?tab=first")).status);
 
-  /** When the hold is written, which no request waits for. */
-  const stored = (page, count = 1) =>
-    page.waitForFunction(async (count) => {
-      const request = indexedDB.open("tollgate", 1);
-      await new Promise((resolve) => (request.onsuccess = resolve));
-      const states = request.result.transaction("states").objectStore("states");
-      const keys = states.getAllKeys();
-      await new Promise((resolve) => (keys.onsuccess = resolve));
-      request.result.close();
-      return keys.result.filter(Array.isArray).length >= count;
-    }, count);
+  /** In the page: how many holds are stored. */
+  async function storedHolds() {
+    const done = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+    const database = await done(indexedDB.open("tollgate", 1));
+    const keys = await done(database.transaction("states").objectStore("states").getAllKeys());
+    database.close();
+    return keys.filter(Array.isArray).length;
+  }
+
+  /** When a hold is written, which no request waits for. */
+  const stored = (page) => page.waitForFunction(storedHolds);
 
   test("holds all tabs, also one that opens later, until it is over", async () => {
     const { context, open, both, pass } = await tabs("told");
@@ -210,7 +211,10 @@ describe("a wait that a server told one tab", () => {
     for (const tab of [first, second, third]) assert.equal(await tab.ask("held"), "max_wait");
     await pass(29_999, [first, second, third]);
     for (const tab of [first, second, third]) assert.equal(await tab.ask("held"), "max_wait");
+    // Nobody waits there, and the line is freed when its hold is over.
+    assert.equal(await second.page.evaluate(() => timers()), 1);
     await pass(1, [first, second, third]);
+    assert.equal(await second.page.evaluate(() => timers()), 0);
     for (const tab of [first, second, third]) assert.equal(await tab.ask("free"), 200);
     assert.deepEqual(asked, ["second", "first", "free", "free", "free"]);
     for (const { complaints } of [second, third]) assert.deepEqual(complaints, []);
@@ -344,21 +348,38 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
+  test("no page holds another for longer than its maxHold, and one that is over is removed by who asks", async () => {
+    const { context, both, pass } = await tabs("far");
+    const [first, second] = both;
+    await first.page.evaluate(() => throttle.hold(location.origin, 9e15));
+    await stored(first.page);
+    assert.equal(await second.ask("held"), "max_wait");
+    await pass(3_599_999, [second]);
+    assert.equal(await second.ask("held"), "max_wait");
+    await pass(1, [second]);
+    assert.equal(await second.ask("free"), 200);
+    assert.equal(await second.page.evaluate(storedHolds), 0);
+    await context.close();
+  });
+
+  test("a key that is none is refused by name", async () => {
+    const { context, both } = await tabs("keys");
+    const codes = await both[0].page.evaluate(async () => {
+      const keys = [{}, null, Symbol("key"), Number.NaN, ["a"], () => 1];
+      return Promise.all(keys.map((key) => throttle.acquire({ key }).catch(({ code }) => code)));
+    });
+    assert.deepEqual(codes, Array(6).fill("invalid_key"));
+    await context.close();
+  });
+
   test("one that is over is removed when a page comes next", async () => {
     const { context, both, pass, open } = await tabs("ended");
     await both[0].page.evaluate(() => throttle.hold(location.origin, 60_000));
     await stored(both[0].page);
     await pass(60_000, both);
     const third = await open();
-    assert.equal(await third.ask("third"), 200);
-    const holds = await third.page.evaluate(async () => {
-      const done = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
-      const database = await done(indexedDB.open("tollgate", 1));
-      const keys = await done(database.transaction("states").objectStore("states").getAllKeys());
-      database.close();
-      return keys.filter(Array.isArray).length;
-    });
-    assert.equal(holds, 0);
+    await third.page.evaluate(() => throttle.acquire({ key: "elsewhere" }));
+    assert.equal(await third.page.evaluate(storedHolds), 0);
     await context.close();
   });
 });

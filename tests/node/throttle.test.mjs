@@ -578,6 +578,8 @@ describe("mistakes", () => {
       [null, "options: null is not accepted; give an object"],
       [{ maxwait: 1 }, "maxwait: no such option; known are key, cost, signal, maxWait, priority"],
       [{ signal: {} }, "signal: an object is not accepted; give an AbortSignal"],
+      [{ signal: { throwIfAborted() {} } }, "signal: an object is not accepted; give an AbortSignal"],
+      [{ signal: null }, "signal: null is not accepted; give an AbortSignal"],
     ])
       await assert.rejects(throttle.acquire(asked), { code: "invalid_option", message });
     assert.match(
