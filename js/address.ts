@@ -40,7 +40,7 @@ const longest = 128;
 
 const dotted = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
 const port = /^:\d{1,5}$/;
-const zone = /^[\w.~%-]+$/;
+const zone = /^[\w.~-]+$/;
 
 /** Parses an address as it stands in a header or comes from a socket; undefined if it is none. */
 function keyOf(given: string, prefix: number): string | undefined {

@@ -105,7 +105,7 @@ function isAddress(text) {
   const [, inside] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(bare) ?? [];
   const [, before] = /^([^:]*):\d{1,5}$/.exec(bare) ?? [];
   // Zone ids are not compared: Node takes colons in them.
-  const isV6 = (host) => !/%(?![\w.~%-]+$)/.test(host) && isIPv6(host.replace(/%.*/, ""));
+  const isV6 = (host) => !/%(?![\w.~-]+$)/.test(host) && isIPv6(host.replace(/%.*/, ""));
   return inside === undefined ? isIPv4(before ?? bare) || isV6(bare) : isV6(inside);
 }
 
@@ -128,7 +128,7 @@ test("text that is nearly an address is one exactly if Node says so", () => {
     fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
       const text = pieces.join("");
       // A port past 65535 is told apart by the vectors.
-      if (/:(?:6553[6-9]|655[4-9]|65[6-9]|6[6-9]|[7-9])\d*$/.test(text)) return;
+      if (Number(/:(\d{5})$/.exec(text)?.[1]) > 65_535) return;
       const key = keyOf(text);
       if (key !== null) accepted += 1;
       assert.equal(key !== null, isAddress(text), JSON.stringify(text));
