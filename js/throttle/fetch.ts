@@ -59,8 +59,8 @@ export async function fetchThrough(
     if (pause > 0) hold(key, pause);
     const isRefusal = response.status === 429 || response.status === 503;
     if (!isRefusal || pause === 0 || tried >= most) return response;
-    // Its body is not wanted, and would keep the connection.
-    await response.body?.cancel();
+    // Its body is not wanted, and would keep the connection; how it ends does not matter.
+    response.body?.cancel().catch(() => {});
   }
 }
 

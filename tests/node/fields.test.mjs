@@ -279,6 +279,20 @@ test("any headers of any response: no error, and no wait past the cap", async ()
   );
 });
 
+for (const [what, source] of Object.entries({
+  "broke off": { start: (stream) => stream.error(new Error("reset")) },
+  "cannot be cancelled": { cancel: () => Promise.reject(new Error("no")) },
+  "is never done with being cancelled": { cancel: () => new Promise(() => {}) },
+}))
+  test(`a 429 whose body ${what} is tried again like any other`, async () => {
+    const headers = { "Retry-After": "7" };
+    const answers = [new Response(new ReadableStream(source), { status: 429, headers }), new Response("")];
+    const { time, ask } = asking({}, { retries: 3, fetch: async () => answers.shift() });
+    const answer = ask();
+    await time.pass(7_000);
+    assert.equal((await answer).status, 200);
+  });
+
 test("many policies are looked up by name in one step each", async () => {
   const count = 20_000;
   const names = Array.from({ length: count }, (_, at) => `"${at}";r=0`);
