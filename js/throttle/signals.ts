@@ -15,7 +15,11 @@ export class Signals<Item> {
       items.delete(item);
       if (items.size > 0 || this.#waiting.get(signal) !== items) return;
       this.#waiting.delete(signal);
-      signal.removeEventListener("abort", this.#onAbort);
+      try {
+        signal.removeEventListener("abort", this.#onAbort);
+      } catch {
+        // A signal of one caller must not keep others from their turn.
+      }
     };
   }
 

@@ -201,8 +201,17 @@ export class Throttle {
       return;
     }
     if (deadline < never) waiter.event = this.#note(deadline, line, waiter);
-    if (signal !== undefined) waiter.forget = this.#signals.add(signal, waiter);
+    if (signal !== undefined) this.#listen(signal, waiter);
     if (isFirst || deadline < never) this.#setAlarm(this.#clock());
+  }
+
+  /** A signal that cannot be listened to must not leave a waiter behind that nobody waits for. */
+  #listen(signal: AbortSignal, waiter: Waiter): void {
+    try {
+      waiter.forget = this.#signals.add(signal, waiter);
+    } catch (error) {
+      this.#leave(waiter, error);
+    }
   }
 
   /** Whoever comes after those who were aborted may fit where they did not. */

@@ -528,6 +528,27 @@ test("a signal is let go of when the wait is over", async () => {
   assert.equal(listeners, 0);
 });
 
+test("a signal that throws harms only whoever gave it", async () => {
+  const { time, throttle, done, wait } = start(onePerSecond);
+  const broken = (name) => {
+    const { signal } = new AbortController();
+    signal[name] = () => {
+      throw new Error(name);
+    };
+    return signal;
+  };
+  wait("first");
+  wait("a", { signal: broken("addEventListener") });
+  wait("b", { signal: broken("removeEventListener") });
+  wait("c");
+  await settled();
+  assert.deepEqual(done, ["first 0", "a Error: addEventListener"]);
+  assert.equal(throttle.pending, 2);
+  await time.pass(2_000);
+  assert.deepEqual(done.slice(2), ["b 1000", "c 2000"]);
+  assert.deepEqual([throttle.pending, time.timers], [0, 0]);
+});
+
 test("the timer does not keep the process alive by itself", () => {
   const code = `
     import { Throttle } from ${JSON.stringify(new URL("../../dist/index.js", import.meta.url).href)};
