@@ -63,7 +63,7 @@ export class Throttle {
   readonly #lines = new Map<Key, Line>();
   readonly #events = new Heap<Event>((one, other) => one.at < other.at);
   readonly #alarm: Alarm;
-  readonly #signals = new Signals<Waiter>((waiters, reason) => this.#abort(waiters, reason));
+  readonly #signals = new Signals<Waiter>((waiters, reason) => this.#turnAway(waiters, reason));
   #pending = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
@@ -197,7 +197,10 @@ export class Throttle {
     if (isGone(waiter)) return;
     // The one being asked for is not waiting yet: whether it must is what is being asked.
     if (this.#pending > this.#maxQueue && !(isFirst && line.asking)) {
-      this.#leave(waiter, queueFull(this.#maxQueue));
+      const reason = queueFull(this.#maxQueue);
+      // One that was first has put off the next.
+      if (isFirst) this.#turnAway([waiter], reason);
+      else this.#leave(waiter, reason);
       return;
     }
     if (deadline < never) waiter.event = this.#note(deadline, line, waiter);
@@ -210,12 +213,12 @@ export class Throttle {
     try {
       waiter.forget = this.#signals.add(signal, waiter);
     } catch (error) {
-      this.#leave(waiter, error);
+      this.#turnAway([waiter], error);
     }
   }
 
-  /** Whoever comes after those who were aborted may fit where they did not. */
-  #abort(waiters: readonly Waiter[], reason: unknown): void {
+  /** Turns some away, and serves whoever comes after them: it may fit where they did not. */
+  #turnAway(waiters: readonly Waiter[], reason: unknown): void {
     for (const waiter of waiters) this.#leave(waiter, reason);
     for (const line of new Set(waiters.map(({ line }) => line))) this.#serve(line);
     this.#setAlarm(this.#clock());

@@ -175,6 +175,18 @@ describe("giving up", () => {
     assert.equal(throttle.pending, 2);
   });
 
+  test("whoever finds no place in the queue does not put off those who have one", async () => {
+    const { time, done, wait } = start(
+      { algorithm: "token_bucket", capacity: 5, refillRate: 1 },
+      { maxQueue: 1 },
+    );
+    wait("a", { cost: 5 });
+    wait("b");
+    wait("c", { cost: 5, priority: 1 });
+    await time.pass(1_000);
+    assert.deepEqual(done, ["a 0", "c queue_full", "b 1000"]);
+  });
+
   test("clear turns everyone away, and the next one waits as before", async () => {
     const { time, throttle, done, wait } = start(onePerSecond);
     for (const name of "abc") wait(name);
