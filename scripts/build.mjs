@@ -46,10 +46,11 @@ const wasmOptFlags = [
 /** Only numbers cross: no glue, and the exports are as TypeScript says in js/core. */
 const withoutGlue = ["-Oz", "--low-memory-unused", "--converge"];
 
-/** How each feature of the crate is compiled. All are small first: their time goes elsewhere than into arithmetic. */
+/** How each binding, or feature of the crate, is compiled. All are small first: their time goes elsewhere than into arithmetic. */
 const features = {
   // Web glue that is given its module; the reset function gives a fresh instance after a panic.
-  cloudflare: {
+  worker: {
+    package: "tollgate-worker",
     level: "z",
     optimize: ["-Oz"],
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
@@ -58,13 +59,15 @@ const features = {
   headers: { level: "s", optimize: withoutGlue, trim: trimmed },
 };
 
-/** Compiles one feature of the crate into build/<feature>/: the wasm, and its glue if it needs one. Says whether it is new. */
+/** Compiles a binding, or a feature of the crate, into build/<name>/: the wasm, and its glue if it needs one. Says whether it is new. */
 export async function buildFeature(feature, { rust, wasmBindgen }) {
-  const { level, optimize, glue, trim } = features[feature];
+  const { package: crate, level, optimize, glue, trim } = features[feature];
   const target = featureFolder(rust, feature);
-  const args = ["build", "--release", "--lib", "--features", feature, ...forWasm, "--target-dir", target];
+  const what = crate ? ["-p", crate] : ["-p", "tollgate", "--features", feature];
+  const args = ["build", "--release", "--lib", ...what, ...forWasm, "--target-dir", target];
   await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
-  const compiled = join(target, "wasm32-unknown-unknown/release/tollgate.wasm");
+  const file = (crate ?? "tollgate").replaceAll("-", "_");
+  const compiled = join(target, `wasm32-unknown-unknown/release/${file}.wasm`);
   const out = inProject("build", feature);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))

@@ -9,7 +9,7 @@ import { quiet } from "./lib/run.mjs";
 const wasmFiles = {
   js: "tollgate.wasm",
   headers: "tollgate-headers.wasm",
-  cloudflare: "tollgate-worker.wasm",
+  worker: "tollgate-worker.wasm",
 };
 
 /** The npm package in dist/: the same API for every runtime, and its types. */

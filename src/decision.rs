@@ -51,14 +51,6 @@ impl Decision {
         reason: None,
     };
 
-    /// The same decision as it is told so many milliseconds later: what is waited for has come nearer.
-    #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
-    pub(crate) fn later(mut self, elapsed: u64) -> Self {
-        self.retry_after = self.retry_after.map(|wait| wait.saturating_sub(elapsed));
-        self.reset_after = self.reset_after.saturating_sub(elapsed);
-        self
-    }
-
     /// Whether this binds a client more than `other`: by denying, by a longer wait, or by less remaining.
     // A call in wasm, so that decisions are compared where they lie.
     #[cfg_attr(target_arch = "wasm32", inline(never))]

@@ -192,7 +192,7 @@ impl Ledger {
     }
 
     /// What each policy's state held when it was last touched, and when it ends by that.
-    #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
+    #[cfg(feature = "cloudflare")]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..self.policies().len()).map(|position| self.lanes.last_value(position, &mut self.entry()))
     }

@@ -44,8 +44,8 @@ mod step;
 mod store;
 mod text;
 
-#[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
-mod cloudflare;
+#[cfg(feature = "cloudflare")]
+pub mod cloudflare;
 #[cfg(all(feature = "js", target_arch = "wasm32"))]
 mod js;
 

@@ -15,8 +15,6 @@ use crate::number::MAX;
 use crate::text::{digits, shown};
 
 pub use draft::PolicyDraft;
-#[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
-pub(crate) use draft::Value;
 pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
 
 /// The names of the algorithms.

@@ -2,6 +2,7 @@ import { Unanswered } from "./ask.ts";
 import { admit, preflight } from "./cors.ts";
 import { type Mistake, type Numbers, named, plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
+import { brokenKey } from "./given.ts";
 import { inquire } from "./inquiry.ts";
 import type { Isolate, Item } from "./isolate.ts";
 import type { Operation } from "./object.ts";
@@ -106,8 +107,16 @@ async function answer(
     if (typeof code !== "string") throw error;
     return problem(400, message, { code });
   }
+  const keys = (read.batch ? (json as unknown[]) : [json]).map(
+    (item) => (item as { key?: unknown } | null)?.key,
+  );
   const answers = await Promise.all(
-    read.items.map((item) => ("code" in item ? { error: item } : answerItem(env, isolate, operation, item))),
+    read.items.map((item, at) => {
+      const error = "code" in item ? item : brokenKey(keys[at]);
+      return error
+        ? { error: { code: error.code, message: error.message } }
+        : answerItem(env, isolate, operation, item as Item);
+    }),
   );
   if (read.batch) return Response.json(answers, { headers: { "Cache-Control": "no-store" } });
   return alone(answers[0] as Answer);

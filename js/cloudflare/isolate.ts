@@ -1,4 +1,4 @@
-import type { Gateway } from "../../build/cloudflare/tollgate.js";
+import type { Gateway } from "../../build/worker/tollgate.js";
 import { type Numbers, namesIn } from "./decision.ts";
 import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";

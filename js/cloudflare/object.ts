@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import type { RateLimiterObject as RustObject } from "../../build/cloudflare/tollgate.js";
+import type { RateLimiterObject as RustObject } from "../../build/worker/tollgate.js";
 import { TollgateError } from "../error.ts";
 import type { Decision, Policies } from "../types.ts";
 import { type Mistake, type Numbers, named } from "./decision.ts";

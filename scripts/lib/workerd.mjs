@@ -12,7 +12,7 @@ export async function prepare(folder, entry, { bindings = {}, upstream, evicts =
   mkdirSync(join(folder, "objects"), { recursive: true });
   await script(entry, join(folder, "worker.js"));
   if (upstream) await script(upstream, join(folder, "upstream.js"));
-  cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(folder, "tollgate.wasm"));
+  cpSync(inProject("build/worker/tollgate_bg.wasm"), join(folder, "tollgate.wasm"));
   writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts));
 }
 

@@ -15,11 +15,10 @@ const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust
 const seed = process.env.TOLLGATE_SEED ?? "20260101";
 const seeded = { ...process.env, PROPTEST_RNG_SEED: seed, FAST_CHECK_SEED: seed };
 
-/** Clippy for a feature that is compiled to wasm. */
-const clippyFeature = (feature) => ({
-  name: `clippy ${feature}`,
-  run: (found) =>
-    show("cargo", ["clippy", "--lib", "--features", feature, ...clippyTarget(found), ...denyWarnings]),
+/** Clippy for what is compiled to wasm: a binding, or a feature of the crate. */
+const clippyWasm = (name, what) => ({
+  name: `clippy ${name}`,
+  run: (found) => show("cargo", ["clippy", "--lib", ...what, ...clippyTarget(found), ...denyWarnings]),
 });
 
 /** Two files at a time: by itself Node leaves a core free, and a small machine has but two. */
@@ -28,14 +27,25 @@ const nodeTest = (files, flags = [], options = {}) =>
 
 /** In order: what fails soonest comes first. */
 export const suites = [
-  { name: "cargo fmt", run: () => show("cargo", ["fmt", "--check"]) },
+  { name: "cargo fmt", run: () => show("cargo", ["fmt", "--all", "--check"]) },
   {
     name: "clippy",
-    run: () => show("cargo", ["clippy", "--all-targets", "--features", "system-clock", ...denyWarnings]),
+    run: () =>
+      show("cargo", [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        "system-clock",
+        ...denyWarnings,
+      ]),
   },
-  clippyFeature("cloudflare"),
-  clippyFeature("js,headers"),
-  { name: "cargo test", run: () => show("cargo", ["test", "--features", "system-clock"], { env: seeded }) },
+  clippyWasm("worker", ["-p", "tollgate-worker"]),
+  clippyWasm("js", ["-p", "tollgate", "--features", "js,headers"]),
+  {
+    name: "cargo test",
+    run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),
+  },
   { name: "rustdoc", run: rustdoc },
   { name: "build", run: build },
   { name: "biome", run: () => show(bin("biome"), ["ci", "--error-on-warnings"]) },

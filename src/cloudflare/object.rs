@@ -4,13 +4,11 @@ use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use super::fault::Fault;
-use super::policies::{draft, free_by_default};
+use super::policies;
 use super::row::{Row, Storage};
 use super::states::{Loaded, States};
-use super::tree::Tree;
-use super::{from_js, numbers};
-use crate::text::{digits, listed, quoted, text};
-use crate::{Answer, Ledger, Operation, Policies};
+use super::wire;
+use crate::{Answer, Ledger, Operation};
 
 #[wasm_bindgen]
 extern "C" {
@@ -56,7 +54,7 @@ impl RateLimiterObject {
         of: Option<String>,
         now: f64,
     ) -> Result<String, Fault> {
-        let now = numbers::time(now)?;
+        let now = wire::time(now)?;
         let operation = parse(operation, amount, of.as_deref())?;
         let answer = self.recall(policies, now).and_then(|()| self.perform(operation, now));
         if matches!(answer, Err(Fault::Platform(_))) {
@@ -75,7 +73,7 @@ impl RateLimiterObject {
     /// When the alarm rings: what had ended, to be told, as JSON; and whether nothing is left, so that everything is
     /// to be deleted. Otherwise the alarm is set again, because the key is in use.
     pub fn expire(&mut self, now: f64) -> Result<Array, Fault> {
-        let now = numbers::time(now)?;
+        let now = wire::time(now)?;
         let mut states = self.states(now)?;
         let ended = states.take_ended(now);
         let empty = states.0.is_empty();
@@ -112,16 +110,15 @@ impl RateLimiterObject {
         if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
             return Ok(());
         }
-        let built = read(policies)?;
-        let counts_denied = built.denied() == crate::Denied::Count;
+        let built = policies::read(policies)?;
+        let counts_denied = wire::counts_denied(&built);
         let mut ledger = Ledger::new(built)?;
         let states = self.states(now)?;
         let loaded = states.load(&mut ledger, now);
         self.states = Some(states);
         let Loaded { afresh, changed } = loaded?;
         if !afresh.is_empty() {
-            let names: Vec<String> = afresh.iter().map(|name| quoted(name)).collect();
-            warn(&text(&["{\"event\":\"afresh\",\"policies\":[", &listed(&names), "]}"]));
+            warn(&serde_json::json!({ "event": "afresh", "policies": afresh }).to_string());
         }
         self.memory = Some(Memory { policies: policies.into(), counts_denied, ledger, unsaved: changed });
         Ok(())
@@ -144,15 +141,15 @@ impl RateLimiterObject {
             memory.unsaved = false;
         }
         Ok(match answer {
-            Answer::Decision(decision) => numbers::from_decision(&decision),
-            Answer::Number(number) => digits(number),
-            Answer::Done => digits(was_used.into()),
+            Answer::Decision(decision) => wire::from_decision(&decision),
+            Answer::Number(number) => number.to_string(),
+            Answer::Done => u8::from(was_used).to_string(),
         })
     }
 }
 
 fn parse<'a>(operation: &str, amount: f64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
-    let amount = numbers::amount_of(operation, amount)?;
+    let amount = wire::amount_of(operation, amount)?;
     Ok(match operation {
         "hit" => Operation::Hit { cost: amount },
         "peek" => Operation::Peek { cost: amount },
@@ -161,23 +158,6 @@ fn parse<'a>(operation: &str, amount: f64, policy: Option<&'a str>) -> Result<Op
         "get" => Operation::Get { policy },
         "expires_at" => Operation::ExpiresAt { policy },
         "reset" => Operation::Reset,
-        _ => return Err(Fault::Mistake { code: "invalid_operation", message: "there is no such operation".into() }),
+        _ => return Err(Fault::Coded { code: "invalid_operation", message: "there is no such operation".into() }),
     })
-}
-
-/// Policies from JSON: one, or a list.
-fn read(json: &str) -> Result<Policies, Fault> {
-    let mistake =
-        || Fault::Mistake { code: "invalid_policy", message: "policies: give a policy, or a list of them".into() };
-    let value = js_sys::JSON::parse(json).map_err(|_| mistake())?;
-    let trees = match from_js::read(&value) {
-        Some(Tree::List(list)) => list,
-        one => one.into_iter().collect(),
-    };
-    let mut policies = Vec::new();
-    for tree in &trees {
-        let policy = draft(tree).ok_or_else(mistake)?.build()?;
-        policies.push(if trees.len() > 1 { policy } else { free_by_default(policy)? });
-    }
-    Ok(Policies::new(policies)?)
 }

@@ -109,7 +109,7 @@ impl Row {
     fn make_table(&mut self) -> Result<(), Fault> {
         if !self.has_table {
             let columns = "id INTEGER PRIMARY KEY, states BLOB NOT NULL, alarm INTEGER NOT NULL";
-            self.exec(&crate::text::text(&["CREATE TABLE IF NOT EXISTS state (", columns, ")"]), &Array::new())?;
+            self.exec(&format!("CREATE TABLE IF NOT EXISTS state ({columns})"), &Array::new())?;
             self.has_table = true;
         }
         Ok(())

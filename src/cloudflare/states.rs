@@ -1,8 +1,8 @@
 //! All that an object holds of its key: the state of every policy that was ever asked about it, by the policy's name.
 
 use crate::record::MadeBy;
-use crate::text::{digits, listed, quoted, text};
 use crate::{Error, Ledger, Record};
+use serde_json::json;
 
 /// The states of one key, each under a name of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,25 +75,13 @@ impl States {
         self.0.iter().map(|kept| kept.ends).max().unwrap_or_default()
     }
 
-    /// The states as JSON, in the words of a log.
+    /// Returns the states as JSON, in the words of a log.
     pub(super) fn told(&self) -> String {
         let state = |Kept { made_by, count, ends, .. }: &Kept| {
-            let (name, algorithm) = (quoted(&made_by.name), quoted(&made_by.algorithm));
-            let (count, ends) = (digits(*count), digits(*ends));
-            text(&[
-                "{\"policy\":",
-                &name,
-                ",\"algorithm\":",
-                &algorithm,
-                ",\"count\":",
-                &count,
-                ",\"expiredAt\":",
-                &ends,
-                "}",
-            ])
+            let (name, algorithm) = (json!(made_by.name), json!(made_by.algorithm));
+            format!(r#"{{"policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}}}"#)
         };
-        let states: Vec<String> = self.0.iter().map(state).collect();
-        text(&["[", &listed(&states), "]"])
+        format!("[{}]", self.0.iter().map(state).collect::<Vec<_>>().join(","))
     }
 
     fn find(&self, name: &str) -> Option<&Kept> {

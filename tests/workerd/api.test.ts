@@ -161,7 +161,7 @@ describe("bad requests", () => {
       expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_request" }]);
     }
     const policy = (await call("hit", { policy: "\ud800", key: "a" })).body;
-    expect(policy).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(policy).toMatchObject({ status: 400, code: "unknown_policy" });
     expect((await call("get", { policy: "api", key: "\ufffd" })).body).toEqual({ count: 5 });
   });
 

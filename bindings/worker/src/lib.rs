@@ -1,1 +1,24 @@
 //! The wasm behind the Cloudflare Worker: the gateway and its configuration.
+//!
+//! `gateway` and `fault` touch the platform; the other modules are plain Rust and have native tests.
+
+mod address;
+mod blame;
+mod config;
+mod deny_cache;
+mod digest;
+mod fault;
+mod gateway;
+mod items;
+mod key;
+mod path;
+mod pattern;
+mod plan;
+mod policies;
+mod reader;
+mod rules;
+mod text;
+mod tree;
+
+pub use gateway::Gateway;
+pub use tollgate::cloudflare::RateLimiterObject;

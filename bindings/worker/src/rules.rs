@@ -1,32 +1,32 @@
 //! The gateway's rules: which requests are limited, by what key, and how.
 
-use super::config::{ON_ERROR, OnError};
-use super::key::{self, Part};
-use super::pattern::{self, Pattern};
-use super::policies::PolicySet;
-use super::reader::{Mistake, Mistakes, Reader, mistake, whole, words};
-use super::tree::Tree;
-use crate::Policy;
-use crate::number::AMOUNT;
-use crate::text::{listed, shown, text};
+use tollgate::Policy;
+
+use crate::config::{ON_ERROR, OnError};
+use crate::key::{self, Part};
+use crate::pattern::{self, Pattern};
+use crate::policies::PolicySet;
+use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
+use crate::text::{AMOUNT, listed, shown};
+use crate::tree::Tree;
 
 /// A rule: the first that matches a request decides about it.
 #[derive(Debug)]
-pub(super) struct Rule {
-    pub(super) methods: Vec<String>,
-    pub(super) pattern: Pattern,
-    pub(super) mode: Mode,
-    pub(super) key: Vec<Part>,
-    pub(super) missing: Missing,
+pub(crate) struct Rule {
+    pub(crate) methods: Vec<String>,
+    pub(crate) pattern: Pattern,
+    pub(crate) mode: Mode,
+    pub(crate) key: Vec<Part>,
+    pub(crate) missing: Missing,
     /// The position of its policies among the sets. A rule that skips has none.
-    pub(super) set: usize,
-    pub(super) cost: u64,
-    pub(super) on_error: OnError,
+    pub(crate) set: usize,
+    pub(crate) cost: u64,
+    pub(crate) on_error: OnError,
 }
 
 /// What a rule does with its decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     Enforce,
     /// Decides and reports, but denies nothing.
     Shadow,
@@ -36,7 +36,7 @@ pub(super) enum Mode {
 
 /// What a rule does with a request that lacks a part of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(crate) enum Missing {
     /// Counts it by the client's address in the part's place.
     Ip,
     Deny,
@@ -45,17 +45,17 @@ pub(super) enum Missing {
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// Reads one rule, unless it has mistakes.
-pub(super) fn read(
+/// Reads one rule, unless it has errors.
+pub(crate) fn read(
     path: String,
     tree: Tree,
     named: &[(String, Policy)],
     sets: &mut Vec<PolicySet>,
     on_error: OnError,
-    mistakes: &mut Mistakes,
+    errors: &mut FieldErrors,
 ) -> Option<Rule> {
-    let before = mistakes.len();
-    let mut reader = Reader::new(path, tree, mistakes);
+    let before = errors.len();
+    let mut reader = Reader::new(path, tree, errors);
     let modes = &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("skip", Mode::Skip)];
     let mode = reader.word("mode", modes).unwrap_or(Mode::Enforce);
     let methods = methods(&mut reader);
@@ -67,7 +67,7 @@ pub(super) fn read(
     let on_error = reader.word("onError", ON_ERROR).unwrap_or(on_error);
     let set = policies(&mut reader, mode, named);
     reader.finish();
-    if mistakes.len() > before {
+    if errors.len() > before {
         return None;
     }
     let set = set.map_or(0, |set| place(set, sets));
@@ -79,7 +79,7 @@ fn methods(reader: &mut Reader<'_>) -> Vec<String> {
     for (path, tree) in reader.list("method").unwrap_or_default() {
         match &tree {
             Tree::Text(method) if METHODS.contains(&method.as_str()) => methods.push(method.clone()),
-            other => reader.mistakes.push(mistake(path, other, &text(&["one of ", &listed(METHODS)]))),
+            other => reader.errors.push(invalid(path, other, &format!("one of {}", listed(METHODS.iter().copied())))),
         }
     }
     methods
@@ -99,13 +99,13 @@ fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
     let Some(list) = reader.list("key") else { return vec![Part::Ip] };
     if mode == Mode::Skip || list.is_empty() {
         let problem = if list.is_empty() { "an empty list is no key" } else { "a rule that skips has none" };
-        reader.mistakes.push(Mistake { path: reader.path_of("key"), problem: problem.into() });
+        reader.errors.push(FieldError { path: reader.path_of("key"), problem: problem.into() });
     }
     let mut parts = Vec::new();
     for (path, tree) in list {
         match words(&tree).and_then(|written| Part::parse(&written)) {
             Some(part) => parts.push(part),
-            None => reader.mistakes.push(mistake(path, &tree, key::ACCEPTS)),
+            None => reader.errors.push(invalid(path, &tree, key::ACCEPTS)),
         }
     }
     parts
@@ -113,47 +113,47 @@ fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
 
 fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> Option<PolicySet> {
     let path = reader.path_of("policies");
-    let before = reader.mistakes.len();
+    let before = reader.errors.len();
     let mut names = Vec::new();
     for (path, tree) in reader.list("policies").unwrap_or_default() {
         match words(&tree) {
             Some(name) if named.iter().any(|(known, _)| *known == name) => names.push(name),
             // It is there, but wrong.
-            Some(name) if is_told(&name, reader.mistakes) => return None,
-            _ => reader.mistakes.push(mistake(path, &tree, &accepted(named))),
+            Some(name) if is_told(&name, reader.errors) => return None,
+            _ => reader.errors.push(invalid(path, &tree, &accepted(named))),
         }
     }
     if mode == Mode::Skip {
         if !names.is_empty() {
             let problem = "a rule that skips has none".into();
-            reader.mistakes.push(Mistake { path, problem });
+            reader.errors.push(FieldError { path, problem });
         }
         return None;
     }
-    if reader.mistakes.len() > before {
+    if reader.errors.len() > before {
         return None;
     }
     if names.is_empty() {
-        reader.mistakes.push(mistake(path, &Tree::Nothing, "the name of a policy, or several"));
+        reader.errors.push(invalid(path, &Tree::Nothing, "the name of a policy, or several"));
         return None;
     }
     let set = PolicySet::of(&names, named);
-    if let Err(error) = &set {
-        reader.mistakes.push(Mistake { path, problem: error.to_string() });
+    if let Err(refusal) = &set {
+        reader.errors.push(FieldError { path, problem: refusal.message.clone() });
     }
     set.ok()
 }
 
-/// Whether a policy of that name has mistakes of its own, which are told already.
-fn is_told(name: &str, mistakes: &Mistakes) -> bool {
-    let path = text(&["policies.", name]);
+/// Whether a policy of that name has errors of its own, which are told already.
+fn is_told(name: &str, errors: &FieldErrors) -> bool {
+    let path = format!("policies.{name}");
     let of_it = |rest: &str| rest.is_empty() || rest.starts_with('.');
-    mistakes.iter().any(|mistake| mistake.path.strip_prefix(&path).is_some_and(of_it))
+    errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(of_it))
 }
 
 fn accepted(named: &[(String, Policy)]) -> String {
     let known: Vec<String> = named.iter().map(|(name, _)| shown(name)).collect();
-    if known.is_empty() { "a name that is under policies".into() } else { text(&["one of ", &listed(&known)]) }
+    if known.is_empty() { "a name that is under policies".into() } else { format!("one of {}", known.join(", ")) }
 }
 
 /// The position of a set; rules with the same policies share one.

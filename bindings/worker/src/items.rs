@@ -1,38 +1,50 @@
 //! What is asked through the HTTP API and by RPC: one item, or a batch of independent ones.
 
-use super::config::Config;
-use super::key;
-use super::policies::PolicySet;
-use super::reader::{BROKEN, Mistakes, Reader, mistake, whole, words};
-use super::tree::Tree;
-use crate::number::AMOUNT;
-use crate::text::{digits, text};
-use crate::{Error, Policies, check_key};
+use tollgate::{Error, Policies, check_key};
+
+use crate::config::Config;
+use crate::key;
+use crate::policies::PolicySet;
+use crate::reader::{FieldErrors, Reader, invalid, whole, words};
+use crate::text::{AMOUNT, listed, shown};
+use crate::tree::Tree;
 
 /// How many items one call takes.
-pub(super) const MAX_ITEMS: usize = 100;
+pub(crate) const MAX_ITEMS: usize = 100;
 
-/// One thing that is asked of one object.
+/// What a key may be, for error messages.
+const KEY: &str = "a string of 1 to 1024 UTF-8 bytes";
+
+/// One operation on one object.
 #[derive(Debug)]
-pub(super) struct Item {
-    pub(super) object: String,
-    pub(super) policies: Policies,
+pub(crate) struct Item {
+    pub(crate) object: String,
+    pub(crate) policies: Policies,
     /// The cost or the count.
-    pub(super) amount: u64,
+    pub(crate) amount: u64,
     /// Which of several policies.
-    pub(super) of: Option<String>,
+    pub(crate) of: Option<String>,
 }
 
 /// What is wrong with a whole request or with one item.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) code: &'static str,
-    pub(super) message: String,
+pub(crate) struct Refusal {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
 }
 
 impl Refusal {
     fn request(message: String) -> Self {
         Self { code: "invalid_request", message }
+    }
+
+    /// A name that no policy has, or none where one is required.
+    pub(crate) fn unknown_policy(field: &str, found: Option<&str>, known: &str) -> Self {
+        let message = match found {
+            Some(name) => format!("{field}: {} is not one of {known}", shown(name)),
+            None => format!("{field}: is required with several policies (one of {known})"),
+        };
+        Self { code: "unknown_policy", message }
     }
 }
 
@@ -43,7 +55,7 @@ impl From<Error> for Refusal {
 }
 
 /// The items of a request's body, each right or refused; and whether they came as a batch.
-pub(super) fn read(
+pub(crate) fn read(
     config: &Config,
     operation: &str,
     body: Tree,
@@ -53,15 +65,15 @@ pub(super) fn read(
         one => (vec![one], false),
     };
     if !(1..=MAX_ITEMS).contains(&trees.len()) {
-        let found = text(&["a batch of ", &digits(trees.len() as u64), " is not accepted; give 1 to 100 items"]);
+        let found = format!("a batch of {} items is not one of 1 to {MAX_ITEMS}", trees.len());
         return Err(Refusal::request(found));
     }
     Ok((trees.into_iter().map(|tree| item(config, operation, tree)).collect(), batch))
 }
 
 fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
-    let mut mistakes = Mistakes::new();
-    let mut reader = Reader::new(String::new(), tree, &mut mistakes);
+    let mut errors = FieldErrors::new();
+    let mut reader = Reader::new(String::new(), tree, &mut errors);
     let names = names(&mut reader);
     let key = key_of(&mut reader);
     let amount = match operation {
@@ -71,9 +83,8 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
     };
     let of = asks_one(operation).then(|| reader.read("of", "the name of one of the policies", words)).flatten();
     reader.finish();
-    if let Some(first) = mistakes.first() {
-        let place = if first.path.is_empty() { "" } else { ": " };
-        return Err(Refusal::request(text(&[&first.path, place, &first.problem])));
+    if let Some(first) = errors.first() {
+        return Err(Refusal::request(first.to_string()));
     }
     made(config, operation, &names, &key?, amount.unwrap_or_default(), of)
 }
@@ -96,9 +107,8 @@ fn count(reader: &mut Reader<'_>) -> Option<u64> {
 fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     match reader.take("key").unwrap_or(Tree::Nothing) {
         Tree::Text(text) => Ok(text),
-        Tree::Broken => Err(Error::key(BROKEN).into()),
         other => {
-            reader.refuse("key", &other, crate::key::ACCEPTS);
+            reader.refuse("key", &other, KEY);
             Ok(String::new())
         }
     }
@@ -110,17 +120,17 @@ fn names(reader: &mut Reader<'_>) -> Vec<String> {
     for (path, tree) in reader.list("policy").unwrap_or_default() {
         match words(&tree) {
             Some(name) => names.push(name),
-            None => reader.mistakes.push(mistake(path, &tree, "the name of a policy")),
+            None => reader.errors.push(invalid(path, &tree, "the name of a policy")),
         }
     }
-    if names.is_empty() && reader.mistakes.is_empty() {
-        reader.mistakes.push(mistake(path, &Tree::Nothing, "the name of a policy, or a list of names"));
+    if names.is_empty() && reader.errors.is_empty() {
+        reader.errors.push(invalid(path, &Tree::Nothing, "the name of a policy, or a list of names"));
     }
     names
 }
 
 /// The item that is made of parts that are of the right kind.
-pub(super) fn made(
+pub(crate) fn made(
     config: &Config,
     operation: &str,
     names: &[String],
@@ -130,9 +140,12 @@ pub(super) fn made(
 ) -> Result<Item, Refusal> {
     check_key(key)?;
     let PolicySet { policies, .. } = config.set(names)?;
-    if asks_one(operation) && policies.position(of.as_deref()).is_err() {
-        let known: Vec<_> = policies.names().collect();
-        return Err(Error::unknown_policy("of", of.as_deref(), &known).into());
+    let is_known = match &of {
+        Some(of) => policies.names().any(|known| known == of),
+        None => policies.len() == 1,
+    };
+    if asks_one(operation) && !is_known {
+        return Err(Refusal::unknown_policy("of", of.as_deref(), &listed(policies.names())));
     }
     Ok(Item { object: key::object_name(key::encode("key", key)), policies, amount, of })
 }
@@ -160,25 +173,25 @@ mod tests {
         let many =
             asked("inc", r#"[{"policy":["api","day"],"key":"a","cost":2,"of":"day"},{"policy":"api"}]"#).unwrap();
         assert_eq!(many[0], Ok("/key=1:a 2 Some(\"day\")".into()));
-        assert!(many[1].as_ref().unwrap_err().starts_with("key: leaving it out is not accepted"));
+        assert!(many[1].as_ref().unwrap_err().starts_with("key: is required"));
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_named() {
         for (operation, json, start) in [
-            ("hit", "3", "3 is not accepted; give an object"),
-            ("hit", r#"{"key":"a"}"#, "policy: leaving it out"),
+            ("hit", "3", "3 is not an object"),
+            ("hit", r#"{"key":"a"}"#, "policy: is required"),
             ("hit", r#"{"policy":7,"key":"a"}"#, "policy: 7"),
-            ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: leaving it out"),
-            ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not accepted; give one of api, day"),
+            ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: is required"),
+            ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not one of api, day"),
             ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: \"api\" a second time"),
             ("hit", r#"{"policy":"api","key":""}"#, "key: an empty string"),
             ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
-            ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: a fraction"),
-            ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: no such field"),
-            ("set", r#"{"policy":"api","key":"a"}"#, "count: leaving it out"),
-            ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not accepted; give one of api"),
-            ("get", r#"{"policy":["api","day"],"key":"a"}"#, "of: leaving it out, where there are several, is not"),
+            ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not"),
+            ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: unknown field"),
+            ("set", r#"{"policy":"api","key":"a"}"#, "count: is required"),
+            ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not one of api"),
+            ("get", r#"{"policy":["api","day"],"key":"a"}"#, "of: is required with several policies"),
         ] {
             let problem = asked(operation, json).unwrap().remove(0).unwrap_err();
             assert!(problem.starts_with(start), "{json}: {problem}");

@@ -1,31 +1,34 @@
-//! The Worker's configuration: read once for each isolate, and as a whole, so that all mistakes are told at once.
+//! The Worker's configuration: read once for each isolate, and as a whole, so that all errors are told at once.
 
-use super::policies::{PolicySet, named_policies};
-use super::reader::{Mistake, Mistakes, Reader, mistake, words};
-use super::rules::{self, Rule};
-use super::tree::Tree;
-use crate::Policy;
-use crate::duration::Span;
+use tollgate::cloudflare::wire::milliseconds;
+use tollgate::{Policy, Span};
+
+use crate::items::Refusal;
+use crate::path::normalise;
+use crate::policies::{PolicySet, named_policies};
+use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
+use crate::rules::{self, Rule};
+use crate::tree::Tree;
 
 /// What `[vars]` has to say.
 #[derive(Debug)]
-pub(super) struct Config {
-    pub(super) upstream: Option<String>,
-    pub(super) prefix: String,
+pub(crate) struct Config {
+    pub(crate) upstream: Option<String>,
+    pub(crate) prefix: String,
     /// The origins whose pages may call the HTTP API.
-    pub(super) origins: Vec<String>,
-    pub(super) headers: Headers,
-    pub(super) timeout: u64,
-    pub(super) deny_cache: bool,
-    pub(super) plain_keys: bool,
-    pub(super) named: Vec<(String, Policy)>,
-    pub(super) sets: Vec<PolicySet>,
-    pub(super) rules: Vec<Rule>,
+    pub(crate) origins: Vec<String>,
+    pub(crate) headers: Headers,
+    pub(crate) timeout: u64,
+    pub(crate) deny_cache: bool,
+    pub(crate) plain_keys: bool,
+    pub(crate) named: Vec<(String, Policy)>,
+    pub(crate) sets: Vec<PolicySet>,
+    pub(crate) rules: Vec<Rule>,
 }
 
 /// Which headers a client is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Headers {
+pub(crate) enum Headers {
     Standard,
     /// The standard ones and `X-RateLimit-*`.
     Legacy,
@@ -34,18 +37,18 @@ pub(super) enum Headers {
 
 /// What becomes of a request when its object cannot be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OnError {
+pub(crate) enum OnError {
     Allow,
     Deny,
 }
 
-pub(super) const ON_ERROR: &[(&str, OnError)] = &[("allow", OnError::Allow), ("deny", OnError::Deny)];
+pub(crate) const ON_ERROR: &[(&str, OnError)] = &[("allow", OnError::Allow), ("deny", OnError::Deny)];
 
 impl Config {
     /// The configuration in a tree, or everything that is wrong with it.
-    pub(super) fn read(tree: Tree) -> Result<Self, Mistakes> {
-        let mut mistakes = Mistakes::new();
-        let mut reader = Reader::new(String::new(), tree, &mut mistakes);
+    pub(crate) fn read(tree: Tree) -> Result<Self, FieldErrors> {
+        let mut errors = FieldErrors::new();
+        let mut reader = Reader::new(String::new(), tree, &mut errors);
         let on_error = reader.word("onError", ON_ERROR).unwrap_or(OnError::Allow);
         let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
         let mut config = Self {
@@ -63,20 +66,19 @@ impl Config {
         let policies = reader.take("policies");
         let written = reader.list("rules").unwrap_or_default();
         reader.finish();
-        if config.upstream.is_none() && !written.is_empty() && mistakes.iter().all(|mistake| mistake.path != "upstream")
-        {
+        if config.upstream.is_none() && !written.is_empty() && errors.iter().all(|error| error.path != "upstream") {
             let problem = "they need an upstream to stand in front of; give upstream, or no rules".into();
-            mistakes.push(Mistake { path: "rules".into(), problem });
+            errors.push(FieldError { path: "rules".into(), problem });
         }
-        config.named = policies.map(|tree| named_policies(tree, &mut mistakes)).unwrap_or_default();
+        config.named = policies.map(|tree| named_policies(tree, &mut errors)).unwrap_or_default();
         for (path, tree) in written {
-            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, on_error, &mut mistakes));
+            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, on_error, &mut errors));
         }
-        if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 
     /// The policies of these names as one set.
-    pub(super) fn set(&self, names: &[String]) -> Result<PolicySet, crate::Error> {
+    pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, Refusal> {
         PolicySet::of(names, &self.named)
     }
 }
@@ -107,7 +109,7 @@ fn origins(reader: &mut Reader<'_>) -> Vec<String> {
     for (path, tree) in reader.list("origins").unwrap_or_default() {
         match words(&tree).filter(|origin| is_origin(origin)) {
             Some(origin) => origins.push(origin),
-            None => reader.mistakes.push(mistake(path, &tree, ORIGIN)),
+            None => reader.errors.push(invalid(path, &tree, ORIGIN)),
         }
     }
     origins
@@ -124,7 +126,7 @@ const PREFIX: &str = "a path of at least one segment, such as \"/_tollgate\", wi
 fn prefix(tree: &Tree) -> Option<String> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     words(tree).filter(|path| {
-        let plain = super::path::normalise(path) == *path;
+        let plain = normalise(path) == *path;
         plain && path.len() > 1 && path.bytes().all(letter)
     })
 }
@@ -134,10 +136,10 @@ const TIMEOUT: &str = "milliseconds from 1 to 2147483647, or text such as \"250m
 fn span(tree: &Tree) -> Option<u64> {
     let span = match tree {
         Tree::Text(text) => Span::from(text.as_str()),
-        other => Span::from(super::reader::whole(other)?),
+        other => Span::from(whole(other)?),
     };
     // A timer of the platform takes 31 bits.
-    span.0.ok().filter(|milliseconds| (1..=0x7fff_ffff).contains(milliseconds))
+    milliseconds(span).filter(|milliseconds| *milliseconds <= 0x7fff_ffff)
 }
 
 fn truth(tree: &Tree) -> Option<bool> {
@@ -153,8 +155,8 @@ mod tests {
 
     fn config(toml: &str) -> Result<Config, Vec<String>> {
         let tree: Tree = toml::from_str(toml).unwrap();
-        let line = |mistake: super::super::reader::Mistake| format!("{}: {}", mistake.path, mistake.problem);
-        Config::read(tree).map_err(|mistakes| mistakes.into_iter().map(line).collect())
+        let line = |error: FieldError| format!("{}: {}", error.path, error.problem);
+        Config::read(tree).map_err(|errors| errors.into_iter().map(line).collect())
     }
 
     #[test]
@@ -203,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_by_its_path() {
-        let mistakes = config(
+    fn every_error_is_named_by_its_path() {
+        let errors = config(
             r#"
             prefix = "limits/"
             headers = "all"
@@ -240,58 +242,58 @@ mod tests {
         )
         .unwrap_err();
         let expected = [
-            "prefix: \"limits/\" is not accepted",
-            "headers: \"all\" is not accepted; give one of \"standard\", \"legacy\", \"none\"",
-            "timeout: 0 is not accepted",
-            "speed: no such field",
-            "upstream: \"https://origin.example?q\" is not accepted",
-            "origins[0]: \"https://app.example/\" is not accepted",
+            "prefix: \"limits/\" is not a path",
+            "headers: \"all\" is not one of \"standard\", \"legacy\", \"none\"",
+            "timeout: 0 is not ",
+            "speed: unknown field",
+            "upstream: \"https://origin.example?q\" is not ",
+            "origins[0]: \"https://app.example/\" is not ",
             "origins[1]: ",
             "origins[2]: ",
             "origins[4]: ",
             "policies.: ",
             "policies.a\r\nX: b: the name must be",
-            "policies.api.limit: 0 is not accepted",
-            "policies.log.limit: 2000 is not accepted",
-            "policies.own.name: \"other\" is not accepted",
-            "rules[0].path: \"/a*\" is not accepted",
-            "rules[0].key[1]: \"header\" is not accepted",
-            "rules[0].policies[1]: \"unknown\" is not accepted; give one of ",
+            "policies.api.limit: 0 is not ",
+            "policies.log.limit: 2000 is not ",
+            "policies.own.name: \"other\" is not ",
+            "rules[0].path: \"/a*\" is not ",
+            "rules[0].key[1]: \"header\" is not ",
+            "rules[0].policies[1]: \"unknown\" is not one of ",
             "rules[1].policies: ",
             "rules[2].key: ",
-            "rules[2].cost: a negative number is not accepted",
-            "rules[2].policies: denied: \"count\" is not accepted",
-            "rules[3].method: \"get\" is not accepted",
-            "rules[3].policies: leaving it out is not accepted",
+            "rules[2].cost: -1 is not an integer",
+            "rules[2].policies: denied: \"count\" is not ",
+            "rules[3].method: \"get\" is not ",
+            "rules[3].policies: is required",
         ];
         for start in expected {
-            assert!(mistakes.iter().any(|mistake| mistake.starts_with(start)), "{start}\n{mistakes:#?}");
+            assert!(errors.iter().any(|error| error.starts_with(start)), "{start}\n{errors:#?}");
         }
-        assert_eq!(mistakes.len(), expected.len(), "{mistakes:#?}");
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
     }
 
     #[test]
     fn a_field_in_both_spellings_is_told_so_and_an_unknown_one_as_it_was_written() {
-        let mistakes = config("on_error = \"deny\"\nonError = \"deny\"\ndeny_cach = true").unwrap_err();
-        assert!(mistakes[0].starts_with("deny_cach: no such field; known here are "), "{mistakes:?}");
-        assert_eq!(mistakes[1..], ["on_error: a second value is not accepted; give the field once"]);
+        let errors = config("on_error = \"deny\"\nonError = \"deny\"\ndeny_cach = true").unwrap_err();
+        assert!(errors[0].starts_with("deny_cach: unknown field; expected one of "), "{errors:?}");
+        assert_eq!(errors[1..], ["on_error: there is a second value; use one spelling"]);
     }
 
     #[test]
     fn a_rule_is_not_blamed_for_a_policy_that_is_wrong() {
         let rule = "upstream = \"ORIGIN\"\n[[rules]]\npath = \"/*\"\npolicies = \"api\"\n";
         let wrong = config(&format!("{rule}[policies]\napi = {{ algorithm = \"fix_window\" }}")).unwrap_err();
-        assert!(wrong.len() == 1 && wrong[0].starts_with("policies.api.limit: leaving it out"), "{wrong:?}");
+        assert!(wrong.len() == 1 && wrong[0].starts_with("policies.api.limit: "), "{wrong:?}");
         let none = config(rule).unwrap_err();
-        assert_eq!(none, ["rules[0].policies: \"api\" is not accepted; give a name that is under policies"]);
+        assert_eq!(none, ["rules[0].policies: \"api\" is not a name that is under policies"]);
     }
 
     #[test]
     fn rules_need_an_upstream() {
         let policies = "policies.api = { algorithm = \"fix_window\", limit = 1, scale = \"1m\" }";
         let rules = "[[rules]]\npath = \"/*\"\npolicies = \"api\"";
-        let mistakes = config(&format!("{policies}\n{rules}")).unwrap_err();
-        assert!(mistakes.len() == 1 && mistakes[0].starts_with("rules: they need an upstream"), "{mistakes:?}");
+        let errors = config(&format!("{policies}\n{rules}")).unwrap_err();
+        assert!(errors.len() == 1 && errors[0].starts_with("rules: they need an upstream"), "{errors:?}");
         for upstream in ["ORIGIN", "https://origin.example", "http://localhost:8080/base/"] {
             assert!(config(&format!("upstream = \"{upstream}\"\n{policies}\n{rules}")).is_ok(), "{upstream}");
         }
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_one_mistake() {
+    fn anything_but_a_table_is_one_error() {
         assert_eq!(Config::read(Tree::Text("x".into())).unwrap_err().len(), 1);
     }
 }

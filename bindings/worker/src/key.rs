@@ -1,19 +1,18 @@
 //! What makes a key, and how its parts are written so that no value of one kind can pass for another.
 
-use super::address;
-use super::path::normalise;
-use super::sha256::{digest, hex};
-use crate::text::{digits, text};
+use crate::address;
+use crate::digest::digest;
+use crate::path::normalise;
 
 /// The longest name of an object that is written out; a longer one becomes its hash.
 const MAX_NAME: usize = 512;
 
 /// What a key part may be, for error messages.
-pub(super) const ACCEPTS: &str = "\"ip\", \"path\", \"header:<name>\", \"cookie:<name>\" or \"constant:<text>\"";
+pub(crate) const ACCEPTS: &str = "\"ip\", \"path\", \"header:<name>\", \"cookie:<name>\" or \"constant:<text>\"";
 
 /// Where a part of a key comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// The client's address.
     Ip,
     /// The path, normalised.
@@ -27,14 +26,14 @@ pub(super) enum Part {
 }
 
 /// What a request has to make a key from.
-pub(super) trait Source {
+pub(crate) trait Source {
     /// The value of a header, if there is one.
     fn header(&self, name: &str) -> Option<String>;
 }
 
 impl Part {
     /// The part that is written like this, unless it is none.
-    pub(super) fn parse(written: &str) -> Option<Self> {
+    pub(crate) fn parse(written: &str) -> Option<Self> {
         match written.split_once(':') {
             None if written == "ip" => Some(Self::Ip),
             None if written == "path" => Some(Self::Path),
@@ -46,13 +45,13 @@ impl Part {
     }
 
     /// The part's value, encoded, or nothing when the request has none.
-    pub(super) fn encoded(&self, path: &str, source: &impl Source) -> Option<String> {
+    pub(crate) fn encoded(&self, path: &str, source: &impl Source) -> Option<String> {
         let value = |text: String| (!text.is_empty()).then_some(text);
         Some(match self {
             Self::Ip => encode("ip", &ip(source)),
             Self::Path => encode("path", &normalise(path)),
-            Self::Header(name) => encode(&text(&["header:", name]), &source.header(name).and_then(value)?),
-            Self::Cookie(name) => encode(&text(&["cookie:", name]), &cookie(&source.header("cookie")?, name)?),
+            Self::Header(name) => encode(&format!("header:{name}"), &source.header(name).and_then(value)?),
+            Self::Cookie(name) => encode(&format!("cookie:{name}"), &cookie(&source.header("cookie")?, name)?),
             Self::Constant(text) => encode("constant", text),
         })
     }
@@ -64,13 +63,13 @@ fn ip(source: &impl Source) -> String {
 }
 
 /// A value with its kind and its length, which no value can counterfeit.
-pub(super) fn encode(kind: &str, value: &str) -> String {
-    text(&["/", kind, "=", &digits(value.len() as u64), ":", value])
+pub(crate) fn encode(kind: &str, value: &str) -> String {
+    format!("/{kind}={}:{value}", value.len())
 }
 
 /// The name of the object that holds a key's states, of encoded parts.
-pub(super) fn object_name(key: String) -> String {
-    if key.len() <= MAX_NAME { key } else { text(&["/sha256=", &hex(&digest(key.as_bytes()))]) }
+pub(crate) fn object_name(key: String) -> String {
+    if key.len() <= MAX_NAME { key } else { format!("/sha256={}", digest(&key)) }
 }
 
 /// The value of a cookie that is there once and not empty. One that is there twice could be either, so it is neither.
@@ -119,8 +118,8 @@ mod tests {
     fn no_value_passes_for_another_kind_or_for_two() {
         let header = encoded("header:x-key", &[("x-key", "1:k/ip=9:192.0.2.1")]).unwrap();
         let address = encoded("ip", &[("cf-connecting-ip", "192.0.2.1")]).unwrap();
-        assert_ne!(header, text(&["/header:x-key=1:k", &address]));
-        assert_ne!(encode("a", "b/c=1:d"), text(&[&encode("a", "b"), &encode("c", "d")]));
+        assert_ne!(header, format!("/header:x-key=1:k{address}"));
+        assert_ne!(encode("a", "b/c=1:d"), encode("a", "b") + &encode("c", "d"));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! What is to be done with a request: method, path and header values in, a plan out.
 
-use super::config::Config;
-use super::key::{self, Part, Source};
-use super::path::normalise;
-use super::rules::{Missing, Mode, Rule};
+use crate::config::Config;
+use crate::key::{self, Part, Source};
+use crate::path::normalise;
+use crate::rules::{Missing, Mode, Rule};
 
 /// What is to be done with a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// No limit applies.
     Pass,
     /// Its key lacks a part, and the rule says that this is no way to come in.
@@ -25,7 +25,7 @@ pub(super) enum Plan {
 }
 
 /// The plan of the first rule that matches.
-pub(super) fn plan(config: &Config, method: &str, path: &str, source: &impl Source) -> Plan {
+pub(crate) fn plan(config: &Config, method: &str, path: &str, source: &impl Source) -> Plan {
     let (plain, method) = (normalise(path), &*method.to_ascii_uppercase());
     let preflight = method == "OPTIONS" && source.header("access-control-request-method").is_some();
     let Some((position, rule)) =
@@ -64,8 +64,8 @@ fn applies(rule: &Rule, method: &str, preflight: bool, path: &str, plain: &str) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::tree::Tree;
     use super::*;
+    use crate::tree::Tree;
 
     struct Request(&'static [(&'static str, &'static str)]);
 

@@ -1,10 +1,10 @@
 //! Which paths a rule is about: literal segments, `:name` for any one segment, `*` at the end for all the rest.
 
-use super::path::normalise;
+use crate::path::normalise;
 
 /// A pattern such as `/users/:id/posts/*`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     segments: Vec<Segment>,
     /// Whether anything, or nothing at all, may follow.
     open: bool,
@@ -17,11 +17,11 @@ enum Segment {
 }
 
 /// What a pattern may be, for error messages.
-pub(super) const ACCEPTS: &str = "a path such as \"/users/:id\" or \"/api/*\", with * only as the last segment";
+pub(crate) const ACCEPTS: &str = "a path such as \"/users/:id\" or \"/api/*\", with * only as the last segment";
 
 impl Pattern {
     /// The pattern that is written like this, unless it is none.
-    pub(super) fn parse(written: &str) -> Option<Self> {
+    pub(crate) fn parse(written: &str) -> Option<Self> {
         let mut rest = written.strip_prefix('/')?;
         let open = rest == "*" || rest.ends_with("/*");
         if open {
@@ -40,7 +40,7 @@ impl Pattern {
     }
 
     /// Whether a path, as [`normalise`] leaves it, is one of those meant.
-    pub(super) fn matches(&self, path: &str) -> bool {
+    pub(crate) fn matches(&self, path: &str) -> bool {
         let mut found = path.split('/').filter(|segment| !segment.is_empty());
         for segment in &self.segments {
             match (segment, found.next()) {

@@ -2,32 +2,17 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::text::{digits, text};
-
-/// The client behind an address, however the address is spelled. Nothing when it is no address.
-pub(super) fn client(address: &str) -> Option<String> {
-    match address.trim().parse::<IpAddr>().ok()? {
-        IpAddr::V4(address) => Some(dotted(address.octets())),
-        IpAddr::V6(address) => Some(match address.to_ipv4_mapped() {
-            Some(address) => dotted(address.octets()),
-            None => network(address),
-        }),
+/// Returns the client behind an address, however it is spelled; `None` if it is not an address.
+pub(crate) fn client(address: &str) -> Option<String> {
+    match address.trim().parse::<IpAddr>().ok()?.to_canonical() {
+        IpAddr::V4(address) => Some(address.to_string()),
+        IpAddr::V6(address) => Some(network(address)),
     }
-}
-
-fn dotted([a, b, c, d]: [u8; 4]) -> String {
-    let number = |byte: u8| digits(byte.into());
-    text(&[&number(a), ".", &number(b), ".", &number(c), ".", &number(d)])
 }
 
 fn network(address: Ipv6Addr) -> String {
     let [a, b, c, d, ..] = address.segments();
-    text(&[&hex(a), ":", &hex(b), ":", &hex(c), ":", &hex(d), "::/64"])
-}
-
-fn hex(number: u16) -> String {
-    let digit = |shift: u16| char::from_digit(u32::from(number >> shift & 15), 16);
-    [12, 8, 4, 0].into_iter().filter_map(digit).collect()
+    format!("{a:04x}:{b:04x}:{c:04x}:{d:04x}::/64")
 }
 
 #[cfg(test)]

@@ -3,21 +3,21 @@
 use js_sys::Array;
 use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
+use tollgate::cloudflare::wire;
+use tollgate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
 
-use super::config::{Config, Headers, OnError};
-use super::deny_cache::{DenyCache, Who};
-use super::fault::Fault;
-use super::items::{self, Item, Refusal};
-use super::key::Source;
-use super::plan::{Plan, plan};
-use super::policies::PolicySet;
-use super::reader::Mistake;
-use super::rules::{Mode, Rule};
-use super::tree::Tree;
-use super::{from_js, numbers, sha256};
-use crate::text::{digits, push, text};
-use crate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
+use crate::config::{Config, Headers, OnError};
+use crate::deny_cache::{DenyCache, Who};
+use crate::digest::keyed_digest;
+use crate::fault::Fault;
+use crate::items::{self, Item, Refusal};
+use crate::key::Source;
+use crate::plan::{Plan, plan};
+use crate::policies::PolicySet;
+use crate::reader::FieldError;
+use crate::rules::{Mode, Rule};
+use crate::tree::Tree;
 
 /// How many denials an isolate remembers.
 const REMEMBERED: usize = 10_000;
@@ -50,8 +50,8 @@ impl Gateway {
     /// Reads the configuration. Throws all mistakes at once: a list of paths and problems.
     #[wasm_bindgen(constructor)]
     pub fn new(config: JsValue) -> Result<Gateway, JsValue> {
-        let tree = from_js::read(&config).unwrap_or(Tree::Nothing);
-        let config = Config::read(tree).map_err(|mistakes| listed(&mistakes))?;
+        let tree = serde_wasm_bindgen::from_value(config).unwrap_or(Tree::Nothing);
+        let config = Config::read(tree).map_err(|errors| listed(&errors))?;
         Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), config })
     }
 
@@ -90,8 +90,8 @@ impl Gateway {
     pub fn plan(&self, method: &str, path: &str, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, method, path, headers) {
             Plan::Pass => None,
-            Plan::Refuse { rule } => Some(digits(rule as u64)),
-            Plan::Ask { rule, object } => Some(text(&[&digits(rule as u64), " ", &object])),
+            Plan::Refuse { rule } => Some(rule.to_string()),
+            Plan::Ask { rule, object } => Some(format!("{rule} {object}")),
         }
     }
 
@@ -99,7 +99,7 @@ impl Gateway {
     pub fn recall(&self, object: &str, set: usize, cost: f64, now: f64) -> Result<Option<String>, Fault> {
         let set = self.set(set)?;
         let who = Who { object, policies: set.hash };
-        let denial = self.denials.recall(who, numbers::amount(cost)?, numbers::time(now)?);
+        let denial = self.denials.recall(who, wire::amount(cost)?, wire::time(now)?);
         Ok(denial.map(|decision| told(&decision, &set.policies, self.config.headers)))
     }
 
@@ -108,7 +108,7 @@ impl Gateway {
         let set = self.set(set)?;
         if !set.counts_denied() {
             let who = Who { object, policies: set.hash };
-            self.denials.remember(who, numbers::amount(cost)?, decided(decision)?, numbers::time(now)?);
+            self.denials.remember(who, wire::amount(cost)?, decided(decision)?, wire::time(now)?);
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Gateway {
     /// The items of a request's body: each as what is to be asked of an object, or as why it is refused.
     /// The last says whether they came as a batch.
     pub fn items(&self, operation: &str, body: JsValue) -> Result<Array, Fault> {
-        let body = from_js::read(&body).ok_or_else(|| mistake("the body is nested too deeply"))?;
+        let body = serde_wasm_bindgen::from_value(body).map_err(|_| mistake("the body is nested too deeply"))?;
         let (items, batch) = items::read(&self.config, operation, body)?;
         let mut list = Array::new();
         for item in items {
@@ -144,12 +144,12 @@ impl Gateway {
         amount: f64,
         of: Option<String>,
     ) -> Result<Array, Fault> {
-        asked(&items::made(&self.config, operation, &names, key, numbers::amount_of(operation, amount)?, of)?)
+        asked(&items::made(&self.config, operation, &names, key, wire::amount_of(operation, amount)?, of)?)
     }
 
     /// A key as logs may hold it: a digest that only who has the secret can compare.
     pub fn digest(&self, secret: &str, key: &str) -> String {
-        sha256::hex(&sha256::keyed_digest(secret.as_bytes(), key.as_bytes())[..12])
+        keyed_digest(secret, key)
     }
 }
 
@@ -167,9 +167,12 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
     if style == Headers::Legacy {
         fields.extend(legacy_headers(decision));
     }
-    let mut words = digits(decision.violated.0.into());
+    let mut words = decision.violated.iter().fold(0_u32, |bits, position| bits | 1 << position).to_string();
     for (name, value) in &fields {
-        push(&mut words, &["\n", name, "\n", value]);
+        for line in [name, value.as_str()] {
+            words.push('\n');
+            words.push_str(line);
+        }
     }
     words.push('\n');
     if !decision.allowed {
@@ -199,14 +202,14 @@ fn json(policies: &Policies) -> Result<JsValue, Fault> {
 }
 
 fn decided(written: &str) -> Result<Decision, Fault> {
-    numbers::to_decision(written).ok_or_else(|| mistake("these numbers are no decision"))
+    wire::to_decision(written).ok_or_else(|| mistake("these numbers are no decision"))
 }
 
 fn mistake(message: &str) -> Fault {
     Fault::Mistake { code: "invalid_request", message: message.into() }
 }
 
-fn listed(mistakes: &[Mistake]) -> JsValue {
-    let pair = |mistake: &Mistake| Array::of2(&mistake.path.as_str().into(), &mistake.problem.as_str().into());
-    mistakes.iter().map(pair).collect::<Array>().into()
+fn listed(errors: &[FieldError]) -> JsValue {
+    let pair = |error: &FieldError| Array::of2(&error.path.as_str().into(), &error.problem.as_str().into());
+    errors.iter().map(pair).collect::<Array>().into()
 }

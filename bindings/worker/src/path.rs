@@ -5,7 +5,7 @@
 
 /// The path that all spellings of it come to: escapes decoded however often they were encoded, backslashes
 /// as slashes, path parameters (`;…`), dot segments, empty segments and a trailing slash taken away.
-pub(super) fn normalise(path: &str) -> String {
+pub(crate) fn normalise(path: &str) -> String {
     let decoded = decode(path.as_bytes());
     let text = String::from_utf8_lossy(&decoded);
     let mut segments: Vec<&str> = Vec::new();

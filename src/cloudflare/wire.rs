@@ -1,37 +1,32 @@
-//! Numbers as JavaScript gives and takes them, and decisions as numbers in a text: no other value crosses so fast.
+//! What crosses between the object, JavaScript and the gateway: numbers, and decisions as numbers in one text.
+//!
+//! One text crosses wasm's boundary and RPC several times as fast as a list or an object.
 
 use crate::number::{in_words, whole};
-use crate::text::digits;
-use crate::{Decision, Error, MAX, Violated};
+use crate::policy::Denied;
+use crate::{Decision, Error, MAX, Policies, Policy, Span, Violated};
 
 /// How `retry_after` says never.
 const NEVER: &str = "-1";
 
-/// A decision as an object answers it: eight numbers, in the order that `js/cloudflare/decision.ts` knows.
-pub(super) fn from_decision(decision: &Decision) -> String {
-    let numbers = [
-        decision.allowed.into(),
+/// Returns a decision as eight numbers, in the order that `js/cloudflare/decision.ts` knows.
+pub fn from_decision(decision: &Decision) -> String {
+    let never = || NEVER.to_string();
+    format!(
+        "{} {} {} {} {} {} {} {}",
+        u8::from(decision.allowed),
         decision.count,
         decision.limit,
         decision.remaining,
-        decision.retry_after.unwrap_or_default(),
+        decision.retry_after.map_or_else(never, |wait| wait.to_string()),
         decision.reset_after,
-        decision.policy as u64,
-        decision.violated.0.into(),
-    ];
-    let mut written = String::with_capacity(64);
-    for (position, number) in numbers.into_iter().enumerate() {
-        if position > 0 {
-            written.push(' ');
-        }
-        let never = position == 4 && decision.retry_after.is_none();
-        written.push_str(&if never { NEVER.into() } else { digits(number) });
-    }
-    written
+        decision.policy,
+        decision.violated.0,
+    )
 }
 
-/// The decision in such a text; nothing when it is none.
-pub(super) fn to_decision(written: &str) -> Option<Decision> {
+/// Parses such a text; `None` if it is not a decision.
+pub fn to_decision(written: &str) -> Option<Decision> {
     let mut numbers = written.split(' ');
     let mut next = || numbers.next()?.parse::<i64>().ok();
     let decision = Decision {
@@ -49,12 +44,12 @@ pub(super) fn to_decision(written: &str) -> Option<Decision> {
 }
 
 /// A cost.
-pub(super) fn amount(number: f64) -> Result<u64, Error> {
+pub fn amount(number: f64) -> Result<u64, Error> {
     amount_of("hit", number)
 }
 
 /// What an operation takes: `set` a count, the others a cost.
-pub(super) fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
+pub fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
     whole(number).ok_or_else(|| {
         let found = in_words(number);
         if operation == "set" { Error::count(found, MAX) } else { Error::cost(found) }
@@ -62,8 +57,31 @@ pub(super) fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
 }
 
 /// A time, without its fraction.
-pub(super) fn time(number: f64) -> Result<u64, Error> {
+pub fn time(number: f64) -> Result<u64, Error> {
     whole(number.floor()).ok_or_else(|| Error::time(in_words(number)))
+}
+
+/// Returns a decision as it is some milliseconds later: its waits are shorter.
+pub fn later(mut decision: Decision, elapsed: u64) -> Decision {
+    decision.retry_after = decision.retry_after.map(|wait| wait.saturating_sub(elapsed));
+    decision.reset_after = decision.reset_after.saturating_sub(elapsed);
+    decision
+}
+
+/// Returns the milliseconds of a duration; `None` if it is invalid.
+pub fn milliseconds(span: Span) -> Option<u64> {
+    span.checked().ok()
+}
+
+/// Returns a policy as an object takes it: denied hits are free unless it says otherwise, since counting one would
+/// cost a row.
+pub fn free_by_default(policy: Policy) -> Result<Policy, Error> {
+    if policy.denied.is_none() { policy.denied(Denied::Free) } else { Ok(policy) }
+}
+
+/// Returns whether a denied hit under these policies is counted.
+pub fn counts_denied(policies: &Policies) -> bool {
+    policies.denied() == Denied::Count
 }
 
 #[cfg(test)]

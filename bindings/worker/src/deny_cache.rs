@@ -5,21 +5,22 @@ use std::rc::Rc;
 
 use hashbrown::{Equivalent, HashMap};
 
-use crate::Decision;
+use tollgate::Decision;
+use tollgate::cloudflare::wire::later;
 
 /// The longest that a denial is remembered, in milliseconds: how late a `set` or `reset` may be seen.
 const LONGEST: u64 = 2_000;
 
 /// Whose hits are denied, and by what: the name of the object, and the hash of the policies with all their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Who<'a> {
-    pub(super) object: &'a str,
-    pub(super) policies: u64,
+pub(crate) struct Who<'a> {
+    pub(crate) object: &'a str,
+    pub(crate) policies: u64,
 }
 
 /// Keys that are denied for a while, at a cost or more. At most `capacity` of them.
 #[derive(Debug)]
-pub(super) struct DenyCache {
+pub(crate) struct DenyCache {
     capacity: usize,
     denials: HashMap<Owned, Denial>,
     /// The order in which they came, which is about that in which they end.
@@ -48,12 +49,12 @@ struct Denial {
 }
 
 impl DenyCache {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, denials: HashMap::new(), order: VecDeque::new() }
     }
 
     /// Remembers a denial for as long as it is certain to last, if that is any time at all.
-    pub(super) fn remember(&mut self, who: Who<'_>, cost: u64, decision: Decision, now: u64) {
+    pub(crate) fn remember(&mut self, who: Who<'_>, cost: u64, decision: Decision, now: u64) {
         let lasts = decision.retry_after.unwrap_or(LONGEST).min(LONGEST);
         if decision.allowed || lasts == 0 || self.capacity == 0 {
             return;
@@ -65,13 +66,13 @@ impl DenyCache {
     }
 
     /// The denial of a hit that needs no asking, with its waits told from now. A higher cost is told the lower one's.
-    pub(super) fn recall(&self, who: Who<'_>, cost: u64, now: u64) -> Option<Decision> {
+    pub(crate) fn recall(&self, who: Who<'_>, cost: u64, now: u64) -> Option<Decision> {
         let denial = self.denials.get(&who)?;
         // A clock that stepped back says nothing about how long ago that was.
         if cost < denial.cost || !(denial.since..denial.until).contains(&now) {
             return None;
         }
-        Some(denial.decision.later(now - denial.since))
+        Some(later(denial.decision, now - denial.since))
     }
 
     /// Drops what has ended, and what came first if there are still too many.
@@ -91,16 +92,16 @@ impl DenyCache {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policies::{PolicySet, named_policies};
     use super::*;
-    use crate::Violated;
+    use crate::policies::{PolicySet, named_policies};
+    use tollgate::cloudflare::wire::to_decision;
 
     fn who(object: &str) -> Who<'_> {
         Who { object, policies: 7 }
     }
 
     fn denied(retry_after: Option<u64>) -> Decision {
-        Decision { retry_after, reset_after: 60_000, violated: Violated(1), ..Decision::NOTHING }
+        Decision { retry_after, ..to_decision("0 0 0 0 0 60000 0 1").unwrap() }
     }
 
     #[test]
