@@ -19,6 +19,15 @@ pub(super) struct Kept {
     pub(super) ends: u64,
 }
 
+impl Kept {
+    /// Returns the fields of a log line about it, in JSON.
+    fn fields(&self) -> String {
+        let (name, algorithm) = (json!(self.made_by.name), json!(self.made_by.algorithm));
+        let Self { count, ends, .. } = self;
+        format!(r#""policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}"#)
+    }
+}
+
 /// What came of loading states under policies that may have changed since they were kept.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
@@ -76,12 +85,13 @@ impl States {
     }
 
     /// Returns the states as JSON, in the words of a log.
-    pub(super) fn told(&self) -> String {
-        let state = |Kept { made_by, count, ends, .. }: &Kept| {
-            let (name, algorithm) = (json!(made_by.name), json!(made_by.algorithm));
-            format!(r#"{{"policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}}}"#)
-        };
-        format!("[{}]", self.0.iter().map(state).collect::<Vec<_>>().join(","))
+    pub(super) fn to_json(&self) -> String {
+        format!("[{}]", self.0.iter().map(|kept| format!("{{{}}}", kept.fields())).collect::<Vec<_>>().join(","))
+    }
+
+    /// Returns a line for the log of each state, which has ended, of an object.
+    pub(super) fn log_lines(&self, object: &str) -> impl Iterator<Item = String> {
+        self.0.iter().map(move |kept| format!(r#"{{"event":"expired","object":"{object}",{}}}"#, kept.fields()))
     }
 
     fn find(&self, name: &str) -> Option<&Kept> {
@@ -165,7 +175,7 @@ mod tests {
         allowed(&mut states, &[window("a", 5, HOUR)], 3, 7);
         allowed(&mut states, &[window("b", 5, 2 * HOUR)], 4, 7);
         assert_eq!(states.take_ended(HOUR + 6), States::default());
-        let told = states.take_ended(HOUR + 7).told();
+        let told = states.take_ended(HOUR + 7).to_json();
         assert_eq!(told, "[{\"policy\":\"a\",\"algorithm\":\"fix_window_per_key\",\"count\":3,\"expiredAt\":3600007}]");
         assert_eq!((states.0.len(), states.ends()), (1, 2 * HOUR + 7));
     }

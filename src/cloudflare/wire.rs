@@ -2,9 +2,48 @@
 //!
 //! One text crosses wasm's boundary and RPC several times as fast as a list or an object.
 
+use super::fault::Fault;
 use crate::number::{in_words, whole};
-use crate::policy::Denied;
-use crate::{Decision, Error, MAX, Policies, Policy, Span, Violated};
+use crate::{Decision, Denied, Error, MAX, Operation, Policies, Policy, Span, Violated};
+
+/// What an operation comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To `hit` and `peek`.
+    Decision(Decision),
+    /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
+    Number(u64),
+    /// To `reset`: whether the key had been used.
+    Reset(bool),
+}
+
+impl Reply {
+    /// Returns a decision as eight numbers in a text, anything else as one.
+    pub fn to_text(self) -> String {
+        match self {
+            Self::Decision(decision) => from_decision(&decision),
+            Self::Number(number) => number.to_string(),
+            Self::Reset(was_used) => u8::from(was_used).to_string(),
+        }
+    }
+}
+
+/// Returns the operation of that name.
+pub(super) fn operation<'a>(name: &str, amount: u64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+    Ok(match name {
+        "hit" => Operation::Hit { cost: amount },
+        "peek" => Operation::Peek { cost: amount },
+        "inc" => Operation::Inc { policy, cost: amount },
+        "set" => Operation::Set { policy, count: amount },
+        "get" => Operation::Get { policy },
+        "expires_at" => Operation::ExpiresAt { policy },
+        "reset" => Operation::Reset,
+        _ => {
+            let message = "operation: expected one of hit, peek, inc, set, get, expires_at, reset".into();
+            return Err(Fault::Coded { code: "invalid_operation", message });
+        }
+    })
+}
 
 /// How `retry_after` says never.
 const NEVER: &str = "-1";

@@ -1,6 +1,7 @@
 //! What makes a key, and how its parts are written so that no value of one kind can pass for another.
 
-use crate::address;
+use tollgate::cloudflare::client_key;
+
 use crate::digest::digest;
 use crate::path::normalise;
 
@@ -59,7 +60,7 @@ impl Part {
 
 /// The client's address. Only Cloudflare can set this header; who has none shares one budget.
 fn ip(source: &impl Source) -> String {
-    source.header("cf-connecting-ip").and_then(|address| address::client(&address)).unwrap_or("unknown".into())
+    source.header("cf-connecting-ip").and_then(|address| client_key(&address)).unwrap_or("unknown".into())
 }
 
 /// A value with its kind and its length, which no value can counterfeit.

@@ -2,9 +2,9 @@
 //!
 //! `gateway` and `fault` touch the platform; the other modules are plain Rust and have native tests.
 
-mod address;
 mod blame;
 mod config;
+mod crash;
 mod deny_cache;
 mod digest;
 mod fault;
@@ -20,5 +20,6 @@ mod rules;
 mod text;
 mod tree;
 
+pub use crash::crash;
 pub use gateway::Gateway;
 pub use tollgate::cloudflare::RateLimiterObject;
