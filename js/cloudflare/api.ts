@@ -16,6 +16,9 @@ const largestBody = 1024 * 1024;
 /** Of a request that makes no sense as a whole. */
 const code = "invalid_request";
 
+/** Of an object that failed: not the caller's errors. */
+const failures = ["unanswered", "invalid_state", "unsupported_version"];
+
 /** What an item comes to: what was asked for, or an error. */
 type Answer = Record<string, unknown> | { readonly error: Mistake };
 
@@ -125,7 +128,7 @@ async function answer(
 function alone(answer: Answer): Response {
   if (!("error" in answer)) return Response.json(answer, { headers: { "Cache-Control": "no-store" } });
   const { code, message } = answer.error as Mistake;
-  return code === "unanswered"
+  return failures.includes(code)
     ? problem(503, message, { code }, { "Retry-After": "1" })
     : problem(400, message, { code });
 }
