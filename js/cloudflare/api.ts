@@ -8,7 +8,7 @@ import type { Isolate, Item } from "./isolate.ts";
 import type { Operation } from "./object.ts";
 import { openapi, operationNames } from "./openapi.ts";
 import { problem } from "./problem.ts";
-import { isToken } from "./token.ts";
+import { closedTo } from "./token.ts";
 
 /** A hundred items fit in this, however long their keys and their lists of policies are. */
 const largestBody = 1024 * 1024;
@@ -44,28 +44,11 @@ async function respond(
     return problem(404, "There is no such operation", { code, operations: operationNames });
   if (request.method !== "POST")
     return problem(405, "Give what is asked as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
-  const closed = await closedTo(request, env);
+  const closed = await closedTo(request, env, isolate);
   if (closed) return closed;
   const body = await readBody(request);
   if (body instanceof Response) return body;
   return answer(env, isolate, name as Operation, body.json);
-}
-
-async function closedTo(request: Request, env: TollgateEnv): Promise<Response | undefined> {
-  const secret = env.TOLLGATE_TOKEN;
-  if (!secret)
-    return problem(403, "No token is configured, so the API is closed", {
-      detail: "Set one with: npx wrangler secret put TOLLGATE_TOKEN",
-    });
-  const [, token] = request.headers.get("Authorization")?.match(/^Bearer +([^\s]+)$/i) ?? [];
-  if (token !== undefined && (await isToken(token, secret))) return undefined;
-  const error = token === undefined ? "" : ', error="invalid_token"';
-  return problem(
-    401,
-    "A valid token is needed",
-    { detail: "Send it as Authorization: Bearer <token>" },
-    { "WWW-Authenticate": `Bearer realm="tollgate"${error}` },
-  );
 }
 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {

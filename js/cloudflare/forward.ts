@@ -1,4 +1,5 @@
 import type { TollgateEnv } from "./env.ts";
+import type { Ask } from "./isolate.ts";
 import { say } from "./log.ts";
 import { problem } from "./problem.ts";
 
@@ -22,6 +23,22 @@ export async function forward(request: Request, env: TollgateEnv, upstream: stri
     say({ event: "error", via: "gateway", trouble: "upstream", cause: String(cause) });
     return problem(502, "The upstream did not answer");
   }
+}
+
+/**
+ * Makes sure that the origin reads the value that was counted: a header that came in several lines goes on in one,
+ * since some origins look at one line only.
+ */
+export function withOneValue(request: Request, asks: readonly Ask[]): Request {
+  let copy: Request | undefined;
+  for (const { headers } of asks)
+    for (const name of headers) {
+      const value = request.headers.get(name);
+      if (!value?.includes(",")) continue;
+      copy ??= new Request(request);
+      copy.headers.set(name, value);
+    }
+  return copy ?? request;
 }
 
 function fetchFrom(request: Request, upstream: string): Promise<Response> {

@@ -3,11 +3,12 @@
 use tollgate::cloudflare::wire::milliseconds;
 use tollgate::{Policy, Span};
 
+use crate::cors::{self, Cors};
 use crate::items::Refusal;
 use crate::path::normalise;
 use crate::policies::{PolicySet, named_policies};
-use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
-use crate::rules::{self, Rule};
+use crate::reader::{FieldError, FieldErrors, Reader, whole, words};
+use crate::rules::{self, Defaults, Rule};
 use crate::tree::Tree;
 
 /// What `[vars]` has to say.
@@ -17,9 +18,12 @@ pub(crate) struct Config {
     pub(crate) prefix: String,
     /// The origins whose pages may call the HTTP API.
     pub(crate) origins: Vec<String>,
+    pub(crate) cors: Cors,
     pub(crate) headers: Headers,
     pub(crate) timeout: u64,
     pub(crate) deny_cache: bool,
+    /// Whether the origin takes another method from a header.
+    pub(crate) method_override: bool,
     pub(crate) plain_keys: bool,
     pub(crate) named: Vec<(String, Policy)>,
     pub(crate) sets: Vec<PolicySet>,
@@ -50,19 +54,23 @@ impl Config {
         let mut errors = FieldErrors::new();
         let mut reader = Reader::new(String::new(), tree, &mut errors);
         let on_error = reader.word("onError", ON_ERROR).unwrap_or(OnError::Allow);
+        let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(false);
         let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
         let mut config = Self {
             upstream: reader.read("upstream", UPSTREAM, upstream),
-            prefix: reader.read("prefix", PREFIX, prefix).unwrap_or("/_tollgate".into()),
-            origins: origins(&mut reader),
+            prefix: reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into()),
+            origins: cors::origins(&mut reader).unwrap_or_default(),
+            cors: cors::read(&mut reader),
             headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
             timeout: reader.read("timeout", TIMEOUT, span).unwrap_or(2_000),
-            deny_cache: reader.read("denyCache", "true or false", truth).unwrap_or(true),
+            deny_cache: reader.read("denyCache", TRUTH, truth).unwrap_or(true),
+            method_override: reader.read("methodOverride", TRUTH, truth).unwrap_or(false),
             plain_keys: reader.word("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
             named: Vec::new(),
             sets: Vec::new(),
             rules: Vec::new(),
         };
+        on_misconfigured(&mut reader);
         let policies = reader.take("policies");
         let written = reader.list("rules").unwrap_or_default();
         reader.finish();
@@ -71,8 +79,9 @@ impl Config {
             errors.push(FieldError { path: "rules".into(), problem });
         }
         config.named = policies.map(|tree| named_policies(tree, &mut errors)).unwrap_or_default();
+        let defaults = Defaults { on_error, case_sensitive };
         for (path, tree) in written {
-            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, on_error, &mut errors));
+            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, defaults, &mut errors));
         }
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
@@ -96,30 +105,37 @@ fn upstream(tree: &Tree) -> Option<String> {
     })
 }
 
+/// Reads whether requests pass while the configuration has errors.
+fn on_misconfigured(reader: &mut Reader<'_>) -> bool {
+    reader.word("onMisconfigured", &[("deny", false), ("pass", true)]).unwrap_or(false)
+}
+
+/// Returns the upstream and the prefix of a configuration that has errors, if requests are to pass all the same and
+/// these two have none.
+pub(crate) fn open_gate(tree: Tree) -> Option<(String, String)> {
+    let mut errors = FieldErrors::new();
+    let mut reader = Reader::new(String::new(), tree, &mut errors);
+    let pass = on_misconfigured(&mut reader);
+    let upstream = reader.read("upstream", UPSTREAM, upstream);
+    let prefix = reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into());
+    upstream.filter(|_| pass && errors.is_empty()).map(|upstream| (upstream, prefix))
+}
+
 /// What follows the scheme of a URL.
 fn address(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     rest.filter(|rest| !rest.is_empty())
 }
 
-const ORIGIN: &str = "an origin as browsers send it, such as \"https://app.example\", or \"*\" for all";
+pub(crate) const ORIGIN: &str = "an origin as browsers send it, such as \"https://app.example\", or \"*\" for all";
 
-fn origins(reader: &mut Reader<'_>) -> Vec<String> {
-    let mut origins = Vec::new();
-    for (path, tree) in reader.list("origins").unwrap_or_default() {
-        match words(&tree).filter(|origin| is_origin(origin)) {
-            Some(origin) => origins.push(origin),
-            None => reader.errors.push(invalid(path, &tree, ORIGIN)),
-        }
-    }
-    origins
-}
-
-fn is_origin(text: &str) -> bool {
+pub(crate) fn is_origin(text: &str) -> bool {
     // Browsers send no capitals and no slash at the end, and what they do not send would never match.
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._:[]".contains(&byte);
     text == "*" || address(text).is_some_and(|host| host.bytes().all(letter))
 }
+
+const PREFIX_BY_DEFAULT: &str = "/_tollgate";
 
 const PREFIX: &str = "a path of at least one segment, such as \"/_tollgate\", without a slash at its end";
 
@@ -142,7 +158,9 @@ fn span(tree: &Tree) -> Option<u64> {
     milliseconds(span).filter(|milliseconds| *milliseconds <= 0x7fff_ffff)
 }
 
-fn truth(tree: &Tree) -> Option<bool> {
+pub(crate) const TRUTH: &str = "true or false";
+
+pub(crate) fn truth(tree: &Tree) -> Option<bool> {
     match tree {
         Tree::Truth(truth) => Some(*truth),
         _ => None,
@@ -177,6 +195,10 @@ mod tests {
             on_error = "deny"
             timeout = "250ms"
             deny_cache = false
+            method_override = true
+            case_sensitive = true
+            on_misconfigured = "pass"
+            cors = { origins = "https://app.example", credentials = true }
             logKeys = "plain"
             [policies]
             api = { algorithm = "token_bucket", capacity = 100, refill_rate = 10 }
@@ -190,6 +212,7 @@ mod tests {
             mode = "shadow"
             missing = "deny"
             on_error = "allow"
+            caseSensitive = false
             [[rules]]
             path = "/*"
             key = "ip"
@@ -198,6 +221,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
+        assert!(config.method_override && config.cors.credentials);
+        assert_eq!((config.rules[0].case_sensitive, config.rules[1].case_sensitive), (false, true));
         assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
         assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [2, 1]);
         // Denied hits are free unless a policy says otherwise.
@@ -235,6 +260,7 @@ mod tests {
             key = []
             policies = ["good", "fine"]
             cost = -1
+            limits = [{ key = "ip", policies = "good" }]
             [[rules]]
             method = "get"
             path = "/"
@@ -262,6 +288,7 @@ mod tests {
             "rules[1].policies: ",
             "rules[2].key: ",
             "rules[2].cost: -1 is not an integer",
+            "rules[2].limits: a rule has one key; write key = … and policies = … in the rule itself",
             "rules[2].policies: denied: \"count\" is not ",
             "rules[3].method: \"get\" is not ",
             "rules[3].policies: is required",
@@ -300,6 +327,18 @@ mod tests {
         for upstream in ["https://", "https:///a", "http://a b", "ftp://a", "https://a#b", "origin.example"] {
             assert!(config(&format!("upstream = \"{upstream}\"")).is_err(), "{upstream}");
         }
+    }
+
+    #[test]
+    fn a_gate_is_open_only_if_it_says_so_and_leads_somewhere() {
+        let opened = |toml: &str| open_gate(toml::from_str(toml).unwrap());
+        let pass = "on_misconfigured = \"pass\"\nspeed = 9\n";
+        let open = opened(&format!("{pass}upstream = \"ORIGIN\"")).unwrap();
+        assert_eq!(open, ("ORIGIN".into(), "/_tollgate".into()));
+        for closed in ["upstream = \"ORIGIN\"", pass, &format!("{pass}upstream = 1"), "onMisconfigured = \"open\""] {
+            assert_eq!(opened(closed), None, "{closed}");
+        }
+        assert_eq!(opened(&format!("{pass}upstream = \"ORIGIN\"\nprefix = \"/\"")), None);
     }
 
     #[test]

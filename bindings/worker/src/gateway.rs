@@ -7,16 +7,17 @@ use tollgate::cloudflare::wire;
 use tollgate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
 
-use crate::config::{Config, Headers, OnError};
+use crate::config::{Config, Headers, OnError, open_gate};
 use crate::deny_cache::{DenyCache, Who};
 use crate::digest::keyed_digest;
 use crate::fault::Fault;
 use crate::items::{self, Item, Refusal};
-use crate::key::Source;
-use crate::plan::{Plan, plan};
+use crate::key::{Part, Source};
+use crate::plan::{self, Ask, Plan, plan};
 use crate::policies::PolicySet;
 use crate::reader::FieldError;
 use crate::rules::{Mode, Rule};
+use crate::tokens;
 use crate::tree::Tree;
 
 /// How many denials an isolate remembers.
@@ -42,6 +43,7 @@ impl Source for RequestHeaders {
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
+    tokens: PolicySet,
     denials: DenyCache,
 }
 
@@ -52,47 +54,74 @@ impl Gateway {
     pub fn new(config: JsValue) -> Result<Gateway, JsValue> {
         let tree = serde_wasm_bindgen::from_value(config).unwrap_or(Tree::Nothing);
         let config = Config::read(tree).map_err(|errors| listed(&errors))?;
-        Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), config })
+        let tokens = tokens::policy().map_err(Fault::from)?;
+        Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), tokens, config })
     }
 
-    /// Upstream, prefix, timeout, whether logs may hold keys, and the origins that may call the API.
+    /// Returns the upstream and the prefix of a configuration that has errors, if requests are to pass all the same.
+    #[wasm_bindgen(js_name = openGate)]
+    pub fn open_gate(config: JsValue) -> Option<Array> {
+        let (upstream, prefix) = open_gate(serde_wasm_bindgen::from_value(config).ok()?)?;
+        Some(Array::of2(&upstream.into(), &prefix.into()))
+    }
+
+    /// Upstream, prefix, timeout, whether logs may hold keys, the origins that may call the API, and the origins that
+    /// may read the gateway's own answers, and whether with credentials.
     pub fn settings(&self) -> Array {
-        let Config { upstream, prefix, timeout, plain_keys, origins, .. } = &self.config;
+        let Config { upstream, prefix, timeout, plain_keys, origins, cors, .. } = &self.config;
         let upstream = upstream.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
-        let origins: Array = origins.iter().map(|origin| JsValue::from(origin.as_str())).collect();
-        list([upstream, prefix.as_str().into(), (*timeout as f64).into(), (*plain_keys).into(), origins.into()])
+        list([
+            upstream,
+            prefix.as_str().into(),
+            (*timeout as f64).into(),
+            (*plain_keys).into(),
+            texts(origins).into(),
+            texts(&cors.origins).into(),
+            cors.credentials.into(),
+        ])
     }
 
-    /// The sets of policies that rules have: each as JSON, and their names.
+    /// The sets of policies that rules have: each as JSON, and their names. The last is that of wrong tokens.
     pub fn sets(&self) -> Result<Array, Fault> {
         let mut sets = Array::new();
-        for PolicySet { policies, .. } in &self.config.sets {
+        for PolicySet { policies, .. } in self.config.sets.iter().chain([&self.tokens]) {
             sets.extend([Array::of2(&json(policies)?, &names(policies))]);
         }
         Ok(sets)
     }
 
-    /// What there is to know of each rule: its set of policies, its cost, whether it only reports, and whether it
-    /// lets through what could not be asked.
+    /// What there is to know of each rule: its set of policies, its cost, whether it only reports, whether it lets
+    /// through what could not be asked, and the headers in its key.
     pub fn rules(&self) -> Array {
-        let rule = |&Rule { set, cost, mode, on_error, .. }: &Rule| {
+        let rule = |&Rule { set, cost, mode, on_error, ref key, .. }: &Rule| {
             list([
                 (set as f64).into(),
                 (cost as f64).into(),
                 (mode == Mode::Shadow).into(),
                 (on_error == OnError::Allow).into(),
+                key.iter().filter_map(Part::header).map(JsValue::from).collect::<Array>().into(),
             ])
         };
         self.config.rules.iter().map(rule).collect()
     }
 
-    /// What is to be done with a request: nothing, only a rule (it is refused), or a rule and the object to be asked.
-    pub fn plan(&self, method: &str, path: &str, headers: &RequestHeaders) -> Option<String> {
-        match plan(&self.config, method, path, headers) {
+    /// Returns what is to be done with a request: nothing; or a line for each question, a rule and an object; or a
+    /// rule alone, which refuses the request. `has_body` is looked at for OPTIONS only.
+    pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
+        match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
             Plan::Refuse { rule } => Some(rule.to_string()),
-            Plan::Ask { rule, object } => Some(format!("{rule} {object}")),
+            Plan::Ask(asks) => {
+                let lines: Vec<String> = asks.iter().map(|Ask { rule, object }| format!("{rule} {object}")).collect();
+                Some(lines.join("\n"))
+            }
         }
+    }
+
+    /// Returns the name of the object that counts the wrong tokens of a request's address.
+    #[wasm_bindgen(js_name = tokenObject)]
+    pub fn token_object(&self, headers: &RequestHeaders) -> String {
+        tokens::object(headers)
     }
 
     /// What is told of a denial under a rule's policies that is remembered, and so need not be asked for.
@@ -155,7 +184,9 @@ impl Gateway {
 
 impl Gateway {
     fn set(&self, position: usize) -> Result<&PolicySet, Fault> {
-        self.config.sets.get(position).ok_or_else(|| mistake("there is no such set of policies"))
+        let sets = &self.config.sets;
+        let set = if position == sets.len() { Some(&self.tokens) } else { sets.get(position) };
+        set.ok_or_else(|| mistake("there is no such set of policies"))
     }
 }
 
@@ -185,6 +216,10 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
 fn asked(Item { object, policies, amount, of }: &Item) -> Result<Array, Fault> {
     let of = of.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
     Ok(list([object.as_str().into(), json(policies)?, names(policies).into(), (*amount as f64).into(), of]))
+}
+
+fn texts(list: &[String]) -> Array {
+    list.iter().map(|text| JsValue::from(text.as_str())).collect()
 }
 
 fn names(policies: &Policies) -> Array {

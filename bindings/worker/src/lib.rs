@@ -4,20 +4,25 @@
 
 mod blame;
 mod config;
+mod cors;
 mod crash;
+mod credential;
 mod deny_cache;
 mod digest;
 mod fault;
 mod gateway;
 mod items;
 mod key;
+mod method;
 mod path;
 mod pattern;
 mod plan;
 mod policies;
 mod reader;
+mod reading;
 mod rules;
 mod text;
+mod tokens;
 mod tree;
 
 pub use crash::crash;

@@ -1,47 +1,172 @@
-//! One spelling for every path, so that no other spelling slips past a rule.
+//! A path decoded as far as it goes, with how often each of its bytes had to be decoded.
 //!
-//! Where servers disagree about what a path means, this takes the reading under which more paths are the
-//! same: a rule that limits too much is the safe side.
+//! Servers differ in how often they decode. One array of bytes and depths holds what all of them see: a byte that
+//! was encoded twice is part of an escape to a server that decodes once.
 
-/// The path that all spellings of it come to: escapes decoded however often they were encoded, backslashes
-/// as slashes, path parameters (`;…`), dot segments, empty segments and a trailing slash taken away.
-pub(crate) fn normalise(path: &str) -> String {
-    let decoded = decode(path.as_bytes());
-    let text = String::from_utf8_lossy(&decoded);
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in text.split(['/', '\\']) {
-        match segment.split(';').next().unwrap_or_default() {
-            "" | "." => {}
-            ".." => drop(segments.pop()),
-            plain => segments.push(plain),
-        }
-    }
-    let mut whole = String::new();
-    for segment in &segments {
-        whole.push('/');
-        whole.push_str(segment);
-    }
-    if whole.is_empty() { "/".into() } else { whole }
+use std::borrow::Cow;
+
+/// How often servers decode: not at all, once, or until nothing is left to decode.
+pub(crate) const LEVELS: [u8; 3] = [0, 1, FULLY];
+
+/// The depth of a byte that was encoded at least twice, and the level that decodes everything.
+pub(crate) const FULLY: u8 = 2;
+
+/// A path after all decoding.
+#[derive(Debug)]
+pub(crate) struct Path<'a> {
+    bytes: Cow<'a, [u8]>,
+    /// For each byte how often it was encoded, at most [`FULLY`]. Empty for a path without escapes.
+    depths: Vec<u8>,
 }
 
-/// Decodes until nothing is left to decode. An escape is looked for at the end of what was decoded so far,
-/// so what one escape gives can be part of the next, and the work grows with the length only.
-fn decode(path: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(path.len());
-    for &byte in path {
-        decoded.push(byte);
-        while let Some(byte) = escape_at_end(&decoded) {
-            decoded.truncate(decoded.len() - 3);
-            decoded.push(byte);
+/// A part of a path between two separators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment<'a> {
+    pub(crate) text: &'a [u8],
+    /// The level at which all of its text is decoded.
+    pub(crate) depth: u8,
+}
+
+/// What a server does with `;` in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parameters {
+    /// Nothing.
+    Kept,
+    /// Removes it and the rest of the segment, if it is decoded at this level.
+    Cut(u8),
+    /// Removes it and the rest of the path, if it is decoded at this level.
+    Ended(u8),
+}
+
+/// How a server splits a path into segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Split {
+    /// The level at which `/` separates.
+    pub(crate) slash: u8,
+    /// The level at which `\` separates, if it does.
+    pub(crate) backslash: Option<u8>,
+    pub(crate) parameters: Parameters,
+}
+
+impl<'a> Path<'a> {
+    /// Decodes a path. An escape is looked for at the end of what was decoded so far, so that what one escape gives
+    /// can be part of the next, and the work grows with the length only.
+    pub(crate) fn new(path: &'a str) -> Self {
+        let path = path.as_bytes();
+        if !path.contains(&b'%') {
+            return Self { bytes: path.into(), depths: Vec::new() };
+        }
+        let (mut bytes, mut depths) = (Vec::with_capacity(path.len()), Vec::with_capacity(path.len()));
+        for &byte in path {
+            bytes.push(byte);
+            depths.push(0);
+            while let Some(byte) = escape_at_end(&bytes) {
+                let depth = depths.iter().rev().take(3).max().map_or(FULLY, |depth| (depth + 1).min(FULLY));
+                bytes.truncate(bytes.len() - 3);
+                depths.truncate(bytes.len());
+                bytes.push(byte);
+                depths.push(depth);
+            }
+        }
+        Self { bytes: bytes.into(), depths }
+    }
+
+    /// Returns all of the path, decoded.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into()
+    }
+
+    /// Returns whether there is such a byte at such a depth.
+    pub(crate) fn has(&self, byte: u8, depth: u8) -> bool {
+        self.bytes().any(|(found, at)| found == byte && at == depth)
+    }
+
+    /// Returns whether any byte was encoded this often.
+    pub(crate) fn reaches(&self, depth: u8) -> bool {
+        depth == 0 || self.depths.contains(&depth)
+    }
+
+    /// Splits the path into segments, of which the first follows the leading slash.
+    pub(crate) fn split<'s>(&'s self, split: Split, segments: &mut Vec<Segment<'s>>) {
+        segments.clear();
+        let mut start = usize::from(self.bytes.first() == Some(&b'/'));
+        let (mut end, mut depth) = (None, 0);
+        for (at, (byte, level)) in self.bytes().enumerate().skip(start) {
+            if split.separates(byte, level) {
+                segments.push(Segment { text: &self.bytes[start..end.unwrap_or(at)], depth });
+                (start, end, depth) = (at + 1, None, 0);
+            } else if end.is_none() {
+                match split.parameters {
+                    Parameters::Cut(most) if byte == b';' && level <= most => end = Some(at),
+                    Parameters::Ended(most) if byte == b';' && level <= most => {
+                        segments.push(Segment { text: &self.bytes[start..at], depth });
+                        return;
+                    }
+                    _ => depth = depth.max(level),
+                }
+            }
+        }
+        segments.push(Segment { text: &self.bytes[start..end.unwrap_or(self.bytes.len())], depth });
+    }
+
+    fn bytes(&self) -> impl Iterator<Item = (u8, u8)> {
+        self.bytes.iter().enumerate().map(|(at, byte)| (*byte, self.depths.get(at).copied().unwrap_or(0)))
+    }
+}
+
+impl Split {
+    fn separates(self, byte: u8, level: u8) -> bool {
+        match byte {
+            b'/' => level <= self.slash,
+            b'\\' => self.backslash.is_some_and(|most| level <= most),
+            _ => false,
         }
     }
-    decoded
 }
 
 fn escape_at_end(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low] = *bytes.last_chunk::<3>()? else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+/// Returns the reading under which the most paths are the same, for keys: everything decoded, `\` as `/`, parameters
+/// removed, without dot segments, empty segments and a slash at its end.
+pub(crate) fn normalise(path: &str) -> String {
+    normalised(&Path::new(path), Parameters::Cut(FULLY))
+}
+
+/// Returns the same for a server to which `;` ends the path, if that is another path.
+pub(crate) fn normalise_ended(path: &str) -> Option<String> {
+    let path = Path::new(path);
+    path.bytes.contains(&b';').then(|| normalised(&path, Parameters::Ended(FULLY)))
+}
+
+fn normalised(path: &Path<'_>, parameters: Parameters) -> String {
+    let mut segments = Vec::new();
+    path.split(Split { slash: FULLY, backslash: Some(FULLY), parameters }, &mut segments);
+    let mut kept: Vec<&[u8]> = Vec::new();
+    for segment in segments {
+        match segment.text {
+            b"" | b"." => {}
+            b".." => drop(kept.pop()),
+            plain => kept.push(plain),
+        }
+    }
+    let mut whole = String::new();
+    for segment in &kept {
+        whole.push('/');
+        whole.push_str(&String::from_utf8_lossy(segment));
+    }
+    if whole.is_empty() { "/".into() } else { whole }
+}
+
+/// Returns a text as it is in every letter case: `ß` and `SS`, `ſ` and `S` are the same.
+pub(crate) fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -70,10 +195,19 @@ mod tests {
             "/x/..;/admin/users",
             "/admin;jsessionid=1/users",
             "/admin/users;v=1",
+            "/admin/users%3bv",
             "admin/users",
             "/%%36%31dmin/users",
         ] {
             assert_eq!(normalise(spelling), "/admin/users", "{spelling}");
+        }
+    }
+
+    #[test]
+    fn a_semicolon_may_end_a_path() {
+        assert_eq!(normalise_ended("/admin/users"), None);
+        for spelling in ["/admin/users;/more", "/admin/users;", "/admin/users%3b/../more"] {
+            assert_eq!(normalise_ended(spelling).as_deref(), Some("/admin/users"), "{spelling}");
         }
     }
 
@@ -88,6 +222,36 @@ mod tests {
         assert_eq!(normalise("/caf%C3%A9"), "/café");
         assert_eq!(normalise("/%ff"), "/\u{fffd}");
         assert_eq!(normalise("/.../a"), "/.../a");
+    }
+
+    #[test]
+    fn letter_case_is_folded_beyond_ascii() {
+        for (one, other) in [("Login", "lOGIN"), ("CAFÉ", "café"), ("straße", "STRASSE"), ("\u{212a}", "k")] {
+            assert_eq!(folded(one), folded(other), "{one} {other}");
+        }
+    }
+
+    fn split(path: &str, slash: u8, backslash: Option<u8>, parameters: Parameters) -> Vec<(String, u8)> {
+        let path = Path::new(path);
+        let mut segments = Vec::new();
+        path.split(Split { slash, backslash, parameters }, &mut segments);
+        segments.iter().map(|found| (String::from_utf8_lossy(found.text).into(), found.depth)).collect()
+    }
+
+    #[test]
+    fn a_separator_separates_at_the_level_that_decodes_it() {
+        let kept = Parameters::Kept;
+        let found =
+            |texts: &[(&str, u8)]| texts.iter().map(|(text, depth)| ((*text).into(), *depth)).collect::<Vec<_>>();
+        assert_eq!(split("/a%2fb/%252fc", 0, None, kept), found(&[("a/b", 1), ("/c", 2)]));
+        assert_eq!(split("/a%2fb/%252fc", 1, None, kept), found(&[("a", 0), ("b", 0), ("/c", 2)]));
+        assert_eq!(split("/a%2fb/%252fc", 2, None, kept), found(&[("a", 0), ("b", 0), ("", 0), ("c", 0)]));
+        assert_eq!(split("/a\\b%5cc", 0, None, kept), found(&[("a\\b\\c", 1)]));
+        assert_eq!(split("/a\\b%5cc", 0, Some(0), kept), found(&[("a", 0), ("b\\c", 1)]));
+        assert_eq!(split("/a;x%2f/b%3b", 0, None, Parameters::Cut(0)), found(&[("a", 0), ("b;", 1)]));
+        assert_eq!(split("/a;x%2f/b%3b", 1, None, Parameters::Cut(1)), found(&[("a", 0), ("", 0), ("b", 0)]));
+        assert_eq!(split("/a/%3b;x/b", 0, None, Parameters::Ended(0)), found(&[("a", 0), (";", 1)]));
+        assert_eq!(split("/", 0, None, kept), found(&[("", 0)]));
     }
 
     #[test]

@@ -1,26 +1,37 @@
 //! Which paths a rule is about: literal segments, `:name` for any one segment, `*` at the end for all the rest.
 
-use crate::path::normalise;
+use crate::path::{Path, folded};
+use crate::reading::Reading;
 
 /// A pattern such as `/users/:id/posts/*`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    segments: Vec<Segment>,
+    segments: Vec<Part>,
     /// Whether anything, or nothing at all, may follow.
     open: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Segment {
-    Literal(Box<str>),
+enum Part {
+    Literal { exact: Box<str>, folded: Box<str> },
     Any,
 }
 
+/// How a path matches a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Match {
+    No,
+    /// In another letter case.
+    Folded,
+    Exact,
+}
+
 /// What a pattern may be, for error messages.
-pub(crate) const ACCEPTS: &str = "a path such as \"/users/:id\" or \"/api/*\", with * only as the last segment";
+pub(crate) const ACCEPTS: &str =
+    "a path such as \"/users/:id\" or \"/api/*\", with * only as the last segment, and without . and ..";
 
 impl Pattern {
-    /// The pattern that is written like this, unless it is none.
+    /// Parses a pattern; `None` if invalid.
     pub(crate) fn parse(written: &str) -> Option<Self> {
         let mut rest = written.strip_prefix('/')?;
         let open = rest == "*" || rest.ends_with("/*");
@@ -31,34 +42,68 @@ impl Pattern {
         for segment in rest.split('/').filter(|segment| !segment.is_empty()) {
             segments.push(match segment.strip_prefix(':') {
                 Some("") => return None,
-                Some(_) => Segment::Any,
+                Some(_) => Part::Any,
                 None if segment.contains(['*', '?', '#']) => return None,
-                None => Segment::Literal(normalise(segment).trim_start_matches('/').into()),
+                None => Part::literal(Path::new(segment).text())?,
             });
         }
         Some(Self { segments, open })
     }
 
-    /// Whether a path, as [`normalise`] leaves it, is one of those meant.
-    pub(crate) fn matches(&self, path: &str) -> bool {
-        let mut found = path.split('/').filter(|segment| !segment.is_empty());
-        for segment in &self.segments {
-            match (segment, found.next()) {
-                (Segment::Any, Some(_)) => {}
-                (Segment::Literal(literal), Some(found)) if **literal == *found => {}
-                _ => return false,
+    /// Returns how a path matches under one reading.
+    pub(crate) fn matches(&self, reading: &Reading<'_>) -> Match {
+        let Some((own, rest)) = reading.segments.split_at_checked(self.segments.len()) else { return Match::No };
+        if !self.open && !rest.is_empty() {
+            return Match::No;
+        }
+        let mut least = Match::Exact;
+        for (part, segment) in self.segments.iter().zip(own) {
+            least = least.min(match part {
+                Part::Any => Match::Exact,
+                Part::Literal { .. } if !reading.decoded(segment) => Match::No,
+                literal => literal.compare(segment.text),
+            });
+            if least == Match::No {
+                break;
             }
         }
-        self.open || found.next().is_none()
+        least
+    }
+}
+
+impl Part {
+    fn literal(text: String) -> Option<Self> {
+        let folded = folded(&text).into();
+        (text != "." && text != "..").then(|| Self::Literal { exact: text.into(), folded })
+    }
+
+    fn compare(&self, text: &[u8]) -> Match {
+        match self {
+            Self::Any => Match::Exact,
+            Self::Literal { exact, .. } if exact.as_bytes() == text => Match::Exact,
+            Self::Literal { folded: literal, .. } => {
+                let same = if text.is_ascii() {
+                    literal.as_bytes().eq_ignore_ascii_case(text)
+                } else {
+                    folded(&String::from_utf8_lossy(text)) == **literal
+                };
+                if same { Match::Folded } else { Match::No }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::readings;
 
-    fn matches(pattern: &str, path: &str) -> bool {
-        Pattern::parse(pattern).unwrap().matches(&normalise(path))
+    /// The best match under any reading.
+    fn best(pattern: &str, path: &str) -> Match {
+        let pattern = Pattern::parse(pattern).unwrap();
+        let mut best = Match::No;
+        readings(path, |reading| best = best.max(pattern.matches(&reading)));
+        best
     }
 
     #[test]
@@ -71,12 +116,17 @@ mod tests {
             ("/api/*", "/api/"),
             ("/api/*", "/api/v1/users"),
             ("/users/:id", "/users/42"),
+            ("/users/:id", "/users/"),
             ("/users/:id/posts", "/users/a%20b/posts"),
+            ("/users/:id/posts", "/users//posts"),
             ("/users/:id/*", "/users/42"),
-            ("/caf%C3%A9", "/café"),
+            ("/caf%C3%A9", "/caf%c3%a9"),
+            ("/café", "/caf%C3%A9"),
+            ("/a%2Fb", "/a%2fb"),
             ("/users/", "/users"),
+            ("/Users", "/Users"),
         ] {
-            assert!(matches(pattern, path), "{pattern} {path}");
+            assert_eq!(best(pattern, path), Match::Exact, "{pattern} {path}");
         }
         for (pattern, path) in [
             ("/", "/a"),
@@ -85,13 +135,20 @@ mod tests {
             ("/users/:id", "/users"),
             ("/users/:id", "/users/42/posts"),
         ] {
-            assert!(!matches(pattern, path), "{pattern} {path}");
+            assert_eq!(best(pattern, path), Match::No, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn another_letter_case_is_another_match() {
+        for (pattern, path) in [("/Users", "/uSERS"), ("/café", "/CAF%C3%89"), ("/api/*", "/API/x")] {
+            assert_eq!(best(pattern, path), Match::Folded, "{pattern} {path}");
         }
     }
 
     #[test]
     fn refuses_what_would_not_be_understood() {
-        for written in ["", "api", "/a*", "/*/a", "/a/:", "/a?b", "/**", "*"] {
+        for written in ["", "api", "/a*", "/*/a", "/a/:", "/a?b", "/**", "*", "/a/../b", "/%2e/a"] {
             assert_eq!(Pattern::parse(written), None, "{written}");
         }
     }

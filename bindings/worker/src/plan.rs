@@ -2,7 +2,10 @@
 
 use crate::config::Config;
 use crate::key::{self, Part, Source};
-use crate::path::normalise;
+use crate::method::{self, Asked, Methods};
+use crate::path::{folded, normalise, normalise_ended};
+use crate::pattern::Match;
+use crate::reading::{Reading, readings};
 use crate::rules::{Missing, Mode, Rule};
 
 /// What is to be done with a request.
@@ -10,162 +13,130 @@ use crate::rules::{Missing, Mode, Rule};
 pub(crate) enum Plan {
     /// No limit applies.
     Pass,
-    /// Its key lacks a part, and the rule says that this is no way to come in.
-    Refuse {
-        /// The position of the rule.
-        rule: usize,
-    },
-    /// An object decides.
-    Ask {
-        /// The position of the rule.
-        rule: usize,
-        /// The object's name.
-        object: String,
-    },
+    /// Its key lacks a part, and the rule at this position denies such requests.
+    Refuse { rule: usize },
+    /// Objects decide, in this order, until one denies.
+    Ask(Vec<Ask>),
 }
 
-/// The plan of the first rule that matches.
-pub(crate) fn plan(config: &Config, method: &str, path: &str, source: &impl Source) -> Plan {
-    let (plain, method) = (normalise(path), &*method.to_ascii_uppercase());
-    let preflight = method == "OPTIONS" && source.header("access-control-request-method").is_some();
-    let Some((position, rule)) =
-        config.rules.iter().enumerate().find(|(_, rule)| applies(rule, method, preflight, path, &plain))
-    else {
-        return Plan::Pass;
-    };
-    if rule.mode == Mode::Skip {
-        return Plan::Pass;
+/// A question to an object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// The position of the rule.
+    pub(crate) rule: usize,
+    /// The object's name.
+    pub(crate) object: String,
+}
+
+/// A request, as far as rules look at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    /// Looked at for OPTIONS only.
+    pub(crate) has_body: bool,
+}
+
+/// Returns the plan of a request: for every reading of it, the first rule that matches.
+pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) -> Plan {
+    let asked = method::asked(request.method, request.has_body, config.method_override, source);
+    let mut asks = Vec::with_capacity(1);
+    for position in rules_of(&config.rules, asked, request.path) {
+        if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
+            return Plan::Refuse { rule };
+        }
     }
+    if asks.is_empty() { Plan::Pass } else { Plan::Ask(asks) }
+}
+
+/// Returns the positions of the rules that a request falls under in any reading, in their order.
+fn rules_of(rules: &[Rule], asked: Asked, path: &str) -> Vec<usize> {
+    let mut found = Vec::with_capacity(2);
+    readings(path, |reading| {
+        for method in asked.methods.each() {
+            for position in first_matches(rules, method, asked.preflight, reading).into_iter().flatten() {
+                if !found.contains(&position) {
+                    found.push(position);
+                }
+            }
+        }
+    });
+    found.sort_unstable();
+    found
+}
+
+/// Returns the first rule that matches in any letter case, and the first that matches as the path is spelled if that
+/// is another one: there are origins of both kinds.
+fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Reading<'_>) -> [Option<usize>; 2] {
+    let mut first = None;
+    for (position, rule) in rules.iter().enumerate() {
+        // A preflight is the browser's doing, unless a rule is about just that.
+        let named = if rule.methods.is_empty() { !preflight } else { rule.methods.name(method) };
+        if !named {
+            continue;
+        }
+        match rule.pattern.matches(&reading) {
+            Match::Exact => return [first, Some(position)],
+            Match::Folded if !rule.case_sensitive => first = first.or(Some(position)),
+            _ => {}
+        }
+    }
+    [first, None]
+}
+
+/// Adds what is to be asked under a rule. Returns its position as an error if it denies a request without a key.
+fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: &mut Vec<Ask>) -> Result<(), usize> {
+    let rule = &rules[position];
+    if rule.mode == Mode::Skip {
+        return Ok(());
+    }
+    for path in key_paths(rule, path).into_iter().flatten() {
+        match key(rule, &path, source) {
+            Some(key) => add(rules, Ask { rule: position, object: key::object_name(key) }, asks),
+            None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns what `path` is in a rule's key: one path, or two where servers differ in what `;` ends.
+fn key_paths(rule: &Rule, path: &str) -> [Option<String>; 2] {
+    if !rule.key.contains(&Part::Path) {
+        return [Some(String::new()), None];
+    }
+    let fold = |path: String| if rule.case_sensitive { path } else { folded(&path) };
+    let whole = fold(normalise(path));
+    let ended = normalise_ended(path).map(fold).filter(|ended| *ended != whole);
+    [Some(whole), ended]
+}
+
+/// Returns a request's key under a rule; `None` if a part is missing.
+fn key(rule: &Rule, path: &str, source: &impl Source) -> Option<String> {
     let mut key = String::new();
     for part in &rule.key {
         let encoded = part.encoded(path, source).or_else(|| match rule.missing {
             Missing::Ip => Part::Ip.encoded(path, source),
             _ => None,
         });
-        match (encoded, rule.missing) {
-            (Some(encoded), _) => key.push_str(&encoded),
-            (None, Missing::Deny) if rule.mode == Mode::Enforce => return Plan::Refuse { rule: position },
-            (None, _) => return Plan::Pass,
-        }
+        key.push_str(&encoded?);
     }
-    Plan::Ask { rule: position, object: key::object_name(key) }
+    Some(key)
 }
 
-fn applies(rule: &Rule, method: &str, preflight: bool, path: &str, plain: &str) -> bool {
-    // Servers answer HEAD by what they do for GET.
-    let named = rule.methods.iter().any(|known| known == method || known == "GET" && method == "HEAD");
-    // A browser asks before it asks: that is not the client's doing, unless a rule is about just that.
-    if !(named || rule.methods.is_empty() && !preflight) {
-        return false;
+/// Adds a question, unless the same budget is asked already: then the higher cost counts, once.
+fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
+    let own = &rules[ask.rule];
+    let same = asks.iter_mut().find(|known| {
+        let other = &rules[known.rule];
+        known.object == ask.object && (other.set, other.mode, other.on_error) == (own.set, own.mode, own.on_error)
+    });
+    match same {
+        None => asks.push(ask),
+        Some(known) if rules[known.rule].cost < own.cost => *known = ask,
+        Some(_) => {}
     }
-    // A path that has to be read twice to be let off is not let off.
-    rule.pattern.matches(plain) && (rule.mode != Mode::Skip || rule.pattern.matches(path))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tree::Tree;
-
-    struct Request(&'static [(&'static str, &'static str)]);
-
-    impl Source for Request {
-        fn header(&self, name: &str) -> Option<String> {
-            self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
-        }
-    }
-
-    const RULES: &str = r#"
-        upstream = "ORIGIN"
-        [policies]
-        api = { algorithm = "fix_window", limit = 5, scale = "1m" }
-        [[rules]]
-        path = "/public/*"
-        mode = "skip"
-        [[rules]]
-        method = "POST"
-        path = "/login"
-        key = ["ip", "constant:login"]
-        policies = "api"
-        on_error = "deny"
-        [[rules]]
-        path = "/keyed"
-        key = "header:x-key"
-        missing = "deny"
-        policies = "api"
-        [[rules]]
-        path = "/maybe"
-        key = "header:x-key"
-        missing = "skip"
-        policies = "api"
-        [[rules]]
-        path = "/else"
-        key = "cookie:id"
-        policies = "api"
-        mode = "shadow"
-        [[rules]]
-        method = "OPTIONS"
-        path = "/asked"
-        policies = "api"
-        [[rules]]
-        path = "/*"
-        policies = "api"
-        cost = 3
-    "#;
-
-    fn planned(method: &str, path: &str, headers: &'static [(&'static str, &'static str)]) -> Plan {
-        let config = Config::read(toml::from_str::<Tree>(RULES).unwrap()).unwrap();
-        plan(&config, method, path, &Request(headers))
-    }
-
-    fn object(plan: Plan) -> String {
-        match plan {
-            Plan::Ask { object, .. } => object,
-            other => format!("{other:?}"),
-        }
-    }
-
-    const ADDRESS: &[(&str, &str)] = &[("cf-connecting-ip", "192.0.2.1")];
-
-    #[test]
-    fn the_first_rule_that_matches_decides() {
-        let login = Plan::Ask { rule: 1, object: "/ip=9:192.0.2.1/constant=5:login".into() };
-        assert_eq!(planned("POST", "/login", ADDRESS), login);
-        assert_eq!(planned("GET", "/login", ADDRESS), Plan::Ask { rule: 6, object: "/ip=9:192.0.2.1".into() });
-    }
-
-    #[test]
-    fn a_method_is_the_same_in_every_spelling_and_get_is_head_too() {
-        assert_eq!(object(planned("post", "/login", ADDRESS)), "/ip=9:192.0.2.1/constant=5:login");
-        let only_get = "upstream = \"ORIGIN\"\n[policies]\napi = { algorithm = \"fix_window\", limit = 5, scale = \"1m\" }\n[[rules]]\n\
-            method = \"GET\"\npath = \"/*\"\npolicies = \"api\"";
-        let config = Config::read(toml::from_str::<Tree>(only_get).unwrap()).unwrap();
-        for (method, asked) in [("GET", true), ("HEAD", true), ("POST", false)] {
-            assert_eq!(plan(&config, method, "/", &Request(ADDRESS)) != Plan::Pass, asked, "{method}");
-        }
-    }
-
-    #[test]
-    fn only_a_plain_spelling_is_let_off() {
-        assert_eq!(planned("GET", "/public/a", ADDRESS), Plan::Pass);
-        for path in ["/public/../login", "/public%2fa", "/%70ublic/a", "/public/%2e%2e/x", "/public;x/a"] {
-            assert_eq!(object(planned("GET", path, ADDRESS)), "/ip=9:192.0.2.1", "{path}");
-        }
-    }
-
-    #[test]
-    fn a_missing_part_follows_the_rule() {
-        assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Refuse { rule: 2 });
-        assert_eq!(planned("GET", "/maybe", ADDRESS), Plan::Pass);
-        assert_eq!(object(planned("GET", "/else", ADDRESS)), "/ip=9:192.0.2.1");
-        assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "/header:x-key=1:k");
-    }
-
-    #[test]
-    fn preflights_pass_unless_a_rule_names_options() {
-        const PREFLIGHT: &[(&str, &str)] = &[("access-control-request-method", "POST")];
-        assert_eq!(planned("OPTIONS", "/login", PREFLIGHT), Plan::Pass);
-        assert_eq!(object(planned("OPTIONS", "/asked", PREFLIGHT)), "/ip=7:unknown");
-        assert_eq!(object(planned("OPTIONS", "/login", &[])), "/ip=7:unknown");
-    }
-}
+mod tests;

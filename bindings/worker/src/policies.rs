@@ -28,8 +28,11 @@ impl PolicySet {
             let found = named.iter().find(|(known, _)| known == name).map(|(_, policy)| policy.clone());
             found.ok_or_else(|| Refusal::unknown_policy("policy", Some(name), &known()))
         };
-        let policies = Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?;
-        Ok(Self { hash: BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies), policies })
+        Ok(Self::new(Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?))
+    }
+
+    pub(crate) fn new(policies: Policies) -> Self {
+        Self { hash: BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies), policies }
     }
 
     /// Whether a denied hit changes anything.

@@ -2,8 +2,9 @@
 
 use tollgate::Policy;
 
-use crate::config::{ON_ERROR, OnError};
+use crate::config::{ON_ERROR, OnError, TRUTH, truth};
 use crate::key::{self, Part};
+use crate::method::{METHODS, Methods};
 use crate::pattern::{self, Pattern};
 use crate::policies::PolicySet;
 use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
@@ -13,8 +14,11 @@ use crate::tree::Tree;
 /// A rule: the first that matches a request decides about it.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pub(crate) methods: Vec<String>,
+    /// Those that it names. Empty for all.
+    pub(crate) methods: Methods,
     pub(crate) pattern: Pattern,
+    /// Whether another letter case is another path.
+    pub(crate) case_sensitive: bool,
     pub(crate) mode: Mode,
     pub(crate) key: Vec<Part>,
     pub(crate) missing: Missing,
@@ -43,7 +47,12 @@ pub(crate) enum Missing {
     Skip,
 }
 
-const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/// What a rule does unless it says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) on_error: OnError,
+    pub(crate) case_sensitive: bool,
+}
 
 /// Reads one rule, unless it has errors.
 pub(crate) fn read(
@@ -51,7 +60,7 @@ pub(crate) fn read(
     tree: Tree,
     named: &[(String, Policy)],
     sets: &mut Vec<PolicySet>,
-    on_error: OnError,
+    defaults: Defaults,
     errors: &mut FieldErrors,
 ) -> Option<Rule> {
     let before = errors.len();
@@ -64,22 +73,33 @@ pub(crate) fn read(
     let missing = &[("ip", Missing::Ip), ("deny", Missing::Deny), ("skip", Missing::Skip)];
     let missing = reader.word("missing", missing).unwrap_or(Missing::Ip);
     let cost = reader.read("cost", AMOUNT, whole).unwrap_or(1);
-    let on_error = reader.word("onError", ON_ERROR).unwrap_or(on_error);
+    let on_error = reader.word("onError", ON_ERROR).unwrap_or(defaults.on_error);
+    let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(defaults.case_sensitive);
+    reserved(&mut reader);
     let set = policies(&mut reader, mode, named);
     reader.finish();
     if errors.len() > before {
         return None;
     }
     let set = set.map_or(0, |set| place(set, sets));
-    Some(Rule { methods, pattern: pattern?, mode, key, missing, set, cost, on_error })
+    Some(Rule { methods, pattern: pattern?, case_sensitive, mode, key, missing, set, cost, on_error })
 }
 
-fn methods(reader: &mut Reader<'_>) -> Vec<String> {
-    let mut methods = Vec::new();
+/// Rejects `limits`, which is to hold several keys, each with its policies.
+fn reserved(reader: &mut Reader<'_>) {
+    if reader.take("limits").is_some() {
+        let problem = "a rule has one key; write key = … and policies = … in the rule itself, and limit a second key \
+                       behind the gateway, by the HTTP API or the entrypoint";
+        reader.errors.push(FieldError { path: reader.path_of("limits"), problem: problem.into() });
+    }
+}
+
+fn methods(reader: &mut Reader<'_>) -> Methods {
+    let mut methods = Methods::default();
     for (path, tree) in reader.list("method").unwrap_or_default() {
-        match &tree {
-            Tree::Text(method) if METHODS.contains(&method.as_str()) => methods.push(method.clone()),
-            other => reader.errors.push(invalid(path, other, &format!("one of {}", listed(METHODS.iter().copied())))),
+        match words(&tree).and_then(|name| Methods::named(&name)) {
+            Some(method) => methods = methods.with(method),
+            None => reader.errors.push(invalid(path, &tree, &format!("one of {}", listed(METHODS)))),
         }
     }
     methods
