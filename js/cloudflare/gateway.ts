@@ -13,25 +13,25 @@ type Outcome = { readonly headers: Told["headers"] } | { readonly response: Resp
 /** Limits a request by every rule that it falls under in some reading, and passes on what all of them allow. */
 export function gateway(
   request: Request,
-  path: string,
+  url: URL,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
   upstream: string,
 ): Response | Promise<Response> {
-  const plan = isolate.plan(request, path);
-  if (plan === undefined) return forward(request, env, upstream);
+  const plan = isolate.plan(request, url.pathname);
+  if (plan === undefined) return forward(request, url, env, upstream);
   if ("refusedBy" in plan) return refused(request, isolate, plan.refusedBy);
   const enforced = plan.some(({ shadow }) => shadow)
     ? afterShadows(request, env, context, isolate, plan)
     : plan;
-  if (enforced.length === 0) return forward(request, env, upstream);
+  if (enforced.length === 0) return forward(request, url, env, upstream);
   const now = Date.now();
   for (const ask of enforced) {
     const remembered = isolate.recall(ask, now);
     if (remembered !== undefined) return denied(request, env, isolate, ask, remembered, true);
   }
-  return limited(request, env, isolate, enforced, upstream);
+  return limited(request, url, env, isolate, enforced, upstream);
 }
 
 /** Asks for the rules that only report. Nothing of the answer hangs on them, so the request does not wait. */
@@ -49,6 +49,7 @@ function afterShadows(
 /** Passes a request on if all objects allow it, asked one after the other. */
 async function limited(
   request: Request,
+  url: URL,
   env: TollgateEnv,
   isolate: Isolate,
   asks: readonly Ask[],
@@ -61,7 +62,7 @@ async function limited(
     headers = headers.length === 0 ? outcome.headers : joined(headers, outcome.headers);
   }
   const counted = withOneValue(request, asks);
-  return withHeaders(await forward(counted, env, upstream), headers);
+  return withHeaders(await forward(counted, url, env, upstream), headers);
 }
 
 /** Fields that are lists. Of every other field the first one stays. */

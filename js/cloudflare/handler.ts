@@ -12,27 +12,28 @@ export function handle(
   env: TollgateEnv,
   context: ExecutionContext,
 ): Response | Promise<Response> {
-  const path = pathOf(request);
-  if (path === undefined) return problem(400, "The request's target is not a path");
+  const url = urlOf(request);
+  if (url === undefined) return problem(400, "The request's target is not a path");
   let isolate: Isolate;
   try {
     isolate = isolateOf(env);
   } catch (error) {
-    if (error instanceof Misconfigured) return misconfigured(request, path, env, error);
+    if (error instanceof Misconfigured) return misconfigured(request, url, env, error);
     throw error;
   }
+  const path = url.pathname;
   if (isOfApi(path, isolate.prefix)) {
     return api(request, env, isolate, path.slice(isolate.prefix.length + 4));
   }
-  if (isolate.upstream !== undefined) return gateway(request, path, env, context, isolate, isolate.upstream);
+  if (isolate.upstream !== undefined) return gateway(request, url, env, context, isolate, isolate.upstream);
   if (path === "/demo/hit") return demoHit(request, env);
   return env.ASSETS?.fetch(request) ?? problem(404, "Not found");
 }
 
-/** The path of a request. A target such as `*` has none. */
-function pathOf({ url }: Request): string | undefined {
+/** The URL of a request; `undefined` if it cannot be read. */
+function urlOf({ url }: Request): URL | undefined {
   try {
-    return new URL(url).pathname;
+    return new URL(url);
   } catch {
     return undefined;
   }
@@ -43,12 +44,12 @@ const isOfApi = (path: string, prefix: string) => path.startsWith(`${prefix}/v1/
 /** Answers while the configuration has errors. The log names them; visitors learn nothing of the configuration. */
 function misconfigured(
   request: Request,
-  path: string,
+  url: URL,
   env: TollgateEnv,
   { openGate }: Misconfigured,
 ): Response | Promise<Response> {
   // Calls of the API bring the token, which is not the origin's to see.
-  return openGate === undefined || isOfApi(path, openGate.prefix)
+  return openGate === undefined || isOfApi(url.pathname, openGate.prefix)
     ? problem(500, "The configuration of this Worker has errors, which its log names")
-    : forward(request, env, openGate.upstream);
+    : forward(request, url, env, openGate.upstream);
 }

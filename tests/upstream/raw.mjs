@@ -38,10 +38,11 @@ async function open(port) {
   const socket = connect(port, "localhost").setNoDelay();
   let bytes = Buffer.alloc(0);
   let settle;
+  let toHead = false;
   const failed = (why) => settle?.reject(new Error(why));
   socket.on("data", (chunk) => {
     bytes = Buffer.concat([bytes, chunk]);
-    const answer = settle && parsed(bytes);
+    const answer = settle && parsed(bytes, toHead);
     if (answer === undefined) return;
     bytes = Buffer.alloc(0);
     if (answer.headers.connection === "close" || answer.status === 101) socket.destroy();
@@ -54,6 +55,7 @@ async function open(port) {
   return {
     ask: (request) => {
       settle = Promise.withResolvers();
+      toHead = request.latin1Slice(0, 5) === "HEAD ";
       socket.write(request);
       return settle.promise;
     },
@@ -62,8 +64,8 @@ async function open(port) {
   };
 }
 
-/** An answer, once all its bytes are there. */
-function parsed(bytes) {
+/** An answer, once all its bytes are there. One to HEAD has no body. */
+function parsed(bytes, toHead) {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const [first, ...lines] = bytes.latin1Slice(0, end).split("\r\n");
@@ -76,6 +78,7 @@ function parsed(bytes) {
   const body = bytes.latin1Slice(end + 4);
   const length = headers["content-length"];
   const whole =
+    toHead ||
     status === 101 ||
     status === 204 ||
     (length === undefined ? body.endsWith("0\r\n\r\n") : body.length >= Number(length));

@@ -18,13 +18,14 @@ pub(crate) fn credential(name: &str, value: &str) -> Option<String> {
 /// Returns `Authorization` with its scheme in lower case and one space after it.
 fn authorization(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once([' ', '\t']) else { return value.into() };
-    let scheme = scheme.to_ascii_lowercase();
     let rest = trimmed(rest);
-    if !ONE_WORD.contains(&scheme.as_str()) {
-        return format!("{scheme} {rest}");
-    }
-    let word = rest.split([' ', '\t', ',']).find(|word| !word.is_empty()).unwrap_or_default();
-    if scheme == "basic" { format!("{scheme} {}", base64(word)) } else { format!("{scheme} {word}") }
+    let mut whole = String::with_capacity(value.len());
+    whole.push_str(scheme);
+    whole.make_ascii_lowercase();
+    let one_word = ONE_WORD.contains(&whole.as_str());
+    let rest = if one_word { rest.split([' ', '\t', ',']).next().unwrap_or_default() } else { rest };
+    whole.push(' ');
+    if whole == "basic " { whole + &base64(rest) } else { whole + rest }
 }
 
 /// Returns base64 in one spelling: decoders skip foreign characters, take both alphabets and ignore spare bits.
@@ -105,9 +106,14 @@ fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((u8::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// Returns a text without the blanks around it, those of Unicode included: origins trim by their own idea of one.
+/// Returns a text without the blanks around it, those of Unicode included: origins trim by their own idea of one. The
+/// platform shows a byte that is not UTF-8, which is a blank to some, as the replacement character.
 fn trimmed(text: &str) -> &str {
-    text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}')
+    let is_graphic = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+    if is_graphic(text.as_bytes().first()) && is_graphic(text.as_bytes().last()) {
+        return text;
+    }
+    text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}' || letter == '\u{fffd}')
 }
 
 #[cfg(test)]
@@ -120,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_header_is_trimmed() {
-        for value in ["key", " key", "key\t ", "\u{a0}key\u{a0}", "\u{feff}key"] {
+        for value in ["key", " key", "key\t ", "\u{a0}key\u{a0}", "\u{feff}key", "key\u{fffd}"] {
             assert_eq!(credential("x-key", value).as_deref(), Some("key"), "{value:?}");
         }
         assert_eq!(credential("x-key", "a b, C").as_deref(), Some("a b, C"));

@@ -10,6 +10,7 @@ mod credential;
 mod deny_cache;
 mod digest;
 mod fault;
+mod fold;
 mod gateway;
 mod items;
 mod key;

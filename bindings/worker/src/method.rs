@@ -51,16 +51,24 @@ pub(crate) struct Asked {
     pub(crate) preflight: bool,
 }
 
-/// Reads the method of a request. `has_body` is looked at for OPTIONS only, `overrides` says whether the origin takes
-/// another method from a header.
-pub(crate) fn asked(method: &str, has_body: bool, overrides: bool, source: &impl Source) -> Asked {
+/// What of a request's method matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matters {
+    /// Whether any rule names methods.
+    pub(crate) named: bool,
+    /// Whether the origin takes another method from a header.
+    pub(crate) overrides: bool,
+}
+
+/// Reads the method of a request. `has_body` is looked at for OPTIONS only.
+pub(crate) fn asked(method: &str, has_body: bool, matters: Matters, source: &impl Source) -> Asked {
     let sent = Methods::named(&method.to_ascii_uppercase()).unwrap_or(OTHER);
     let mut methods = sent;
     // The platform forwards every request that asks for a WebSocket as GET.
-    if sent != GET && source.header("upgrade").is_some() {
+    if sent != GET && (matters.named || sent == OPTIONS) && source.header("upgrade").is_some() {
         methods = methods.with(GET);
     }
-    if overrides {
+    if matters.overrides {
         for name in OVERRIDES {
             let named = source.header(name).unwrap_or_default().to_ascii_uppercase();
             methods = named.split(',').filter_map(|name| Methods::named(name.trim())).fold(methods, Methods::with);
@@ -77,7 +85,7 @@ mod tests {
     use crate::key::testing::Request;
 
     fn methods(method: &str, overrides: bool, headers: &[(&'static str, &'static str)]) -> Vec<Methods> {
-        asked(method, false, overrides, &Request(headers.to_vec())).methods.each().collect()
+        asked(method, false, Matters { named: true, overrides }, &Request(headers.to_vec())).methods.each().collect()
     }
 
     fn named(names: &[&str]) -> Vec<Methods> {
@@ -104,7 +112,7 @@ mod tests {
     fn a_preflight_is_what_browsers_send_and_nothing_else() {
         let real = [("origin", "https://page.example"), ("access-control-request-method", "POST")];
         let is_one = |method: &str, has_body: bool, headers: &[(&'static str, &'static str)]| {
-            asked(method, has_body, true, &Request(headers.to_vec())).preflight
+            asked(method, has_body, Matters { named: false, overrides: true }, &Request(headers.to_vec())).preflight
         };
         assert!(is_one("OPTIONS", false, &real));
         assert!(!is_one("GET", false, &real) && !is_one("OPTIONS", true, &real));

@@ -161,14 +161,6 @@ fn normalised(path: &Path<'_>, parameters: Parameters) -> String {
     if whole.is_empty() { "/".into() } else { whole }
 }
 
-/// Returns a text as it is in every letter case: `ß` and `SS`, `ſ` and `S` are the same.
-pub(crate) fn folded(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
-    text.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,13 +214,6 @@ mod tests {
         assert_eq!(normalise("/caf%C3%A9"), "/café");
         assert_eq!(normalise("/%ff"), "/\u{fffd}");
         assert_eq!(normalise("/.../a"), "/.../a");
-    }
-
-    #[test]
-    fn letter_case_is_folded_beyond_ascii() {
-        for (one, other) in [("Login", "lOGIN"), ("CAFÉ", "café"), ("straße", "STRASSE"), ("\u{212a}", "k")] {
-            assert_eq!(folded(one), folded(other), "{one} {other}");
-        }
     }
 
     fn split(path: &str, slash: u8, backslash: Option<u8>, parameters: Parameters) -> Vec<(String, u8)> {

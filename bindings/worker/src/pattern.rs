@@ -1,6 +1,7 @@
 //! Which paths a rule is about: literal segments, `:name` for any one segment, `*` at the end for all the rest.
 
-use crate::path::{Path, folded};
+use crate::fold::folded;
+use crate::path::Path;
 use crate::reading::Reading;
 
 /// A pattern such as `/users/:id/posts/*`.

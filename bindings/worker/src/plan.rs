@@ -1,9 +1,10 @@
 //! What is to be done with a request: method, path and header values in, a plan out.
 
 use crate::config::Config;
+use crate::fold::folded;
 use crate::key::{self, Part, Source};
-use crate::method::{self, Asked, Methods};
-use crate::path::{folded, normalise, normalise_ended};
+use crate::method::{self, Asked, Matters, Methods};
+use crate::path::{normalise, normalise_ended};
 use crate::pattern::Match;
 use crate::reading::{Reading, readings};
 use crate::rules::{Missing, Mode, Rule};
@@ -39,7 +40,9 @@ pub(crate) struct Request<'a> {
 
 /// Returns the plan of a request: for every reading of it, the first rule that matches.
 pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) -> Plan {
-    let asked = method::asked(request.method, request.has_body, config.method_override, source);
+    let named = config.rules.iter().any(|rule| !rule.methods.is_empty());
+    let matters = Matters { named, overrides: config.method_override };
+    let asked = method::asked(request.method, request.has_body, matters, source);
     let mut asks = Vec::with_capacity(1);
     for position in rules_of(&config.rules, asked, request.path) {
         if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
@@ -55,13 +58,12 @@ fn rules_of(rules: &[Rule], asked: Asked, path: &str) -> Vec<usize> {
     readings(path, |reading| {
         for method in asked.methods.each() {
             for position in first_matches(rules, method, asked.preflight, reading).into_iter().flatten() {
-                if !found.contains(&position) {
-                    found.push(position);
+                if let Err(at) = found.binary_search(&position) {
+                    found.insert(at, position);
                 }
             }
         }
     });
-    found.sort_unstable();
     found
 }
 
