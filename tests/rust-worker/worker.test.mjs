@@ -9,7 +9,7 @@ import test, { after, before } from "node:test";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import { prepare, start } from "../../scripts/lib/workerd.mjs";
 
-/** The limits of the example. */
+/** The limits of "examples/rust-worker/src/lib.rs". */
 const perUser = 100;
 const perAddress = 50;
 
