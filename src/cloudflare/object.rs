@@ -29,7 +29,9 @@ impl DurableObject for RateLimiterObject {
     async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
         let question = request.text().await?;
         let answer = self.answer(&question, Date::now().as_millis() as f64).map_err(JsValue::from)?;
-        Response::builder().with_header("Content-Type", "application/json")?.ok(answer)
+        let mut response = Response::ok(answer)?;
+        response.headers_mut().set("Content-Type", "application/json")?;
+        Ok(response)
     }
 
     async fn alarm(&self) -> worker::Result<Response> {
