@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { finished } from "./lib/finished.mjs";
@@ -43,8 +44,17 @@ const wasmOptFlags = [
   ...wasmFeatures.map((name) => `--enable-${name}`),
 ];
 
-/** Only numbers cross: no glue, and the exports are as TypeScript says in js/core. */
-const withoutGlue = ["-Oz", "--low-memory-unused", "--converge"];
+/** As small as wasm-opt makes it. Nothing lies in the first kilobyte of memory: there the stack ends. */
+const smallest = ["-Oz", "--low-memory-unused", "--converge"];
+
+const cargoHome = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
+
+/** Nothing of this machine's folders in what is shipped, and SHA-256 in a loop instead of unrolled. */
+const rustFlags = [
+  `--remap-path-prefix=${join(cargoHome, "registry/src")}=`,
+  "--cfg",
+  'sha2_backend_soft="compact"',
+].join("\x1f");
 
 /** How each binding, or feature of the crate, is compiled. All are small first: their time goes elsewhere than into arithmetic. */
 const features = {
@@ -52,11 +62,11 @@ const features = {
   worker: {
     package: "tollgate-worker",
     level: "z",
-    optimize: ["-Oz"],
+    optimize: smallest,
     glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
   },
-  js: { level: "z", optimize: withoutGlue, trim: (wasm) => trimmed(speechless(wasm)) },
-  headers: { level: "s", optimize: withoutGlue, trim: trimmed },
+  js: { level: "z", optimize: smallest, trim: (wasm) => trimmed(speechless(wasm)) },
+  headers: { level: "s", optimize: smallest, trim: trimmed },
 };
 
 /** Compiles a binding, or a feature of the crate, into build/<name>/: the wasm, and its glue if it needs one. Says whether it is new. */
@@ -65,7 +75,8 @@ export async function buildFeature(feature, { rust, wasmBindgen }) {
   const target = featureFolder(rust, feature);
   const what = crate ? ["-p", crate] : ["-p", "tollgate", "--features", feature];
   const args = ["build", "--release", "--lib", ...what, ...forWasm, "--target-dir", target];
-  await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
+  const env = { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level, CARGO_ENCODED_RUSTFLAGS: rustFlags };
+  await show(rust.cargo, args, { env });
   const file = (crate ?? "tollgate").replaceAll("-", "_");
   const compiled = join(target, `wasm32-unknown-unknown/release/${file}.wasm`);
   const out = inProject("build", feature);

@@ -6,9 +6,10 @@ import { continuedUnderOwnNode } from "./setup/node.mjs";
 import { packages } from "./setup/packages.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
+import { workerBuild } from "./setup/worker-build.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser];
+export const toTest = [...toBuild, workerBuild, browser];
 
 /**
  * Sets up what is missing, then does `work` with what was found, under the Node of

@@ -1,25 +1,7 @@
 //! Exact limits on Cloudflare Workers: a Durable Object for each key, and a client for it.
 //!
-//! A Rust Worker exports the object with one line, and asks it through [`Limits`]:
-//!
-//! ```no_run
-//! use tollgate::Policy;
-//! use tollgate::cloudflare::Limits;
-//! use worker::{Context, Env, Request, Response, Result, event};
-//!
-//! pub use tollgate::cloudflare::RateLimiterObject;
-//!
-//! #[event(fetch)]
-//! async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
-//!     let limits = Limits::new(&env, "LIMITERS", Policy::sliding_window(100, "1m")?)?;
-//!     let decision = limits.hit(&tollgate::cloudflare::client_address(&request)?, 1).await?;
-//!     if !decision.allowed {
-//!         return limits.denial(&decision);
-//!     }
-//!     limits.with_headers(Response::ok("Hello")?, &decision)
-//! }
-//! # fn main() {}
-//! ```
+//! A Worker in Rust exports the object with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and asks it
+//! through [`Limits`]. The [guide](crate::guide#on-cloudflare-workers) shows a whole Worker.
 //!
 //! The binding and the migration in `wrangler.toml`:
 //!

@@ -17,6 +17,7 @@
 //! - [`Policy`]: an algorithm and its numbers. [`Limiter`]: many keys in memory. [`Decision`]: the answer.
 //! - [`Ledger`], [`step`], [`Store`]: one key's states, for stores outside the process.
 //! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
+//! - [`guide`]: a tour of all of it.
 
 // The wasm of the npm package goes without the standard library, whose panics would outweigh the core.
 #![cfg_attr(all(any(feature = "js", feature = "headers"), target_arch = "wasm32", not(test)), no_std)]
@@ -46,6 +47,7 @@ mod text;
 
 #[cfg(feature = "cloudflare")]
 pub mod cloudflare;
+pub mod guide;
 #[cfg(all(feature = "js", target_arch = "wasm32"))]
 mod js;
 

@@ -3,6 +3,7 @@ import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
 import { rustdoc, typedoc } from "../reference.mjs";
+import { rustWorker } from "./rust-worker.mjs";
 import { inFreshProjects, ofDocuments } from "./tarball.mjs";
 import { inChromium, inNode } from "./wasm.mjs";
 
@@ -72,6 +73,7 @@ export const suites = [
   },
   { name: "workerd and an origin", run: () => nodeTest("tests/upstream/*.test.mjs") },
   { name: "workerd killed", run: () => nodeTest("tests/durability/*.test.mjs") },
+  { name: "Rust Worker", run: rustWorker },
   { name: "packed tarball", run: inFreshProjects },
   { name: "documents", run: ofDocuments },
   {

@@ -136,9 +136,11 @@ impl Limits {
     /// # Errors
     ///
     /// Fails only if the platform does.
-    pub fn with_headers(&self, mut response: Response, decision: &Decision) -> worker::Result<Response> {
-        self.set_headers(response.headers_mut(), decision)?;
-        Ok(response)
+    pub fn with_headers(&self, response: Response, decision: &Decision) -> worker::Result<Response> {
+        // A copy: the headers of a response that was fetched cannot be changed.
+        let headers = response.headers().clone();
+        self.set_headers(&headers, decision)?;
+        Ok(response.with_headers(headers))
     }
 
     /// Returns the response to a denied request: 429, with headers and a body of type `application/problem+json`.

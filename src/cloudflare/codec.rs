@@ -43,8 +43,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
     if version != VERSION {
         return Err(Error::version(version, VERSION));
     }
-    let ((alarm, states), rest): ((u64, Vec<StoredState<String, Vec<i64>>>), _) =
-        take_from_bytes(rest).map_err(|_| unreadable())?;
+    let (alarm, rest) = take_from_bytes::<u64>(rest).map_err(|_| unreadable())?;
+    let (states, rest) = take_from_bytes::<Vec<StoredState<_, _>>>(rest).map_err(|_| unreadable())?;
     if !rest.is_empty() {
         return Err(unreadable());
     }

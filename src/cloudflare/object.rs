@@ -13,7 +13,7 @@ use super::{message, wire};
 /// The Durable Object of one key. Its name is the key.
 ///
 /// A Rust Worker exports it with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and asks it through
-/// [`Limits`](super::Limits). It has no methods to call from Rust.
+/// [`Limits`](super::Limits). The platform calls its methods.
 #[durable_object(alarm)]
 #[derive(Debug)]
 pub struct RateLimiterObject {
@@ -29,7 +29,9 @@ impl DurableObject for RateLimiterObject {
     async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
         let question = request.text().await?;
         let answer = self.answer(&question, Date::now().as_millis() as f64).map_err(JsValue::from)?;
-        Response::builder().with_header("Content-Type", "application/json")?.ok(answer)
+        let mut response = Response::ok(answer)?;
+        response.headers_mut().set("Content-Type", "application/json")?;
+        Ok(response)
     }
 
     async fn alarm(&self) -> worker::Result<Response> {
@@ -49,6 +51,7 @@ impl DurableObject for RateLimiterObject {
 impl RateLimiterObject {
     /// Does one operation under policies given as JSON. A decision is returned as eight numbers in a text, anything
     /// else as one. The caller has read the time, once.
+    #[doc(hidden)]
     pub fn apply(
         &self,
         operation: &str,
@@ -63,11 +66,13 @@ impl RateLimiterObject {
     }
 
     /// Does one operation that is given as JSON, and returns the answer as JSON.
+    #[doc(hidden)]
     pub fn answer(&self, question: &str, now: f64) -> Result<String, Fault> {
         message::answer(&mut self.account.borrow_mut(), question, wire::time(now)?)
     }
 
     /// Returns the names of the policies of the last operation.
+    #[doc(hidden)]
     pub fn names(&self) -> Vec<String> {
         let account = self.account.borrow();
         account.policies().map(|policies| policies.names().map(Into::into).collect()).unwrap_or_default()
@@ -75,6 +80,7 @@ impl RateLimiterObject {
 
     /// Handles the alarm: returns the states that have ended, as JSON, and whether the storage can be deleted.
     /// Otherwise the alarm is set again, because the key is in use.
+    #[doc(hidden)]
     pub fn expire(&self, now: f64) -> Result<Array, Fault> {
         let Expired { ended, empty } = self.account.borrow_mut().expire(wire::time(now)?)?;
         Ok(Array::of2(&ended.to_json().into(), &empty.into()))

@@ -9,7 +9,13 @@ it("gives every object a fresh instance after a panic, with nothing lost", async
   await first.hit(policies, 2);
   await second.hit(policies, 1);
 
+  const gateway = call((rust) => new rust.Gateway({}));
+  expect(gateway.settings()).toContain("/_tollgate");
+
   expect(() => call((rust) => rust.crash())).toThrow(WebAssembly.RuntimeError);
+
+  // What the old instance made is gone with it.
+  expect(() => gateway.settings()).toThrow(/stale/);
 
   expect(await first.hit(policies, 1)).toMatchObject({ allowed: true, count: 3 });
   expect(await second.hit(policies, 1)).toMatchObject({ allowed: true, count: 2 });
