@@ -6,6 +6,7 @@ use tollgate::{Policy, Span};
 use crate::cors::{self, Cors};
 use crate::items::Refusal;
 use crate::path::normalise;
+use crate::pattern::Pattern;
 use crate::policies::{PolicySet, named_policies};
 use crate::reader::{FieldError, FieldErrors, Reader, whole, words};
 use crate::rules::{self, Defaults, Rule};
@@ -15,6 +16,8 @@ use crate::tree::Tree;
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) upstream: Option<String>,
+    /// Where the paths of requests go on, if the upstream is a URL that has a path.
+    pub(crate) base: Option<Base>,
     pub(crate) prefix: String,
     /// The origins whose pages may call the HTTP API.
     pub(crate) origins: Vec<String>,
@@ -28,6 +31,15 @@ pub(crate) struct Config {
     pub(crate) named: Vec<(String, Policy)>,
     pub(crate) sets: Vec<PolicySet>,
     pub(crate) rules: Vec<Rule>,
+}
+
+/// The path of an upstream's URL.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// Without a slash at its end.
+    pub(crate) path: String,
+    /// All paths below it.
+    pub(crate) pattern: Pattern,
 }
 
 /// Which headers a client is given.
@@ -58,6 +70,7 @@ impl Config {
         let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
         let mut config = Self {
             upstream: reader.read("upstream", UPSTREAM, upstream),
+            base: None,
             prefix: reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into()),
             origins: cors::origins(&mut reader).unwrap_or_default(),
             cors: cors::read(&mut reader),
@@ -70,6 +83,7 @@ impl Config {
             sets: Vec::new(),
             rules: Vec::new(),
         };
+        config.base = config.upstream.as_deref().and_then(base);
         on_misconfigured(&mut reader);
         let policies = reader.take("policies");
         let written = reader.list("rules").unwrap_or_default();
@@ -119,6 +133,13 @@ pub(crate) fn open_gate(tree: Tree) -> Option<(String, String)> {
     let upstream = reader.read("upstream", UPSTREAM, upstream);
     let prefix = reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into());
     upstream.filter(|_| pass && errors.is_empty()).map(|upstream| (upstream, prefix))
+}
+
+fn base(upstream: &str) -> Option<Base> {
+    let (_, path) = address(upstream)?.split_once('/')?;
+    let path = path.trim_end_matches('/');
+    let pattern = Pattern::parse(&format!("/{path}/*"))?;
+    (!path.is_empty()).then(|| Base { path: format!("/{path}"), pattern })
 }
 
 /// What follows the scheme of a URL.

@@ -32,6 +32,8 @@ pub(crate) struct Segment<'a> {
 pub(crate) enum Parameters {
     /// Nothing.
     Kept,
+    /// Removes it and the rest of the segment before it decodes: up to a `/` as sent.
+    CutFirst,
     /// Removes it and the rest of the segment, if it is decoded at this level.
     Cut(u8),
     /// Removes it and the rest of the path, if it is decoded at this level.
@@ -92,11 +94,13 @@ impl<'a> Path<'a> {
         let mut start = usize::from(self.bytes.first() == Some(&b'/'));
         let (mut end, mut depth) = (None, 0);
         for (at, (byte, level)) in self.bytes().enumerate().skip(start) {
-            if split.separates(byte, level) {
+            let removed = end.is_some() && split.parameters == Parameters::CutFirst && (byte, level) != (b'/', 0);
+            if split.separates(byte, level) && !removed {
                 segments.push(Segment { text: &self.bytes[start..end.unwrap_or(at)], depth });
                 (start, end, depth) = (at + 1, None, 0);
             } else if end.is_none() {
                 match split.parameters {
+                    Parameters::CutFirst if byte == b';' && level == 0 => end = Some(at),
                     Parameters::Cut(most) if byte == b';' && level <= most => end = Some(at),
                     Parameters::Ended(most) if byte == b';' && level <= most => {
                         segments.push(Segment { text: &self.bytes[start..at], depth });
@@ -122,6 +126,14 @@ impl Split {
             _ => false,
         }
     }
+}
+
+/// Returns a segment without an end that some servers drop: a NUL and what follows it; blanks, control characters and
+/// dots, which file systems ignore; and a line break, before which `$` matches in most regular expressions.
+pub(crate) fn without_end(text: &[u8]) -> &[u8] {
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let end = text.iter().rposition(|byte| byte.is_ascii_graphic() && *byte != b'.' || *byte >= 0x80);
+    end.map_or(text, |end| &text[..=end])
 }
 
 fn escape_at_end(bytes: &[u8]) -> Option<u8> {
@@ -150,7 +162,7 @@ fn normalised(path: &Path<'_>, parameters: Parameters) -> String {
         match segment.text {
             b"" | b"." => {}
             b".." => drop(kept.pop()),
-            plain => kept.push(plain),
+            plain => kept.push(without_end(plain)),
         }
     }
     let mut whole = String::new();
@@ -188,6 +200,9 @@ mod tests {
             "/admin;jsessionid=1/users",
             "/admin/users;v=1",
             "/admin/users%3bv",
+            "/admin/users.",
+            "/admin%20/users%0a",
+            "/admin/users%00.css",
             "admin/users",
             "/%%36%31dmin/users",
         ] {
@@ -233,7 +248,7 @@ mod tests {
         assert_eq!(split("/a%2fb/%252fc", 2, None, kept), found(&[("a", 0), ("b", 0), ("", 0), ("c", 0)]));
         assert_eq!(split("/a\\b%5cc", 0, None, kept), found(&[("a\\b\\c", 1)]));
         assert_eq!(split("/a\\b%5cc", 0, Some(0), kept), found(&[("a", 0), ("b\\c", 1)]));
-        assert_eq!(split("/a;x%2f/b%3b", 0, None, Parameters::Cut(0)), found(&[("a", 0), ("b;", 1)]));
+        assert_eq!(split("/a;x%2fy/b%3b", 1, None, Parameters::CutFirst), found(&[("a", 0), ("b;", 1)]));
         assert_eq!(split("/a;x%2f/b%3b", 1, None, Parameters::Cut(1)), found(&[("a", 0), ("", 0), ("b", 0)]));
         assert_eq!(split("/a/%3b;x/b", 0, None, Parameters::Ended(0)), found(&[("a", 0), (";", 1)]));
         assert_eq!(split("/", 0, None, kept), found(&[("", 0)]));

@@ -1,7 +1,7 @@
 //! Which paths a rule is about: literal segments, `:name` for any one segment, `*` at the end for all the rest.
 
 use crate::fold::folded;
-use crate::path::Path;
+use crate::path::{Path, without_end};
 use crate::reading::Reading;
 
 /// A pattern such as `/users/:id/posts/*`.
@@ -24,6 +24,8 @@ pub(crate) enum Match {
     No,
     /// In another letter case.
     Folded,
+    /// But for the end of a segment, which some servers drop.
+    Longer,
     Exact,
 }
 
@@ -49,6 +51,11 @@ impl Pattern {
             });
         }
         Some(Self { segments, open })
+    }
+
+    /// Returns how many segments the pattern has.
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
     }
 
     /// Returns how a path matches under one reading.
@@ -82,15 +89,26 @@ impl Part {
         match self {
             Self::Any => Match::Exact,
             Self::Literal { exact, .. } if exact.as_bytes() == text => Match::Exact,
-            Self::Literal { folded: literal, .. } => {
-                let same = if text.is_ascii() {
-                    literal.as_bytes().eq_ignore_ascii_case(text)
+            Self::Literal { exact, folded } => {
+                let text = without_end(text);
+                if exact.as_bytes() == text {
+                    Match::Longer
+                } else if is_folded(text, folded) {
+                    Match::Folded
                 } else {
-                    folded(&String::from_utf8_lossy(text)) == **literal
-                };
-                if same { Match::Folded } else { Match::No }
+                    Match::No
+                }
             }
         }
+    }
+}
+
+/// Returns whether a text is a folded literal in some letter case.
+fn is_folded(text: &[u8], literal: &str) -> bool {
+    if text.is_ascii() {
+        literal.as_bytes().eq_ignore_ascii_case(text)
+    } else {
+        folded(&String::from_utf8_lossy(text)) == literal
     }
 }
 
@@ -145,6 +163,15 @@ mod tests {
         for (pattern, path) in [("/Users", "/uSERS"), ("/café", "/CAF%C3%89"), ("/api/*", "/API/x")] {
             assert_eq!(best(pattern, path), Match::Folded, "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn an_end_that_some_servers_drop_is_another_match() {
+        for (pattern, path) in [("/users", "/users."), ("/users", "/users%20%0a"), ("/users", "/users%00.css")] {
+            assert_eq!(best(pattern, path), Match::Longer, "{pattern} {path}");
+        }
+        assert_eq!(best("/Users", "/users%0a"), Match::Folded);
+        assert_eq!(best("/users", "/users%20x"), Match::No);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What is to be done with a request: method, path and header values in, a plan out.
 
-use crate::config::Config;
+use crate::config::{Base, Config};
 use crate::fold::folded;
 use crate::key::{self, Part, Source};
 use crate::method::{self, Asked, Matters, Methods};
 use crate::path::{normalise, normalise_ended};
 use crate::pattern::Match;
-use crate::reading::{Reading, readings};
+use crate::reading::{Reading, is_plain, readings};
 use crate::rules::{Missing, Mode, Rule};
 
 /// What is to be done with a request.
@@ -44,7 +44,7 @@ pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) 
     let matters = Matters { named, overrides: config.method_override };
     let asked = method::asked(request.method, request.has_body, matters, source);
     let mut asks = Vec::with_capacity(1);
-    for position in rules_of(&config.rules, asked, request.path) {
+    for position in rules_of(config, asked, request.path) {
         if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
             return Plan::Refuse { rule };
         }
@@ -53,22 +53,31 @@ pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) 
 }
 
 /// Returns the positions of the rules that a request falls under in any reading, in their order.
-fn rules_of(rules: &[Rule], asked: Asked, path: &str) -> Vec<usize> {
+fn rules_of(config: &Config, asked: Asked, path: &str) -> Vec<usize> {
     let mut found = Vec::with_capacity(2);
-    readings(path, |reading| {
+    let mut look_up = |reading: Reading<'_>| {
         for method in asked.methods.each() {
-            for position in first_matches(rules, method, asked.preflight, reading).into_iter().flatten() {
+            for position in first_matches(&config.rules, method, asked.preflight, reading).into_iter().flatten() {
                 if let Err(at) = found.binary_search(&position) {
                     found.insert(at, position);
                 }
             }
         }
-    });
+    };
+    readings(path, &mut look_up);
+    if let Some(Base { path: base, pattern }) = config.base.as_ref().filter(|_| !is_plain(path)) {
+        // Dots may leave the base and come back to it.
+        readings(&format!("{base}{path}"), |reading| {
+            if pattern.matches(&reading) != Match::No {
+                look_up(Reading { segments: &reading.segments[pattern.len()..], ..reading });
+            }
+        });
+    }
     found
 }
 
-/// Returns the first rule that matches in any letter case, and the first that matches as the path is spelled if that
-/// is another one: there are origins of both kinds.
+/// Returns the first rule that matches in some letter case or but for an end, and the first that matches as the path is
+/// spelled if that is another one: there are origins of both kinds.
 fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Reading<'_>) -> [Option<usize>; 2] {
     let mut first = None;
     for (position, rule) in rules.iter().enumerate() {
@@ -79,8 +88,9 @@ fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Read
         }
         match rule.pattern.matches(&reading) {
             Match::Exact => return [first, Some(position)],
-            Match::Folded if !rule.case_sensitive => first = first.or(Some(position)),
-            _ => {}
+            Match::Folded if rule.case_sensitive => {}
+            Match::Folded | Match::Longer => first = first.or(Some(position)),
+            Match::No => {}
         }
     }
     [first, None]
@@ -140,5 +150,7 @@ fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
     }
 }
 
+#[cfg(test)]
+mod servers;
 #[cfg(test)]
 mod tests;

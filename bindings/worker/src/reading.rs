@@ -48,7 +48,7 @@ pub(crate) fn readings(path: &str, mut visit: impl FnMut(Reading<'_>)) {
 }
 
 /// Returns whether servers agree about a path, but for a slash at its end.
-fn is_plain(path: &str) -> bool {
+pub(crate) fn is_plain(path: &str) -> bool {
     let mut last = b' ';
     path.bytes().all(|byte| {
         let agreed = !matches!((last, byte), (_, b'%' | b'\\' | b';') | (b'/', b'/' | b'.'));
@@ -68,7 +68,7 @@ fn splits(path: &Path<'_>, level: u8) -> Vec<Split> {
     }
     let mut parameters = vec![Parameters::Kept];
     if path.has(b';', 0) {
-        parameters.extend([Parameters::Cut(0), Parameters::Ended(0)]);
+        parameters.extend([Parameters::CutFirst, Parameters::Cut(0), Parameters::Ended(0)]);
     }
     if encoded(b';').next().is_some() {
         parameters.extend([Parameters::Cut(level), Parameters::Ended(level)]);

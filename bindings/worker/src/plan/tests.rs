@@ -3,7 +3,6 @@ use crate::key::testing;
 use crate::tree::Tree;
 
 const POLICIES: &str = r#"
-    upstream = "ORIGIN"
     [policies]
     api = { algorithm = "fix_window", limit = 5, scale = "1m" }
     other = { algorithm = "fix_window", limit = 9, scale = "1m" }
@@ -44,8 +43,13 @@ const RULES: &str = r#"
     cost = 3
 "#;
 
-fn configured(rules: &str) -> Config {
-    Config::read(toml::from_str::<Tree>(&format!("{POLICIES}{rules}")).unwrap()).unwrap()
+fn configured(rules: &str, upstream: &str) -> Config {
+    let written = format!("upstream = \"{upstream}\"\n{POLICIES}{rules}");
+    Config::read(toml::from_str::<Tree>(&written).unwrap()).unwrap()
+}
+
+pub(super) fn with_rules(rules: &str) -> Config {
+    configured(rules, "ORIGIN")
 }
 
 fn planned_by(config: &Config, method: &str, path: &str, headers: &[(&'static str, &'static str)]) -> Plan {
@@ -53,7 +57,7 @@ fn planned_by(config: &Config, method: &str, path: &str, headers: &[(&'static st
 }
 
 fn planned(method: &str, path: &str, headers: &[(&'static str, &'static str)]) -> Plan {
-    planned_by(&configured(RULES), method, path, headers)
+    planned_by(&with_rules(RULES), method, path, headers)
 }
 
 /// The one object that is asked.
@@ -65,7 +69,7 @@ fn object(plan: Plan) -> String {
 }
 
 /// The rules that are asked, in order.
-fn rules(plan: Plan) -> Vec<usize> {
+pub(super) fn rules(plan: Plan) -> Vec<usize> {
     match plan {
         Plan::Ask(asks) => asks.into_iter().map(|ask| ask.rule).collect(),
         Plan::Pass => Vec::new(),
@@ -85,7 +89,7 @@ fn the_first_rule_that_matches_decides() {
 #[test]
 fn a_method_is_the_same_in_every_spelling_and_get_is_head_too() {
     assert_eq!(object(planned("post", "/login", ADDRESS)), "/ip=9:192.0.2.1/constant=5:login");
-    let config = configured("[[rules]]\nmethod = \"GET\"\npath = \"/*\"\npolicies = \"api\"");
+    let config = with_rules("[[rules]]\nmethod = \"GET\"\npath = \"/*\"\npolicies = \"api\"");
     for (method, asked) in [("GET", true), ("HEAD", true), ("POST", false)] {
         assert_eq!(planned_by(&config, method, "/", ADDRESS) != Plan::Pass, asked, "{method}");
     }
@@ -117,7 +121,7 @@ fn only_a_path_that_is_skipped_in_every_reading_is_let_off() {
 
 #[test]
 fn every_rule_that_a_reading_finds_is_asked_in_order() {
-    let config = configured(
+    let config = with_rules(
         r#"
         [[rules]]
         path = "/api/*"
@@ -142,8 +146,21 @@ fn every_rule_that_a_reading_finds_is_asked_in_order() {
 }
 
 #[test]
+fn dots_may_leave_the_path_of_the_upstream_and_come_back() {
+    let written = "[[rules]]\npath = \"/login\"\npolicies = \"api\"";
+    let with = |upstream: &str| configured(written, upstream);
+    for path in ["/zz/..%2f..%2fbase%2flogin", "/..%2fBASE/login", "/login", "/%252e%252e/base\\login"] {
+        let config = with("https://origin.example/base/");
+        assert_eq!(rules(planned_by(&config, "GET", path, ADDRESS)), [0], "{path}");
+    }
+    for upstream in ["https://origin.example", "https://origin.example/", "https://origin.example/other"] {
+        assert_eq!(planned_by(&with(upstream), "GET", "/..%2fbase/login", ADDRESS), Plan::Pass, "{upstream}");
+    }
+}
+
+#[test]
 fn letter_case_matters_where_a_rule_says_so() {
-    let config = configured(
+    let config = with_rules(
         r#"
         [[rules]]
         path = "/Exact"
@@ -164,7 +181,7 @@ fn letter_case_matters_where_a_rule_says_so() {
 
 #[test]
 fn a_budget_that_two_rules_share_is_asked_once_at_the_higher_cost() {
-    let config = configured(
+    let config = with_rules(
         r#"
         [[rules]]
         path = "/a"
@@ -181,7 +198,7 @@ fn a_budget_that_two_rules_share_is_asked_once_at_the_higher_cost() {
 
 #[test]
 fn a_path_in_a_key_is_the_same_in_every_spelling() {
-    let config = configured("[[rules]]\npath = \"/*\"\nkey = \"path\"\npolicies = \"api\"");
+    let config = with_rules("[[rules]]\npath = \"/*\"\nkey = \"path\"\npolicies = \"api\"");
     let named = |path: &str| planned_by(&config, "GET", path, &[]);
     for path in ["/a/b", "/A/b/", "/a%2fb", "/a%252Fb", "//a\\b", "/a/x/../b"] {
         assert_eq!(object(named(path)), "/path=4:/a/b", "{path}");
