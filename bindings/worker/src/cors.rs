@@ -2,7 +2,6 @@
 
 use crate::config::{ORIGIN, TRUTH, is_origin, truth};
 use crate::reader::{FieldError, Reader, invalid, words};
-use crate::tree::Tree;
 
 /// Who may read an answer of the gateway's own.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,6 +48,7 @@ pub(crate) fn origins(reader: &mut Reader<'_>) -> Option<Vec<String>> {
 mod tests {
     use super::*;
     use crate::reader::FieldErrors;
+    use crate::tree::Tree;
 
     fn cors(toml: &str) -> Result<Cors, Vec<String>> {
         let mut errors = FieldErrors::new();

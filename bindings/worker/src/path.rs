@@ -19,6 +19,34 @@ pub(crate) struct Path<'a> {
     depths: Vec<u8>,
 }
 
+/// The depths at which a path has a character.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Depths(u8);
+
+impl Depths {
+    fn add(&mut self, depth: u8) {
+        self.0 |= 1 << depth;
+    }
+
+    pub(crate) fn has(self, depth: u8) -> bool {
+        self.0 >> depth & 1 == 1
+    }
+
+    /// Returns whether the character appears only by decoding, up to a level.
+    pub(crate) fn appears(self, level: u8) -> bool {
+        (1..=level).any(|depth| self.has(depth))
+    }
+}
+
+/// The characters about which servers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Characters {
+    pub(crate) any: Depths,
+    pub(crate) slash: Depths,
+    pub(crate) backslash: Depths,
+    pub(crate) semicolon: Depths,
+}
+
 /// A part of a path between two separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment<'a> {
@@ -78,14 +106,19 @@ impl<'a> Path<'a> {
         String::from_utf8_lossy(&self.bytes).into()
     }
 
-    /// Returns whether there is such a byte at such a depth.
-    pub(crate) fn has(&self, byte: u8, depth: u8) -> bool {
-        self.bytes().any(|(found, at)| found == byte && at == depth)
-    }
-
-    /// Returns whether any byte was encoded this often.
-    pub(crate) fn reaches(&self, depth: u8) -> bool {
-        depth == 0 || self.depths.contains(&depth)
+    /// Returns which special characters the path has, and how deep.
+    pub(crate) fn characters(&self) -> Characters {
+        let mut found = Characters::default();
+        for (byte, depth) in self.bytes() {
+            found.any.add(depth);
+            match byte {
+                b'/' => found.slash.add(depth),
+                b'\\' => found.backslash.add(depth),
+                b';' => found.semicolon.add(depth),
+                _ => {}
+            }
+        }
+        found
     }
 
     /// Splits the path into segments, of which the first follows the leading slash.

@@ -4,7 +4,7 @@
 //! it resolves dot segments and merges slashes. There are at most a few hundred, most paths have one, and each takes
 //! time linear in the length of the path.
 
-use crate::path::{LEVELS, Parameters, Path, Segment, Split};
+use crate::path::{Characters, LEVELS, Parameters, Path, Segment, Split};
 
 /// A path as one server reads it.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,9 @@ pub(crate) fn readings(path: &str, mut visit: impl FnMut(Reading<'_>)) {
         return endings(&segments, 0, &mut visit);
     }
     let (mut kept, mut merged) = (Vec::new(), Vec::new());
-    for level in LEVELS.into_iter().filter(|level| path.reaches(*level)) {
-        for split in splits(&path, level) {
+    let found = path.characters();
+    for level in LEVELS.into_iter().filter(|level| *level == 0 || found.any.has(*level)) {
+        for split in splits(found, level) {
             path.split(split, &mut segments);
             slashes(&segments, level, &mut merged, &mut visit);
             if segments.iter().any(|segment| is_dots(segment, level)) {
@@ -58,28 +59,26 @@ pub(crate) fn is_plain(path: &str) -> bool {
 }
 
 /// Returns the ways to split a path that differ, for servers that decode up to a level.
-fn splits(path: &Path<'_>, level: u8) -> Vec<Split> {
-    let encoded =
-        |byte: u8| LEVELS.into_iter().filter(move |depth| (1..=level).contains(depth) && path.has(byte, *depth));
-    let slashes: Vec<u8> = [0].into_iter().chain(encoded(b'/')).collect();
-    let mut backslashes = vec![None];
-    if path.has(b'\\', 0) || encoded(b'\\').next().is_some() {
-        backslashes.push(Some(level));
-    }
-    let mut parameters = vec![Parameters::Kept];
-    if path.has(b';', 0) {
-        parameters.extend([Parameters::CutFirst, Parameters::Cut(0), Parameters::Ended(0)]);
-    }
-    if encoded(b';').next().is_some() {
-        parameters.extend([Parameters::Cut(level), Parameters::Ended(level)]);
-    }
-    let mut splits = Vec::new();
-    for &slash in &slashes {
-        for &backslash in &backslashes {
-            splits.extend(parameters.iter().map(|&parameters| Split { slash, backslash, parameters }));
-        }
-    }
-    splits
+fn splits(found: Characters, level: u8) -> impl Iterator<Item = Split> {
+    let Characters { slash, backslash, semicolon, .. } = found;
+    let slashes = LEVELS.into_iter().filter(move |depth| *depth == 0 || *depth <= level && slash.has(*depth));
+    let separates = backslash.has(0) || backslash.appears(level);
+    let backslashes = [(None, true), (Some(level), separates)];
+    let parameters = [
+        (Parameters::Kept, true),
+        (Parameters::CutFirst, semicolon.has(0)),
+        (Parameters::Cut(0), semicolon.has(0)),
+        (Parameters::Ended(0), semicolon.has(0)),
+        (Parameters::Cut(level), semicolon.appears(level)),
+        (Parameters::Ended(level), semicolon.appears(level)),
+    ];
+    slashes.flat_map(move |slash| {
+        let backslashes = backslashes.into_iter().filter(|(_, differs)| *differs);
+        backslashes.flat_map(move |(backslash, _)| {
+            let parameters = parameters.into_iter().filter(|(_, differs)| *differs);
+            parameters.map(move |(parameters, _)| Split { slash, backslash, parameters })
+        })
+    })
 }
 
 /// Visits segments with all slashes and with slashes merged.
