@@ -1,4 +1,4 @@
-//! What an isolate remembers of denials, so that a flood of them costs no calls to the object.
+//! The denials that an isolate remembers, so that a flood of them costs no calls to the object.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,23 +11,23 @@ use tollgate::cloudflare::wire::later;
 /// The longest that a denial is remembered, in milliseconds: how late a `set` or `reset` may be seen.
 const LONGEST: u64 = 2_000;
 
-/// Whose hits are denied, and by what: the name of the object, and the hash of the policies with all their numbers.
+/// The key of a denial: the name of the object, and the hash of the policies with all their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Who<'a> {
     pub(crate) object: &'a str,
     pub(crate) policies: u64,
 }
 
-/// Keys that are denied for a while, at a cost or more. At most `capacity` of them.
+/// Denials of hits at a cost or more, each for a while. At most `capacity` of them.
 #[derive(Debug)]
 pub(crate) struct DenyCache {
     capacity: usize,
     denials: HashMap<Owned, Denial>,
-    /// The order in which they came, which is about that in which they end.
+    /// In the order in which they came, which is about the order in which they end.
     order: VecDeque<(Owned, u64)>,
 }
 
-/// The same as [`Who`], to be kept. Fields in the same order, so that both have the same hash.
+/// An owned [`Who`]. The fields have the same order, so that both have the same hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Owned {
     object: Rc<str>,
@@ -53,7 +53,7 @@ impl DenyCache {
         Self { capacity, denials: HashMap::new(), order: VecDeque::new() }
     }
 
-    /// Remembers a denial for as long as it is certain to last, if that is any time at all.
+    /// Remembers a denial for as long as it is certain to last.
     pub(crate) fn remember(&mut self, who: Who<'_>, cost: u64, decision: Decision, now: u64) {
         let lasts = decision.retry_after.unwrap_or(LONGEST).min(LONGEST);
         if decision.allowed || lasts == 0 || self.capacity == 0 {
@@ -65,7 +65,8 @@ impl DenyCache {
         self.order.push_back((owned, now));
     }
 
-    /// The denial of a hit that needs no asking, with its waits told from now. A higher cost is told the lower one's.
+    /// Returns the denial of a hit that is certain to be denied, with its waits counted from now. A higher cost gets
+    /// the waits of the lower one.
     pub(crate) fn recall(&self, who: Who<'_>, cost: u64, now: u64) -> Option<Decision> {
         let denial = self.denials.get(&who)?;
         // A clock that stepped back says nothing about how long ago that was.
@@ -75,7 +76,7 @@ impl DenyCache {
         Some(later(denial.decision, now - denial.since))
     }
 
-    /// Drops what has ended, and what came first if there are still too many.
+    /// Drops denials that have ended, and then the oldest if there are still too many.
     fn make_room(&mut self, now: u64) {
         while let Some((who, since)) = self.order.front() {
             if self.order.len() < self.capacity && now.abs_diff(*since) < LONGEST {

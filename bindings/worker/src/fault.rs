@@ -1,4 +1,4 @@
-//! What goes wrong between the platform and the core, as JavaScript sees it.
+//! Errors as JavaScript sees them.
 
 use wasm_bindgen::JsValue;
 
@@ -7,14 +7,14 @@ use crate::items::Refusal;
 /// An error to be thrown in JavaScript.
 #[derive(Debug)]
 pub enum Fault {
-    /// With a `code`, so that a caller can tell mistakes apart.
+    /// With a `code`, so that a caller can tell errors apart.
     Mistake {
-        /// The stable name of the mistake.
+        /// The stable name of the error.
         code: &'static str,
         /// What is wrong.
         message: String,
     },
-    /// What the platform threw, as it is.
+    /// An error of the platform, unchanged.
     Platform(JsValue),
 }
 

@@ -1,4 +1,4 @@
-//! What is asked through the HTTP API and by RPC: one item, or a batch of independent ones.
+//! Requests to the HTTP API and by RPC: one item, or a batch of independent items.
 
 use tollgate::{Error, Policies, check_key};
 
@@ -9,7 +9,7 @@ use crate::reader::{FieldErrors, Reader, invalid, whole, words};
 use crate::text::{AMOUNT, listed, shown};
 use crate::tree::Tree;
 
-/// How many items one call takes.
+/// The largest batch.
 pub(crate) const MAX_ITEMS: usize = 100;
 
 /// What a key may be, for error messages.
@@ -26,7 +26,7 @@ pub(crate) struct Item {
     pub(crate) of: Option<String>,
 }
 
-/// What is wrong with a whole request or with one item.
+/// The error of a whole request or of one item.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
@@ -54,7 +54,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The items of a request's body, each right or refused; and whether they came as a batch.
+/// Returns the items of a request's body, each valid or an error, and whether they came as a batch.
 pub(crate) fn read(
     config: &Config,
     operation: &str,
@@ -89,7 +89,7 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
     made(config, operation, &names, &key?, amount.unwrap_or_default(), of)
 }
 
-/// Whether an operation is about one policy, where there are several.
+/// Returns whether an operation is on one policy, which must be named if there are several.
 fn asks_one(operation: &str) -> bool {
     matches!(operation, "inc" | "set" | "get" | "expires_at")
 }
@@ -103,7 +103,7 @@ fn count(reader: &mut Reader<'_>) -> Option<u64> {
     count
 }
 
-/// The key, if it is a text.
+/// Returns the key, if it is a text.
 fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     match reader.take("key").unwrap_or(Tree::Nothing) {
         Tree::Text(text) => Ok(text),
@@ -129,7 +129,7 @@ fn names(reader: &mut Reader<'_>) -> Vec<String> {
     names
 }
 
-/// The item that is made of parts that are of the right kind.
+/// Returns the item of parts that have the right types.
 pub(crate) fn made(
     config: &Config,
     operation: &str,
