@@ -107,6 +107,39 @@ function* inner() {
         for (const files of ["files", "file%73", "files;v", "files/"]) yield `/${users}/${id}/${files}`;
 }
 
+/** Characters that some server once dropped, or took for a slash or a dot: overlong, wide, or of its own escapes. */
+const odd = [
+  "%00",
+  "%0a",
+  "%09",
+  "%20",
+  "%a0",
+  "%c0%af",
+  "%c0%ae",
+  "%ef%bc%8f",
+  "%u002f",
+  "%2",
+  "%",
+  "+",
+  "~",
+  ":",
+  "@",
+  "*",
+];
+
+/** A path with such a character at every place. */
+function* oddities() {
+  for (const segments of plain)
+    for (const character of odd)
+      for (const at of segments.keys())
+        for (const spelled of [
+          `${character}${segments[at]}`,
+          `${segments[at]}${character}`,
+          `${segments[at]}/${character}`,
+        ])
+          yield `/${segments.with(at, spelled).join("/")}`;
+}
+
 /** The spellings that were found to pass by hand, and their kin. */
 const found = [
   "/api/search/x%2f..%2f..%2f..%2f..",
@@ -131,6 +164,7 @@ const found = [
 export function spellings() {
   const all = new Set(found);
   for (const segments of plain) for (const path of spelledPath(segments)) all.add(path);
-  for (const family of [detours, departures, returns, inner]) for (const path of family()) all.add(path);
+  for (const family of [detours, departures, returns, inner, oddities])
+    for (const path of family()) all.add(path);
   return [...all];
 }

@@ -78,6 +78,12 @@ const tricks = [
     ["OPTIONS", "/login", [page[0], `${page[1].split(" ")[0]} `]],
   ],
   ["a preflight with a body", ["POST", "/login"], ["OPTIONS", "/login", [...page, "Content-Length: 1"], "x"]],
+  [
+    "a preflight with a body of unknown length",
+    ["POST", "/login"],
+    ["OPTIONS", "/login", [...page, "Transfer-Encoding: chunked"], "1\r\nx\r\n0\r\n\r\n"],
+  ],
+  ["a login with an end that regular expressions drop", ["POST", "/login"], ["POST", "/login%0a"]],
   ["a preflight that is a WebSocket", ["POST", "/login"], ["OPTIONS", "/login", [...page, ...upgrade]]],
   ...["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"].map((method) => [
     `${method} that becomes GET`,
@@ -111,6 +117,7 @@ const spellings = {
     "Authorization: Bearer\tabc",
     "Authorization: Bearer abc ",
     "Authorization: Bearer abc junk",
+    "Authorization: Bearer\xa0abc",
     "Authorization: Bearer abc\r\nAuthorization: Bearer x",
   ],
   "/session": [

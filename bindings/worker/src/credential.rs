@@ -17,13 +17,14 @@ pub(crate) fn credential(name: &str, value: &str) -> Option<String> {
 
 /// Returns `Authorization` with its scheme in lower case and one space after it.
 fn authorization(value: &str) -> String {
-    let Some((scheme, rest)) = value.split_once([' ', '\t']) else { return value.into() };
+    let Some((scheme, rest)) = value.split_once(is_blank) else { return value.into() };
     let rest = trimmed(rest);
     let mut whole = String::with_capacity(value.len());
     whole.push_str(scheme);
     whole.make_ascii_lowercase();
     let one_word = ONE_WORD.contains(&whole.as_str());
-    let rest = if one_word { rest.split([' ', '\t', ',']).next().unwrap_or_default() } else { rest };
+    let rest =
+        if one_word { rest.split(|letter| is_blank(letter) || letter == ',').next().unwrap_or_default() } else { rest };
     whole.push(' ');
     if whole == "basic " { whole + &base64(rest) } else { whole + rest }
 }
@@ -106,14 +107,19 @@ fn escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((u8::from_str_radix(digits, 16).ok()?, rest))
 }
 
-/// Returns a text without the blanks around it, those of Unicode included: origins trim by their own idea of one. The
-/// platform shows a byte that is not UTF-8, which is a blank to some, as the replacement character.
+/// Returns a text without the blanks around it.
 fn trimmed(text: &str) -> &str {
     let is_graphic = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
     if is_graphic(text.as_bytes().first()) && is_graphic(text.as_bytes().last()) {
         return text;
     }
-    text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}' || letter == '\u{fffd}')
+    text.trim_matches(is_blank)
+}
+
+/// Returns whether some origin takes a character for a blank, those of Unicode included. The platform shows a byte that
+/// is not UTF-8, such as a no-break space in Latin-1, as the replacement character.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter == '\u{feff}' || letter == '\u{fffd}'
 }
 
 #[cfg(test)]
@@ -135,7 +141,15 @@ mod tests {
 
     #[test]
     fn a_scheme_is_in_lower_case_and_followed_by_one_space() {
-        for value in ["Bearer aB", "bearer aB", "BEARER  aB", "Bearer\taB ", "Bearer aB junk", "Bearer aB, Bearer x"] {
+        for value in [
+            "Bearer aB",
+            "bearer aB",
+            "BEARER  aB",
+            "Bearer\taB ",
+            "Bearer aB junk",
+            "Bearer aB, Bearer x",
+            "Bearer\u{fffd}\u{a0}aB",
+        ] {
             assert_eq!(authorized(value), "bearer aB", "{value:?}");
         }
         assert_eq!(authorized("aB"), "aB");
