@@ -1,7 +1,7 @@
 import { ask } from "./ask.ts";
 import { isAllowed } from "./decision.ts";
+import { denial } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
-import { denial } from "./gateway.ts";
 import type { Ask, Isolate, Told } from "./isolate.ts";
 import { report } from "./log.ts";
 import { problem } from "./problem.ts";
