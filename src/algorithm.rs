@@ -17,7 +17,7 @@ pub(crate) mod window;
 use crate::number::{MAX, NEVER};
 use crate::{Decision, Violated};
 use alloc::vec::Vec;
-use entry::{Entry, Held};
+use entry::{Entry, EntryState};
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
 ///
@@ -25,7 +25,7 @@ use entry::{Entry, Held};
 /// be a call, and the view would lie in memory.
 pub(crate) trait Algorithm {
     /// What a store keeps of one key: the first of some words, or a log.
-    type State: Held + ?Sized;
+    type State: EntryState + ?Sized;
     /// What a state comes to at one moment, with what has been charged to it since.
     type View;
 
@@ -147,7 +147,7 @@ pub(crate) struct Charged {
 impl Charged {
     /// The same as the answer to a hit. What counts down is shown as what remains.
     #[inline(always)]
-    pub(crate) fn told(self, limit: u64, counts_down: bool, now: u64) -> Decision {
+    pub(crate) fn decision(self, limit: u64, counts_down: bool, now: u64) -> Decision {
         let remaining = limit.saturating_sub(self.used);
         Decision {
             allowed: self.allowed,

@@ -175,7 +175,7 @@ pub extern "C" fn inc(slab: &mut Slots, slot: i32, cost: f64, now: f64, position
 /// Makes it as if `count` had just been used, or leaves `count` tokens. If that is more than fits, the area says how much does.
 #[unsafe(no_mangle)]
 pub extern "C" fn set(slab: &mut Slots, slot: i32, count: f64, now: f64, position: usize) -> i32 {
-    let most = slab.lanes().most_to_set(position);
+    let most = slab.policy_states().most_to_set(position);
     match cost(count) {
         Some(count) if count <= most => change(slab, slot, Act::Set(count), now, position),
         _ => desk(|desk| desk.area.number(most) | FAILED),
@@ -263,7 +263,7 @@ pub extern "C" fn load(slab: &mut Slots, slot: i32, now: f64, puts: bool) -> i32
     let now = or_status!(time(now), BAD_TIME);
     desk(|Desk { area, numbers }| {
         let numbers = numbers.given();
-        let ended = match slab.read(now, |lanes, entry| load_all(lanes, entry, numbers, now)) {
+        let ended = match slab.read(now, |policy_states, entry| load_all(policy_states, entry, numbers, now)) {
             Ok((ended, ())) => ended,
             Err(position) => return area.number(position as u64) | FAILED,
         };

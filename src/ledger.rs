@@ -3,8 +3,8 @@
 use crate::algorithm::Act;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::lanes::{Entry, Lanes};
 use crate::number::{check_cost, check_count, check_time};
+use crate::policy_states::{Entry, PolicyStates};
 use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
 use alloc::string::String;
@@ -89,7 +89,7 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     policies: Policies,
-    lanes: Lanes,
+    policy_states: PolicyStates,
     words: Vec<u64>,
     logs: Vec<Log>,
 }
@@ -108,8 +108,13 @@ impl Ledger {
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
-        let lanes = Lanes::new(policies.rules(), policies.denied());
-        let mut ledger = Self { policies, words: vec![0; lanes.size().word], logs: Log::many(lanes.size().log), lanes };
+        let policy_states = PolicyStates::new(policies.rules(), policies.denied());
+        let mut ledger = Self {
+            policies,
+            words: vec![0; policy_states.size().word],
+            logs: Log::many(policy_states.size().log),
+            policy_states,
+        };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -147,7 +152,7 @@ impl Ledger {
         check_time(now)?;
         self.clear(now);
         let mut entry = Entry::Write(&mut self.words, &mut self.logs);
-        let loaded = record.load(&self.policies, &self.lanes, &mut entry, now);
+        let loaded = record.load(&self.policies, &self.policy_states, &mut entry, now);
         if loaded.is_err() {
             self.clear(now);
         }
@@ -172,7 +177,7 @@ impl Ledger {
 
     /// The states as plain numbers.
     pub(crate) fn states(&self) -> Vec<Vec<i64>> {
-        self.lanes.export(&mut self.entry())
+        self.policy_states.export(&mut self.entry())
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -187,14 +192,14 @@ impl Ledger {
     /// # }
     /// ```
     pub fn expires_at(&self, now: u64) -> u64 {
-        let ends = self.lanes.all_end_at(&mut self.entry(), now);
+        let ends = self.policy_states.all_end_at(&mut self.entry(), now);
         if ends > now { ends } else { 0 }
     }
 
     /// What each policy's state held when it was last touched, and when it ends by that.
     #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..self.policies().len()).map(|position| self.lanes.last_value(position, &mut self.entry()))
+        (0..self.policies().len()).map(|position| self.policy_states.last_value(position, &mut self.entry()))
     }
 
     /// Does one operation. Also says whether the states changed.
@@ -227,29 +232,37 @@ impl Ledger {
         now: u64,
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
-        let (lanes, mut entry) = self.parts();
+        let (policy_states, mut entry) = self.parts();
         let mut changed = false;
         let answer = match operation {
-            Operation::Hit { cost } => {
-                Answer::Decision(lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now, &mut changed))
-            }
-            Operation::Peek { cost } => {
-                Answer::Decision(lanes.hit(lanes.rules(), &mut entry.as_read(), check_cost(cost)?, now, &mut false))
-            }
+            Operation::Hit { cost } => Answer::Decision(policy_states.hit(
+                policy_states.rules(),
+                &mut entry,
+                check_cost(cost)?,
+                now,
+                &mut changed,
+            )),
+            Operation::Peek { cost } => Answer::Decision(policy_states.hit(
+                policy_states.rules(),
+                &mut entry.as_read(),
+                check_cost(cost)?,
+                now,
+                &mut false,
+            )),
             // Adding nothing only asks, here as in a limiter.
             Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
-                Answer::Number(lanes.get(position, &mut entry, now))
+                Answer::Number(policy_states.get(position, &mut entry, now))
             }
             Operation::Inc { cost, .. } => {
                 changed = true;
-                Answer::Number(lanes.change(position, &mut entry, Act::Inc(check_cost(cost)?), now))
+                Answer::Number(policy_states.change(position, &mut entry, Act::Inc(check_cost(cost)?), now))
             }
             Operation::Set { count, .. } => {
                 changed = true;
-                check_count(count, lanes.most_to_set(position))?;
-                Answer::Number(lanes.change(position, &mut entry, Act::Set(count), now))
+                check_count(count, policy_states.most_to_set(position))?;
+                Answer::Number(policy_states.change(position, &mut entry, Act::Set(count), now))
             }
-            Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, &mut entry, now)),
+            Operation::ExpiresAt { .. } => Answer::Number(policy_states.expires_at(position, &mut entry, now)),
             Operation::Reset => {
                 changed = true;
                 self.clear(now);
@@ -260,16 +273,16 @@ impl Ledger {
     }
 
     fn clear(&mut self, now: u64) {
-        let (lanes, mut entry) = self.parts();
-        lanes.clear(&mut entry, now);
+        let (policy_states, mut entry) = self.parts();
+        policy_states.clear(&mut entry, now);
     }
 
     fn entry(&self) -> Entry<'_> {
         Entry::Read(&self.words, &self.logs)
     }
 
-    fn parts(&mut self) -> (&Lanes, Entry<'_>) {
-        (&self.lanes, Entry::Write(&mut self.words, &mut self.logs))
+    fn parts(&mut self) -> (&PolicyStates, Entry<'_>) {
+        (&self.policy_states, Entry::Write(&mut self.words, &mut self.logs))
     }
 }
 

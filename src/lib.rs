@@ -32,12 +32,13 @@ mod duration;
 mod error;
 mod headers;
 mod key;
-mod lanes;
+
 mod ledger;
 mod limiter;
 mod number;
 mod options;
 mod policy;
+mod policy_states;
 mod record;
 mod snapshot;
 mod step;

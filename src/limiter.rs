@@ -123,7 +123,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         check_cost(cost)?;
         let call = policies.rules();
-        let rules = self.slots.adjusted(&call).ok_or_else(|| mismatch(self.slots.lanes().rules(), &call))?;
+        let rules = self.slots.adjusted(&call).ok_or_else(|| mismatch(self.slots.policy_states().rules(), &call))?;
         self.hit_by(key, Some(&rules), cost, now)
     }
 

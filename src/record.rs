@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::lanes::{Entry, Lanes};
 use crate::number::MAX;
+use crate::policy_states::{Entry, PolicyStates};
 use crate::text::{shown, text};
 use crate::{Error, Policies, Policy};
 
@@ -81,12 +81,12 @@ impl Record {
     pub(crate) fn load(
         &self,
         policies: &Policies,
-        lanes: &Lanes,
+        policy_states: &PolicyStates,
         entry: &mut Entry<'_>,
         now: u64,
     ) -> Result<Vec<String>, Error> {
         check_version(self.version)?;
-        load_states(policies, lanes, entry, &self.policies, &self.states, now)
+        load_states(policies, policy_states, entry, &self.policies, &self.states, now)
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
 /// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
 pub(crate) fn load_states(
     policies: &Policies,
-    lanes: &Lanes,
+    policy_states: &PolicyStates,
     entry: &mut Entry<'_>,
     made_by: &[MadeBy],
     states: &[Vec<i64>],
@@ -118,7 +118,7 @@ pub(crate) fn load_states(
         if !(1..=MAX).contains(&made_by.scale) {
             return Err(Error::state(&text(&["the scale of ", &shown(name), " is out of range"])));
         }
-        if !lanes.import(position, entry, made_by.scale, numbers, now) {
+        if !policy_states.import(position, entry, made_by.scale, numbers, now) {
             let problem = ["the numbers of ", &shown(name), " are not those of a ", &made_by.algorithm];
             return Err(Error::state(&text(&problem)));
         }

@@ -38,14 +38,14 @@ impl Entry<'_> {
 }
 
 /// A state with which an entry begins.
-pub(crate) trait Held {
+pub(crate) trait EntryState {
     /// The state, and what comes after it.
     fn read<'a>(entry: &'a Entry<'_>) -> &'a Self;
     /// The same, if it may be changed.
     fn write<'a>(entry: &'a mut Entry<'_>) -> Option<&'a mut Self>;
 }
 
-impl Held for [u64] {
+impl EntryState for [u64] {
     #[inline(always)]
     fn read<'a>(entry: &'a Entry<'_>) -> &'a Self {
         match entry {
@@ -63,7 +63,7 @@ impl Held for [u64] {
     }
 }
 
-impl Held for Log {
+impl EntryState for Log {
     #[inline(always)]
     fn read<'a>(entry: &'a Entry<'_>) -> &'a Self {
         let logs: &[Self] = match entry {

@@ -1,7 +1,7 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
 use super::bucket::{self, Bucket};
-use super::entry::{Entry, Held};
+use super::entry::{Entry, EntryState};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
 use super::{Act, Algorithm};
@@ -71,15 +71,17 @@ impl Rule {
     pub(crate) fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
         let charged = dispatch!(self, algorithm => algorithm.act(entry, act, now, changed));
         let counts_down = matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }));
-        charged.told(self.limit(), counts_down, now)
+        charged.decision(self.limit(), counts_down, now)
     }
 
     /// When the state with which an entry begins ends; `now` or earlier if it has ended.
     pub(crate) fn ends_at(&self, entry: &Entry<'_>, now: u64) -> u64 {
         match self {
-            Self::SlidingWindow(window) => window.log_ends_at(Held::read(entry), now),
+            Self::SlidingWindow(window) => window.log_ends_at(EntryState::read(entry), now),
             // It lives to its end, though nothing may have been counted.
-            Self::Window(window) if window.kind == window::Kind::Clock => window.window_ends_at(Held::read(entry), now),
+            Self::Window(window) if window.kind == window::Kind::Clock => {
+                window.window_ends_at(EntryState::read(entry), now)
+            }
             _ => match self.act(&mut entry.as_read(), Act::LOOK, now, &mut false).reset_after {
                 0 => 0,
                 after => now + after,

@@ -1,6 +1,6 @@
 //! One key under one rule, for the algorithms' own tests.
 
-use super::entry::{Entry, Held};
+use super::entry::{Entry, EntryState};
 use super::log::Log;
 use super::rule::{Rule, dispatch};
 use super::{Act, Algorithm};
@@ -18,7 +18,7 @@ impl Key {
         let words = vec![0; dispatch!(&rule, algorithm => algorithm.width())];
         let mut key = Self { rule, words, logs: Log::many(1) };
         let mut entry = Entry::Write(&mut key.words, &mut key.logs);
-        dispatch!(&rule, algorithm => algorithm.clear(Held::write(&mut entry).unwrap(), now));
+        dispatch!(&rule, algorithm => algorithm.clear(EntryState::write(&mut entry).unwrap(), now));
         key
     }
 
@@ -37,13 +37,13 @@ impl Key {
 
     pub(super) fn export(&self) -> Vec<i64> {
         let (entry, mut numbers) = (Entry::Read(&self.words, &self.logs), Vec::new());
-        dispatch!(&self.rule, algorithm => algorithm.export(Held::read(&entry), &mut numbers));
+        dispatch!(&self.rule, algorithm => algorithm.export(EntryState::read(&entry), &mut numbers));
         numbers
     }
 
     /// Whether the numbers could be read.
     pub(super) fn import(&mut self, scale: u64, numbers: &[i64]) -> bool {
         let mut entry = Entry::Write(&mut self.words, &mut self.logs);
-        dispatch!(&self.rule, algorithm => algorithm.import(Held::write(&mut entry).unwrap(), scale, numbers))
+        dispatch!(&self.rule, algorithm => algorithm.import(EntryState::write(&mut entry).unwrap(), scale, numbers))
     }
 }

@@ -1,7 +1,7 @@
 //! Between the numbers that cross the border and the core's own types.
 
-use crate::lanes::{Entry, Lanes};
 use crate::number::MAX;
+use crate::policy_states::{Entry, PolicyStates};
 
 /// A cost or count that JavaScript gave, if it is one.
 #[inline(always)]
@@ -19,12 +19,17 @@ pub(super) fn time(now: f64) -> Option<u64> {
 
 /// Puts states into the entry of a key never used: for each policy the scale it was made by, 0 for none, how many
 /// numbers there are, then they. Answers the position of the first that cannot be read.
-pub(super) fn load_all(lanes: &Lanes, entry: &mut Entry<'_>, mut numbers: &[i64], now: u64) -> Result<(), usize> {
-    for position in 0..lanes.rules().len() {
+pub(super) fn load_all(
+    policy_states: &PolicyStates,
+    entry: &mut Entry<'_>,
+    mut numbers: &[i64],
+    now: u64,
+) -> Result<(), usize> {
+    for position in 0..policy_states.rules().len() {
         let state = numbers.split_first_chunk().and_then(|(&[scale, count], rest)| {
             let (state, rest) = rest.split_at_checked(count as usize)?;
             numbers = rest;
-            (scale == 0 || lanes.import(position, entry, scale as u64, state, now)).then_some(())
+            (scale == 0 || policy_states.import(position, entry, scale as u64, state, now)).then_some(())
         });
         state.ok_or(position)?;
     }

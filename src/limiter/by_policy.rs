@@ -56,7 +56,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
-        check_count(count, self.slots.lanes().most_to_set(position))?;
+        check_count(count, self.slots.policy_states().most_to_set(position))?;
         self.change(key, position, Act::Set(count), now)
     }
 

@@ -90,7 +90,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// Reads one key's states. Also answers the names of the policies that start afresh.
     fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<(bool, Vec<String>), Error> {
         let policies = &self.policies;
-        self.slots.read(now, |lanes, entry| load_states(policies, lanes, entry, made_by, states, now))
+        self.slots.read(now, |policy_states, entry| load_states(policies, policy_states, entry, made_by, states, now))
     }
 
     /// How many of the keys with states to keep have no slot yet.

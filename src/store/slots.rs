@@ -10,8 +10,8 @@ mod sweep;
 use crate::algorithm::Act;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::lanes::{Entry, Lanes};
 use crate::number::NEVER;
+use crate::policy_states::{Entry, PolicyStates};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -38,11 +38,11 @@ pub(crate) struct Full;
 /// and only then give the key of the operation the slot in `taken`, if there is one.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    lanes: Lanes,
+    policy_states: PolicyStates,
     options: Options,
     entries: Entries,
     /// States that were read, before they take the place of others.
-    aside: (Vec<u64>, Vec<Log>),
+    staged: (Vec<u64>, Vec<Log>),
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -68,13 +68,13 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Self {
-        let lanes = Lanes::new(rules, denied);
+        let policy_states = PolicyStates::new(rules, denied);
         // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
-        let width = (lanes.size().word + usize::from(options.key_older_than.is_some())).max(1);
+        let width = (policy_states.size().word + usize::from(options.key_older_than.is_some())).max(1);
         Self {
-            entries: Entries::new(width, lanes.size().log),
-            aside: (vec![0; lanes.size().word], Log::many(lanes.size().log)),
-            lanes,
+            entries: Entries::new(width, policy_states.size().log),
+            staged: (vec![0; policy_states.size().word], Log::many(policy_states.size().log)),
+            policy_states,
             options,
             occupied: Vec::new(),
             made: 0,
@@ -92,13 +92,13 @@ impl Slots {
         }
     }
 
-    pub(crate) fn lanes(&self) -> &Lanes {
-        &self.lanes
+    pub(crate) fn policy_states(&self) -> &PolicyStates {
+        &self.policy_states
     }
 
     /// The rules for one call that brings its own numbers.
     pub(crate) fn adjusted(&mut self, call: &[Rule]) -> Option<Vec<Rule>> {
-        self.lanes.adjusted(call)
+        self.policy_states.adjusted(call)
     }
 
     /// What is wrong when there is no room.
@@ -123,7 +123,7 @@ impl Slots {
         }
         // A hit that leaves nothing behind must not push another key out.
         let mut decision = self.peek_entry(None, rules, cost, now);
-        if self.lanes.records(&decision, cost) {
+        if self.policy_states.records(&decision, cost) {
             let taken = self.take(now);
             // Who only ever meets new keys must clean up as well.
             self.sweep(taken.unwrap_or(NO_SLOT), now);
@@ -141,9 +141,9 @@ impl Slots {
     #[inline(never)]
     pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         self.clear_if_stale(slot, now);
-        let (lanes, mut entry) = self.parts(slot);
+        let (policy_states, mut entry) = self.parts(slot);
         let mut changed = false;
-        let decision = lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now, &mut changed);
+        let decision = policy_states.hit(rules.unwrap_or(policy_states.rules()), &mut entry, cost, now, &mut changed);
         if changed {
             self.touch(slot, now);
         }
@@ -154,7 +154,7 @@ impl Slots {
     pub(crate) fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
         let mut decision = self.peek_entry(slot, rules, cost, now);
         if slot.is_none()
-            && self.lanes.records(&decision, cost)
+            && self.policy_states.records(&decision, cost)
             && let Some(room_at) = self.no_room_until(now)
         {
             refuse(&mut decision, room_at - now);
@@ -164,24 +164,24 @@ impl Slots {
 
     /// What a hit would answer if there is room.
     fn peek_entry(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        let rules = rules.unwrap_or(self.lanes.rules());
-        self.lanes.hit(rules, &mut self.entry_of(slot, now, &mut None), cost, now, &mut false)
+        let rules = rules.unwrap_or(self.policy_states.rules());
+        self.policy_states.hit(rules, &mut self.entry_of(slot, now, &mut None), cost, now, &mut false)
     }
 
     pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.lanes.get(position, &mut self.entry_of(slot, now, &mut None), now)
+        self.policy_states.get(position, &mut self.entry_of(slot, now, &mut None), now)
     }
 
     pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        let ends = self.lanes.expires_at(position, &mut self.entry_of(slot, now, &mut None), now);
+        let ends = self.policy_states.expires_at(position, &mut self.entry_of(slot, now, &mut None), now);
         slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
     }
 
     /// Changes one policy's state without asking, as `inc` and `set` do. A key without a slot is given one.
     pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Full> {
         let slot = self.open(slot, now)?;
-        let (lanes, mut entry) = self.parts(slot);
-        Ok(lanes.change(position, &mut entry, act, now))
+        let (policy_states, mut entry) = self.parts(slot);
+        Ok(policy_states.change(position, &mut entry, act, now))
     }
 
     /// A slot to write to: the key's own, or one that is taken for it.
@@ -205,7 +205,7 @@ impl Slots {
     pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
         #[cfg(test)]
         self.looked_at.fetch_add(1, Relaxed);
-        self.lanes.all_end_at(&mut self.entry(slot), now).min(self.stale_at(slot))
+        self.policy_states.all_end_at(&mut self.entry(slot), now).min(self.stale_at(slot))
     }
 
     /// Frees a slot whose key its owner has forgotten.
@@ -247,9 +247,9 @@ impl Slots {
     }
 
     #[inline(always)]
-    fn parts(&mut self, slot: u32) -> (&Lanes, Entry<'_>) {
+    fn parts(&mut self, slot: u32) -> (&PolicyStates, Entry<'_>) {
         let (words, logs) = self.entries.get_mut(slot);
-        (&self.lanes, Entry::Write(words, logs))
+        (&self.policy_states, Entry::Write(words, logs))
     }
 
     /// A slot's entry, or that of a key never used, which is made in `unused`.
@@ -258,8 +258,8 @@ impl Slots {
             Some(slot) if !self.is_stale(slot, now) => self.entry(slot),
             _ => {
                 let words = unused.insert([0; MOST_WORDS]);
-                let words = &mut words[..self.lanes.size().word];
-                self.lanes.clear(&mut Entry::Write(words, &mut []), now);
+                let words = &mut words[..self.policy_states.size().word];
+                self.policy_states.clear(&mut Entry::Write(words, &mut []), now);
                 Entry::Read(words, &[])
             }
         }
@@ -291,8 +291,8 @@ impl Slots {
     /// Makes a slot's states those of a key never used.
     #[cold]
     fn clear(&mut self, slot: u32, now: u64) {
-        let (lanes, mut entry) = self.parts(slot);
-        lanes.clear(&mut entry, now);
+        let (policy_states, mut entry) = self.parts(slot);
+        policy_states.clear(&mut entry, now);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
@@ -317,7 +317,7 @@ mod tests {
     fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
         for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
             let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new());
-            assert_eq!(slots.lanes.size().word, MOST_WORDS);
+            assert_eq!(slots.policy_states.size().word, MOST_WORDS);
             assert_eq!(slots.peek(None, None, 2, 0), slots.hit(None, None, 2, 0));
         }
     }

@@ -5,7 +5,7 @@ use crate::Decision;
 use crate::algorithm::Algorithm;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
-use crate::lanes::Entry;
+use crate::policy_states::Entry;
 
 impl Slots {
     /// Whether a hit has nothing else to do: the key has its slot, which stays, and nothing is to be swept.
@@ -17,18 +17,18 @@ impl Slots {
     /// The commonest of such hits, in the fewest steps: under a single fixed window. Any other is not answered.
     #[inline(always)]
     pub(crate) fn hit_window(&mut self, slot: u32, cost: u64, now: u64) -> Option<Decision> {
-        let [Rule::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] = *self.lanes.rules() else {
+        let [Rule::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] = *self.policy_states.rules() else {
             return None;
         };
         let mut entry = Entry::Write(self.entries.words_mut(slot), &mut []);
-        let charged = window.act(&mut entry, self.lanes.hit_of(cost), now, &mut false);
-        Some(charged.told(window.limit, false, now))
+        let charged = window.act(&mut entry, self.policy_states.hit_of(cost), now, &mut false);
+        Some(charged.decision(window.limit, false, now))
     }
 
     /// Any such hit.
     #[inline(always)]
     pub(crate) fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Decision {
         let (words, logs) = self.entries.both_mut(slot);
-        self.lanes.hit(self.lanes.rules(), &mut Entry::Write(words, logs), cost, now, &mut false)
+        self.policy_states.hit(self.policy_states.rules(), &mut Entry::Write(words, logs), cost, now, &mut false)
     }
 }

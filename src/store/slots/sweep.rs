@@ -66,8 +66,8 @@ impl Slots {
     }
 
     fn report(&mut self, slot: u32) {
-        for policy in 0..self.lanes.rules().len() {
-            let (value, ends_at) = self.lanes.last_value(policy, &mut self.entry(slot));
+        for policy in 0..self.policy_states.rules().len() {
+            let (value, ends_at) = self.policy_states.last_value(policy, &mut self.entry(slot));
             // What never began has not ended either.
             if ends_at > 0 {
                 self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });

@@ -3,7 +3,7 @@
 pub(crate) use crate::algorithm::entry::Entry;
 
 use crate::algorithm::bucket::{Bucket, Kind};
-use crate::algorithm::entry::{Held, Place};
+use crate::algorithm::entry::{EntryState, Place};
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::window::Window;
 use crate::algorithm::{Act, Algorithm};
@@ -13,14 +13,14 @@ use alloc::vec::Vec;
 
 /// Where each policy's state lies within an entry, and what is asked of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct PolicyStates {
     rules: Vec<Rule>,
     /// The rules by which states end: widened by the numbers that calls brought along.
     widest: Vec<Rule>,
     denied: Denied,
 }
 
-impl Lanes {
+impl PolicyStates {
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Self {
         Self { denied, widest: rules.clone(), rules }
     }
@@ -85,7 +85,7 @@ impl Lanes {
     fn clear_one(&self, position: usize, entry: &mut Entry<'_>, now: u64) {
         let mut entry = self.from(position, entry);
         dispatch!(&self.rules[position], algorithm => {
-            if let Some(state) = Held::write(&mut entry) {
+            if let Some(state) = EntryState::write(&mut entry) {
                 algorithm.clear(state, now);
             }
         });
@@ -178,7 +178,7 @@ impl Lanes {
     /// What one policy's state held when it was last touched, and when it ended by that.
     pub(crate) fn last_value(&self, position: usize, entry: &mut Entry<'_>) -> (u64, u64) {
         let (rule, own) = (&self.rules[position], self.from(position, entry));
-        let latest = dispatch!(rule, algorithm => algorithm.latest(Held::read(&own)));
+        let latest = dispatch!(rule, algorithm => algorithm.latest(EntryState::read(&own)));
         let ends_at = rule.ends_at(&own, latest);
         (self.get(position, entry, latest), ends_at)
     }
@@ -197,13 +197,13 @@ impl Lanes {
     /// Adds one policy's state as plain numbers.
     pub(crate) fn export_one(&self, position: usize, entry: &mut Entry<'_>, numbers: &mut Vec<i64>) {
         let entry = self.from(position, entry);
-        dispatch!(&self.rules[position], algorithm => algorithm.export(Held::read(&entry), numbers));
+        dispatch!(&self.rules[position], algorithm => algorithm.export(EntryState::read(&entry), numbers));
     }
 
     /// One policy's state from plain numbers that were made under `scale`. Says whether they could be read.
     pub(crate) fn import(&self, position: usize, entry: &mut Entry<'_>, scale: u64, numbers: &[i64], now: u64) -> bool {
         let (rule, mut own) = (&self.rules[position], self.from(position, entry));
-        let read = dispatch!(rule, algorithm => match Held::write(&mut own) {
+        let read = dispatch!(rule, algorithm => match EntryState::write(&mut own) {
             Some(state) => algorithm.import(state, scale, numbers),
             None => false,
         });
