@@ -14,10 +14,11 @@ pub(crate) mod sliding_window;
 mod testing;
 pub(crate) mod window;
 
+use crate::memory::OutOfMemory;
 use crate::number::{MAX, NEVER};
 use crate::{Decision, Violated};
 use alloc::vec::Vec;
-use entry::{Entry, EntryState};
+use entry::EntryState;
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
 ///
@@ -47,7 +48,11 @@ pub(crate) trait Algorithm {
     /// Makes the view as if nothing had been used, and answers the cost that makes it as if `count` had just been (or
     /// that leaves `count` tokens).
     fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
-    /// Keeps the view.
+    /// Makes room for the view, so that it can be committed.
+    fn reserve(&self, _state: &mut Self::State, _view: &Self::View) -> Result<(), OutOfMemory> {
+        Ok(())
+    }
+    /// Keeps the view. There must be room for it.
     fn commit(&self, state: &mut Self::State, view: Self::View);
 
     /// When a hit of `cost`, which does not fit now but can fit, will.
@@ -62,20 +67,19 @@ pub(crate) trait Algorithm {
     /// Makes a state that of a key never used.
     fn clear(&self, state: &mut Self::State, now: u64);
     /// Adds a state as plain numbers.
-    fn export(&self, state: &Self::State, numbers: &mut Vec<i64>);
+    fn export(&self, state: &Self::State, numbers: &mut Vec<i64>) -> Result<(), OutOfMemory>;
     /// Makes the state of a key never used that of plain numbers, which may be anything at all, made under another `scale`
     /// or `per`. Says whether they could be read; if not, the state is of no use.
-    fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> bool;
+    fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory>;
 
-    /// Does an operation, and notes if the state changed: where the entry is only to be read it does not.
+    /// Returns what an operation on a state results in. Reads only.
     #[inline(always)]
-    fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Charged {
-        let state = Self::State::read(entry);
+    fn try_on(&self, state: &Self::State, act: Act, now: u64) -> Tried<Self::View> {
         let mut view = self.view(state, now);
         let amount = act.amount();
         let allowed = !act.asks() || self.used(&view) + amount <= self.limit();
-        let changes = act.changes(allowed);
-        if changes {
+        let charges = act.charges(allowed);
+        if charges {
             let cost = if let Act::Set(count) = act { self.wipe(&mut view, count) } else { amount };
             self.charge(&mut view, cost, now);
         }
@@ -87,19 +91,39 @@ pub(crate) trait Algorithm {
         let used = self.used(&view).min(self.most());
         let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
         // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        if (changes || self.followed(&view))
-            && let Some(state) = Self::State::write(entry)
-        {
+        let changes = charges || self.followed(&view);
+        Tried { view, charged, changes }
+    }
+
+    /// Does an operation, and sets `changed` if the state changed.
+    #[inline(always)]
+    fn act(&self, state: &mut Self::State, act: Act, now: u64, changed: &mut bool) -> Result<Charged, OutOfMemory> {
+        let Tried { view, charged, changes } = self.try_on(state, act, now);
+        if changes {
+            self.reserve(state, &view)?;
             self.commit(state, view);
             *changed = true;
         }
-        charged
+        Ok(charged)
+    }
+
+    /// Makes room for an operation, so that doing it next cannot run out of memory.
+    fn prepare(&self, state: &mut Self::State, act: Act, now: u64) -> Result<(), OutOfMemory> {
+        let Tried { view, changes, .. } = self.try_on(state, act, now);
+        if changes { self.reserve(state, &view) } else { Ok(()) }
     }
 }
 
+/// What an operation results in, before it is committed.
+pub(crate) struct Tried<V> {
+    view: V,
+    pub(crate) charged: Charged,
+    changes: bool,
+}
+
 /// An operation on one policy's state of one key.
-#[derive(Clone, Copy)]
-pub(crate) enum Act {
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
     /// Asks whether a cost fits, and takes it if so. A cost of 0 asks only.
     Hit(u64),
     /// The same, but a denied cost is counted too.
@@ -128,9 +152,9 @@ impl Act {
         matches!(self, Self::Hit(_) | Self::Count(_))
     }
 
-    /// Whether it leaves something behind, if it is allowed or not.
+    /// Whether it is charged, if it is allowed or not.
     #[inline(always)]
-    fn changes(self, allowed: bool) -> bool {
+    fn charges(self, allowed: bool) -> bool {
         matches!(self, Self::Set(_)) || (self.amount() > 0 && (allowed || matches!(self, Self::Count(_))))
     }
 }

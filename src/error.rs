@@ -19,7 +19,8 @@ use crate::text::{digits, listed, shown, text};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 // Thin, since almost every function may return one.
-pub struct Error(Box<Told>);
+// Out of memory has no box: none could be allocated.
+pub struct Error(Option<Box<Told>>);
 
 #[derive(Clone, PartialEq, Eq)]
 struct Told {
@@ -73,12 +74,14 @@ kinds! {
     InvalidState = "invalid_state",
     /// A stored state or snapshot of a version this library does not read.
     UnsupportedVersion = "unsupported_version",
+    /// Memory ran out. Nothing was changed, and the limiter works on.
+    OutOfMemory = "out_of_memory",
 }
 
 impl Error {
     /// What kind of mistake it is.
     pub fn kind(&self) -> ErrorKind {
-        self.0.kind
+        self.0.as_ref().map_or(ErrorKind::OutOfMemory, |told| told.kind)
     }
 
     /// The same as a name that does not change between versions.
@@ -88,18 +91,18 @@ impl Error {
     /// assert_eq!(check_key("").unwrap_err().code(), "invalid_key");
     /// ```
     pub fn code(&self) -> &'static str {
-        CODES[self.0.kind as usize]
+        CODES[self.kind() as usize]
     }
 
     /// What was wrong, and what would have been accepted.
     pub(crate) fn message(&self) -> &str {
-        &self.0.message
+        self.0.as_ref().map_or("out of memory: nothing was changed", |told| &told.message)
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn new(kind: ErrorKind, message: &[&str]) -> Self {
-        Self(Box::new(Told { kind, message: text(message) }))
+        Self(Some(Box::new(Told { kind, message: text(message) })))
     }
 
     /// A field that holds what it cannot.
@@ -165,7 +168,7 @@ impl Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+        f.debug_struct("Error").field("kind", &self.kind()).field("message", &self.message()).finish()
     }
 }
 
@@ -176,3 +179,9 @@ impl fmt::Display for Error {
 }
 
 impl core::error::Error for Error {}
+
+impl From<crate::memory::OutOfMemory> for Error {
+    fn from(_: crate::memory::OutOfMemory) -> Self {
+        Self(None)
+    }
+}

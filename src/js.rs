@@ -22,7 +22,7 @@ use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::ledger::is_storable;
 use crate::policy::{denied, rule};
-use crate::store::slots::{Full, Slots};
+use crate::store::slots::{SlotError, Slots};
 use crate::{Decision, Denied, OnFull, Options};
 use convert::{cost, load_all, time};
 use desk::{Desk, desk};
@@ -34,6 +34,8 @@ const BAD_TIME: i32 = -2;
 const FAILED: i32 = -3;
 /// There is no room for another key.
 const NO_ROOM: i32 = -4;
+/// Memory ran out.
+const OUT_OF_MEMORY: i32 = -5;
 
 /// Gives up with a status that says why.
 macro_rules! or_status {
@@ -108,7 +110,7 @@ pub extern "C" fn slab(
         clean_period: clean_period as u64,
         key_older_than: Some(key_older_than as u64).filter(|&age| age > 0),
     };
-    let mut slots = Box::new(Slots::new(policies.rules.clone(), policies.denied, options));
+    let mut slots = Box::new(Slots::new(policies.rules.clone(), policies.denied, options).ok()?);
     slots.reports = reports;
     Some(slots)
 }
@@ -134,7 +136,7 @@ pub extern "C" fn hit(slab: &mut Slots, slot: i32, cost: f64, now: f64) -> i32 {
 /// A hit of any other kind that has nothing else to do: a function of its own, so that the commonest needs no stack.
 #[inline(never)]
 fn hit_plain(slab: &mut Slots, slot: u32, cost: u64, now: u64) -> i32 {
-    answer(&slab.hit_plain(slot, cost, now))
+    answer(&or_status!(slab.hit_plain(slot, cost, now).ok(), OUT_OF_MEMORY))
 }
 
 /// Writes a decision, and answers its status.
@@ -147,7 +149,10 @@ fn answer(decision: &Decision) -> i32 {
 #[inline(never)]
 fn ask(slab: &mut Slots, slot: i32, rules: Option<&[Rule]>, cost: u64, now: u64, takes: bool) -> i32 {
     let slot = u32::try_from(slot).ok();
-    let decision = if takes { slab.hit(slot, rules, cost, now) } else { slab.peek(slot, rules, cost, now) };
+    let decision = match takes {
+        true => or_status!(slab.hit(slot, rules, cost, now).ok(), OUT_OF_MEMORY),
+        false => slab.peek(slot, rules, cost, now),
+    };
     answer(&decision) | desk(|desk| desk.area.moved(slab))
 }
 
@@ -157,7 +162,10 @@ pub extern "C" fn hit_with(slab: &mut Slots, slot: i32, cost: f64, now: f64, cal
     let cost = or_status!(convert::cost(cost), BAD_COST);
     let now = or_status!(time(now), BAD_TIME);
     let rules = match call {
-        Some(call) => Some(or_status!(slab.adjusted(&call.rules), FAILED)),
+        Some(call) => {
+            let adjusted = or_status!(slab.adjusted(&call.rules).ok(), OUT_OF_MEMORY);
+            Some(or_status!(adjusted, FAILED))
+        }
         None => None,
     };
     ask(slab, slot, rules.as_deref(), cost, now, takes)
@@ -186,7 +194,8 @@ fn change(slab: &mut Slots, slot: i32, act: Act, now: f64, position: usize) -> i
     let now = or_status!(time(now), BAD_TIME);
     desk(|Desk { area, .. }| match slab.change(u32::try_from(slot).ok(), position, act, now) {
         Ok(count) => area.number(count) | area.moved(slab),
-        Err(Full) => NO_ROOM,
+        Err(SlotError::Full) => NO_ROOM,
+        Err(SlotError::OutOfMemory) => OUT_OF_MEMORY,
     })
 }
 
@@ -209,7 +218,11 @@ pub extern "C" fn release(slab: &mut Slots, slot: u32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn clean(slab: &mut Slots, now: f64) -> i32 {
     let now = or_status!(time(now), BAD_TIME);
-    desk(|Desk { area, .. }| area.number(slab.clean(now).into()) | area.moved(slab))
+    let before = slab.len();
+    match slab.clean(0, u32::MAX, now) {
+        Ok(_) => desk(|Desk { area, .. }| area.number((before - slab.len()).into()) | area.moved(slab)),
+        Err(_) => OUT_OF_MEMORY,
+    }
 }
 
 /// The numbers are then how many slots have been freed, which they are, and what the expired ones held if anyone asks:
@@ -249,7 +262,7 @@ pub extern "C" fn save(slab: &Slots, slot: i32, now: f64) {
             let ends_at = slab.ends_at(slot, now);
             if ends_at > now {
                 area.number(ends_at);
-                slab.export_flat(slot, list);
+                let _ = slab.export_flat(slot, list);
             }
         }
         numbers.answer(area);
@@ -263,7 +276,7 @@ pub extern "C" fn load(slab: &mut Slots, slot: i32, now: f64, puts: bool) -> i32
     let now = or_status!(time(now), BAD_TIME);
     desk(|Desk { area, numbers }| {
         let numbers = numbers.given();
-        let ended = match slab.read(now, |policy_states, entry| load_all(policy_states, entry, numbers, now)) {
+        let ended = match slab.stage(now, |policy_states, key| load_all(policy_states, key, numbers, now)) {
             Ok((ended, ())) => ended,
             Err(position) => return area.number(position as u64) | FAILED,
         };
@@ -272,7 +285,8 @@ pub extern "C" fn load(slab: &mut Slots, slot: i32, now: f64, puts: bool) -> i32
         }
         match slab.import(u32::try_from(slot).ok(), now) {
             Ok(()) => area.moved(slab),
-            Err(Full) => NO_ROOM,
+            Err(SlotError::Full) => NO_ROOM,
+            Err(SlotError::OutOfMemory) => OUT_OF_MEMORY,
         }
     })
 }

@@ -1,14 +1,14 @@
 //! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
 
 use crate::algorithm::Act;
-use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
+use crate::key_states::KeyStates;
+use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
-use crate::policy_states::{Entry, PolicyStates};
+use crate::policy_states::PolicyStates;
 use crate::text::digits;
 use crate::{Decision, Error, IntoPolicies, Policies, Record};
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// The largest limit of a sliding window whose log is written out on every hit.
@@ -90,8 +90,7 @@ pub enum Answer {
 pub struct Ledger {
     policies: Policies,
     policy_states: PolicyStates,
-    words: Vec<u64>,
-    logs: Vec<Log>,
+    states: KeyStates,
 }
 
 impl Ledger {
@@ -109,12 +108,7 @@ impl Ledger {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
         let policy_states = PolicyStates::new(policies.rules(), policies.denied());
-        let mut ledger = Self {
-            policies,
-            words: vec![0; policy_states.size().word],
-            logs: Log::many(policy_states.size().log),
-            policy_states,
-        };
+        let mut ledger = Self { policies, states: KeyStates::new(&policy_states)?, policy_states };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -151,8 +145,9 @@ impl Ledger {
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
         self.clear(now);
-        let mut entry = Entry::Write(&mut self.words, &mut self.logs);
-        let loaded = record.load(&self.policies, &self.policy_states, &mut entry, now);
+        let Self { policies, policy_states, states } = self;
+        let loaded = record.load(policies, policy_states, states, now);
+        let loaded = loaded.and_then(|afresh| Ok(afresh.names(policies)?));
         if loaded.is_err() {
             self.clear(now);
         }
@@ -177,7 +172,7 @@ impl Ledger {
 
     /// The states as plain numbers.
     pub(crate) fn states(&self) -> Vec<Vec<i64>> {
-        self.policy_states.export(&mut self.entry())
+        or_abort(self.policy_states.export(self.states.entry()))
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -192,14 +187,14 @@ impl Ledger {
     /// # }
     /// ```
     pub fn expires_at(&self, now: u64) -> u64 {
-        let ends = self.policy_states.all_end_at(&mut self.entry(), now);
+        let ends = self.policy_states.all_end_at(self.states.entry(), now);
         if ends > now { ends } else { 0 }
     }
 
     /// What each policy's state held when it was last touched, and when it ends by that.
     #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..self.policies().len()).map(|position| self.policy_states.last_value(position, &mut self.entry()))
+        (0..self.policies().len()).map(|position| self.policy_states.last_value(position, self.states.entry()))
     }
 
     /// Does one operation. Also says whether the states changed.
@@ -232,40 +227,34 @@ impl Ledger {
         now: u64,
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
-        let (policy_states, mut entry) = self.parts();
+        let Self { policy_states, states, .. } = self;
         let mut changed = false;
         let answer = match operation {
-            Operation::Hit { cost } => Answer::Decision(policy_states.hit(
-                policy_states.rules(),
-                &mut entry,
-                check_cost(cost)?,
-                now,
-                &mut changed,
-            )),
-            Operation::Peek { cost } => Answer::Decision(policy_states.hit(
-                policy_states.rules(),
-                &mut entry.as_read(),
-                check_cost(cost)?,
-                now,
-                &mut false,
-            )),
-            // Adding nothing only asks, here as in a limiter.
+            Operation::Hit { cost } => {
+                let (rules, cost) = (policy_states.rules(), check_cost(cost)?);
+                Answer::Decision(policy_states.hit(rules, states.entry_mut(), cost, now, &mut changed)?)
+            }
+            Operation::Peek { cost } => {
+                Answer::Decision(policy_states.peek(policy_states.rules(), states.entry(), check_cost(cost)?, now))
+            }
+            // Adding 0 only reads, here as in a limiter.
             Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
-                Answer::Number(policy_states.get(position, &mut entry, now))
+                Answer::Number(policy_states.get(position, states.entry(), now))
             }
             Operation::Inc { cost, .. } => {
+                let act = Act::Inc(check_cost(cost)?);
                 changed = true;
-                Answer::Number(policy_states.change(position, &mut entry, Act::Inc(check_cost(cost)?), now))
+                Answer::Number(policy_states.change(position, states.entry_mut(), act, now)?)
             }
             Operation::Set { count, .. } => {
-                changed = true;
                 check_count(count, policy_states.most_to_set(position))?;
-                Answer::Number(policy_states.change(position, &mut entry, Act::Set(count), now))
+                changed = true;
+                Answer::Number(policy_states.change(position, states.entry_mut(), Act::Set(count), now)?)
             }
-            Operation::ExpiresAt { .. } => Answer::Number(policy_states.expires_at(position, &mut entry, now)),
+            Operation::ExpiresAt { .. } => Answer::Number(policy_states.expires_at(position, states.entry(), now)),
             Operation::Reset => {
                 changed = true;
-                self.clear(now);
+                states.clear(policy_states, now);
                 Answer::Done
             }
         };
@@ -273,20 +262,11 @@ impl Ledger {
     }
 
     fn clear(&mut self, now: u64) {
-        let (policy_states, mut entry) = self.parts();
-        policy_states.clear(&mut entry, now);
-    }
-
-    fn entry(&self) -> Entry<'_> {
-        Entry::Read(&self.words, &self.logs)
-    }
-
-    fn parts(&mut self) -> (&PolicyStates, Entry<'_>) {
-        (&self.policy_states, Entry::Write(&mut self.words, &mut self.logs))
+        self.states.clear(&self.policy_states, now);
     }
 }
 
-/// Passes policies whose states can be stored outside the process.
+/// Checks that the policies' states can be stored outside the process.
 pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
     for policy in policies.iter() {
         if !is_storable(&policy.rule) {

@@ -32,9 +32,11 @@ mod duration;
 mod error;
 mod headers;
 mod key;
+mod key_states;
 
 mod ledger;
 mod limiter;
+mod memory;
 mod number;
 mod options;
 mod policy;
@@ -67,6 +69,17 @@ pub use record::Record;
 pub use snapshot::Snapshot;
 pub use step::{Step, step};
 pub use store::{Store, StoreError, StoreLimiter};
+
+/// What this project's own bindings build on. No part of the public interface: it changes without notice.
+#[doc(hidden)]
+pub mod binding {
+    pub use crate::algorithm::Act;
+    pub use crate::algorithm::rule::Rule;
+    pub use crate::memory::OutOfMemory;
+    pub use crate::policy_states::PolicyStates;
+    pub use crate::record::{Afresh, Origin};
+    pub use crate::store::slots::{Expired, SlotError, Slots};
+}
 
 /// Runs the Rust in the documents.
 #[cfg(doctest)]

@@ -4,10 +4,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::key_states::KeyStates;
+use crate::memory::{OutOfMemory, collect, push};
 use crate::number::MAX;
-use crate::policy_states::{Entry, PolicyStates};
+use crate::policy_states::PolicyStates;
 use crate::text::{shown, text};
-use crate::{Error, Policies, Policy};
+use crate::{Error, MAX_POLICIES, Policies, Policy};
 
 /// The version of everything that is written down.
 pub(crate) const VERSION: u64 = 1;
@@ -63,6 +65,56 @@ impl MadeBy {
     }
 }
 
+/// The same, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The policy's name.
+    pub name: &'a str,
+    /// The policy's algorithm.
+    pub algorithm: &'a str,
+    /// The policy's `scale` or `per`, in milliseconds.
+    pub scale: u64,
+}
+
+impl<'a> Origin<'a> {
+    /// Returns the origins of states under these policies.
+    pub(crate) fn all(policies: &'a Policies) -> Result<Vec<Self>, OutOfMemory> {
+        let named = policies.names().zip(policies.iter());
+        collect(named.map(|(name, policy)| Self { name, algorithm: policy.algorithm(), scale: policy.scale() }))
+    }
+}
+
+/// The positions of the policies that start afresh, because what was stored for them was made by another algorithm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Afresh(u32);
+
+impl Afresh {
+    fn add(&mut self, position: usize) {
+        self.0 |= 1 << position;
+    }
+
+    pub(crate) fn add_all(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Whether the policy at `position` starts afresh.
+    pub fn contains(self, position: usize) -> bool {
+        position < MAX_POLICIES && self.0 >> position & 1 == 1
+    }
+
+    /// Returns the names of the policies.
+    pub(crate) fn names(self, policies: &Policies) -> Result<Vec<String>, OutOfMemory> {
+        let mut names = Vec::new();
+        for (_, name) in policies.names().enumerate().filter(|(position, _)| self.contains(*position)) {
+            let mut copy = String::new();
+            copy.try_reserve_exact(name.len())?;
+            copy.push_str(name);
+            push(&mut names, copy)?;
+        }
+        Ok(names)
+    }
+}
+
 impl Record {
     pub(crate) fn new(policies: &Policies, states: Vec<Vec<i64>>) -> Self {
         Self { version: VERSION, policies: MadeBy::all(policies), states }
@@ -76,17 +128,21 @@ impl Record {
             && self.policies.iter().zip(policies.names().zip(policies.iter())).all(same)
     }
 
-    /// Puts the states into an entry. Answers the names of the policies that start afresh,
-    /// because what was stored for them was made by another algorithm.
+    /// Returns what the states were made by.
+    pub(crate) fn origins(&self) -> Result<Vec<Origin<'_>>, OutOfMemory> {
+        collect(self.policies.iter().map(|MadeBy { name, algorithm, scale }| Origin { name, algorithm, scale: *scale }))
+    }
+
+    /// Reads the states into those of a key never used.
     pub(crate) fn load(
         &self,
         policies: &Policies,
         policy_states: &PolicyStates,
-        entry: &mut Entry<'_>,
+        key: &mut KeyStates,
         now: u64,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Afresh, Error> {
         check_version(self.version)?;
-        load_states(policies, policy_states, entry, &self.policies, &self.states, now)
+        load_states(policies, policy_states, key, &self.origins()?, &self.states, now)
     }
 }
 
@@ -94,32 +150,32 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
     if found == VERSION { Ok(()) } else { Err(Error::version(found, VERSION)) }
 }
 
-/// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
+/// Reads states into those of a key never used, each under the policy of its name.
 pub(crate) fn load_states(
     policies: &Policies,
     policy_states: &PolicyStates,
-    entry: &mut Entry<'_>,
-    made_by: &[MadeBy],
+    key: &mut KeyStates,
+    origins: &[Origin<'_>],
     states: &[Vec<i64>],
     now: u64,
-) -> Result<Vec<String>, Error> {
-    if made_by.len() != states.len() {
-        return Err(Error::state("it has not as many states as policies"));
+) -> Result<Afresh, Error> {
+    if origins.len() != states.len() {
+        return Err(Error::state("the numbers of states and policies differ"));
     }
-    let mut afresh = Vec::new();
+    let mut afresh = Afresh::default();
     for (position, (name, policy)) in policies.names().zip(policies.iter()).enumerate() {
         // A single policy that was only renamed is still the same.
-        let same = |made_by: &MadeBy| made_by.name == name || (policies.len() == 1 && states.len() == 1);
-        let Some((made_by, numbers)) = made_by.iter().zip(states).find(|(made_by, _)| same(made_by)) else { continue };
-        if made_by.algorithm != policy.algorithm() {
-            afresh.push(name.into());
+        let same = |origin: &Origin<'_>| origin.name == name || (policies.len() == 1 && states.len() == 1);
+        let Some((origin, numbers)) = origins.iter().zip(states).find(|(origin, _)| same(origin)) else { continue };
+        if origin.algorithm != policy.algorithm() {
+            afresh.add(position);
             continue;
         }
-        if !(1..=MAX).contains(&made_by.scale) {
+        if !(1..=MAX).contains(&origin.scale) {
             return Err(Error::state(&text(&["the scale of ", &shown(name), " is out of range"])));
         }
-        if !policy_states.import(position, entry, made_by.scale, numbers, now) {
-            let problem = ["the numbers of ", &shown(name), " are not those of a ", &made_by.algorithm];
+        if !policy_states.import(position, key.entry_mut(), origin.scale, numbers, now)? {
+            let problem = ["the numbers of ", &shown(name), " are not those of a ", origin.algorithm];
             return Err(Error::state(&text(&problem)));
         }
     }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{MadeBy, VERSION, check_version};
+use crate::record::{VERSION, check_version};
 use crate::{Error, Policies, Policy};
 
 /// All states of a limiter, with the policies they were made by, in a form that any serde format can hold.
@@ -22,15 +22,35 @@ use crate::{Error, Policies, Policy};
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Plain<K>")]
 pub struct Snapshot<K> {
     version: u64,
     policies: Vec<Policy>,
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
+    /// The policies as a limiter has them. Made once, so that restoring need not allocate them.
+    #[serde(skip)]
+    checked: Result<Policies, Error>,
+}
+
+/// A snapshot as it is stored.
+#[derive(Deserialize)]
+struct Plain<K> {
+    version: u64,
+    policies: Vec<Policy>,
+    keys: Vec<(K, Vec<Vec<i64>>)>,
+}
+
+impl<K> From<Plain<K>> for Snapshot<K> {
+    fn from(Plain { version, policies, keys }: Plain<K>) -> Self {
+        let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
+        Self { version, policies, keys, checked }
+    }
 }
 
 impl<K> Snapshot<K> {
     pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>) -> Self {
-        Self { version: VERSION, policies: policies.iter().cloned().collect(), keys }
+        let checked = Ok(policies.clone());
+        Self { version: VERSION, policies: policies.iter().cloned().collect(), keys, checked }
     }
 
     /// The policies that the states were made by.
@@ -44,8 +64,7 @@ impl<K> Snapshot<K> {
     /// # }
     /// ```
     pub fn policies(&self) -> Result<Policies, Error> {
-        check_version(self.version)?;
-        Policies::new(self.policies.iter().cloned())
+        self.checked.clone()
     }
 
     /// How many keys there are.
@@ -75,9 +94,5 @@ impl<K> Snapshot<K> {
     /// ```
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
-    }
-
-    pub(crate) fn made_by(&self) -> Result<Vec<MadeBy>, Error> {
-        Ok(MadeBy::all(&self.policies()?))
     }
 }

@@ -56,7 +56,7 @@ export function placed(
 /** Passes as many lists of whole numbers. */
 function checkStates(states: unknown, count: number, whose?: string): asserts states is number[][] {
   if (!Array.isArray(states)) throw unreadable("its states are not a list", whose);
-  if (states.length !== count) throw unreadable("it has not as many states as policies", whose);
+  if (states.length !== count) throw unreadable("the numbers of states and policies differ", whose);
   for (const state of states) {
     if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers", whose);
     // Not by every, which would pass over what a list lacks.

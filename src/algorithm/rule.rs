@@ -1,19 +1,23 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
 use super::bucket::{self, Bucket};
-use super::entry::{Entry, EntryState};
+use super::entry::{Entry, EntryMut, EntryState};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
 use super::{Act, Algorithm};
+use crate::memory::OutOfMemory;
 use crate::text::{digits, text};
 use crate::{Decision, Error, ErrorKind};
 
 /// An algorithm with its numbers. Which one it is has a byte of its own, that takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// A counter of windows.
     Window(Window),
+    /// A log.
     SlidingWindow(SlidingWindow),
+    /// A bucket.
     Bucket(Bucket),
 }
 
@@ -64,25 +68,55 @@ impl Rule {
         }
     }
 
-    /// Does an operation on the state with which an entry begins, and notes if the state changed. In wasm it is compiled
+    /// Does an operation on the first state of an entry, and sets `changed` if the state changed. In wasm it is compiled
     /// once, for its size; elsewhere wherever it is used, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
-        let charged = dispatch!(self, algorithm => algorithm.act(entry, act, now, changed));
-        let counts_down = matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }));
-        charged.decision(self.limit(), counts_down, now)
+    pub(crate) fn act(
+        &self,
+        entry: EntryMut<'_>,
+        act: Act,
+        now: u64,
+        changed: &mut bool,
+    ) -> Result<Decision, OutOfMemory> {
+        let charged = dispatch!(self, algorithm => match EntryState::of_mut(entry) {
+            Some(state) => algorithm.act(state, act, now, changed)?,
+            None => algorithm.try_on(EntryState::unused(), act, now).charged,
+        });
+        Ok(charged.decision(self.limit(), self.counts_down(), now))
     }
 
-    /// When the state with which an entry begins ends; `now` or earlier if it has ended.
-    pub(crate) fn ends_at(&self, entry: &Entry<'_>, now: u64) -> u64 {
+    /// Returns what an operation on the first state of an entry would return.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn peek(&self, entry: Entry<'_>, act: Act, now: u64) -> Decision {
+        let charged = dispatch!(self, algorithm => algorithm.try_on(EntryState::of(entry), act, now).charged);
+        charged.decision(self.limit(), self.counts_down(), now)
+    }
+
+    /// Makes room for an operation on the first state of an entry.
+    pub(crate) fn prepare(&self, entry: EntryMut<'_>, act: Act, now: u64) -> Result<(), OutOfMemory> {
+        match (self, EntryState::of_mut(entry)) {
+            (Self::SlidingWindow(window), Some(log)) => window.prepare(log, act, now),
+            // Other states have a fixed size.
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the count that is shown is what remains.
+    fn counts_down(&self) -> bool {
+        matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }))
+    }
+
+    /// Returns when the first state of an entry ends; `now` or earlier if it has ended.
+    pub(crate) fn ends_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         match self {
-            Self::SlidingWindow(window) => window.log_ends_at(EntryState::read(entry), now),
+            Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
             // It lives to its end, though nothing may have been counted.
             Self::Window(window) if window.kind == window::Kind::Clock => {
-                window.window_ends_at(EntryState::read(entry), now)
+                window.window_ends_at(EntryState::of(entry), now)
             }
-            _ => match self.act(&mut entry.as_read(), Act::LOOK, now, &mut false).reset_after {
+            _ => match self.peek(entry, Act::LOOK, now).reset_after {
                 0 => 0,
                 after => now + after,
             },

@@ -15,12 +15,13 @@
 //! Had they come at its start, it denies some that a log would allow.
 
 use super::Algorithm;
+use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
 use alloc::vec::Vec;
 
 /// The numbers of a window policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Window {
+pub struct Window {
     pub(crate) kind: Kind,
     pub(crate) limit: u64,
     pub(crate) scale: u64,
@@ -208,8 +209,9 @@ impl Algorithm for Window {
     }
 
     /// In order of time; nothing where there is no window.
-    fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
-        let (&[start, current, ..], previous) = (state, state.get(2)) else { return };
+    fn export(&self, state: &[u64], numbers: &mut Vec<i64>) -> Result<(), OutOfMemory> {
+        numbers.try_reserve(3)?;
+        let (&[start, current, ..], previous) = (state, state.get(2)) else { return Ok(()) };
         if start as i64 != NONE {
             numbers.push(start as i64);
             if self.kind == Kind::Sliding {
@@ -217,22 +219,23 @@ impl Algorithm for Window {
             }
             numbers.push(current as i64);
         }
+        Ok(())
     }
 
-    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> bool {
+    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (start, current, previous) = match (self.kind, numbers) {
             (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
             (Kind::Clock | Kind::Key, &[start, current]) => (start, current, 0),
-            (Kind::Clock | Kind::Key, []) => return true,
-            _ => return false,
+            (Kind::Clock | Kind::Key, []) => return Ok(true),
+            _ => return Ok(false),
         };
         let begins = self.kind == Kind::Key || (start as u64).is_multiple_of(scale);
         if !begins || !in_range(start) || !in_range(current) || !in_range(previous) {
-            return false;
+            return Ok(false);
         }
         let (current, previous) = (current as u64, previous as u64);
         self.commit(state, View { start, current, previous, faded: 0, followed: false });
-        true
+        Ok(true)
     }
 }
 

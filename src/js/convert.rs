@@ -1,7 +1,8 @@
 //! Between the numbers that cross the border and the core's own types.
 
+use crate::key_states::KeyStates;
 use crate::number::MAX;
-use crate::policy_states::{Entry, PolicyStates};
+use crate::policy_states::PolicyStates;
 
 /// A cost or count that JavaScript gave, if it is one.
 #[inline(always)]
@@ -21,7 +22,7 @@ pub(super) fn time(now: f64) -> Option<u64> {
 /// numbers there are, then they. Answers the position of the first that cannot be read.
 pub(super) fn load_all(
     policy_states: &PolicyStates,
-    entry: &mut Entry<'_>,
+    key: &mut KeyStates,
     mut numbers: &[i64],
     now: u64,
 ) -> Result<(), usize> {
@@ -29,7 +30,8 @@ pub(super) fn load_all(
         let state = numbers.split_first_chunk().and_then(|(&[scale, count], rest)| {
             let (state, rest) = rest.split_at_checked(count as usize)?;
             numbers = rest;
-            (scale == 0 || policy_states.import(position, entry, scale as u64, state, now)).then_some(())
+            (scale == 0 || policy_states.import(position, key.entry_mut(), scale as u64, state, now) == Ok(true))
+                .then_some(())
         });
         state.ok_or(position)?;
     }

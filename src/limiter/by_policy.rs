@@ -109,7 +109,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let count = self.slots.change(self.index.get(key), position, act, now).map_err(|_| self.slots.full())?;
+        let slot = self.index.get(key);
+        if slot.is_none() {
+            self.index.reserve(self.slots.slots_with_one_more())?;
+        }
+        let count = self.slots.change(slot, position, act, now).map_err(|error| self.slots.error(error))?;
         self.settle(key);
         Ok(count)
     }

@@ -1,7 +1,6 @@
-//! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
+//! A bounded slab of entries, swept as it is used. It knows slots by number; its owner maps keys to them.
 
 mod entries;
-#[cfg(all(feature = "js", target_arch = "wasm32"))]
 mod plain;
 mod room;
 mod states;
@@ -10,19 +9,21 @@ mod sweep;
 use crate::algorithm::Act;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
+use crate::key_states::KeyStates;
+use crate::memory::OutOfMemory;
 use crate::number::NEVER;
-use crate::policy_states::{Entry, PolicyStates};
+use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
-use alloc::vec;
 use alloc::vec::Vec;
 #[cfg(test)]
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use entries::Entries;
-use room::refuse;
+use room::{NoSlot, refuse};
 
 use sweep::Cleaning;
-pub(crate) use sweep::Expired;
+pub use sweep::Expired;
+pub(crate) use sweep::FREED_AT_MOST;
 
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
@@ -30,19 +31,32 @@ const NO_SLOT: u32 = u32::MAX;
 /// The most words that the states of one key take.
 const MOST_WORDS: usize = 3 * MAX_POLICIES;
 
-/// There is no room for another key.
-#[derive(Debug)]
-pub(crate) struct Full;
+/// Why a key got no slot. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotError {
+    /// There are as many keys as there may be.
+    Full,
+    /// Memory ran out.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for SlotError {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
 
 /// The slab. After each operation its owner must forget the keys of the slots in `freed`,
 /// and only then give the key of the operation the slot in `taken`, if there is one.
+///
+/// An operation that runs out of memory changes no state. It may have freed slots whose states had ended.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub struct Slots {
     policy_states: PolicyStates,
     options: Options,
     entries: Entries,
-    /// States that were read, before they take the place of others.
-    staged: (Vec<u64>, Vec<Log>),
+    /// The states of a key that has no slot yet.
+    staged: KeyStates,
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -50,14 +64,14 @@ pub(crate) struct Slots {
     len: u32,
     /// The first free slot; each names the next in its first word.
     free: u32,
-    /// The slot that the last operation took for a key that had none, until the owner looks.
-    pub(crate) taken: Option<u32>,
-    /// Slots freed by sweeping or eviction since the owner last looked.
-    pub(crate) freed: Vec<u32>,
-    /// What the expired ones among them held, if anyone asks.
-    pub(crate) expired: Vec<Expired>,
-    /// Whether anyone asks.
-    pub(crate) reports: bool,
+    /// The slot that the last operation took for a key that had none. The owner clears it.
+    pub taken: Option<u32>,
+    /// Slots freed by sweeping or eviction. The owner clears the list.
+    pub freed: Vec<u32>,
+    /// The values of the expired ones among them, recorded only when `reports` is set. The owner clears the list.
+    pub expired: Vec<Expired>,
+    /// Whether the values of expired states are recorded.
+    pub reports: bool,
     evicted: u64,
     cleaning: Cleaning,
     probe: u32,
@@ -67,13 +81,14 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Self {
+    /// Makes an empty slab.
+    pub fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Result<Self, OutOfMemory> {
         let policy_states = PolicyStates::new(rules, denied);
-        // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
+        // The last word is the time of the last change, where `key_older_than` is set. A free slot needs a word as well.
         let width = (policy_states.size().word + usize::from(options.key_older_than.is_some())).max(1);
-        Self {
+        Ok(Self {
             entries: Entries::new(width, policy_states.size().log),
-            staged: (vec![0; policy_states.size().word], Log::many(policy_states.size().log)),
+            staged: KeyStates::new(&policy_states)?,
             policy_states,
             options,
             occupied: Vec::new(),
@@ -89,72 +104,104 @@ impl Slots {
             probe: 0,
             #[cfg(test)]
             looked_at: AtomicU64::new(0),
-        }
+        })
     }
 
-    pub(crate) fn policy_states(&self) -> &PolicyStates {
+    /// Returns the rules and the layout of the states.
+    pub fn policy_states(&self) -> &PolicyStates {
         &self.policy_states
     }
 
-    /// The rules for one call that brings its own numbers.
-    pub(crate) fn adjusted(&mut self, call: &[Rule]) -> Option<Vec<Rule>> {
+    /// Returns the rules for one call with its own numbers; `None` if they do not fit the slab's own.
+    pub fn adjusted(&mut self, call: &[Rule]) -> Result<Option<Vec<Rule>>, OutOfMemory> {
         self.policy_states.adjusted(call)
     }
 
-    /// What is wrong when there is no room.
-    pub(crate) fn full(&self) -> Error {
-        Error::full(self.options.max_keys)
+    /// Returns the error for a key that got no slot.
+    pub(crate) fn error(&self, error: SlotError) -> Error {
+        match error {
+            SlotError::Full => Error::full(self.options.max_keys),
+            SlotError::OutOfMemory => OutOfMemory.into(),
+        }
     }
 
-    pub(crate) fn len(&self) -> u32 {
+    /// Returns the number of occupied slots.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> u32 {
         self.len
     }
 
-    pub(crate) fn evicted(&self) -> u64 {
+    /// Returns how many live keys were evicted.
+    pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Asks, and takes if it fits. A key without a slot may be given one.
+    /// Asks, and charges the cost if it fits. A key without a slot may be given one.
     #[inline(never)]
-    pub(crate) fn hit(&mut self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        if let Some(slot) = slot {
-            self.sweep(slot, now);
-            return self.hit_slot(slot, rules, cost, now);
-        }
-        // A hit that leaves nothing behind must not push another key out.
-        let mut decision = self.peek_entry(None, rules, cost, now);
-        if self.policy_states.records(&decision, cost) {
-            let taken = self.take(now);
-            // Who only ever meets new keys must clean up as well.
-            self.sweep(taken.unwrap_or(NO_SLOT), now);
-            match taken {
-                Ok(slot) => decision = self.hit_slot(slot, rules, cost, now),
-                Err(room_at) => refuse(&mut decision, room_at - now),
+    pub fn hit(
+        &mut self,
+        slot: Option<u32>,
+        rules: Option<&[Rule]>,
+        cost: u64,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
+        match slot {
+            Some(slot) => {
+                self.sweep(slot, now);
+                self.hit_slot(slot, rules, cost, now)
             }
+            None => self.hit_new(rules, cost, now),
         }
-        decision
     }
 
-    /// Asks for a key that has a slot, and takes if it fits.
+    /// Asks for a key that has a slot, and charges the cost if it fits.
     ///
     /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
     #[inline(never)]
-    pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
+    pub(crate) fn hit_slot(
+        &mut self,
+        slot: u32,
+        rules: Option<&[Rule]>,
+        cost: u64,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
         self.clear_if_stale(slot, now);
-        let (policy_states, mut entry) = self.parts(slot);
+        let (policy_states, entry) = self.parts(slot);
         let mut changed = false;
-        let decision = policy_states.hit(rules.unwrap_or(policy_states.rules()), &mut entry, cost, now, &mut changed);
+        let decision = policy_states.hit(rules.unwrap_or(policy_states.rules()), entry, cost, now, &mut changed)?;
         if changed {
             self.touch(slot, now);
         }
-        decision
+        Ok(decision)
     }
 
-    /// What a hit would answer.
-    pub(crate) fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        let mut decision = self.peek_entry(slot, rules, cost, now);
+    /// Asks for a key that has no slot. Its states are made outside the slab, so that a hit that is not charged evicts no
+    /// other key, and one that runs out of memory changes nothing.
+    fn hit_new(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, OutOfMemory> {
+        let Self { policy_states, staged, .. } = self;
+        staged.clear(policy_states, now);
+        let rules = rules.unwrap_or(policy_states.rules());
+        let mut decision = policy_states.hit(rules, staged.entry_mut(), cost, now, &mut false)?;
+        if policy_states.charges(&decision, cost) {
+            match self.take(now) {
+                Ok(slot) => self.put(slot, now),
+                Err(NoSlot::FullUntil(room_at)) => {
+                    // A client that only brings new keys must clean up as well.
+                    self.sweep(NO_SLOT, now);
+                    refuse(&mut decision, room_at - now);
+                }
+                Err(NoSlot::OutOfMemory) => return Err(OutOfMemory),
+            }
+        }
+        Ok(decision)
+    }
+
+    /// Returns what a hit would return.
+    pub fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
+        let rules = rules.unwrap_or(self.policy_states.rules());
+        let mut decision = self.policy_states.peek(rules, self.entry_of(slot, now, &mut None), cost, now);
         if slot.is_none()
-            && self.policy_states.records(&decision, cost)
+            && self.policy_states.charges(&decision, cost)
             && let Some(room_at) = self.no_room_until(now)
         {
             refuse(&mut decision, room_at - now);
@@ -162,58 +209,60 @@ impl Slots {
         decision
     }
 
-    /// What a hit would answer if there is room.
-    fn peek_entry(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        let rules = rules.unwrap_or(self.policy_states.rules());
-        self.policy_states.hit(rules, &mut self.entry_of(slot, now, &mut None), cost, now, &mut false)
+    /// Returns the count of one policy.
+    pub fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
+        self.policy_states.get(position, self.entry_of(slot, now, &mut None), now)
     }
 
-    pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.policy_states.get(position, &mut self.entry_of(slot, now, &mut None), now)
-    }
-
-    pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        let ends = self.policy_states.expires_at(position, &mut self.entry_of(slot, now, &mut None), now);
+    /// Returns when one policy's state ends; 0 if there is none.
+    pub fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
+        let ends = self.policy_states.expires_at(position, self.entry_of(slot, now, &mut None), now);
         slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
     }
 
-    /// Changes one policy's state without asking, as `inc` and `set` do. A key without a slot is given one.
-    pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Full> {
-        let slot = self.open(slot, now)?;
-        let (policy_states, mut entry) = self.parts(slot);
-        Ok(policy_states.change(position, &mut entry, act, now))
-    }
-
-    /// A slot to write to: the key's own, or one that is taken for it.
-    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<u32, Full> {
-        let slot = match slot {
-            Some(slot) => slot,
-            None => self.take(now).map_err(|_| Full)?,
+    /// Changes one policy's state without asking, as `inc` and `set` do, and returns the count. A key without a slot is
+    /// given one.
+    pub fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, SlotError> {
+        let Some(slot) = slot else {
+            let Self { policy_states, staged, .. } = self;
+            staged.clear(policy_states, now);
+            let count = policy_states.change(position, staged.entry_mut(), act, now)?;
+            self.import(None, now)?;
+            return Ok(count);
         };
         self.clear_if_stale(slot, now);
+        let (policy_states, entry) = self.parts(slot);
+        let count = policy_states.change(position, entry, act, now)?;
         self.touch(slot, now);
         self.sweep(slot, now);
-        Ok(slot)
+        Ok(count)
     }
 
-    /// Whether a slot's states have ended, or lain untouched for too long.
+    /// Moves the staged states into a slot.
+    fn put(&mut self, slot: u32, now: u64) {
+        self.staged.move_to(self.entries.get_mut(slot));
+        self.touch(slot, now);
+        self.sweep(slot, now);
+    }
+
+    /// Whether a slot's states have ended, or were unchanged for too long.
     pub(crate) fn has_ended(&self, slot: u32, now: u64) -> bool {
         self.ends_at(slot, now) <= now
     }
 
-    /// When a slot's states end, or have lain untouched for too long; `now` or earlier if it is so.
-    pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
+    /// Returns when a slot's states end, or were unchanged for too long; `now` or earlier if it is so.
+    pub fn ends_at(&self, slot: u32, now: u64) -> u64 {
         #[cfg(test)]
         self.looked_at.fetch_add(1, Relaxed);
-        self.policy_states.all_end_at(&mut self.entry(slot), now).min(self.stale_at(slot))
+        self.policy_states.all_end_at(self.entries.get(slot), now).min(self.stale_at(slot))
     }
 
     /// Frees a slot whose key its owner has forgotten.
-    pub(crate) fn release(&mut self, slot: u32) {
+    pub fn release(&mut self, slot: u32) {
         if !self.is_occupied(slot) {
             return;
         }
-        self.entries.get_mut(slot).1.fill_with(Log::default);
+        self.entries.get_mut(slot).logs.fill_with(Log::default);
         self.link(slot);
         self.len -= 1;
         self.flip(slot);
@@ -221,13 +270,13 @@ impl Slots {
 
     /// Puts a slot before the free ones.
     fn link(&mut self, slot: u32) {
-        if let Some(next) = self.entries.get_mut(slot).0.first_mut() {
+        if let Some(next) = self.entries.get_mut(slot).words.first_mut() {
             *next = u64::from(self.free);
         }
         self.free = slot;
     }
 
-    /// The occupied slots.
+    /// Returns the occupied slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> {
         (0..self.made).filter(|&slot| self.is_occupied(slot))
     }
@@ -241,46 +290,40 @@ impl Slots {
         self.occupied[slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    fn entry(&self, slot: u32) -> Entry<'_> {
-        let (words, logs) = self.entries.get(slot);
-        Entry::Read(words, logs)
-    }
-
     #[inline(always)]
-    fn parts(&mut self, slot: u32) -> (&PolicyStates, Entry<'_>) {
-        let (words, logs) = self.entries.get_mut(slot);
-        (&self.policy_states, Entry::Write(words, logs))
+    fn parts(&mut self, slot: u32) -> (&PolicyStates, EntryMut<'_>) {
+        (&self.policy_states, self.entries.get_mut(slot))
     }
 
-    /// A slot's entry, or that of a key never used, which is made in `unused`.
+    /// Returns a slot's entry, or that of a key never used, which is made in `unused`.
     fn entry_of<'a>(&'a self, slot: Option<u32>, now: u64, unused: &'a mut Option<[u64; MOST_WORDS]>) -> Entry<'a> {
         match slot {
-            Some(slot) if !self.is_stale(slot, now) => self.entry(slot),
+            Some(slot) if !self.is_stale(slot, now) => self.entries.get(slot),
             _ => {
                 let words = unused.insert([0; MOST_WORDS]);
                 let words = &mut words[..self.policy_states.size().word];
-                self.policy_states.clear(&mut Entry::Write(words, &mut []), now);
-                Entry::Read(words, &[])
+                self.policy_states.clear(EntryMut { words, logs: &mut [] }, now);
+                Entry { words, logs: &[] }
             }
         }
     }
 
-    /// Notes that a slot is used now, if that matters.
+    /// Records that a slot is changed now, where `key_older_than` is set.
     #[inline]
     fn touch(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() {
-            self.note_use(slot, now);
+            self.record_change(slot, now);
         }
     }
 
     #[cold]
-    fn note_use(&mut self, slot: u32, now: u64) {
-        if let Some(touched) = self.entries.get_mut(slot).0.last_mut() {
+    fn record_change(&mut self, slot: u32, now: u64) {
+        if let Some(touched) = self.entries.words_mut(slot).last_mut() {
             *touched = now;
         }
     }
 
-    /// Clears a slot that lay untouched for too long.
+    /// Clears a slot that was unchanged for too long.
     #[inline]
     fn clear_if_stale(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() && self.is_stale(slot, now) {
@@ -291,17 +334,17 @@ impl Slots {
     /// Makes a slot's states those of a key never used.
     #[cold]
     fn clear(&mut self, slot: u32, now: u64) {
-        let (policy_states, mut entry) = self.parts(slot);
-        policy_states.clear(&mut entry, now);
+        let (policy_states, entry) = self.parts(slot);
+        policy_states.clear(entry, now);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
         self.stale_at(slot) <= now
     }
 
-    /// When a slot has lain untouched for too long.
+    /// Returns when a slot has been unchanged for too long.
     fn stale_at(&self, slot: u32) -> u64 {
-        match (self.options.key_older_than, self.entries.get(slot).0.last()) {
+        match (self.options.key_older_than, self.entries.get(slot).words.last()) {
             (Some(older_than), Some(touched)) => touched.saturating_add(older_than),
             _ => NEVER,
         }
@@ -316,9 +359,9 @@ mod tests {
     #[test]
     fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
         for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
-            let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new());
+            let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new()).unwrap();
             assert_eq!(slots.policy_states.size().word, MOST_WORDS);
-            assert_eq!(slots.peek(None, None, 2, 0), slots.hit(None, None, 2, 0));
+            assert_eq!(Ok(slots.peek(None, None, 2, 0)), slots.hit(None, None, 2, 0));
         }
     }
 }

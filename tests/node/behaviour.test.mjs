@@ -249,7 +249,7 @@ test("a snapshot goes on under other policies", (context) => {
 test("a snapshot with a state that cannot be read names its key, and restores nothing", () => {
   const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
   const problems = {
-    "it has not as many states as policies": [],
+    "the numbers of states and policies differ": [],
     "a state in it is not a list of numbers": ["no"],
     "it holds something that is no whole number": [new Array(2)],
     'the numbers of "fix_window" are not those of a fix_window': [[1, 1]],
