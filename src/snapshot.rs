@@ -1,7 +1,7 @@
 //! A whole limiter as plain data.
 
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::record::{VERSION, check_version};
 use crate::{Error, Policies, Policy};
@@ -25,11 +25,24 @@ use crate::{Error, Policies, Policy};
 #[serde(from = "Plain<K>")]
 pub struct Snapshot<K> {
     version: u64,
-    policies: Vec<Policy>,
+    policies: MadeBy,
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
-    /// The policies as a limiter has them. Made once, so that restoring need not allocate them.
-    #[serde(skip)]
-    checked: Result<Policies, Error>,
+}
+
+/// The policies of a snapshot. They are checked once, so that restoring need not allocate them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum MadeBy {
+    Valid(Policies),
+    Invalid(Vec<Policy>, Error),
+}
+
+impl Serialize for MadeBy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Valid(policies) => serializer.collect_seq(policies.iter()),
+            Self::Invalid(list, _) => serializer.collect_seq(list),
+        }
+    }
 }
 
 /// A snapshot as it is stored.
@@ -43,14 +56,14 @@ struct Plain<K> {
 impl<K> From<Plain<K>> for Snapshot<K> {
     fn from(Plain { version, policies, keys }: Plain<K>) -> Self {
         let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
-        Self { version, policies, keys, checked }
+        let policies = checked.map_or_else(|error| MadeBy::Invalid(policies, error), MadeBy::Valid);
+        Self { version, policies, keys }
     }
 }
 
 impl<K> Snapshot<K> {
     pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>) -> Self {
-        let checked = Ok(policies.clone());
-        Self { version: VERSION, policies: policies.iter().cloned().collect(), keys, checked }
+        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys }
     }
 
     /// The policies that the states were made by.
@@ -64,7 +77,10 @@ impl<K> Snapshot<K> {
     /// # }
     /// ```
     pub fn policies(&self) -> Result<Policies, Error> {
-        self.checked.clone()
+        match &self.policies {
+            MadeBy::Valid(policies) => Ok(policies.clone()),
+            MadeBy::Invalid(_, error) => Err(error.clone()),
+        }
     }
 
     /// How many keys there are.

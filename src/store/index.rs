@@ -104,17 +104,30 @@ impl<K: Hash + Eq> Index<K> {
     #[cold]
     fn start_larger_table(&mut self) -> Result<(), OutOfMemory> {
         debug_assert!(self.old.is_empty(), "the last growth has ended");
-        let Self { table, keys, hasher, .. } = self;
-        let len = table.len();
+        let len = self.table.len();
         // Room for the insertions that it takes to move everything, so that the next growth finds `old` empty.
         let room = (self.end / MOVED) as usize + 16;
         let mut larger = HashTable::new();
         if larger.try_reserve((2 * len).max(len + room), |_| 0).is_err() {
-            // Removed keys leave room in the table that only a rehash in place makes usable again.
-            return Ok(table.try_reserve(1, |&slot| hash_of(keys, hasher, slot))?);
+            return self.rebuild_table();
         }
-        self.old = core::mem::replace(table, larger);
+        self.old = core::mem::replace(&mut self.table, larger);
         self.moved = 0;
+        Ok(())
+    }
+
+    /// Makes the room of removed keys usable again, without memory. That takes a while, so it must be worth it.
+    fn rebuild_table(&mut self) -> Result<(), OutOfMemory> {
+        let most = self.table.num_buckets() / 8 * 7;
+        if self.table.len() + most / 32 >= most {
+            return Err(OutOfMemory);
+        }
+        self.table.clear();
+        for slot in 0..self.end {
+            if let Some(hash) = self.key(slot).map(|key| self.hasher.hash_one(key)) {
+                self.put(hash, slot);
+            }
+        }
         Ok(())
     }
 
