@@ -95,22 +95,43 @@ pub(crate) trait Algorithm {
         Tried { view, charged, changes }
     }
 
-    /// Does an operation, and sets `changed` if the state changed.
+    /// Does an operation, and says in `outcome` what became of the state.
     #[inline(always)]
-    fn act(&self, state: &mut Self::State, act: Act, now: u64, changed: &mut bool) -> Result<Charged, OutOfMemory> {
+    fn act(&self, state: &mut Self::State, act: Act, now: u64, outcome: &mut Outcome) -> Charged {
         let Tried { view, charged, changes } = self.try_on(state, act, now);
         if changes {
-            self.reserve(state, &view)?;
-            self.commit(state, view);
-            *changed = true;
+            match self.reserve(state, &view) {
+                Ok(()) => {
+                    self.commit(state, view);
+                    outcome.changed = true;
+                }
+                Err(OutOfMemory) => outcome.out_of_memory = true,
+            }
         }
-        Ok(charged)
+        charged
     }
 
     /// Makes room for an operation, so that doing it next cannot run out of memory.
     fn prepare(&self, state: &mut Self::State, act: Act, now: u64) -> Result<(), OutOfMemory> {
         let Tried { view, changes, .. } = self.try_on(state, act, now);
         if changes { self.reserve(state, &view) } else { Ok(()) }
+    }
+}
+
+/// What became of the state in an operation. Beside the decision and not instead of it: a `Result` around a decision
+/// costs a copy on every hit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcome {
+    changed: bool,
+    /// Nothing was changed, and the decision is invalid.
+    pub(crate) out_of_memory: bool,
+}
+
+impl Outcome {
+    /// Returns whether the state changed.
+    #[inline(always)]
+    pub(crate) fn changed(self) -> Result<bool, OutOfMemory> {
+        if self.out_of_memory { Err(OutOfMemory) } else { Ok(self.changed) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
 
-use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
+use crate::algorithm::{Act, Outcome};
 use crate::key_states::KeyStates;
 use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
@@ -232,7 +232,10 @@ impl Ledger {
         let answer = match operation {
             Operation::Hit { cost } => {
                 let (rules, cost) = (policy_states.rules(), check_cost(cost)?);
-                Answer::Decision(policy_states.hit(rules, states.entry_mut(), cost, now, &mut changed)?)
+                let mut outcome = Outcome::default();
+                let decision = policy_states.hit(rules, states.entry_mut(), cost, now, &mut outcome);
+                changed = outcome.changed()?;
+                Answer::Decision(decision)
             }
             Operation::Peek { cost } => {
                 Answer::Decision(policy_states.peek(policy_states.rules(), states.entry(), check_cost(cost)?, now))

@@ -328,7 +328,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             if !self.slots.freed.is_empty() {
                 self.forget();
             }
-            return Ok(self.slots.hit_slot(slot, rules, cost, now)?);
+            return self.slots.hit_slot(slot, rules, cost, now);
         }
         self.index.reserve(self.slots.slots_with_one_more())?;
         let decision = self.slots.hit(None, rules, cost, now)?;

@@ -6,7 +6,7 @@ use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::entry::{EntryState, Place};
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::window::Window;
-use crate::algorithm::{Act, Algorithm};
+use crate::algorithm::{Act, Algorithm, Outcome};
 use crate::memory::{OutOfMemory, collect};
 use crate::number::MAX;
 use crate::{Decision, Denied, Violated};
@@ -100,7 +100,7 @@ impl PolicyStates {
         }
     }
 
-    /// Asks all policies, and charges all of them if all allow it. Sets `changed` if anything changed.
+    /// Asks all policies, and charges all of them if all allow it. Says in `outcome` what became of the states.
     #[inline(always)]
     pub(crate) fn hit(
         &self,
@@ -108,33 +108,29 @@ impl PolicyStates {
         entry: EntryMut<'_>,
         cost: u64,
         now: u64,
-        changed: &mut bool,
-    ) -> Result<Decision, OutOfMemory> {
+        outcome: &mut Outcome,
+    ) -> Decision {
         match rules {
-            [rule] => rule.act(entry, self.hit_of(cost), now, changed),
-            _ => self.hit_all(rules, entry, cost, now, changed),
+            [rule] => rule.act(entry, self.hit_of(cost), now, outcome),
+            _ => self.hit_all(rules, entry, cost, now, outcome),
         }
     }
 
     #[inline(never)]
-    fn hit_all(
-        &self,
-        rules: &[Rule],
-        mut entry: EntryMut<'_>,
-        cost: u64,
-        now: u64,
-        changed: &mut bool,
-    ) -> Result<Decision, OutOfMemory> {
+    fn hit_all(&self, rules: &[Rule], mut entry: EntryMut<'_>, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
         let decision = self.peek(rules, entry.as_read(), cost, now);
         // A denial by one policy charges none; a look lets each state that is too far ahead follow the clock.
         let act = if decision.allowed { Act::Hit(cost) } else { Act::LOOK };
         for (position, rule) in rules.iter().enumerate() {
-            rule.prepare(entry.from(self.place(position)), act, now)?;
+            if rule.prepare(entry.from(self.place(position)), act, now).is_err() {
+                outcome.out_of_memory = true;
+                return decision;
+            }
         }
         for (position, rule) in rules.iter().enumerate() {
-            rule.act(entry.from(self.place(position)), act, now, changed)?;
+            rule.act(entry.from(self.place(position)), act, now, outcome);
         }
-        Ok(decision)
+        decision
     }
 
     /// Returns what a hit would return.
@@ -178,7 +174,10 @@ impl PolicyStates {
         act: Act,
         now: u64,
     ) -> Result<u64, OutOfMemory> {
-        Ok(self.rules[position].act(entry.from(self.place(position)), act, now, &mut false)?.count)
+        let mut outcome = Outcome::default();
+        let decision = self.rules[position].act(entry.from(self.place(position)), act, now, &mut outcome);
+        outcome.changed()?;
+        Ok(decision.count)
     }
 
     /// Returns the count of one policy.

@@ -28,12 +28,12 @@ impl Hits {
 
 /// The hits that still count, oldest first, and their sum.
 ///
-/// A hit needs the sum and the times of the oldest and the newest entry: they share one cache line.
+/// A hit drops the oldest entries and adds one. The ring of a key that is not hot lies in no cache, and waiting for it
+/// takes longer than all else. So the oldest words are kept here as well, where the ring refills them a line at a time;
+/// adding writes to the ring, which nothing waits for.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub(crate) struct Log {
-    /// The time of the oldest entry; the latest possible time if there is none.
-    oldest: u64,
     /// The time of the newest entry; 0 if there is none.
     newest: u64,
     pub(crate) total: u64,
@@ -42,7 +42,14 @@ pub(crate) struct Log {
     /// The number of words in use.
     len: u32,
     ring: Vec<u64>,
+    /// How many of the oldest words `front` holds.
+    fronted: u32,
+    /// The oldest words, at the end of the array.
+    front: [u64; FRONT],
 }
+
+/// The number of words in a cache line.
+const FRONT: usize = 8;
 
 impl Default for Log {
     fn default() -> Self {
@@ -51,7 +58,8 @@ impl Default for Log {
 }
 
 impl Log {
-    pub(crate) const EMPTY: Self = Self { oldest: MAX, newest: 0, total: 0, first: 0, len: 0, ring: Vec::new() };
+    pub(crate) const EMPTY: Self =
+        Self { newest: 0, total: 0, first: 0, len: 0, ring: Vec::new(), fronted: 0, front: [0; FRONT] };
 
     /// Returns the number of words in use.
     pub(crate) fn len(&self) -> u32 {
@@ -60,7 +68,7 @@ impl Log {
 
     /// Returns the time of the oldest entry; the latest possible time if the log is empty.
     pub(crate) fn oldest(&self) -> u64 {
-        self.oldest
+        if self.len == 0 { MAX } else { self.word(0) >> COST_BITS }
     }
 
     /// Returns the time of the newest entry; 0 if the log is empty.
@@ -91,7 +99,15 @@ impl Log {
 
     #[inline(always)]
     fn word(&self, at: u32) -> u64 {
-        self.ring.get(self.place(at)).copied().unwrap_or(0)
+        let word =
+            if at < self.fronted { self.front.get(self.place_in_front(at)) } else { self.ring.get(self.place(at)) };
+        word.copied().unwrap_or(0)
+    }
+
+    /// Returns the index in `front` of a word that it holds.
+    #[inline(always)]
+    fn place_in_front(&self, at: u32) -> usize {
+        FRONT - self.fronted as usize + at as usize
     }
 
     /// Returns the index in the ring of the word that is `at` words after the oldest.
@@ -107,10 +123,23 @@ impl Log {
         self.first = self.place(words) as u32;
         self.len -= words;
         if self.len == 0 {
-            (self.first, self.oldest, self.newest) = (0, MAX, 0);
-        } else {
-            self.oldest = self.word(0) >> COST_BITS;
+            (self.first, self.newest) = (0, 0);
         }
+        if words < self.fronted {
+            self.fronted -= words;
+        } else {
+            self.refill_front();
+        }
+    }
+
+    #[inline(never)]
+    fn refill_front(&mut self) {
+        self.fronted = 0;
+        let fronted = self.len.min(FRONT as u32);
+        for at in 0..fronted {
+            self.front[FRONT - (fronted - at) as usize] = self.word(at);
+        }
+        self.fronted = fronted;
     }
 
     /// Returns how many more words the log takes once `hits`, which are not older than the newest, are added.
@@ -148,6 +177,9 @@ impl Log {
         {
             hits.cost += last.cost;
             self.len -= last.words();
+            if self.fronted > self.len {
+                self.fronted = 0;
+            }
         }
         let at = self.len;
         self.len += hits.words();
@@ -159,9 +191,6 @@ impl Log {
     /// Writes an entry over the words that begin `at` words after the oldest.
     #[inline(always)]
     fn write(&mut self, at: u32, Hits { time, cost }: Hits) {
-        if at == 0 {
-            self.oldest = time;
-        }
         if cost <= MAX_SHORT_COST {
             self.write_word(at, time << COST_BITS | cost);
         } else {
@@ -176,6 +205,10 @@ impl Log {
         if let Some(old) = self.ring.get_mut(place) {
             *old = word;
         }
+        if at < self.fronted {
+            let place = self.place_in_front(at);
+            self.front[place] = word;
+        }
     }
 
     /// Replaces the oldest entries, which take so many words, by one that takes no more.
@@ -184,6 +217,7 @@ impl Log {
         let excess = words - hits.words();
         self.first = self.place(excess) as u32;
         self.len -= excess;
+        self.fronted = self.fronted.saturating_sub(excess);
         self.write(0, hits);
         if is_only {
             self.newest = hits.time;
@@ -255,6 +289,20 @@ mod tests {
         }
         log.forget(log.len());
         assert_eq!((log.newest(), log.oldest(), log.entry(0)), (0, MAX, None));
+    }
+
+    #[test]
+    fn a_merged_entry_is_read_as_it_is_written() {
+        let mut log = Log::default();
+        for time in 0..6 {
+            push(&mut log, Hits { time, cost: 1 });
+        }
+        log.forget(3);
+        push(&mut log, Hits { time: 5, cost: MAX_SHORT_COST });
+        let expected = [(3, 1), (4, 1), (5, MAX_SHORT_COST + 1)].map(|(time, cost)| Hits { time, cost });
+        assert_eq!(entries(&log), expected);
+        log.forget(1);
+        assert_eq!(entries(&log), expected[1..]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::bucket::{self, Bucket};
 use super::entry::{Entry, EntryMut, EntryState};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
-use super::{Act, Algorithm};
+use super::{Act, Algorithm, Outcome};
 use crate::memory::OutOfMemory;
 use crate::text::{digits, text};
 use crate::{Decision, Error, ErrorKind};
@@ -68,22 +68,16 @@ impl Rule {
         }
     }
 
-    /// Does an operation on the first state of an entry, and sets `changed` if the state changed. In wasm it is compiled
+    /// Does an operation on the first state of an entry, and says in `outcome` what became of it. In wasm it is compiled
     /// once, for its size; elsewhere wherever it is used, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn act(
-        &self,
-        entry: EntryMut<'_>,
-        act: Act,
-        now: u64,
-        changed: &mut bool,
-    ) -> Result<Decision, OutOfMemory> {
+    pub(crate) fn act(&self, entry: EntryMut<'_>, act: Act, now: u64, outcome: &mut Outcome) -> Decision {
         let charged = dispatch!(self, algorithm => match EntryState::of_mut(entry) {
-            Some(state) => algorithm.act(state, act, now, changed)?,
+            Some(state) => algorithm.act(state, act, now, outcome),
             None => algorithm.try_on(EntryState::unused(), act, now).charged,
         });
-        Ok(charged.decision(self.limit(), self.counts_down(), now))
+        charged.decision(self.limit(), self.counts_down(), now)
     }
 
     /// Returns what an operation on the first state of an entry would return.

@@ -3,7 +3,7 @@
 use super::entry::{Entry, EntryMut, EntryState};
 use super::log::Log;
 use super::rule::{Rule, dispatch};
-use super::{Act, Algorithm};
+use super::{Act, Algorithm, Outcome};
 use crate::Decision;
 
 pub(super) struct Key {
@@ -31,7 +31,10 @@ impl Key {
 
     pub(super) fn act(&mut self, act: Act, now: u64) -> Decision {
         let rule = self.rule;
-        rule.act(self.entry_mut(), act, now, &mut false).unwrap()
+        let mut outcome = Outcome::default();
+        let decision = rule.act(self.entry_mut(), act, now, &mut outcome);
+        outcome.changed().unwrap();
+        decision
     }
 
     /// What an operation would return.

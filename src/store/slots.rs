@@ -6,9 +6,9 @@ mod room;
 mod states;
 mod sweep;
 
-use crate::algorithm::Act;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
+use crate::algorithm::{Act, Outcome};
 use crate::key_states::KeyStates;
 use crate::memory::OutOfMemory;
 use crate::number::NEVER;
@@ -156,20 +156,21 @@ impl Slots {
 
     /// Asks for a key that has a slot, and charges the cost if it fits.
     ///
-    /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
+    /// Never inlined: one copy for all kinds of keys. The caller chooses the error, so that the decision is written where
+    /// it wants it and not copied.
     #[inline(never)]
-    pub(crate) fn hit_slot(
+    pub(crate) fn hit_slot<E: From<OutOfMemory>>(
         &mut self,
         slot: u32,
         rules: Option<&[Rule]>,
         cost: u64,
         now: u64,
-    ) -> Result<Decision, OutOfMemory> {
+    ) -> Result<Decision, E> {
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = self.parts(slot);
-        let mut changed = false;
-        let decision = policy_states.hit(rules.unwrap_or(policy_states.rules()), entry, cost, now, &mut changed)?;
-        if changed {
+        let mut outcome = Outcome::default();
+        let decision = policy_states.hit(rules.unwrap_or(policy_states.rules()), entry, cost, now, &mut outcome);
+        if outcome.changed()? {
             self.touch(slot, now);
         }
         Ok(decision)
@@ -181,7 +182,9 @@ impl Slots {
         let Self { policy_states, staged, .. } = self;
         staged.clear(policy_states, now);
         let rules = rules.unwrap_or(policy_states.rules());
-        let mut decision = policy_states.hit(rules, staged.entry_mut(), cost, now, &mut false)?;
+        let mut outcome = Outcome::default();
+        let mut decision = policy_states.hit(rules, staged.entry_mut(), cost, now, &mut outcome);
+        outcome.changed()?;
         if policy_states.charges(&decision, cost) {
             match self.take(now) {
                 Ok(slot) => self.put(slot, now),

@@ -2,9 +2,9 @@
 
 use super::Slots;
 use crate::Decision;
-use crate::algorithm::Algorithm;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
+use crate::algorithm::{Algorithm, Outcome};
 use crate::memory::OutOfMemory;
 
 impl Slots {
@@ -21,8 +21,8 @@ impl Slots {
             return None;
         };
         let act = self.policy_states.hit_of(cost);
-        // A window's state has a fixed size, so this never fails.
-        let charged = window.act(self.entries.words_mut(slot), act, now, &mut false).ok()?;
+        // A window's state has a fixed size, so this never runs out of memory.
+        let charged = window.act(self.entries.words_mut(slot), act, now, &mut Outcome::default());
         Some(charged.decision(window.limit, false, now))
     }
 
@@ -30,6 +30,8 @@ impl Slots {
     #[inline(always)]
     pub fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Result<Decision, OutOfMemory> {
         let entry = self.entries.both_mut(slot);
-        self.policy_states.hit(self.policy_states.rules(), entry, cost, now, &mut false)
+        let mut outcome = Outcome::default();
+        let decision = self.policy_states.hit(self.policy_states.rules(), entry, cost, now, &mut outcome);
+        outcome.changed().map(|_| decision)
     }
 }
