@@ -38,8 +38,8 @@ export function checkFunctions<Names extends string>(
 
 /** Passes the version that this library writes. */
 export function checkVersion(what: string, version: number): void {
-  if (version === 1) return;
-  const message = `the ${what} is of version ${version}, and only version 1 can be read`;
+  if (version === 2) return;
+  const message = `the ${what} is of version ${version}, and only version 2 can be read`;
   throw new TollgateError("unsupported_version", message);
 }
 

@@ -183,7 +183,7 @@ export class RateLimiter {
       const states = lists(numbers());
       if (states.length > 0) keys.push([storedKey(key), states]);
     }
-    return { version: 1, policies: this.policies, keys };
+    return { version: 2, policies: this.policies, keys };
   }
 
   /**

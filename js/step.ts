@@ -107,7 +107,7 @@ export function step(
     rust().save(desk, operation === "reset" ? -1 : slot, now);
     const expiresAt = area.number();
     const after =
-      expiresAt === 0 ? null : { version: 1 as const, policies: origins, states: lists(numbers()) };
+      expiresAt === 0 ? null : { version: 2 as const, policies: origins, states: lists(numbers()) };
     const changed = plain(after) !== plain(state) && !(after === null && reads.includes(operation));
     return { ...answer, state: after, changed, expiresAt, afresh: [...afresh] };
   } finally {

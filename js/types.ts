@@ -115,7 +115,7 @@ export type StoredKey = string | number | { readonly bigint: string };
 /** A whole limiter as plain data. */
 export interface Snapshot {
   /** Of this form of snapshot. */
-  readonly version: 1;
+  readonly version: 2;
   /** Those of the limiter. */
   readonly policies: readonly Policy[];
   /** Every key with its states, a list of numbers for each policy. */
@@ -135,7 +135,7 @@ export interface Origin {
 /** One key's states as plain data: what a store outside the process keeps. */
 export interface State {
   /** Of this form of state. */
-  readonly version: 1;
+  readonly version: 2;
   /** What the states were made by. */
   readonly policies: readonly Origin[];
   /** A list of numbers for each policy. */

@@ -276,7 +276,7 @@ pub extern "C" fn load(slab: &mut Slots, slot: i32, now: f64, puts: bool) -> i32
     let now = or_status!(time(now), BAD_TIME);
     desk(|Desk { area, numbers }| {
         let numbers = numbers.given();
-        let ended = match slab.stage(now, |policy_states, key| load_all(policy_states, key, numbers, now)) {
+        let ended = match slab.stage_by(now, |policy_states, key| load_all(policy_states, key, numbers, now)) {
             Ok((ended, ())) => ended,
             Err(position) => return area.number(position as u64) | FAILED,
         };

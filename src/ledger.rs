@@ -2,6 +2,7 @@
 
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
+use crate::earlier::export_earlier;
 use crate::key_states::KeyStates;
 use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
@@ -167,12 +168,17 @@ impl Ledger {
     /// # }
     /// ```
     pub fn record(&self, now: u64) -> Option<Record> {
-        (self.expires_at(now) > 0).then(|| Record::new(&self.policies, self.states()))
+        (self.expires_at(now) > 0).then(|| Record::new(&self.policies, self.states(), self.earlier(now)))
     }
 
     /// The states as plain numbers.
     pub(crate) fn states(&self) -> Vec<Vec<i64>> {
         or_abort(self.policy_states.export(self.states.entry()))
+    }
+
+    /// Returns the states of policies whose scale changed, as plain numbers.
+    pub(crate) fn earlier(&self, now: u64) -> Vec<Vec<i64>> {
+        or_abort(export_earlier(&self.states.earlier, &[], now))
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -187,14 +193,18 @@ impl Ledger {
     /// # }
     /// ```
     pub fn expires_at(&self, now: u64) -> u64 {
-        let ends = self.policy_states.all_end_at(self.states.entry(), now);
+        let ends = self.states.end_at(&self.policy_states, now);
         if ends > now { ends } else { 0 }
     }
 
     /// What each policy's state held when it was last touched, and when it ends by that.
     #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..self.policies().len()).map(|position| self.policy_states.last_value(position, self.states.entry()))
+        (0..self.policies().len()).map(|position| {
+            let (count, ends) = self.policy_states.last_value(position, self.states.entry());
+            let earlier = self.states.earlier.iter().filter(|earlier| earlier.position == position);
+            (count, earlier.map(|earlier| earlier.until).fold(ends, u64::max))
+        })
     }
 
     /// Does one operation. Also says whether the states changed.
@@ -233,7 +243,7 @@ impl Ledger {
             Operation::Hit { cost } => {
                 let (rules, cost) = (policy_states.rules(), check_cost(cost)?);
                 let mut outcome = Outcome::default();
-                let decision = policy_states.hit(rules, states.entry_mut(), cost, now, &mut outcome);
+                let decision = states.hit(policy_states, rules, cost, now, &mut outcome);
                 changed = outcome.changed()?;
                 Answer::Decision(decision)
             }
@@ -247,12 +257,12 @@ impl Ledger {
             Operation::Inc { cost, .. } => {
                 let act = Act::Inc(check_cost(cost)?);
                 changed = true;
-                Answer::Number(policy_states.change(position, states.entry_mut(), act, now)?)
+                Answer::Number(states.change(policy_states, position, act, now)?)
             }
             Operation::Set { count, .. } => {
                 check_count(count, policy_states.most_to_set(position))?;
                 changed = true;
-                Answer::Number(policy_states.change(position, states.entry_mut(), Act::Set(count), now)?)
+                Answer::Number(states.change(policy_states, position, Act::Set(count), now)?)
             }
             Operation::ExpiresAt { .. } => Answer::Number(policy_states.expires_at(position, states.entry(), now)),
             Operation::Reset => {

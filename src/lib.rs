@@ -27,8 +27,10 @@ mod algorithm;
 #[cfg(all(any(feature = "js", feature = "headers"), target_arch = "wasm32", not(test)))]
 mod allocator;
 mod clock;
+mod conversion;
 mod decision;
 mod duration;
+mod earlier;
 mod error;
 mod headers;
 mod key;

@@ -5,7 +5,6 @@ pub(crate) use crate::algorithm::entry::{Entry, EntryMut};
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::entry::{EntryState, Place};
 use crate::algorithm::rule::{Rule, dispatch};
-use crate::algorithm::window::Window;
 use crate::algorithm::{Act, Algorithm, Outcome};
 use crate::memory::{OutOfMemory, collect};
 use crate::number::MAX;
@@ -228,38 +227,18 @@ impl PolicyStates {
     }
 
     /// Reads one policy's state from plain numbers that were made under `scale`. Returns whether they are valid.
-    pub fn import(
+    pub(crate) fn import(
         &self,
         position: usize,
         mut entry: EntryMut<'_>,
         scale: u64,
         numbers: &[i64],
-        now: u64,
     ) -> Result<bool, OutOfMemory> {
         let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
-        let valid = dispatch!(rule, algorithm => match EntryState::of_mut(own) {
-            Some(state) => algorithm.import(state, scale, numbers)?,
-            None => false,
-        });
-        if valid
-            && let Rule::Window(window) = rule
-            && window.scale != scale
-        {
-            self.convert(position, entry, Window { scale, ..*window }, now)?;
-        }
-        Ok(valid)
-    }
-
-    /// Counts what a window of another scale comes to in a window of now's: when in the old one the hits came is not known.
-    fn convert(&self, position: usize, mut entry: EntryMut<'_>, made_by: Window, now: u64) -> Result<(), OutOfMemory> {
-        let (made_by, own) = (Rule::Window(made_by), entry.from(self.place(position)));
-        let ended = made_by.ends_at(own.as_read(), now) <= now;
-        let count = made_by.peek(own.as_read(), Act::LOOK, now).count;
-        self.clear_one(position, entry.reborrow(), now);
-        if !ended {
-            self.change(position, entry, Act::Set(count), now)?;
-        }
-        Ok(())
+        dispatch!(rule, algorithm => match EntryState::of_mut(own) {
+            Some(state) => algorithm.import(state, scale, numbers),
+            None => Ok(false),
+        })
     }
 
     /// Returns the largest count that a policy may be set to: a token bucket holds no more than its capacity.

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::conversion::Stored;
 use crate::key_states::KeyStates;
 use crate::memory::{OutOfMemory, collect, push};
 use crate::number::MAX;
@@ -12,7 +13,7 @@ use crate::text::{shown, text};
 use crate::{Error, MAX_POLICIES, Policies, Policy};
 
 /// The version of everything that is written down.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 /// One key's states under all policies, in a form that any serde format can hold.
 ///
@@ -26,7 +27,7 @@ pub(crate) const VERSION: u64 = 1;
 /// let record = step(&policies, None, Operation::Hit { cost: 3 }, 61_000)?.record.unwrap();
 ///
 /// let json = serde_json::to_string(&record).unwrap();
-/// assert_eq!(json, r#"{"version":1,"policies":[{"name":"fix_window","algorithm":"fix_window","scale":60000}],"states":[[60000,3]]}"#);
+/// assert_eq!(json, r#"{"version":2,"policies":[{"name":"fix_window","algorithm":"fix_window","scale":60000}],"states":[[60000,3]],"earlier":[]}"#);
 /// assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
 /// # Ok(())
 /// # }
@@ -38,6 +39,10 @@ pub struct Record {
     pub(crate) policies: Vec<MadeBy>,
     #[serde(default)]
     pub(crate) states: Vec<Vec<i64>>,
+    /// The states of policies whose scale changed: of each the policy's position, the scale, when it is no longer kept,
+    /// and the state.
+    #[serde(default)]
+    pub(crate) earlier: Vec<Vec<i64>>,
 }
 
 /// What a state was made by: as much of its policy as is needed to read it.
@@ -116,8 +121,8 @@ impl Afresh {
 }
 
 impl Record {
-    pub(crate) fn new(policies: &Policies, states: Vec<Vec<i64>>) -> Self {
-        Self { version: VERSION, policies: MadeBy::all(policies), states }
+    pub(crate) fn new(policies: &Policies, states: Vec<Vec<i64>>, earlier: Vec<Vec<i64>>) -> Self {
+        Self { version: VERSION, policies: MadeBy::all(policies), states, earlier }
     }
 
     /// Whether the states are of these policies, as far as reading them goes.
@@ -142,7 +147,8 @@ impl Record {
         now: u64,
     ) -> Result<Afresh, Error> {
         check_version(self.version)?;
-        load_states(policies, policy_states, key, &self.origins()?, &self.states, now)
+        let earlier = self.earlier.iter().map(Vec::as_slice);
+        load_states(policies, policy_states, key, &self.origins()?, &self.states, earlier, now)
     }
 }
 
@@ -150,23 +156,30 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
     if found == VERSION { Ok(()) } else { Err(Error::version(found, VERSION)) }
 }
 
-/// Reads states into those of a key never used, each under the policy of its name.
-pub(crate) fn load_states(
+/// Reads states into those of a key never used, each under the policy of its name. The rows of `earlier` begin with the
+/// position of their origin.
+pub(crate) fn load_states<'a>(
     policies: &Policies,
     policy_states: &PolicyStates,
     key: &mut KeyStates,
     origins: &[Origin<'_>],
     states: &[Vec<i64>],
+    earlier: impl Iterator<Item = &'a [i64]> + Clone,
     now: u64,
 ) -> Result<Afresh, Error> {
     if origins.len() != states.len() {
         return Err(Error::state("the numbers of states and policies differ"));
     }
+    let is_placed = |row: &[i64]| row.first().is_some_and(|&position| (position as u64) < origins.len() as u64);
+    if !earlier.clone().all(is_placed) {
+        return Err(Error::state("an earlier state in it is of no policy"));
+    }
     let mut afresh = Afresh::default();
     for (position, (name, policy)) in policies.names().zip(policies.iter()).enumerate() {
         // A single policy that was only renamed is still the same.
         let same = |origin: &Origin<'_>| origin.name == name || (policies.len() == 1 && states.len() == 1);
-        let Some((origin, numbers)) = origins.iter().zip(states).find(|(origin, _)| same(origin)) else { continue };
+        let Some(number) = origins.iter().position(same) else { continue };
+        let (origin, numbers) = (&origins[number], &states[number]);
         if origin.algorithm != policy.algorithm() {
             afresh.add(position);
             continue;
@@ -174,7 +187,9 @@ pub(crate) fn load_states(
         if !(1..=MAX).contains(&origin.scale) {
             return Err(Error::state(&text(&["the scale of ", &shown(name), " is out of range"])));
         }
-        if !policy_states.import(position, key.entry_mut(), origin.scale, numbers, now)? {
+        let is_own = |row: &&[i64]| row.first() == Some(&(number as i64));
+        let earlier = earlier.clone().find(is_own).and_then(|row| row.get(1..));
+        if !(Stored { scale: origin.scale, numbers, earlier }).load(position, policy_states, key, now)? {
             let problem = ["the numbers of ", &shown(name), " are not those of a ", origin.algorithm];
             return Err(Error::state(&text(&problem)));
         }

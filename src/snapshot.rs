@@ -16,7 +16,7 @@ use crate::{Error, Policies, Policy};
 /// limiter.hit("a", 2)?;
 /// assert_eq!(
 ///     serde_json::to_string(&limiter.snapshot()?).unwrap(),
-///     r#"{"version":1,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]]}"#,
+///     r#"{"version":2,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"earlier":[]}"#,
 /// );
 /// # Ok(())
 /// # }
@@ -27,6 +27,8 @@ pub struct Snapshot<K> {
     version: u64,
     policies: MadeBy,
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
+    /// The states of policies whose scale changed: each with the number of its key in `keys`, in order.
+    pub(crate) earlier: Vec<Vec<i64>>,
 }
 
 /// The policies of a snapshot. They are checked once, so that restoring need not allocate them.
@@ -51,19 +53,21 @@ struct Plain<K> {
     version: u64,
     policies: Vec<Policy>,
     keys: Vec<(K, Vec<Vec<i64>>)>,
+    #[serde(default)]
+    earlier: Vec<Vec<i64>>,
 }
 
 impl<K> From<Plain<K>> for Snapshot<K> {
-    fn from(Plain { version, policies, keys }: Plain<K>) -> Self {
+    fn from(Plain { version, policies, keys, earlier }: Plain<K>) -> Self {
         let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
         let policies = checked.map_or_else(|error| MadeBy::Invalid(policies, error), MadeBy::Valid);
-        Self { version, policies, keys }
+        Self { version, policies, keys, earlier }
     }
 }
 
 impl<K> Snapshot<K> {
-    pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>) -> Self {
-        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys }
+    pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>, earlier: Vec<Vec<i64>>) -> Self {
+        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys, earlier }
     }
 
     /// The policies that the states were made by.

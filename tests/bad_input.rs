@@ -457,7 +457,7 @@ fn records_of_garbage() {
             states.push(json!([1_000, -1, 0]));
         }
         for state in states {
-            let json = json!({ "version": 1, "policies": made_by, "states": [state] });
+            let json = json!({ "version": 2, "policies": made_by, "states": [state] });
             let record: Record = serde_json::from_value(json.clone()).unwrap();
             let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 1_000).unwrap_err();
             assert_error(&error, "invalid_state", &["cannot be read", name]);
@@ -471,7 +471,7 @@ fn records_of_garbage() {
             let mut limiter = Limiter::<u8, _>::new(policies.clone(), &clock).unwrap();
             limiter.hit(&1, 1).unwrap();
             let good = serde_json::to_value(limiter.snapshot().unwrap()).unwrap()["keys"][0][1].clone();
-            let json = json!({ "version": 1, "policies": own, "keys": [[2, good], [1, [state]]] });
+            let json = json!({ "version": 2, "policies": own, "keys": [[2, good], [1, [state]]] });
             let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
             let before = limiter.snapshot().unwrap();
             assert_eq!(limiter.restore(&snapshot), Err(error));
@@ -485,11 +485,21 @@ fn records_that_do_not_hold_together() {
     let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
     let made_by = json!({ "name": "fix_window", "algorithm": "fix_window", "scale": 1_000 });
     for json in [
-        json!({ "version": 1, "policies": [made_by], "states": [] }),
-        json!({ "version": 1, "policies": [], "states": [[0, 1]] }),
-        json!({ "version": 1, "policies": [made_by], "states": [[0, 1], [0, 1]] }),
-        json!({ "version": 1, "policies": [{ "name": "fix_window", "algorithm": "fix_window", "scale": 0 }], "states": [[0, 1]] }),
-        json!({ "version": 1, "policies": [{ "name": "a", "algorithm": "fix_window", "scale": MAX + 1 }], "states": [[0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[1, 7, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[-1, 7, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 0, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, MAX + 1, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, -1, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, MAX + 1, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, 9, 1, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, 9, 0, -1]] }),
+        json!({ "version": 2, "policies": [], "states": [[0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1], [0, 1]] }),
+        json!({ "version": 2, "policies": [{ "name": "fix_window", "algorithm": "fix_window", "scale": 0 }], "states": [[0, 1]] }),
+        json!({ "version": 2, "policies": [{ "name": "a", "algorithm": "fix_window", "scale": MAX + 1 }], "states": [[0, 1]] }),
     ] {
         let record: Record = serde_json::from_value(json.clone()).unwrap();
         let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
@@ -499,21 +509,42 @@ fn records_that_do_not_hold_together() {
         json!({}),
         json!([]),
         json!(null),
-        json!({ "version": "1" }),
-        json!({ "version": 1, "policies": [made_by], "states": [[0.5, 1]] }),
-        json!({ "version": 1, "policies": [made_by], "states": [["0", 1]] }),
-        json!({ "version": 1, "policies": [made_by], "states": [[1e300, 1]] }),
-        json!({ "version": 1, "policies": [{ "name": "fix_window" }], "states": [[0, 1]] }),
+        json!({ "version": "2" }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0.5, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": 7 }),
+        json!({ "version": 2, "policies": [made_by], "states": [["0", 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[1e300, 1]] }),
+        json!({ "version": 2, "policies": [{ "name": "fix_window" }], "states": [[0, 1]] }),
     ] {
         assert!(serde_json::from_value::<Record>(json.clone()).is_err(), "{json}");
+    }
+}
+
+/// The earlier states of a snapshot are in the order of its keys.
+#[test]
+fn earlier_states_of_no_key() {
+    let clock = ManualClock::new(0);
+    let policy = json!({ "algorithm": "fix_window", "limit": 9, "scale": 1_000 });
+    let row = |key: i64| json!([key, 0, 60_000, 60_000, 0, 4]);
+    let restored = |rows: Vec<Value>| {
+        let keys = json!([[1, [[0, 1]]], [2, [[0, 1]]]]);
+        let json = json!({ "version": 2, "policies": [policy], "keys": keys, "earlier": rows });
+        let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
+        let mut limiter = Limiter::<u8, _>::new(Policy::fix_window(9, 60_000).unwrap(), &clock).unwrap();
+        limiter.restore(&snapshot).map(|_| (limiter.get(&1).unwrap(), limiter.get(&2).unwrap()))
+    };
+    assert_eq!(restored(vec![row(0), row(1)]), Ok((4, 4)));
+    assert_eq!(restored(vec![row(1)]), Ok((1, 4)));
+    for rows in [vec![row(2)], vec![row(-1)], vec![row(1), row(0)], vec![json!([])]] {
+        assert_error(&restored(rows).unwrap_err(), "invalid_state", &["earlier states", "order of its keys"]);
     }
 }
 
 #[test]
 fn other_versions() {
     let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
-    for version in [0, 2, u64::MAX] {
-        let words = [&*format!("of version {version}"), "only version 1"];
+    for version in [0, 1, 3, u64::MAX] {
+        let words = [&*format!("of version {version}"), "only version 2"];
         // Whatever else is in it.
         let record: Record = serde_json::from_value(json!({ "version": version, "other": [{}] })).unwrap();
         let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
@@ -552,6 +583,6 @@ fn a_store_that_holds_garbage() {
     let policy = Policy::fix_window(5, "1s").unwrap();
     let mut limiter = StoreLimiter::new(policy, Garbage(0), ManualClock::new(0)).unwrap();
     let error = limiter.apply("key", Operation::Hit { cost: 1 }).unwrap_err();
-    assert_eq!(error.to_string(), "the stored state is of version 9, and only version 1 can be read");
+    assert_eq!(error.to_string(), "the stored state is of version 9, and only version 2 can be read");
     assert_eq!(limiter.store().0, 0);
 }

@@ -228,6 +228,34 @@ fn a_restore_without_memory_changes_nothing() {
     }
 }
 
+/// States of another scale are kept beside the converted ones, and need memory of their own.
+#[test]
+fn a_converted_limiter_without_memory_changes_nothing() {
+    let clock = ManualClock::new(0);
+    let make_policy = |algorithm: &str, scale: &str| match algorithm {
+        "fix_window" => Policy::fix_window(9, scale).unwrap(),
+        "fix_window_per_key" => Policy::fix_window_per_key(9, scale).unwrap(),
+        "sliding_window" => Policy::sliding_window(9, scale).unwrap(),
+        _ => Policy::sliding_counter(9, scale).unwrap(),
+    };
+    for algorithm in ["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter"] {
+        let [hour, minute] = ["1h", "1m"].map(|scale| Policies::from(make_policy(algorithm, scale)));
+        let snapshot: Snapshot<u64> = about_to_grow(&hour, 3, &clock).snapshot().unwrap();
+        let make = |clock| {
+            let mut limiter = about_to_grow(&minute, 0, clock);
+            limiter.restore(&snapshot).unwrap();
+            clock.set(5);
+            limiter
+        };
+        assert_eq!(make(&clock).snapshot().unwrap().policies(), Ok(minute.clone()));
+        for (_, operation) in operations() {
+            fail_each_allocation(&clock, &make, &operation);
+        }
+        let restore = |limiter: &mut Keyed<'_>| limiter.restore(&snapshot);
+        assert!(fail_each_allocation(&clock, &make, &restore) > 3);
+    }
+}
+
 /// Hits of old keys that need no memory succeed without any, and so does cleaning that reports to nobody.
 #[test]
 fn a_limiter_without_memory_works_on() {

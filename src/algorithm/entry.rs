@@ -11,7 +11,7 @@ pub(crate) struct Entry<'a> {
 
 /// The same states, to be changed.
 #[derive(Debug)]
-pub struct EntryMut<'a> {
+pub(crate) struct EntryMut<'a> {
     pub(crate) words: &'a mut [u64],
     pub(crate) logs: &'a mut [Log],
 }

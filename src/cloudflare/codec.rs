@@ -12,16 +12,14 @@ pub(super) fn encode(states: &States) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes, VERSION);
     put(&mut bytes, states.0.len() as u64);
-    for Kept { made_by, state, count, ends } in &states.0 {
+    for Kept { made_by, state, earlier, count, ends } in &states.0 {
         put_text(&mut bytes, &made_by.name);
         put_text(&mut bytes, &made_by.algorithm);
-        for number in [made_by.scale, *count, *ends, state.len() as u64] {
+        for number in [made_by.scale, *count, *ends] {
             put(&mut bytes, number);
         }
-        for &number in state {
-            // The sign goes to the lowest bit, so that numbers near zero stay short.
-            put(&mut bytes, (number << 1 ^ number >> 63) as u64);
-        }
+        put_list(&mut bytes, state);
+        put_list(&mut bytes, earlier);
     }
     bytes
 }
@@ -43,6 +41,14 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
+fn put_list(bytes: &mut Vec<u8>, numbers: &[i64]) {
+    put(bytes, numbers.len() as u64);
+    for &number in numbers {
+        // The sign goes to the lowest bit, so that numbers near zero stay short.
+        put(bytes, (number << 1 ^ number >> 63) as u64);
+    }
+}
+
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
     put(bytes, text.len() as u64);
     bytes.extend_from_slice(text.as_bytes());
@@ -57,14 +63,19 @@ impl Rest<'_> {
         for _ in 0..self.number()? {
             let made_by = MadeBy { name: self.text()?, algorithm: self.text()?, scale: self.number()? };
             let (count, ends) = (self.number()?, self.number()?);
-            let mut state = Vec::new();
-            for _ in 0..self.number()? {
-                let number = self.number()?;
-                state.push((number >> 1) as i64 ^ -((number & 1) as i64));
-            }
-            states.0.push(Kept { made_by, state, count, ends });
+            let (state, earlier) = (self.list()?, self.list()?);
+            states.0.push(Kept { made_by, state, earlier, count, ends });
         }
         Some(states)
+    }
+
+    fn list(&mut self) -> Option<Vec<i64>> {
+        let mut list = Vec::new();
+        for _ in 0..self.number()? {
+            let number = self.number()?;
+            list.push((number >> 1) as i64 ^ -((number & 1) as i64));
+        }
+        Some(list)
     }
 
     fn number(&mut self) -> Option<u64> {
@@ -109,6 +120,7 @@ mod tests {
         states.0[0].state = vec![i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65];
         (states.0[0].count, states.0[0].ends) = (u64::MAX, 0);
         states.0[1].state.clear();
+        states.0[1].earlier = vec![86_400_000, 1_767_225_600_123, 0, -1];
         assert_eq!(decode(&encode(&states)).unwrap(), states);
     }
 
@@ -125,8 +137,8 @@ mod tests {
                 let _ = decode(&wrong);
             }
         }
-        assert!(decode(&[1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
+        assert!(decode(&[2, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
-        assert_eq!(decode(&[2, 0]).unwrap_err().code(), "unsupported_version");
+        assert_eq!(decode(&[1, 0]).unwrap_err().code(), "unsupported_version");
     }
 }

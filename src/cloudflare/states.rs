@@ -13,6 +13,8 @@ pub(super) struct States(pub(super) Vec<Kept>);
 pub(super) struct Kept {
     pub(super) made_by: MadeBy,
     pub(super) state: Vec<i64>,
+    /// Its state under another scale: the scale, when it is no longer kept, the numbers. Empty if there is none.
+    pub(super) earlier: Vec<i64>,
     /// What it held when it was last touched.
     pub(super) count: u64,
     /// When it ends.
@@ -34,7 +36,9 @@ impl States {
         let found: Vec<&Kept> = ledger.policies().names().filter_map(|name| self.find(name)).collect();
         let made_by = found.iter().map(|kept| kept.made_by.clone()).collect();
         let states = found.iter().map(|kept| kept.state.clone()).collect();
-        let record = Record { version: crate::record::VERSION, policies: made_by, states };
+        let of_another_scale = found.iter().enumerate().filter(|(_, kept)| !kept.earlier.is_empty());
+        let earlier = of_another_scale.map(|(number, kept)| [&[number as i64], &kept.earlier[..]].concat()).collect();
+        let record = Record { version: crate::record::VERSION, policies: made_by, states, earlier };
         let mut loaded = Loaded { afresh: ledger.load(&record, now)?, changed: false };
         let policies = ledger.policies();
         for ((name, policy), (_, ends)) in policies.names().zip(policies.iter()).zip(ledger.last_values()) {
@@ -50,10 +54,13 @@ impl States {
     pub(super) fn keep(&mut self, ledger: &Ledger, now: u64) {
         let policies = ledger.policies();
         let facts = policies.names().zip(policies.iter()).zip(ledger.last_values());
-        for (((name, policy), (count, ends)), state) in facts.zip(ledger.states()) {
+        let mut of_another_scale = ledger.earlier(now);
+        for (position, (((name, policy), (count, ends)), state)) in facts.zip(ledger.states()).enumerate() {
+            let row = of_another_scale.iter().position(|row| row.first() == Some(&(position as i64)));
+            let earlier = row.map(|row| of_another_scale.swap_remove(row).split_off(1)).unwrap_or_default();
             let known = self.0.iter().position(|kept| kept.made_by.name == name);
             if ends > now {
-                let kept = Kept { made_by: MadeBy::of(name, policy), state, count, ends };
+                let kept = Kept { made_by: MadeBy::of(name, policy), state, earlier, count, ends };
                 match known {
                     Some(at) => self.0[at] = kept,
                     None => self.0.push(kept),

@@ -1,5 +1,6 @@
 //! Between the numbers that cross the border and the core's own types.
 
+use crate::conversion::Stored;
 use crate::key_states::KeyStates;
 use crate::number::MAX;
 use crate::policy_states::PolicyStates;
@@ -30,8 +31,8 @@ pub(super) fn load_all(
         let state = numbers.split_first_chunk().and_then(|(&[scale, count], rest)| {
             let (state, rest) = rest.split_at_checked(count as usize)?;
             numbers = rest;
-            (scale == 0 || policy_states.import(position, key.entry_mut(), scale as u64, state, now) == Ok(true))
-                .then_some(())
+            let stored = Stored { scale: scale as u64, numbers: state, earlier: None };
+            (scale == 0 || stored.load(position, policy_states, key, now) == Ok(true)).then_some(())
         });
         state.ok_or(position)?;
     }

@@ -12,7 +12,7 @@ use super::Limiter;
 use crate::key_states::Batch;
 use crate::memory::{OutOfMemory, push};
 use crate::number::check_time;
-use crate::record::{Afresh, Origin, check_version, load_states};
+use crate::record::{Afresh, Origin, check_version};
 use crate::store::slots::SlotError;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
@@ -34,13 +34,16 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Clone,
     {
         let now = check_time(self.clock.now())?;
-        let mut keys = Vec::new();
+        let (mut keys, mut earlier) = (Vec::new(), Vec::new());
         for slot in self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now)) {
             if let Some(key) = self.index.key(slot) {
+                for row in self.slots.export_earlier(slot, &[keys.len() as i64], now)? {
+                    push(&mut earlier, row)?;
+                }
                 push(&mut keys, (key.clone(), self.slots.export(slot)?))?;
             }
         }
-        Ok(Snapshot::new(self.policies(), keys))
+        Ok(Snapshot::new(self.policies(), keys, earlier))
     }
 
     /// Takes over all states of a snapshot, or on an error none. Returns the names of the policies that
@@ -78,7 +81,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             return Err(self.slots.error(SlotError::Full));
         }
         let names = staged.afresh.names(&self.policies)?;
-        let slots = self.slots.reserve(new_keys)?;
+        let slots = self.slots.reserve(new_keys, staged.states.with_earlier)?;
         self.index.reserve_many(new_keys, slots)?;
         // From here on nothing can fail.
         self.put_all(staged, now)?;
@@ -91,8 +94,13 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let origins = Origin::all(&policies)?;
         let mut staged =
             Staged { keys: Vec::new(), states: Batch::default(), live: HashSet::new(), afresh: Afresh::default() };
-        for (key, states) in &snapshot.keys {
-            let (ended, afresh) = self.stage(&origins, states, now)?;
+        let mut earlier = snapshot.earlier.as_slice();
+        for (number, (key, states)) in snapshot.keys.iter().enumerate() {
+            let is_own = |row: &&Vec<i64>| row.first() == Some(&(number as i64));
+            let (own, rest) = earlier.split_at(earlier.iter().take_while(is_own).count());
+            earlier = rest;
+            let rows = own.iter().map(|row| row.get(1..).unwrap_or_default());
+            let (ended, afresh) = self.slots.stage(&self.policies, &origins, states, rows, now)?;
             staged.afresh.add_all(afresh);
             push(&mut staged.keys, (key, !ended))?;
             if !ended {
@@ -100,6 +108,9 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 staged.live.try_reserve(1).map_err(OutOfMemory::from)?;
                 staged.live.insert(key);
             }
+        }
+        if !earlier.is_empty() {
+            return Err(Error::state("its earlier states are not in the order of its keys"));
         }
         Ok(staged)
     }
@@ -120,12 +131,6 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             }
         }
         Ok(())
-    }
-
-    /// Stages one key's states in the slab. Returns whether they have ended, and which policies start afresh.
-    fn stage(&mut self, origins: &[Origin<'_>], states: &[Vec<i64>], now: u64) -> Result<(bool, Afresh), Error> {
-        let policies = &self.policies;
-        self.slots.stage(now, |policy_states, key| load_states(policies, policy_states, key, origins, states, now))
     }
 
     /// Returns how many of the keys have no slot.
@@ -161,7 +166,10 @@ impl<C: Clock> Store for Limiter<String, C> {
     fn load(&mut self, key: &str) -> Result<Option<Record>, Error> {
         let now = check_time(self.clock.now())?;
         let slot = self.index.get(key).filter(|&slot| !self.slots.has_ended(slot, now));
-        slot.map(|slot| Ok(Record::new(self.policies(), self.slots.export(slot)?))).transpose()
+        let record = |slot| {
+            Ok(Record::new(self.policies(), self.slots.export(slot)?, self.slots.export_earlier(slot, &[], now)?))
+        };
+        slot.map(record).transpose()
     }
 
     fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Error> {
@@ -171,7 +179,8 @@ impl<C: Clock> Store for Limiter<String, C> {
         };
         let now = check_time(self.clock.now())?;
         check_version(record.version)?;
-        let (ended, _) = self.stage(&record.origins()?, &record.states, now)?;
+        let earlier = record.earlier.iter().map(Vec::as_slice);
+        let (ended, _) = self.slots.stage(&self.policies, &record.origins()?, &record.states, earlier, now)?;
         if ended {
             self.reset(key);
             return Ok(());

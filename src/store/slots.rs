@@ -9,6 +9,7 @@ mod sweep;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
+use crate::earlier::{self, Earlier, last_until};
 use crate::key_states::KeyStates;
 use crate::memory::OutOfMemory;
 use crate::number::NEVER;
@@ -17,6 +18,7 @@ use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec::Vec;
 #[cfg(test)]
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use hashbrown::HashMap;
 
 use entries::Entries;
 use room::{NoSlot, refuse};
@@ -57,6 +59,8 @@ pub struct Slots {
     entries: Entries,
     /// The states of a key that has no slot yet.
     staged: KeyStates,
+    /// The earlier states of slots whose policies changed their scale. Empty unless states were restored.
+    earlier: HashMap<u32, Vec<Earlier>>,
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -89,6 +93,7 @@ impl Slots {
         Ok(Self {
             entries: Entries::new(width, policy_states.size().log),
             staged: KeyStates::new(&policy_states)?,
+            earlier: HashMap::new(),
             policy_states,
             options,
             occupied: Vec::new(),
@@ -167,9 +172,13 @@ impl Slots {
         now: u64,
     ) -> Result<Decision, E> {
         self.clear_if_stale(slot, now);
-        let (policy_states, entry) = self.parts(slot);
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let rules = rules.unwrap_or(policy_states.rules());
         let mut outcome = Outcome::default();
-        let decision = policy_states.hit(rules.unwrap_or(policy_states.rules()), entry, cost, now, &mut outcome);
+        let decision = match earlier_of(&mut self.earlier, slot) {
+            None => policy_states.hit(rules, entry, cost, now, &mut outcome),
+            Some(earlier) => earlier::hit(policy_states, rules, entry, earlier, cost, now, &mut outcome),
+        };
         if outcome.changed()? {
             self.touch(slot, now);
         }
@@ -234,16 +243,24 @@ impl Slots {
             return Ok(count);
         };
         self.clear_if_stale(slot, now);
-        let (policy_states, entry) = self.parts(slot);
-        let count = policy_states.change(position, entry, act, now)?;
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let count = match earlier_of(&mut self.earlier, slot) {
+            None => policy_states.change(position, entry, act, now)?,
+            Some(earlier) => earlier::change(policy_states, position, entry, earlier, act, now)?,
+        };
         self.touch(slot, now);
         self.sweep(slot, now);
         Ok(count)
     }
 
-    /// Moves the staged states into a slot.
+    /// Moves the staged states into a slot. There must be room for the earlier ones.
     fn put(&mut self, slot: u32, now: u64) {
         self.staged.move_to(self.entries.get_mut(slot));
+        if !self.staged.earlier.is_empty() {
+            self.earlier.insert(slot, core::mem::take(&mut self.staged.earlier));
+        } else if !self.earlier.is_empty() {
+            self.earlier.remove(&slot);
+        }
         self.touch(slot, now);
         self.sweep(slot, now);
     }
@@ -257,7 +274,8 @@ impl Slots {
     pub fn ends_at(&self, slot: u32, now: u64) -> u64 {
         #[cfg(test)]
         self.looked_at.fetch_add(1, Relaxed);
-        self.policy_states.all_end_at(self.entries.get(slot), now).min(self.stale_at(slot))
+        let ends_at = self.policy_states.all_end_at(self.entries.get(slot), now);
+        ends_at.max(last_until(self.earlier(slot))).min(self.stale_at(slot))
     }
 
     /// Frees a slot whose key its owner has forgotten.
@@ -266,6 +284,9 @@ impl Slots {
             return;
         }
         self.entries.get_mut(slot).logs.fill_with(Log::default);
+        if !self.earlier.is_empty() {
+            self.earlier.remove(&slot);
+        }
         self.link(slot);
         self.len -= 1;
         self.flip(slot);
@@ -293,9 +314,9 @@ impl Slots {
         self.occupied[slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    #[inline(always)]
-    fn parts(&mut self, slot: u32) -> (&PolicyStates, EntryMut<'_>) {
-        (&self.policy_states, self.entries.get_mut(slot))
+    /// Returns the earlier states of a slot.
+    fn earlier(&self, slot: u32) -> &[Earlier] {
+        if self.earlier.is_empty() { &[] } else { self.earlier.get(&slot).map_or(&[], Vec::as_slice) }
     }
 
     /// Returns a slot's entry, or that of a key never used, which is made in `unused`.
@@ -337,8 +358,8 @@ impl Slots {
     /// Makes a slot's states those of a key never used.
     #[cold]
     fn clear(&mut self, slot: u32, now: u64) {
-        let (policy_states, entry) = self.parts(slot);
-        policy_states.clear(entry, now);
+        self.policy_states.clear(self.entries.get_mut(slot), now);
+        self.earlier.remove(&slot);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
@@ -352,6 +373,12 @@ impl Slots {
             _ => NEVER,
         }
     }
+}
+
+/// Returns the earlier states of a slot to be changed; `None` if it has none, as almost always.
+#[inline(always)]
+fn earlier_of(earlier: &mut HashMap<u32, Vec<Earlier>>, slot: u32) -> Option<&mut Vec<Earlier>> {
+    if earlier.is_empty() { None } else { earlier.get_mut(&slot) }
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ describe("storage", () => {
         const own = await throttle();
         const seen = [await take(own), await take(own), await take(own)];
         const database = await done(indexedDB.open("tollgate", 1));
-        for (const garbage of ["garbage", 7, { version: 1, policies: [], states: "x" }, { version: 99 }]) {
+        for (const garbage of ["garbage", 7, { version: 2, policies: [], states: "x" }, { version: 99 }]) {
           const states = database.transaction("states", "readwrite").objectStore("states");
           const [key] = await done(states.getAllKeys());
           await done(states.put(garbage, key));

@@ -259,7 +259,7 @@ test("a snapshot with a state that cannot be read names its key, and restores no
       ["a", [[0, 1]]],
       [{ bigint: "42" }, states],
     ];
-    assert.throws(() => RateLimiter.restore({ version: 1, policies: [policy], keys }, { clock: () => 0 }), {
+    assert.throws(() => RateLimiter.restore({ version: 2, policies: [policy], keys }, { clock: () => 0 }), {
       code: "invalid_state",
       message: `the stored state of 42n cannot be read: ${problem}`,
     });
@@ -275,7 +275,7 @@ test("a stored state whose lists have holes is refused", () => {
     [[origin], [new Array(2)]],
     [[origin], new Array(1)],
   ])
-    assert.throws(() => step(policy, { version: 1, policies, states }, "hit", 1, 0), {
+    assert.throws(() => step(policy, { version: 2, policies, states }, "hit", 1, 0), {
       code: "invalid_state",
     });
 });

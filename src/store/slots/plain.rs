@@ -8,10 +8,13 @@ use crate::algorithm::{Algorithm, Outcome};
 use crate::memory::OutOfMemory;
 
 impl Slots {
-    /// Whether a hit has nothing else to do: the key has a slot, which does not grow stale, and no sweep is due.
+    /// Whether a hit has nothing else to do: the key has a slot, which does not grow stale, no sweep is due, and no state is charged twice.
     #[inline(always)]
     pub fn is_plain(&self, slot: i32, now: u64) -> bool {
-        slot >= 0 && self.cleaning.rests(now, self.options.clean_period) && self.options.key_older_than.is_none()
+        slot >= 0
+            && self.cleaning.rests(now, self.options.clean_period)
+            && self.options.key_older_than.is_none()
+            && self.earlier.is_empty()
     }
 
     /// Does the most common of such hits, under a single fixed window; `None` for any other.

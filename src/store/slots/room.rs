@@ -90,8 +90,9 @@ impl Slots {
         self.made + u32::from(adds)
     }
 
-    /// Makes room for so many new keys, and returns how many slots there are with them.
-    pub(crate) fn reserve(&mut self, keys: usize) -> Result<u32, OutOfMemory> {
+    /// Makes room for so many new keys, and for earlier states of so many. Returns how many slots there are with them.
+    pub(crate) fn reserve(&mut self, keys: usize, with_earlier: usize) -> Result<u32, OutOfMemory> {
+        self.earlier.try_reserve(with_earlier)?;
         let free = (self.made - self.len) as usize;
         let added = u32::try_from(keys.saturating_sub(free)).unwrap_or(u32::MAX);
         let slots = self.made + added.min(self.options.max_keys - self.made);

@@ -1,9 +1,12 @@
 //! A slab's states as plain numbers, and back.
 
 use super::{SlotError, Slots};
+use crate::earlier::export_earlier;
 use crate::key_states::{Batch, KeyStates};
 use crate::memory::OutOfMemory;
 use crate::policy_states::PolicyStates;
+use crate::record::{Afresh, Origin, load_states};
+use crate::{Error, Policies};
 use alloc::vec::Vec;
 
 impl Slots {
@@ -19,13 +22,33 @@ impl Slots {
     }
 
     /// Returns the states of a slot as plain numbers.
-    pub(crate) fn export(&self, slot: u32) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+    pub fn export(&self, slot: u32) -> Result<Vec<Vec<i64>>, OutOfMemory> {
         self.policy_states.export(self.entries.get(slot))
     }
 
-    /// Stages the states of one key: `load` reads them into the states of a key never used. Returns whether they have
-    /// ended, so that they need no slot, and what `load` returned.
-    pub(crate) fn stage<T, E>(
+    /// Returns the earlier states of a slot as plain numbers: of each its policy's position, its scale, when it is no
+    /// longer kept, and its state. `before` comes before each.
+    pub fn export_earlier(&self, slot: u32, before: &[i64], now: u64) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+        export_earlier(self.earlier(slot), before, now)
+    }
+
+    /// Stages the states of one key, which were made by `origins`, with the rows of [`Slots::export_earlier`] for it.
+    /// Returns whether they have ended, so that they need no slot, and which policies start afresh.
+    pub fn stage<'a>(
+        &mut self,
+        policies: &Policies,
+        origins: &[Origin<'_>],
+        states: &[Vec<i64>],
+        earlier: impl Iterator<Item = &'a [i64]> + Clone,
+        now: u64,
+    ) -> Result<(bool, Afresh), Error> {
+        self.stage_by(now, |policy_states, key| {
+            load_states(policies, policy_states, key, origins, states, earlier, now)
+        })
+    }
+
+    /// Stages what `load` reads into the states of a key never used.
+    pub(crate) fn stage_by<T, E>(
         &mut self,
         now: u64,
         load: impl FnOnce(&PolicyStates, &mut KeyStates) -> Result<T, E>,
@@ -33,7 +56,7 @@ impl Slots {
         self.policy_states.start_within_capacity();
         self.staged.clear(&self.policy_states, now);
         let loaded = load(&self.policy_states, &mut self.staged)?;
-        Ok((self.policy_states.all_end_at(self.staged.entry(), now) <= now, loaded))
+        Ok((self.staged.end_at(&self.policy_states, now) <= now, loaded))
     }
 
     /// Moves the staged states to a batch.
@@ -48,6 +71,9 @@ impl Slots {
 
     /// Puts the staged states into a key's slot. A key without a slot is given one.
     pub fn import(&mut self, slot: Option<u32>, now: u64) -> Result<(), SlotError> {
+        if !self.staged.earlier.is_empty() {
+            self.earlier.try_reserve(1).map_err(OutOfMemory::from)?;
+        }
         let slot = match slot {
             Some(slot) => slot,
             None => self.take(now)?,
