@@ -76,9 +76,8 @@ impl Stored<'_> {
             state.is_live(now) && state.scale() != own.scale() && (!is_log || state.scale() > own.scale())
         };
         let left = [Some(last), kept].into_iter().flatten().filter(is_needed);
-        match left.max_by_key(Earlier::scale) {
-            Some(longest) => push(&mut key.earlier, longest)?,
-            None => {}
+        if let Some(longest) = left.max_by_key(Earlier::scale) {
+            push(&mut key.earlier, longest)?;
         }
         Ok(true)
     }
