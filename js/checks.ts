@@ -1,30 +1,38 @@
-import { refused, TollgateError } from "./error.ts";
-import { keyFrom } from "./keys.ts";
-import type { Key, Snapshot } from "./types.ts";
+import { optionText, unsupportedVersionText } from "./core/generated.ts";
+import { fill, inWords, refused, refusedAs, TollgateError } from "./error.ts";
+import type { Key } from "./types.ts";
 
-/** Passes what a Map can tell apart by its value, and a snapshot can hold. */
+/** Checks that a key is what a Map can tell apart by its value, and a snapshot can hold. */
 export function checkKey(key: unknown): asserts key is Key {
   if (typeof key === "string" || typeof key === "bigint" || Number.isFinite(key)) return;
   const hint = typeof key === "object" && key !== null ? "; join its parts into one string" : "";
-  throw refused("invalid_key", "key", key, `a string, finite number or bigint${hint}`);
+  throw refusedAs("invalid_key", "key", inWords(key), `a string, finite number or bigint${hint}`);
 }
 
-/** Passes an object that options can be read from. */
+/** Checks that options can be read from an object. */
 export function checkIsObject(options: unknown): asserts options is object {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw refused("invalid_option", "options", options, "an object");
 }
 
-/** Passes options whose names are known: one that is misspelt must not pass for one that was left out. */
+/** Checks the names of options: one that is misspelt must not pass for one that was left out. */
 export function checkNames(options: unknown, known: readonly string[]): void {
   checkIsObject(options);
   for (const name of Object.keys(options)) {
     if (!known.includes(name))
-      throw new TollgateError("invalid_option", `${name}: no such option; known are ${known.join(", ")}`);
+      throw refused("invalid_option", "options", name, fill(optionText, { known: known.join(", ") }));
   }
 }
 
-/** Passes options whose functions, if they are there, are functions. */
+/** Copies options, each of which is read once, and checks their names. */
+export function copiedOptions<Given extends object>(options: Given, known: readonly string[]): Given {
+  checkIsObject(options);
+  const copy = { ...options };
+  checkNames(copy, known);
+  return copy;
+}
+
+/** Checks that options which must be functions are, if they are there. */
 export function checkFunctions<Names extends string>(
   options: { readonly [Name in Names]?: unknown },
   names: readonly Names[],
@@ -36,28 +44,12 @@ export function checkFunctions<Names extends string>(
   }
 }
 
-/** Passes the version that this library writes. */
-export function checkVersion(what: string, version: number): void {
-  if (version === 1) return;
-  const message = `the ${what} is of version ${version}, and only version 1 can be read`;
-  throw new TollgateError("unsupported_version", message);
-}
+/** The version of snapshots and stored states that this library reads and writes. */
+export const storedVersion = 2 as const;
 
-/** Passes what has the shape of a snapshot. */
-export function checkSnapshot(snapshot: Snapshot): void {
-  const accepts = "what snapshot() answered";
-  if (typeof snapshot === "string")
-    throw refused("invalid_state", "snapshot", snapshot, `${accepts}, which JSON.parse reads`);
-  if (typeof snapshot !== "object" || snapshot === null)
-    throw refused("invalid_state", "snapshot", snapshot, accepts);
-  const { version, policies, keys } = snapshot;
-  if (!Number.isSafeInteger(version)) throw refused("invalid_state", "snapshot.version", version, accepts);
-  checkVersion("snapshot", version);
-  if (!Array.isArray(policies)) throw refused("invalid_state", "snapshot.policies", policies, accepts);
-  if (!Array.isArray(keys)) throw refused("invalid_state", "snapshot.keys", keys, accepts);
-  for (const entry of keys) {
-    if (!Array.isArray(entry) || entry.length !== 2)
-      throw refused("invalid_state", "snapshot.keys", entry, accepts);
-    checkKey(keyFrom(entry[0]));
-  }
+/** Checks the version of what was stored. */
+export function checkVersion(version: number): void {
+  if (version === storedVersion) return;
+  const message = fill(unsupportedVersionText, { found: version, expected: storedVersion });
+  throw new TollgateError("unsupported_version", message);
 }

@@ -1,11 +1,22 @@
-import { whole } from "./numbers.ts";
+import {
+  arrayText,
+  fractionText,
+  integerText,
+  keyText,
+  negativeText,
+  objectText,
+  rejectedText,
+  requiredText,
+  tooLargeText,
+} from "./core/generated.ts";
 
-/** What was wrong, by a name that does not change between versions. */
+/** The kind of an error, by a name that does not change between versions. */
 export type ErrorCode =
   | "invalid_policy"
   | "unknown_algorithm"
   | "unknown_field"
   | "invalid_key"
+  | "invalid_address"
   | "invalid_cost"
   | "invalid_count"
   | "invalid_time"
@@ -17,6 +28,8 @@ export type ErrorCode =
   | "full"
   | "invalid_state"
   | "unsupported_version"
+  | "out_of_memory"
+  | "state_lost"
   | "disposed"
   | "queue_full"
   | "max_wait"
@@ -27,7 +40,7 @@ export type ErrorCode =
   | "unanswered";
 
 /**
- * A mistake in what was given: never a denial. Nothing was changed when it is thrown.
+ * An error in an argument, or a call that could not be done: never a denial. Nothing has changed when it is thrown.
  *
  * @example
  * ```ts
@@ -43,7 +56,7 @@ export type ErrorCode =
 export class TollgateError extends Error {
   /** The same for all of them. */
   override readonly name = "TollgateError";
-  /** What was wrong, for code to act on. */
+  /** The kind of error, for programs. */
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
@@ -53,39 +66,98 @@ export class TollgateError extends Error {
 }
 
 /**
- * A value in words, for an error that names it.
+ * Replaces the `{names}` in a text.
  * @internal
  */
-export function inWords(value: unknown): string {
-  if (typeof value === "string") return value.length > 64 ? "a long string" : JSON.stringify(value);
-  if (typeof value === "bigint") return `${String(value).slice(0, 64)}n`;
-  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
-  return typeof value === "function" || typeof value === "symbol" ? `a ${typeof value}` : String(value);
+export const fill = (text: string, values: Readonly<Record<string, unknown>>): string =>
+  text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
+
+/** How much of a string an error repeats. */
+const mostShown = 64;
+
+/** A string as an error repeats it: in quotes, on one line, and not too long. */
+function quoted(text: string): string {
+  const characters = Array.from(text.slice(0, 2 * mostShown + 2));
+  const short = characters.slice(0, mostShown).join("") + (characters.length > mostShown ? "…" : "");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
+  return `"${short.replace(/[\x00-\x1f\x7f]/g, "\ufffd").replace(/["\\]/g, "\\$&")}"`;
 }
 
 /**
- * The error for a cost or a count that is none.
+ * A value as an error repeats it.
  * @internal
  */
-export const wrongAmount = (field: "cost" | "count", amount: unknown, most?: number): TollgateError =>
-  refused(`invalid_${field}`, field, amount, whole(0, most));
+export function inWords(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return quoted(value);
+    case "number":
+      if (value < 0) return negativeText;
+      if (value > Number.MAX_SAFE_INTEGER) return tooLargeText;
+      return value % 1 === 0 || Number.isNaN(value) ? String(value + 0) : fractionText;
+    case "bigint":
+      return `${String(value).slice(0, mostShown)}n`;
+    case "object":
+      if (value === null) return "null";
+      return isArray(value) ? arrayText : objectText;
+    case "boolean":
+    case "undefined":
+      return String(value);
+    default:
+      return `a ${typeof value}`;
+  }
+}
+
+/** Returns true for an array. A revoked proxy, about which JavaScript throws, is an object. */
+function isArray(value: object): boolean {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
 
 /**
- * What a key is that leaves the process.
+ * An integer of a range, in words.
  * @internal
  */
-export const keyAccepts = "a string of 1 to 1024 UTF-8 bytes";
+export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER): string =>
+  fill(integerText, { min, max });
 
 /**
- * The error for a field that holds what it cannot.
+ * The error for a cost or a count that is not accepted.
  * @internal
  */
-export const refused = (code: ErrorCode, field: string, found: unknown, accepts: string): TollgateError =>
-  refusedAs(code, field, inWords(found), accepts);
+export const wrongAmount = (field: "cost" | "count", amount: unknown, max?: number): TollgateError =>
+  refused(`invalid_${field}`, field, amount, integer(0, max));
 
 /**
- * The same, where what was found is in words already.
+ * The keys that may leave the process, in words.
  * @internal
  */
-export const refusedAs = (code: ErrorCode, field: string, found: string, accepts: string): TollgateError =>
-  new TollgateError(code, `${field}: ${found} is not accepted; give ${accepts}`);
+export const keyAccepts: string = keyText;
+
+/**
+ * The error for a field whose value is not accepted, or missing.
+ * @internal
+ */
+export const refused = (code: ErrorCode, field: string, found: unknown, expected: string): TollgateError =>
+  refusedAs(code, field, found === undefined ? undefined : inWords(found), expected);
+
+/**
+ * The same, with the value in words already; `undefined` if it is missing.
+ * @internal
+ */
+export function refusedAs(
+  code: ErrorCode,
+  field: string,
+  found: string | undefined,
+  expected: string,
+  forms = expected,
+): TollgateError {
+  const message =
+    found === undefined
+      ? fill(requiredText, { field, expected: forms })
+      : fill(rejectedText, { field, found, expected });
+  return new TollgateError(code, message);
+}

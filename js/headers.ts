@@ -1,8 +1,12 @@
+import { headers as headerLines, initSync, problem_body, unfillable } from "../build/headers/tollgate.js";
+import wasm from "../build/headers/tollgate_bg.wasm";
 import { checkNames } from "./checks.ts";
-import { told } from "./core/headers.ts";
+import { elements } from "./core/elements.ts";
+import { status } from "./core/generated.ts";
+import { allowed } from "./core/module.ts";
+import { isInteger } from "./durations.ts";
 import { refused } from "./error.ts";
-import { isWhole } from "./numbers.ts";
-import { readPolicies } from "./policies.ts";
+import { ReadPolicies, tooSlow } from "./policies.ts";
 import type { Decision, Policies } from "./types.ts";
 
 /** Which headers to write. */
@@ -11,26 +15,42 @@ export interface HeaderOptions {
   readonly legacy?: boolean | undefined;
 }
 
-/** What Rust takes of a decision that was made under policies of these names. */
+/** Reads policies that a limiter would accept. */
+function readPolicies(policies: Policies): ReadPolicies {
+  const read = new ReadPolicies(policies);
+  initSync({ module: allowed(wasm) });
+  const position = unfillable(new Float64Array(read.numbers));
+  if (position >= 0) throw tooSlow(read, status.at - position);
+  return read;
+}
+
+/** Reads a decision that was made under policies of these names. Each of its fields is read once. */
 function readDecision(decision: Decision, names: readonly string[]) {
   const { allowed, limit, remaining, retryAfter, resetAfter, policy, violated } = decision ?? {};
   const position = names.indexOf(policy);
-  const denied = Array.isArray(violated) ? violated.map((name) => names.indexOf(name)) : [-1];
-  const numbers = [limit, remaining, retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
+  const denied = Array.isArray(violated)
+    ? elements(violated).map((name) => names.indexOf(name as string))
+    : [-1];
+  // A wait may be longer than the longest scale: two of them under a sliding_counter, more under debt.
+  const waits = [retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
   const isDecision =
     typeof allowed === "boolean" &&
     [position, ...denied].every((position) => position >= 0) &&
-    numbers.every((one) => isWhole(one));
-  if (!isDecision)
-    throw refused("invalid_decision", "decision", decision, "what hit or peek answered under these policies");
+    [limit, remaining].every((one) => isInteger(one)) &&
+    waits.every((wait) => Number.isInteger(wait) && wait >= 0);
+  if (!isDecision) {
+    const expected = "a decision that hit or peek returned under these policies";
+    throw refused("invalid_decision", "decision", decision, expected);
+  }
   return {
-    fields: [Number(allowed), limit, remaining, retryAfter, resetAfter, position] as const,
+    allowed,
+    numbers: new Float64Array([Number(allowed), limit, remaining, retryAfter, resetAfter, position]),
     violated: denied.reduce((bits, position) => bits | (1 << position), 0),
   };
 }
 
 /**
- * The headers that tell a client where it stands: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a denial.
+ * Returns the headers that tell a client where it stands: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a denial.
  *
  * @example
  * ```ts
@@ -50,17 +70,16 @@ export function rateLimitHeaders(
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
   const read = readPolicies(policies);
-  const { fields } = readDecision(decision, read.names);
-  const lines = told(read, ({ headers }) => headers(read.names.length, ...fields, Number(legacy))).split(
-    "\n",
-  );
+  const { numbers } = readDecision(decision, read.names);
+  const text = headerLines(numbers, new Float64Array(read.numbers), read.names.join("\n"), legacy);
+  const lines = text.split("\n");
   const headers: Record<string, string> = {};
-  for (let at = 1; at < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
+  for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
   return headers;
 }
 
 /**
- * The body of a 429, of type `application/problem+json`, by RFC 9457.
+ * Returns the body of a 429, of type `application/problem+json`, by RFC 9457.
  *
  * @example
  * ```ts
@@ -73,9 +92,8 @@ export function rateLimitHeaders(
  * ```
  */
 export function problemBody(decision: Decision, policies: Policies): string {
-  if (decision?.allowed === true)
-    throw refused("invalid_decision", "decision", "allowed", "one that was denied");
   const read = readPolicies(policies);
-  const { violated } = readDecision(decision, read.names);
-  return told(read, ({ problem }) => problem(violated));
+  const { allowed: isAllowed, violated } = readDecision(decision, read.names);
+  if (isAllowed) throw refused("invalid_decision", "decision", "allowed", "a decision that was denied");
+  return problem_body(violated, read.names.join("\n"));
 }

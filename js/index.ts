@@ -1,3 +1,4 @@
+export { type IpKeyOptions, ipKey } from "./address.ts";
 export { type ErrorCode, TollgateError } from "./error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { RateLimiter } from "./limiter.ts";

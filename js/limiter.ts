@@ -1,16 +1,14 @@
-import { checkIsObject, checkKey, checkSnapshot } from "./checks.ts";
-import { Area, freedBit, takenBit } from "./core/area.ts";
-import { answered, giveNumbers, numbers } from "./core/border.ts";
-import type { Exports } from "./core/exports.ts";
-import { failed, failure, isTime, noRoom, notNumbers } from "./core/failure.ts";
-import { held } from "./core/held.ts";
-import { lists, placed, unreadableAs } from "./core/states.ts";
-import { dropped, dropWith, rust } from "./core/wasm.ts";
-import { inWords, TollgateError, wrongAmount } from "./error.ts";
-import { keyFrom, storedKey } from "./keys.ts";
-import { isWhole } from "./numbers.ts";
-import { readOptions } from "./options.ts";
-import { mismatch, type ReadPolicies, readPolicies } from "./policies.ts";
+import { checkIsObject, checkKey, storedVersion } from "./checks.ts";
+import { fullText, operation, status } from "./core/generated.ts";
+import { Results } from "./core/results.ts";
+import { outOfMemory, Slab } from "./core/slab.ts";
+import { type CopiedStates, copiedStates, placed, saved, unreadableAs } from "./core/states.ts";
+import { fill, inWords, TollgateError, wrongAmount } from "./error.ts";
+import { storedKey } from "./keys.ts";
+import { type ReadOptions, readOptions } from "./options.ts";
+import { callNumbers, mismatch, ReadPolicies, tooSlow } from "./policies.ts";
+import { type ReadSnapshot, readSnapshot } from "./snapshot.ts";
+import { checkTime, invalidTime } from "./time.ts";
 import type {
   Algorithm,
   Decision,
@@ -25,7 +23,8 @@ import type {
 } from "./types.ts";
 
 /**
- * A rate limiter in memory: synchronous, exact, and bounded. It starts no timer; expired keys go a few at a time, as it is used.
+ * A rate limiter in memory: synchronous, exact, and bounded. It starts no timer; expired keys are removed a few at a
+ * time, as it is used.
  *
  * @example
  * ```ts
@@ -37,47 +36,50 @@ import type {
  * ```
  */
 export class RateLimiter {
-  /** The policies it was made with. */
+  /** Copies of the policies it was made with. */
   readonly policies: readonly Policy[];
 
-  #rust = rust();
-  readonly #slab: number;
-  readonly #maxKeys: number;
-  #read: ReadPolicies;
-  #area: Area;
-  #clock: () => number;
+  readonly #read: ReadPolicies;
+  readonly #options: ReadOptions;
+  readonly #clock: () => number;
+  readonly #results: Results;
+  #slab: Slab;
   #slots = new Map<Key, number>();
   #keys: (Key | undefined)[] = [];
-  #beforeClean: Options["beforeClean"];
+  /**
+   * Set while the wasm may have moved slots that the maps do not show yet: what an interrupted operation leaves undone,
+   * the next one does.
+   */
+  #isUnsettled = false;
+  /** The key whose operation moved them. */
+  #moving: Key | undefined;
+  #isDisposed = false;
+  /** How many keys were evicted in instances of the wasm that are gone. */
+  #evictedBefore = 0;
   #warned = false;
 
   constructor(policies: Policies, options: Options = {}) {
-    const numbers = readOptions(options);
-    const { clock = Date.now, beforeClean } = options;
-    this.#read = readPolicies(policies);
-    this.policies = Array.isArray(policies) ? policies : [policies as Policy];
-    this.#beforeClean = beforeClean;
-    const { slab, drop_slab: drop } = this.#rust;
-    const made = slab(held(this.#read), beforeClean === undefined ? 0 : 1, 0, ...numbers);
-    this.#slab = made;
-    this.#maxKeys = numbers[0];
-    dropWith(this, () => drop(made));
-    this.#area = new Area(this.#read.names);
-    this.#clock = clock;
+    this.#options = readOptions(options);
+    this.#read = new ReadPolicies(policies);
+    this.policies = this.#read.policies;
+    this.#clock = this.#options.clock;
+    this.#results = new Results(this.#read.names);
+    this.#slab = this.#emptySlab();
   }
 
   /** How many keys it holds, expired ones that have not been cleaned away included. */
   get size(): number {
+    if (this.#isDisposed) throw this.#failure(status.invalidHandle);
     return this.#slots.size;
   }
 
-  /** How many keys with time left were pushed out because the limiter was full. */
+  /** How many keys with time left were evicted because the limiter was full. */
   get evicted(): number {
-    return this.#rust.evicted(this.#slab);
+    return this.#evicted();
   }
 
   /**
-   * Asks whether the key may act now, and takes `cost` if so.
+   * Decides whether the key may act now, and takes `cost` if so.
    * A third argument gives other numbers for this call only: the same algorithm and `scale`, another limit, capacity or rate.
    *
    * @example
@@ -92,21 +94,35 @@ export class RateLimiter {
    */
   hit(key: Key, cost = 1, policies?: Policies): Decision {
     // Kept short, so that engines inline it into the caller's loop.
-    if (policies !== undefined) return this.#ask(key, cost, policies, 1);
+    if (policies !== undefined) return this.#hitWith(key, cost, policies, 0);
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
+    if (this.#isUnsettled || this.#slab.instance.broken) this.#prepare(now);
     // The slot is looked up last: the clock is not ours, and may have used the limiter.
     const slot = this.#slotOf(key);
-    return this.#answer(this.#rust.hit(this.#slab, slot, cost, now), key, cost, now);
+    const { instance, index, generation } = this.#slab;
+    let code: number;
+    try {
+      code = instance.exports.hit(index, generation, slot, cost, now);
+    } catch (error) {
+      instance.broken = true;
+      throw error;
+    }
+    // Before any call, for which the stack may have no room.
+    if (code >= 0 && (code & status.moved) !== 0) {
+      this.#isUnsettled = true;
+      this.#moving = key;
+    }
+    return this.#decision(code, cost, now);
   }
 
-  /** What a hit would answer. Changes nothing. */
+  /** Returns the decision of a hit, and changes nothing. */
   peek(key: Key, cost = 1, policies?: Policies): Decision {
-    return this.#ask(key, cost, policies, 0);
+    return this.#hitWith(key, cost, policies, 1);
   }
 
   /**
-   * Adds without asking, and answers the count: what has happened is recorded, whether it fits or not.
+   * Adds to the count without asking, and returns it: what has happened is recorded, whether it fits or not.
    * With several policies, `policy` names the one that counts it.
    *
    * @example Counting only failures
@@ -118,51 +134,57 @@ export class RateLimiter {
    * ```
    */
   inc(key: Key, cost = 1, policy?: string): number {
-    const position = this.#read.position(policy);
-    return this.#number(key, cost, (slot, now) => this.#rust.inc(this.#slab, slot, cost, now, position));
+    return this.#count(operation.inc, key, cost, policy);
   }
 
-  /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count. */
+  /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Returns the count. */
   set(key: Key, count: number, policy?: string): number {
-    const position = this.#read.position(policy);
-    if (!isWhole(count)) throw wrongAmount("count", count);
-    return this.#number(key, count, (slot, now) => this.#rust.set(this.#slab, slot, count, now, position));
+    return this.#count(operation.set, key, count, policy);
   }
 
-  /** The key's count. */
+  /** Returns the key's count. */
   get(key: Key, policy?: string): number {
-    const position = this.#read.position(policy);
-    return this.#number(key, 0, (slot, now) => this.#rust.get(this.#slab, slot, now, position, 0));
+    return this.#count(operation.get, key, 0, policy);
   }
 
-  /** When the key's state ends, in milliseconds since the epoch; 0 when it has none. */
+  /** Returns when the key's state ends, in milliseconds since the epoch; 0 when it has none. */
   expiresAt(key: Key, policy?: string): number {
-    const position = this.#read.position(policy);
-    return this.#number(key, 0, (slot, now) => this.#rust.get(this.#slab, slot, now, position, 1));
+    return this.#count(operation.expiresAt, key, 0, policy);
   }
 
-  /** Forgets the key. Says whether there was anything to forget. */
+  /** Forgets the key. Returns true if there was anything to forget. */
   reset(key: Key): boolean {
+    this.#prepare(this.#now());
     const slot = this.#slotOf(key);
+    const code = this.#slab.run(({ release }, index, generation) => release(index, generation, slot >>> 0));
+    if (code < 0) throw this.#failure(code);
     if (slot < 0) return false;
-    this.#rust.release(this.#slab, slot);
     this.#forget(slot);
     return true;
   }
 
-  /** Removes every expired key now, and answers how many there were. The only operation that looks at all keys. */
+  /** Removes every expired key now, and returns how many there were. The only operation that looks at all keys. */
   clean(): number {
-    const now = this.#clock();
-    if (typeof now !== "number") throw notNumbers(0, now);
-    const status = this.#rust.clean(this.#slab, now);
-    if (status < 0) throw failure(status, 0, now);
-    const removed = this.#area.number();
-    if ((status & freedBit) !== 0) this.#tell(this.#takeFreed());
+    const now = checkTime(this.#clock());
+    this.#prepare(now);
+    let removed = 0;
+    // In parts, so that what is reported of a million keys is never in memory at once.
+    for (let from = 0; from >= 0; ) {
+      // What was freed before it failed has to be forgotten as well.
+      this.#isUnsettled = true;
+      const next = this.#slab.run(({ clean }, index, generation) => clean(index, generation, now, from));
+      const held = this.#slots.size;
+      const expired = this.#takeMoves();
+      removed += held - this.#slots.size;
+      this.#report(expired);
+      if (next < 0) throw this.#failure(next);
+      from = next - 1;
+    }
     return removed;
   }
 
   /**
-   * All states as plain data, for `JSON.stringify` or `structuredClone`.
+   * Returns all states as plain data, for `JSON.stringify` or `structuredClone`.
    *
    * @example
    * ```ts
@@ -175,50 +197,99 @@ export class RateLimiter {
    * ```
    */
   snapshot(): Snapshot {
-    const now = this.#clock();
-    if (!isTime(now)) throw notNumbers(0, now);
-    const keys: [StoredKey, number[][]][] = [];
+    const now = checkTime(this.#clock());
+    this.#prepare(now);
+    const keys: (readonly [StoredKey, CopiedStates["states"]])[] = [];
+    const rows: number[][] = [];
     for (const [key, slot] of this.#slots) {
-      this.#rust.save(this.#slab, slot, now);
-      const states = lists(numbers());
-      if (states.length > 0) keys.push([storedKey(key), states]);
+      const code = this.#slab.run(({ save }, index, generation) => save(index, generation, slot, now));
+      if (code < 0) throw this.#failure(code);
+      if (code === 0) continue;
+      const { states, earlier } = saved(this.#slab.instance.list(), this.policies.length);
+      for (const row of earlier) rows.push([keys.length, ...row]);
+      keys.push([storedKey(key), states]);
     }
-    return { version: 1, policies: this.policies, keys };
+    return { version: storedVersion, policies: this.policies, keys, earlier: rows };
   }
 
   /**
-   * A limiter that goes on where a snapshot stopped. With other `policies` than the snapshot's, a changed limit or
+   * Makes a limiter that goes on where a snapshot stopped. With other `policies` than the snapshot's, a changed limit or
    * rate applies to what is there, a changed `scale` or `per` is converted, and a changed algorithm starts afresh.
    */
   static restore(
     snapshot: Snapshot,
     options: Options & { readonly policies?: Policies | undefined } = {},
   ): RateLimiter {
-    checkSnapshot(snapshot);
+    const read = readSnapshot(snapshot);
     checkIsObject(options);
-    const { policies = snapshot.policies, ...rest } = options;
+    const { policies = read.policies, ...rest } = options;
     const limiter = new RateLimiter(policies, rest);
-    limiter.#takeOver(snapshot);
+    limiter.#takeOver(new ReadPolicies(read.policies).origins, read);
     return limiter;
   }
 
   /** Gives its memory back. A limiter that is simply dropped does so too, in time. */
   [Symbol.dispose](): void {
-    if (this.#rust === disposed) return;
-    this.#rust.drop_slab(this.#slab);
-    dropped(this);
-    this.#rust = disposed as Exports;
-    this.#slots = disposed as Map<Key, number>;
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    this.#slab.free();
+    this.#slots = new Map();
     this.#keys = [];
+    this.#isUnsettled = false;
   }
 
-  /** A hit under the policies of this call, if it has any; or what it would answer. */
-  #ask(key: Key, cost: number, policies: Policies | undefined, takes: number): Decision {
-    const call = policies === undefined ? 0 : held(readPolicies(policies));
+  #emptySlab(): Slab {
+    return new Slab(this.#read, this.#options, this.#options.beforeClean !== undefined);
+  }
+
+  /** Decides a hit under the policies of this call, if it has any, or with `peek` only returns its decision. */
+  #hitWith(key: Key, cost: number, policies: Policies | undefined, peek: 0 | 1): Decision {
+    const call = policies === undefined ? [] : callNumbers(policies);
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
-    const status = this.#rust.hit_with(this.#slab, this.#slotOf(key), cost, now, call, takes);
-    return this.#answer(status, key, cost, now, policies);
+    this.#prepare(now);
+    const slot = this.#slotOf(key);
+    const { instance } = this.#slab;
+    instance.writeCall(call);
+    const count = call.length >> 2;
+    const code = this.#slab.run(({ hit_with }, index, generation) =>
+      hit_with(index, generation, slot, cost, now, count, peek),
+    );
+    if (code >= 0 && (code & status.moved) !== 0) {
+      this.#isUnsettled = true;
+      this.#moving = key;
+    }
+    if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(policies));
+    if (code <= status.at) throw tooSlow(new ReadPolicies(policies), code);
+    return this.#decision(code, cost, now);
+  }
+
+  /** Does an operation on the count of one policy. */
+  #count(kind: number, key: Key, amount: number, policy?: string): number {
+    const position = this.#read.position(policy);
+    const now = checkTime(this.#clock());
+    if (typeof amount !== "number") throw this.#wrongAmount(kind, amount, position);
+    this.#prepare(now);
+    const slot = this.#slotOf(key);
+    const number = this.#slab.run(({ count }, index, generation) =>
+      count(index, generation, kind, slot, amount, now, position),
+    );
+    if (kind === operation.inc || kind === operation.set) {
+      this.#isUnsettled = true;
+      this.#moving = key;
+    }
+    if (number === status.invalidAmount) throw this.#wrongAmount(kind, amount, position);
+    if (number < 0) throw this.#failure(number);
+    if (this.#isUnsettled) this.#settle();
+    return number;
+  }
+
+  #wrongAmount(kind: number, amount: unknown, position: number): TollgateError {
+    if (kind !== operation.set) return wrongAmount("cost", amount);
+    const most = this.#slab.run(({ count }, index, generation) =>
+      count(index, generation, operation.maxCount, -1, 0, 0, position),
+    );
+    return wrongAmount("count", amount, most < 0 ? undefined : most);
   }
 
   #slotOf(key: Key): number {
@@ -230,85 +301,103 @@ export class RateLimiter {
     return slot;
   }
 
-  /** The decision that an operation came to. There is one return, so that a caller who only reads it costs no allocation. */
-  #answer(status: number, key: Key, cost: number, now: number, policies?: Policies): Decision {
-    if (status < 0) throw this.#failure(status, cost, now, policies);
-    const decision = this.#area.decision(status);
+  /** Returns the decision behind a status. There is one return, so that a caller who only reads it costs no allocation. */
+  #decision(code: number, cost: number, now: number): Decision {
+    if (code < 0) throw this.#failure(code, cost, now);
+    const decision = this.#results.decision(this.#slab.instance, code);
     // Most hits are of a key that has its slot already, and free none.
-    if ((status & (freedBit | takenBit)) !== 0) this.#settle(status, key);
+    if (this.#isUnsettled) this.#settle();
     return decision;
   }
 
-  /** The error behind a negative status. */
-  #failure(status: number, amount: number, now: number, policies?: Policies): TollgateError {
-    if (status === noRoom)
-      return new TollgateError(
-        "full",
-        `the limiter is full: maxKeys is ${this.#maxKeys}, and onFull is deny`,
-      );
-    if (status !== failed) return failure(status, amount, now);
-    return policies === undefined
-      ? wrongAmount("count", amount, answered())
-      : mismatch(this.#read, readPolicies(policies));
-  }
-
-  /** An operation that answers a single number. */
-  #number(key: Key, cost: number, work: (slot: number, now: number) => number): number {
-    const now = this.#clock();
-    if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
-    const status = work(this.#slotOf(key), now);
-    if (status < 0) throw this.#failure(status, cost, now);
-    const number = this.#area.number();
-    this.#settle(status, key);
-    return number;
-  }
-
-  /** Forgets the keys of freed slots, and only then gives the key of this operation its slot. */
-  #settle(status: number, key: Key): void {
-    const slot = (status & takenBit) === 0 ? -1 : this.#area.slot();
-    const expired = (status & freedBit) === 0 ? [] : this.#takeFreed();
-    if (slot >= 0) {
-      this.#slots.set(key, slot);
-      this.#keys[slot] = key;
+  /** Returns the error behind a negative status. */
+  #failure(code: number, cost?: unknown, now?: unknown): TollgateError {
+    switch (code) {
+      case status.invalidCost:
+        return wrongAmount("cost", cost);
+      case status.invalidTime:
+        return invalidTime(now);
+      case status.outOfMemory:
+        return outOfMemory();
+      case status.noRoom:
+        return new TollgateError("full", fill(fullText, { found: this.#options.maxKeys }));
+      default:
+        return new TollgateError("disposed", "this limiter was disposed of; make a new one");
     }
-    this.#tell(expired);
   }
 
-  /** Forgets the keys of freed slots. Answers what they held, policy by policy, if anyone asks. */
-  #takeFreed(): Expired[][] {
-    this.#rust.take_freed(this.#slab);
-    const [count, ...list] = numbers() as [number, ...number[]];
-    const expired = this.#beforeClean === undefined ? [] : this.#expired(list.slice(count));
-    for (const slot of list.slice(0, count)) this.#forget(slot);
+  #evicted(): number {
+    if (this.#isDisposed) throw this.#failure(status.invalidHandle);
+    const { instance, index, generation } = this.#slab;
+    return this.#evictedBefore + instance.evicted(index, generation);
+  }
+
+  /** The time for an operation that needs none but to move to another instance. */
+  #now(): number {
+    return this.#slab.instance.broken ? checkTime(this.#clock()) : 0;
+  }
+
+  /** Settles what an interrupted operation left, and moves to another instance of the wasm if this one is broken. */
+  #prepare(now: number): void {
+    if (this.#isDisposed) throw this.#failure(status.invalidHandle);
+    if (this.#slab.instance.broken) this.#recover(now);
+    if (this.#isUnsettled) this.#settle();
+  }
+
+  /** Takes over the slots that an operation on the moving key freed and took, and reports what expired. */
+  #settle(): void {
+    this.#report(this.#takeMoves());
+  }
+
+  /** Forgets the keys of freed slots, gives the moving key its slot, and returns what expired, policy by policy. */
+  #takeMoves(): Expired[][] {
+    const slab = this.#slab;
+    const code = slab.run(({ moves }, index, generation) => moves(index, generation));
+    if (code < 0) throw this.#failure(code);
+    const expired = this.#move(slab.instance.list());
+    // Only now: an operation that is interrupted before leaves the moves to the next one.
+    slab.run(({ settle }, index, generation) => settle(index, generation));
+    this.#isUnsettled = false;
+    this.#moving = undefined;
+    return expired;
+  }
+
+  /** Brings the maps up to date with the slots that moved. It may be done again for the same moves. */
+  #move(list: readonly number[]): Expired[][] {
+    const [taken = -1, count = 0] = list;
+    const expired = this.#options.beforeClean === undefined ? [] : this.#expired(list, 2 + count);
+    for (let at = 2; at < 2 + count; at++) this.#forget(list[at] as number);
+    if (taken >= 0 && this.#moving !== undefined) {
+      this.#slots.set(this.#moving, taken);
+      this.#keys[taken] = this.#moving;
+    }
     return expired;
   }
 
   #forget(slot: number): void {
-    this.#slots.delete(this.#keys[slot] as Key);
+    const key = this.#keys[slot];
+    if (key === undefined) return;
+    if (this.#slots.get(key) === slot) this.#slots.delete(key);
     this.#keys[slot] = undefined;
   }
 
-  #expired(numbers: readonly number[]): Expired[][] {
+  #expired(list: readonly number[], from: number): Expired[][] {
     const { names } = this.#read;
     const byPolicy: Expired[][] = names.map(() => []);
-    for (let at = 0; at < numbers.length; at += 4) {
-      const [slot, position, value, expiredAt] = numbers.slice(at, at + 4) as [
-        number,
-        number,
-        number,
-        number,
-      ];
+    for (let at = from; at < list.length; at += 4) {
+      const [slot, position, value, expiredAt] = list.slice(at, at + 4) as [number, number, number, number];
       const policy = names[position] as string;
-      byPolicy[position]?.push({ key: this.#keys[slot] as Key, policy, value, expiredAt });
+      const key = this.#keys[slot];
+      if (key !== undefined) byPolicy[position]?.push({ key, policy, value, expiredAt });
     }
     return byPolicy;
   }
 
-  #tell(expired: readonly Expired[][]): void {
+  #report(expired: readonly Expired[][]): void {
     for (const [position, entries] of expired.entries()) {
       if (entries.length === 0) continue;
       try {
-        this.#beforeClean?.(this.policies[position]?.algorithm as Algorithm, entries);
+        this.#options.beforeClean?.(this.#read.origins[position]?.algorithm as Algorithm, entries);
       } catch (error) {
         if (!this.#warned)
           console.warn("tollgate: beforeClean threw; the entries are removed all the same.", error);
@@ -317,35 +406,78 @@ export class RateLimiter {
     }
   }
 
-  /** Takes over all of a snapshot, or on a mistake none. */
-  #takeOver({ policies, keys }: Snapshot): void {
-    const now = this.#clock();
-    if (typeof now !== "number") throw notNumbers(0, now);
+  /** Reads all states into an empty limiter, or on an error none. */
+  #takeOver(origins: readonly Origin[], { keys, earlier: rows }: ReadSnapshot): void {
+    const now = checkTime(this.#clock());
     const { origins: own } = this.#read;
-    const { origins } = readPolicies(policies);
     const afresh = new Set<string>();
-    const whose = (key: Key) => ` of ${inWords(key)}`;
-    const all = keys.map(([stored, states]) => {
-      const key = keyFrom(stored);
-      return [key, placed(states, origins, own, afresh, whose(key))] as const;
+    const all = keys.map(([key, lists], at) => {
+      const states = copiedStates(lists, origins.length, inWords(key));
+      const earlier = rows.get(at) ?? [];
+      return [key, placed({ states, earlier }, origins, own, afresh, inWords(key))] as const;
     });
-    const load = (key: Key, slot: number, states: readonly number[], puts: number) => {
-      giveNumbers(states);
-      const status = this.#rust.load(this.#slab, slot, now, puts);
-      if (status === failed) throw unreadableAs(own[answered()] as Origin, whose(key));
-      if (status < 0) throw this.#failure(status, 0, now);
-      return status;
-    };
-    for (const [key, states] of all) load(key, -1, states, 0);
+    for (const [key, numbers] of all) this.#load(this.#slab, -1, key, numbers, now, false);
     for (const name of afresh)
       console.warn(`tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`);
-    for (const [key, states] of all) this.#settle(load(key, this.#slotOf(key), states, 1), key);
+    for (const [key, numbers] of all) {
+      this.#load(this.#slab, this.#slotOf(key), key, numbers, now, true);
+      this.#isUnsettled = true;
+      this.#moving = key;
+      this.#settle();
+    }
+  }
+
+  /** Reads one key's states into a slot; without `put` it only checks them. */
+  #load(slab: Slab, slot: number, key: Key, numbers: readonly number[], now: number, put: boolean): void {
+    const code = slab.load(slot, now, numbers, put);
+    if (code <= status.at) throw unreadableAs(this.#read.origins[status.at - code] as Origin, inWords(key));
+    if (code < 0) throw this.#failure(code);
+  }
+
+  /**
+   * Moves all states from a broken instance of the wasm to the one in use. Where that is not possible the limiter
+   * starts empty, and says so once.
+   */
+  #recover(now: number): void {
+    const states = this.#rescued();
+    const fresh = this.#emptySlab();
+    const slots = new Map<Key, number>();
+    const keys: Key[] = [];
+    for (const [key, numbers] of states ?? []) {
+      this.#load(fresh, -1, key, numbers, checkTime(now), true);
+      const [taken = -1] = fresh.takeMoves();
+      if (taken < 0) continue;
+      slots.set(key, taken);
+      keys[taken] = key;
+    }
+    const evicted = states === undefined ? 0 : this.#evicted();
+    // Nothing fails from here on. Before, the next operation tries again: a stack is not exhausted for ever.
+    this.#evictedBefore = evicted;
+    this.#slab = fresh;
+    this.#slots = slots;
+    this.#keys = keys;
+    this.#isUnsettled = false;
+    if (states === undefined)
+      throw new TollgateError("state_lost", "the limiter's states were lost in a trap; it starts empty");
+  }
+
+  /** Copies all states out of a broken instance; `undefined` if that traps. */
+  #rescued(): (readonly [Key, readonly number[]])[] | undefined {
+    const { instance, index, generation } = this.#slab;
+    const { origins } = this.#read;
+    try {
+      this.#move(instance.rescuedMoves(index, generation));
+      return Array.from(this.#slots, ([key, slot]) => {
+        const states = origins.map((_, at) => instance.rescued(index, generation, slot, at));
+        return [key, placed({ states, earlier: [] }, origins, origins, new Set())] as const;
+      });
+    } catch (error) {
+      if (error instanceof WebAssembly.RuntimeError) return undefined;
+      throw error;
+    }
   }
 }
 
-/** What a limiter turns into when it is disposed of: everything about it says so. */
-const disposed = new Proxy({} as Exports | Map<Key, number>, {
-  get() {
-    throw new TollgateError("disposed", "this limiter was disposed of; make a new one");
-  },
-});
+/** Returns the error for a cost or a time that is not even a number. */
+const notNumbers = (cost: unknown, now: unknown): TollgateError =>
+  typeof cost === "number" ? invalidTime(now) : wrongAmount("cost", cost);

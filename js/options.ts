@@ -1,38 +1,40 @@
-import { checkFunctions, checkNames } from "./checks.ts";
-import { refused } from "./error.ts";
-import { isWhole, milliseconds, time, whole } from "./numbers.ts";
+import { checkFunctions, copiedOptions } from "./checks.ts";
+import { schema } from "./core/generated.ts";
+import { durationExpected, isInteger, milliseconds } from "./durations.ts";
+import { integer, refused } from "./error.ts";
+import { oneOf } from "./policy.ts";
 import type { Options } from "./types.ts";
 
 const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
 
-/** A JavaScript Map holds no more. */
-const mostKeys = 16_000_000;
+/** The options of a limiter that were read, the numbers as Rust takes them. */
+export interface ReadOptions {
+  readonly clock: () => number;
+  readonly beforeClean: Options["beforeClean"];
+  readonly maxKeys: number;
+  readonly denies: boolean;
+  readonly cleanPeriod: number;
+  /** 0 where no age is too old. */
+  readonly keyOlderThan: number;
+}
 
-/** Options as Rust takes them: how many keys, whether a full limiter denies, how often it cleans, and after what age. */
-export type OptionNumbers = readonly [
-  maxKeys: number,
-  denies: number,
-  cleanPeriod: number,
-  keyOlderThan: number,
-];
-
-/** What holds where nothing is said: no age is too old. */
-export const defaults: OptionNumbers = [1_000_000, 0, 60_000, 0];
-
-/** Reads a limiter's options. */
-export function readOptions(options: Options): OptionNumbers {
-  checkNames(options, known);
+/** Reads a limiter's options. Each is read once. */
+export function readOptions(given: Options): ReadOptions {
+  const options = copiedOptions(given, known);
   checkFunctions(options, ["clock", "beforeClean"]);
-  const wrong = (name: keyof Options, accepts: string) =>
-    refused("invalid_option", name, options[name], accepts);
-  const maxKeys = options.maxKeys ?? defaults[0];
-  if (!isWhole(maxKeys, 1, mostKeys)) throw wrong("maxKeys", whole(1, mostKeys));
-  const denies = ["evict", "deny"].indexOf(options.onFull ?? "evict");
-  if (denies < 0) throw wrong("onFull", '"evict" or "deny"');
-  const span = (name: "cleanPeriod" | "keyOlderThan", otherwise: number) => {
+  const { clock = Date.now, beforeClean } = options;
+  const wrong = (name: keyof Options, expected: string) =>
+    refused("invalid_option", name, options[name], expected);
+  const maxKeys = options.maxKeys ?? schema.defaultMaxKeys;
+  if (!isInteger(maxKeys, 1, schema.maxKeys)) throw wrong("maxKeys", integer(1, schema.maxKeys));
+  const onFull = options.onFull ?? "evict";
+  if (!schema.onFullWords.includes(onFull)) throw wrong("onFull", oneOf(schema.onFullWords));
+  const duration = (name: "cleanPeriod" | "keyOlderThan", otherwise: number) => {
     const found = options[name] == null ? otherwise : milliseconds(options[name]);
-    if (found === undefined) throw wrong(name, time);
+    if (found === undefined) throw wrong(name, durationExpected);
     return found;
   };
-  return [maxKeys, denies, span("cleanPeriod", defaults[2]), span("keyOlderThan", defaults[3])];
+  const cleanPeriod = duration("cleanPeriod", schema.defaultCleanPeriod);
+  const keyOlderThan = duration("keyOlderThan", 0);
+  return { clock, beforeClean, maxKeys, denies: onFull === "deny", cleanPeriod, keyOlderThan };
 }

@@ -1,110 +1,138 @@
-import { inWords, refused, refusedAs, TollgateError } from "./error.ts";
-import { isWhole, milliseconds, time, whole } from "./numbers.ts";
-import type { Policy } from "./types.ts";
-
-/** The names of the algorithms; `src/policy.rs` has the same in the same order. */
-const algorithms = [
-  "fix_window",
-  "fix_window_per_key",
-  "sliding_window",
-  "sliding_counter",
-  "token_bucket",
-  "leaky_bucket",
-];
-const tokenBucket = 4;
+import {
+  algorithmFormsText,
+  algorithms,
+  algorithmText,
+  durationFormsText,
+  freeForBucketText,
+  nameFormsText,
+  nameText,
+  onceText,
+  policyFormsText,
+  policyText,
+  schema,
+  secondValueText,
+  unknownFieldText,
+} from "./core/generated.ts";
+import { durationExpected, isInteger, milliseconds } from "./durations.ts";
+import { type ErrorCode, fill, integer, inWords, refusedAs, TollgateError } from "./error.ts";
 
 /** A policy that was read. */
 export interface ReadPolicy {
   readonly algorithm: string;
   readonly name: string | undefined;
-  /** What Rust takes it as: the algorithm's place in the list, limit, rate, scale, and what was said of denied hits. */
-  readonly numbers: readonly [
-    algorithm: number,
-    limit: number,
-    rate: number,
-    scale: number,
-    denied: 0 | 1 | 2,
-  ];
+  /** Its algorithm's position, limit, rate and scale. */
+  readonly numbers: readonly [algorithm: number, limit: number, rate: number, scale: number];
+  /** 0: left out, 1: denied hits count, 2: they are free. */
+  readonly denied: number;
 }
 
-/** The fields of a policy that were not left out. */
-type Fields = Map<string, unknown>;
-
-/** Reads a policy. Every mistake in it is told by its name; what the numbers come to, Rust knows. */
-export function readPolicy(policy: Policy): ReadPolicy {
-  const fields = fieldsOf(policy);
-  const algorithm = algorithms.indexOf(fields.get("algorithm") as string);
-  if (algorithm < 0) throw wrong(fields, "algorithm", `one of ${algorithms.join(", ")}`);
-  const isBucket = algorithm >= tokenBucket;
-  const rate = algorithm === tokenBucket ? "refillRate" : "leakRate";
-  const names = isBucket ? (["capacity", "per", rate] as const) : (["limit", "scale"] as const);
-  checkNames(fields, names);
-  const numbers = [
-    algorithm,
-    amount(fields, names[0]),
-    isBucket ? amount(fields, rate) : 1,
-    span(fields, names[1]),
-    denied(fields, isBucket),
-  ] as const;
-  return { algorithm: algorithms[algorithm] as string, name: nameIn(fields), numbers };
+interface AlgorithmSchema {
+  readonly position: number;
+  readonly name: string;
+  readonly fields: Readonly<Record<string, { readonly role: Role; readonly default?: number }>>;
 }
 
-function fieldsOf(policy: Policy): Fields {
-  if (typeof policy !== "object" || policy === null || Array.isArray(policy)) {
-    const example = 'an object such as { algorithm: "fix_window", limit: 100, scale: "1m" }';
-    throw refused("invalid_policy", "policy", policy, example);
-  }
-  const fields: Fields = new Map();
-  for (const [written, value] of Object.entries(policy)) {
+type Role = "algorithm" | "limit" | "rate" | "scale" | "name" | "denied";
+
+/** The values of a policy's fields, by role. */
+type Values = { [role in Role]?: unknown };
+
+/** Reads a policy by the schema. Each of its fields is read once. */
+export function readPolicy(policy: unknown): ReadPolicy {
+  const entries = entriesOf(policy);
+  const found = schemaOf(entries);
+  const [values, isTwice] = valuesOf(entries, found);
+  const limit = amount(found, values, "limit");
+  if (isTwice) throw refusedAs("invalid_policy", fieldOf(found, "rate"), secondValueText, onceText);
+  const numbers = [found.position, limit, amount(found, values, "rate"), scale(found, values)] as const;
+  return { algorithm: found.name, numbers, name: nameIn(values), denied: deniedIn(found, values) };
+}
+
+function entriesOf(policy: unknown): [string, unknown][] {
+  if (typeof policy !== "object" || policy === null || Array.isArray(policy))
+    throw wrong(
+      "invalid_policy",
+      "policy",
+      policy,
+      fill(policyText, { forms: policyFormsText }),
+      policyFormsText,
+    );
+  return Object.entries(policy);
+}
+
+const table: Readonly<Record<string, AlgorithmSchema>> = algorithms;
+
+function schemaOf(entries: readonly [string, unknown][]): AlgorithmSchema {
+  let algorithm: unknown;
+  for (const [name, value] of entries) if (name === "algorithm") algorithm = value;
+  if (typeof algorithm === "string" && Object.hasOwn(table, algorithm))
+    return table[algorithm] as AlgorithmSchema;
+  const known = [...new Set(Object.values(table).map(({ name }) => name))].join(", ");
+  const forms = fill(algorithmFormsText, { known });
+  throw wrong("unknown_algorithm", "algorithm", algorithm, fill(algorithmText, { forms }), forms);
+}
+
+/** Returns the values by role, and whether the rate was given in both of its spellings. */
+function valuesOf(entries: readonly [string, unknown][], found: AlgorithmSchema): [Values, boolean] {
+  const values: Values = {};
+  let isTwice = false;
+  let unknown: string | undefined;
+  for (const [written, value] of entries) {
     if (value == null) continue;
-    // As wherever policies are written, a rate may have its name in snake_case.
-    const name = written.replace(/^(refill|leak)_rate$/, "$1Rate");
-    if (fields.has(name)) throw refusedAs("invalid_policy", name, "a second value", "the field once");
-    fields.set(name, value);
+    const name = (schema.snakeCase as Readonly<Record<string, string>>)[written] ?? written;
+    const field = Object.hasOwn(found.fields, name) ? found.fields[name] : undefined;
+    if (field === undefined) unknown = unknown === undefined || written < unknown ? written : unknown;
+    else if (values[field.role] === undefined) values[field.role] = value;
+    else isTwice = true;
   }
-  return fields;
+  if (unknown !== undefined) throw unknownField(unknown, found);
+  return [values, isTwice];
 }
 
-const wrong = (fields: Fields, name: string, accepts: string): TollgateError =>
-  refusedAs(
-    name === "algorithm" ? "unknown_algorithm" : "invalid_policy",
-    name,
-    fields.has(name) ? inWords(fields.get(name)) : "leaving it out",
-    accepts,
-  );
-
-function checkNames(fields: Fields, [limit, scale, ...rate]: readonly string[]): void {
-  const known = ["algorithm", limit, ...rate, scale, "name", "denied"];
-  for (const name of fields.keys()) {
-    if (!known.includes(name))
-      throw new TollgateError("unknown_field", `${name}: no such field; known here are ${known.join(", ")}`);
-  }
+function unknownField(written: string, found: AlgorithmSchema): TollgateError {
+  const { name: algorithm, fields } = found;
+  const values = { found: inWords(written), algorithm, known: Object.keys(fields).join(", ") };
+  return new TollgateError("unknown_field", fill(unknownFieldText, values));
 }
 
-function nameIn(fields: Fields): string | undefined {
-  const name = fields.get("name");
-  if (name !== undefined && !(typeof name === "string" && /^[ -~]{1,64}$/.test(name)))
-    throw wrong(fields, "name", "1 to 64 printable ASCII characters");
-  return name;
+const fieldOf = ({ fields }: AlgorithmSchema, role: Role): string =>
+  Object.keys(fields).find((name) => fields[name]?.role === role) ?? role;
+
+const wrong = (code: ErrorCode, field: string, value: unknown, expected: string, forms?: string) =>
+  refusedAs(code, field, value == null ? undefined : inWords(value), expected, forms);
+
+/** Returns the limit or the rate; 1 where the algorithm has none. */
+function amount(found: AlgorithmSchema, values: Values, role: "limit" | "rate"): number {
+  const value = values[role];
+  if (isInteger(value, 1)) return value;
+  const field = fieldOf(found, role);
+  if (!(field in found.fields)) return 1;
+  throw wrong("invalid_policy", field, value, integer(1));
 }
 
-function amount(fields: Fields, name: string): number {
-  const number = fields.get(name);
-  if (!isWhole(number, 1)) throw wrong(fields, name, whole(1));
-  return number;
+function scale(found: AlgorithmSchema, { scale: value }: Values): number {
+  const time = milliseconds(value);
+  if (time !== undefined) return time;
+  const field = fieldOf(found, "scale");
+  const otherwise = value === undefined ? found.fields[field]?.default : undefined;
+  if (otherwise !== undefined) return otherwise;
+  throw wrong("invalid_policy", field, value, durationExpected, durationFormsText);
 }
 
-/** A length of time. A bucket's `per` is one second unless it says otherwise. */
-function span(fields: Fields, name: string): number {
-  const found = milliseconds(fields.get(name) ?? (name === "per" ? 1_000 : undefined));
-  if (found === undefined) throw wrong(fields, name, time);
-  return found;
+function nameIn({ name }: Values): string | undefined {
+  if (name === undefined || (typeof name === "string" && /^[ -~]{1,64}$/.test(name))) return name;
+  throw wrong("invalid_policy", "name", name, fill(nameText, { forms: nameFormsText }));
 }
 
-function denied(fields: Fields, isBucket: boolean): 0 | 1 | 2 {
-  const choice = ["", "count", "free"].indexOf((fields.get("denied") ?? "") as string);
-  if (choice < 0) throw wrong(fields, "denied", '"count" or "free"');
-  if (isBucket && choice === 1)
-    throw wrong(fields, "denied", '"free", since a bucket never counts what it denies');
-  return choice as 0 | 1 | 2;
+function deniedIn(found: AlgorithmSchema, { denied }: Values): number {
+  if (denied === undefined) return 0;
+  const choice = 1 + schema.deniedWords.indexOf(denied as "count");
+  if (choice === 0) throw wrong("invalid_policy", "denied", denied, oneOf(schema.deniedWords));
+  // Only what counts windows counts denials.
+  if (choice === 1 && "capacity" in found.fields)
+    throw wrong("invalid_policy", "denied", denied, freeForBucketText);
+  return choice;
 }
+
+/** Words in quotes, with "or" between them. */
+export const oneOf = (words: readonly string[]): string => words.map(inWords).join(" or ");

@@ -1,51 +1,40 @@
-import { checkVersion } from "./checks.ts";
-import { Area, takenBit } from "./core/area.ts";
-import { answered, giveNumbers, numbers } from "./core/border.ts";
-import { failed, failure, isTime, notNumbers } from "./core/failure.ts";
-import { held, kept } from "./core/held.ts";
-import { lists, placed, unreadable, unreadableAs } from "./core/states.ts";
-import { rust } from "./core/wasm.ts";
+import { checkVersion, storedVersion } from "./checks.ts";
+import { elements } from "./core/elements.ts";
+import { operation as counting, status } from "./core/generated.ts";
+import { Results } from "./core/results.ts";
+import { outOfMemory, Slab } from "./core/slab.ts";
+import {
+  type CopiedStates,
+  copiedLists,
+  copiedStates,
+  placed,
+  saved,
+  unreadable,
+  unreadableAs,
+} from "./core/states.ts";
 import { refused, wrongAmount } from "./error.ts";
-import { most } from "./numbers.ts";
-import { defaults } from "./options.ts";
-import { type ReadPolicies, readPolicies } from "./policies.ts";
+import { readOptions } from "./options.ts";
+import { ReadPolicies } from "./policies.ts";
+import { isTime } from "./time.ts";
 import type { Decision, Origin, Policies, State } from "./types.ts";
 
-/** What can be asked of a key. */
+/** The operations on a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";
 
-/** How Rust is asked, of a key in a slot. */
-const asked: Record<
-  Operation,
-  (desk: number, slot: number, amount: number, now: number, position: number) => number
-> = {
-  hit: (desk, slot, cost, now) => rust().hit(desk, slot, cost, now),
-  peek: (desk, slot, cost, now) => rust().hit_with(desk, slot, cost, now, 0, 0),
-  inc: (desk, slot, cost, now, position) => rust().inc(desk, slot, cost, now, position),
-  set: (desk, slot, count, now, position) => rust().set(desk, slot, count, now, position),
-  get: (desk, slot, _, now, position) => rust().get(desk, slot, now, position, 0),
-  expiresAt: (desk, slot, _, now, position) => rust().get(desk, slot, now, position, 1),
-  reset: () => 0,
-};
+const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
 
-// Marked, so that a bundler can leave this out where step is not used.
-const operations = /* @__PURE__ */ Object.keys(asked);
+/** Those that read only, after which nothing need be written, though what was stored may have ended. */
+const reads: readonly string[] = ["peek", "get", "expiresAt"];
 
-/** Those that ask one policy. */
-const namesPolicy = /* @__PURE__ */ operations.slice(2, 6);
-
-/** Those that need not be followed by a write, though what was stored may have ended. */
-const reads = ["peek", "get", "expiresAt"];
-
-/** What a step comes to. */
+/** The result of a step. */
 export interface Step {
-  /** The answer to a hit or a peek. */
+  /** The decision of a hit or a peek. */
   readonly decision?: Decision;
-  /** The answer to `inc`, `set` and `get` (the count), and to `expiresAt` (a time). */
+  /** The result of `inc`, `set` and `get` (the count), and of `expiresAt` (a time). */
   readonly value?: number;
-  /** What is to be stored now; `null` when the key is as if it had never been used. */
+  /** The state to store now; `null` when the key is as if it had never been used. */
   readonly state: State | null;
-  /** Whether that differs from what was stored. */
+  /** True if that differs from what was stored. */
   readonly changed: boolean;
   /** When what is stored ends, in milliseconds since the epoch; 0 when there is nothing. */
   readonly expiresAt: number;
@@ -77,90 +66,105 @@ export function step(
 ): Step {
   if (!operations.includes(operation))
     throw refused("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
-  if (typeof amount !== "number") throw notNumbers(amount, now);
-  if (!isTime(now))
-    throw refused("invalid_time", "now", now, `milliseconds since the epoch, from 0 to ${most}`);
+  if (typeof amount !== "number") throw wrongAmount("cost", amount);
+  if (!isTime(now)) throw refused("invalid_time", "now", now, "a time in milliseconds since the epoch");
   if (policy !== undefined && typeof policy !== "string")
-    throw refused("unknown_policy", "policy", policy, "a policy's name");
-  const own = readPolicies(policies);
-  const desk = deskOf(own);
-  const { names, origins } = own;
-  const position = namesPolicy.includes(operation) ? own.position(policy) : 0;
-  const area = new Area(names);
+    throw refused("unknown_policy", "policy", policy, "the name of a policy");
+  const own = new ReadPolicies(policies);
   const afresh = new Set<string>();
-  let slot = -1;
-  const done = (status: number): number => {
-    if (status === failed) throw wrongAmount("count", amount, answered());
-    if (status < 0) throw failure(status, amount, now);
-    if ((status & takenBit) !== 0) slot = area.slot();
-    return status;
-  };
+  const stored = state == null ? undefined : readState(state);
+  const slab = new Slab(own, readOptions({}), false, true);
   try {
-    if (state != null) {
-      giveNumbers(read(state, origins, afresh));
-      const status = rust().load(desk, -1, now, 1);
-      if (status === failed) throw unreadableAs(origins[answered()] as Origin);
-      done(status);
+    if (stored !== undefined) {
+      const numbers = placed(stored, stored.policies, own.origins, afresh);
+      const code = slab.load(-1, now, numbers, true);
+      if (code <= status.at) throw unreadableAs(own.origins[status.at - code] as Origin);
+      if (code < 0) throw outOfMemory();
     }
-    const status = done(asked[operation](desk, slot, amount, now, position));
-    const answer = answerTo(operation, area, status);
-    rust().save(desk, operation === "reset" ? -1 : slot, now);
-    const expiresAt = area.number();
+    const result = work(slab, own, operation, amount, now, policy);
+    const slot = operation === "reset" ? -1 : slotIn(slab);
+    const expiresAt =
+      slot < 0 ? 0 : slab.run(({ save }, index, generation) => save(index, generation, slot, now));
+    if (expiresAt < 0) throw outOfMemory();
     const after =
-      expiresAt === 0 ? null : { version: 1 as const, policies: origins, states: lists(numbers()) };
-    const changed = plain(after) !== plain(state) && !(after === null && reads.includes(operation));
-    return { ...answer, state: after, changed, expiresAt, afresh: [...afresh] };
+      expiresAt === 0
+        ? null
+        : { version: storedVersion, policies: own.origins, ...saved(slab.instance.list(), own.names.length) };
+    const changed = plain(after) !== plain(stored) && !(after === null && reads.includes(operation));
+    return { ...result, state: after, changed, expiresAt, afresh: [...afresh] };
   } finally {
-    if (slot >= 0) rust().release(desk, slot);
+    slab.free();
   }
 }
 
-const desks = /* @__PURE__ */ new WeakMap<ReadPolicies, number>();
-
-/** The slab in which one key's states at a time are worked on. */
-function deskOf(policies: ReadPolicies): number {
-  let desk = desks.get(policies);
-  if (desk === undefined) {
-    const { slab, drop_slab: drop } = rust();
-    desk = kept(policies, slab(held(policies), 0, 1, ...defaults), drop, tooLong);
-    desks.set(policies, desk);
-  }
-  return desk;
+/** Returns the only slot of a slab; -1 if it has none. */
+function slotIn(slab: Slab): number {
+  slab.run(({ moves }, index, generation) => moves(index, generation));
+  return slab.instance.list()[0] ?? -1;
 }
 
-const tooLong = (limit: unknown) => {
-  const accepts =
-    "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
-  return refused("invalid_policy", "limit", limit, accepts);
-};
-
-/** What an operation answers: a decision, a number, or nothing. */
-function answerTo(operation: Operation, area: Area, status: number): Pick<Step, "decision" | "value"> {
+/** Does the operation, and returns a decision, a number, or nothing. */
+function work(
+  slab: Slab,
+  own: ReadPolicies,
+  operation: Operation,
+  amount: number,
+  now: number,
+  policy: string | undefined,
+): Pick<Step, "decision" | "value"> {
   if (operation === "reset") return {};
-  return operation === "hit" || operation === "peek"
-    ? { decision: area.decision(status) }
-    : { value: area.number() };
+  const slot = slotIn(slab);
+  if (operation === "hit" || operation === "peek") {
+    const peek = Number(operation === "peek");
+    const code = slab.run(({ hit_with }, index, generation) =>
+      hit_with(index, generation, slot, amount, now, 0, peek),
+    );
+    if (code === status.outOfMemory) throw outOfMemory();
+    if (code < 0) throw wrongAmount("cost", amount);
+    return { decision: new Results(own.names).decision(slab.instance, code) };
+  }
+  const position = own.position(policy);
+  const count = (kind: number) =>
+    slab.run(({ count }, index, generation) => count(index, generation, kind, slot, amount, now, position));
+  const value = count(counting[operation]);
+  if (value === status.outOfMemory) throw outOfMemory();
+  if (value < 0)
+    throw operation === "set"
+      ? wrongAmount("count", amount, count(counting.maxCount))
+      : wrongAmount("cost", amount);
+  return { value };
 }
 
-/** A state as a text that is the same for the same state. */
-const plain = (state: State | null): string =>
+/** A state that was copied. */
+type Copied = Pick<State, "policies"> & CopiedStates;
+
+/** Copies a stored state, each part of which is read once, and checks the copy. */
+function readState(state: State): Copied {
+  if (typeof state !== "object") throw refused("invalid_state", "state", state, "a state that step returned");
+  const { version, policies, states, earlier } = state;
+  if (!Array.isArray(policies))
+    throw refused("invalid_state", "state.policies", policies, "an array that step returned");
+  const origins = elements(policies).map((origin) => {
+    const { name, algorithm, scale } = (origin ?? {}) as Partial<Origin>;
+    if (typeof name !== "string" || typeof algorithm !== "string" || typeof scale !== "number")
+      throw refused("invalid_state", "state.policies", policies, "an array that step returned");
+    return { name, algorithm, scale };
+  });
+  if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
+  checkVersion(version);
+  return {
+    policies: origins,
+    states: copiedStates(states, origins.length),
+    earlier: copiedLists(earlier ?? []),
+  };
+}
+
+/** Returns a state as a text that is the same for the same state. */
+const plain = (state: Copied | null | undefined): string =>
   state == null
     ? ""
     : JSON.stringify([
         state.policies.map(({ name, algorithm, scale }) => [name, algorithm, scale]),
         state.states,
+        state.earlier,
       ]);
-
-/** What was stored, as Rust takes it. */
-function read({ version, policies, states }: State, own: readonly Origin[], afresh: Set<string>): number[] {
-  const isNone = (policy: Origin | null | undefined) =>
-    typeof policy?.name !== "string" ||
-    typeof policy.algorithm !== "string" ||
-    typeof policy.scale !== "number";
-  // By findIndex, which does not pass over what a list lacks.
-  if (!Array.isArray(policies) || policies.findIndex(isNone) >= 0)
-    throw refused("invalid_state", "state.policies", policies, "what step answered");
-  if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
-  checkVersion("stored state", version);
-  return placed(states, policies, own, afresh);
-}

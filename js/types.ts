@@ -9,8 +9,13 @@ export interface PolicyBase {
 
 /** A policy that counts hits in windows. */
 export interface WindowPolicy extends PolicyBase {
-  /** Which way of counting. */
-  readonly algorithm: "fix_window" | "fix_window_per_key" | "sliding_window" | "sliding_counter";
+  /** Which way of counting. `fixed_window` is another name of `fix_window`. */
+  readonly algorithm:
+    | "fix_window"
+    | "fixed_window"
+    | "fix_window_per_key"
+    | "sliding_window"
+    | "sliding_counter";
   /** How much may happen in a window. */
   readonly limit: number;
   /** How long a window is. */
@@ -50,11 +55,11 @@ export interface LeakyBucketPolicy extends PolicyBase {
 /** An algorithm and its numbers. */
 export type Policy = WindowPolicy | TokenBucketPolicy | LeakyBucketPolicy;
 
-/** One policy, or several that are one atomic decision. The objects must not be changed after. */
+/** One policy, or several that are one atomic decision. The objects are copied when they are read. */
 export type Policies = Policy | readonly Policy[];
 
 /** The name of an algorithm. */
-export type Algorithm = Policy["algorithm"];
+export type Algorithm = Exclude<Policy["algorithm"], "fixed_window">;
 
 /** Who or what is limited. `1` and `"1"` are different keys. */
 export type Key = string | number | bigint;
@@ -115,11 +120,13 @@ export type StoredKey = string | number | { readonly bigint: string };
 /** A whole limiter as plain data. */
 export interface Snapshot {
   /** Of this form of snapshot. */
-  readonly version: 1;
+  readonly version: 2;
   /** Those of the limiter. */
   readonly policies: readonly Policy[];
   /** Every key with its states, a list of numbers for each policy. */
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
+  /** The states of policies whose `scale` changed: of each the key's position, the policy's, scale, end and numbers. */
+  readonly earlier: readonly (readonly number[])[];
 }
 
 /** What a state was made by: as much of its policy as is needed to read it. */
@@ -135,9 +142,11 @@ export interface Origin {
 /** One key's states as plain data: what a store outside the process keeps. */
 export interface State {
   /** Of this form of state. */
-  readonly version: 1;
+  readonly version: 2;
   /** What the states were made by. */
   readonly policies: readonly Origin[];
   /** A list of numbers for each policy. */
   readonly states: readonly (readonly number[])[];
+  /** The states of policies whose `scale` changed: of each the policy's position, scale, end and numbers. */
+  readonly earlier: readonly (readonly number[])[];
 }

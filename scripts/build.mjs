@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { finished } from "./lib/finished.mjs";
@@ -12,8 +13,6 @@ import { together } from "./lib/together.mjs";
 import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
-import { speechless } from "./speechless.mjs";
-import { trimmed } from "./trim.mjs";
 
 /** What rustc emits by default for this target; wasm-opt must be told. */
 const wasmFeatures = [
@@ -33,9 +32,6 @@ const folderOf = (rust) => (rust.from === "rustup" ? inProject("target") : inPro
 /** Checks and tests for wasm, beside those for this machine: macros and build scripts are compiled once for both. */
 export const wasmTargetArgs = (rust) => [...forWasm, "--target-dir", folderOf(rust)];
 
-/** Two features in one folder would overwrite each other's wasm. */
-const featureFolder = (rust, feature) => join(folderOf(rust), "wasm", feature);
-
 const wasmOptFlags = [
   "--strip-debug",
   "--strip-producers",
@@ -43,45 +39,64 @@ const wasmOptFlags = [
   ...wasmFeatures.map((name) => `--enable-${name}`),
 ];
 
-/** Only numbers cross: no glue, and the exports are as TypeScript says in js/core. */
-const withoutGlue = ["-Oz", "--low-memory-unused", "--converge"];
+/** Web glue that is given its module; the reset function makes a new instance after a trap. */
+const glue = ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"];
 
-/** How each feature of the crate is compiled. All are small first: their time goes elsewhere than into arithmetic. */
-const features = {
-  // Web glue that is given its module; the reset function gives a fresh instance after a panic.
-  cloudflare: {
-    level: "z",
-    optimize: ["-Oz"],
-    glue: ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"],
-  },
-  js: { level: "z", optimize: withoutGlue, trim: (wasm) => trimmed(speechless(wasm)) },
-  headers: { level: "s", optimize: withoutGlue, trim: trimmed },
-};
+/** As small as wasm-opt makes it. Nothing lies in the first kilobyte of memory: there the stack ends. */
+const smallest = ["-Oz", "--low-memory-unused", "--converge"];
 
-/** Compiles one feature of the crate into build/<feature>/: the wasm, and its glue if it needs one. Says whether it is new. */
-export async function buildFeature(feature, { rust, wasmBindgen }) {
-  const { level, optimize, glue, trim } = features[feature];
-  const target = featureFolder(rust, feature);
-  const args = ["build", "--release", "--lib", "--features", feature, ...forWasm, "--target-dir", target];
-  await show(rust.cargo, args, { env: { ...rust.env, CARGO_PROFILE_RELEASE_OPT_LEVEL: level } });
-  const compiled = join(target, "wasm32-unknown-unknown/release/tollgate.wasm");
-  const out = inProject("build", feature);
+const cargoHome = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
+
+/** Nothing of this machine's folders in what is shipped, and SHA-256 in a loop instead of unrolled. */
+const rustFlags = [
+  `--remap-path-prefix=${join(cargoHome, "registry/src")}=`,
+  "--cfg",
+  'sha2_backend_soft="compact"',
+];
+
+/** Functions that are shorter than the calls of them are inlined: the default of "z" inlines fewer. */
+const inlining = "-Cllvm-args=-inline-threshold=25";
+
+/** The crates in bindings/ that are compiled to wasm. */
+const bindings = ["worker", "npm", "headers"];
+
+/** Compiles a crate of bindings/ into build/<name>/: the wasm and its glue. */
+export async function buildBinding(name, { rust, wasmBindgen }) {
+  const crate = `tollgate-${name}`;
+  // In a folder of its own, since cargo lets only one build at a time into a folder.
+  const target = join(folderOf(rust), "wasm", name);
+  const args = ["build", "--release", "--lib", "-p", crate, ...forWasm, "--target-dir", target];
+  const flags = name === "worker" ? rustFlags : [...rustFlags, inlining];
+  // Small first: the time goes elsewhere than into arithmetic.
+  const env = {
+    ...rust.env,
+    CARGO_PROFILE_RELEASE_OPT_LEVEL: "z",
+    CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f"),
+  };
+  await show(rust.cargo, args, { env });
+  const file = `wasm32-unknown-unknown/release/${crate.replaceAll("-", "_")}.wasm`;
+  const compiled = join(target, file);
+  const out = inProject("build", name);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
-    .update(JSON.stringify([wasmBindgen, glue, optimize, wasmOptFlags, `${trim}`]))
-    .update(["trim", "speechless"].map((name) => readFileSync(inProject(`scripts/${name}.mjs`))).join())
+    .update(JSON.stringify([wasmBindgen, glue, smallest, wasmOptFlags]))
     .digest("hex");
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {
     const wasm = join(folder, "tollgate_bg.wasm");
-    if (glue) {
-      const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
-      await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
-    } else writeFileSync(wasm, await trim(readFileSync(compiled)));
-    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...optimize, ...wasmOptFlags]);
+    const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
+    await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
+    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...smallest, ...wasmOptFlags]);
     writeFileSync(join(folder, "stamp"), stamp);
   });
   saySize(join(out, "tollgate_bg.wasm"));
+}
+
+/** Writes what TypeScript must know of Rust. */
+async function generate() {
+  const file = inProject("js/core/generated.ts");
+  await quiet("generated.ts", "cargo", ["run", "--quiet", "-p", "tollgate-npm", "--bin", "generate", file]);
+  await quiet("biome", bin("biome"), ["format", "--write", file]);
 }
 
 function saySize(file) {
@@ -95,8 +110,9 @@ function saySize(file) {
 }
 
 export async function build(found) {
+  await generate();
   // Each ends in work for one core: link-time optimisation, then wasm-opt.
-  await together(Object.keys(features).map((feature) => buildFeature(feature, found)));
+  await together(bindings.map((name) => buildBinding(name, found)));
   await buildPackage();
   await buildPage();
 }

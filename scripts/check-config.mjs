@@ -6,7 +6,7 @@ import { Failure, green, say } from "./lib/say.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 
 await afterSetUp(toBuild, async (found) => {
-  await buildFeature("cloudflare", found);
+  await buildFeature("worker", found);
   // Not at the top: on a fresh clone this file is read before there is a wrangler.
   const { unstable_readConfig: readConfig } = await import("wrangler");
   const [file = inProject("wrangler.toml"), env] = process.argv.slice(2);

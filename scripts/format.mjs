@@ -4,6 +4,6 @@ import { packages } from "./setup/packages.mjs";
 import { afterSetUp } from "./setup.mjs";
 
 await afterSetUp([packages], async () => {
-  await show("cargo", ["fmt"]);
+  await show("cargo", ["fmt", "--all"]);
   await show(bin("biome"), ["check", "--write"]);
 });

@@ -7,9 +7,9 @@ import { quiet } from "./lib/run.mjs";
 
 /** What the wasm of each feature is called where it is a file of its own. */
 const wasmFiles = {
-  js: "tollgate.wasm",
+  npm: "tollgate.wasm",
   headers: "tollgate-headers.wasm",
-  cloudflare: "tollgate-worker.wasm",
+  worker: "tollgate-worker.wasm",
 };
 
 /** The npm package in dist/: the same API for every runtime, and its types. */
@@ -57,10 +57,10 @@ function putWasmLast(file) {
   writeFileSync(file, text.replace(inlined, "") + all.join(""));
 }
 
-const moduleFrom = (file) => ({
+const compiledBy = (file) => ({
   name: file,
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core", file) })),
+    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/core", file) })),
 });
 
 const wasmAsText = {
@@ -83,10 +83,10 @@ const wasmBeside = {
 const forBrowsers = { plugins: [wasmAsText] };
 
 /** In Node it is inlined as base64. */
-const forNode = { plugins: [moduleFrom("module.node.ts")], loader: { ".wasm": "base64" } };
+const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": "base64" } };
 
 /** workerd takes wasm as a module of its own. */
-const forWorkerd = { plugins: [moduleFrom("module.workerd.ts"), wasmBeside] };
+const forWorkerd = { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside] };
 
 const client = { entryPoints: [inProject("js/client/index.ts")] };
 
@@ -142,7 +142,7 @@ async function writeTypes(dist) {
     folder,
   ]);
   const files = [
-    ...["types", "error", "limiter", "headers", "step"],
+    ...["types", "error", "limiter", "headers", "step", "address"],
     ...["platform", "alarm", "fetch", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");

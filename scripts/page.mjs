@@ -24,7 +24,7 @@ export async function buildPage() {
     loader: { ".wasm": "empty" },
   });
   for (const { path, contents } of outputFiles) writeIfNew(path, Buffer.from(contents));
-  writeIfNew(served("tollgate.wasm"), readFileSync(inProject("build/js/tollgate_bg.wasm")));
+  writeIfNew(served("tollgate.wasm"), readFileSync(inProject("build/npm/tollgate_bg.wasm")));
 }
 
 /** The package from its sources, with the wasm as a file beside the page instead of as text in it. */
@@ -32,8 +32,8 @@ const thisPackage = {
   name: "this package",
   setup({ onResolve }) {
     onResolve({ filter: /^tollgate$/ }, () => ({ path: inProject("js/index.ts") }));
-    onResolve({ filter: /\/module\.ts$/ }, () => ({ path: inProject("js/core/module.workerd.ts") }));
-    onResolve({ filter: /\/js\/tollgate_bg\.wasm$/ }, () => ({ path: source("module.js") }));
+    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/core/compiled.workerd.ts") }));
+    onResolve({ filter: /\/npm\/tollgate_bg\.wasm$/ }, () => ({ path: source("module.js") }));
   },
 };
 

@@ -7,7 +7,7 @@ import { afterSetUp, toBuild } from "./setup.mjs";
 
 /** The crate's reference in target/doc. A warning fails it: a broken link, or an item without a word. */
 export const rustdoc = () =>
-  show("cargo", ["doc", "--no-deps", "--features", "system-clock"], {
+  show("cargo", ["doc", "--no-deps", "--features", "system-clock,cloudflare"], {
     env: { ...process.env, RUSTDOCFLAGS: "-D warnings" },
   });
 

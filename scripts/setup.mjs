@@ -2,13 +2,15 @@ import { isMain } from "./lib/main.mjs";
 import { report } from "./lib/say.mjs";
 import { isMissing, setUp } from "./lib/steps.mjs";
 import { browser } from "./setup/browser.mjs";
+import { miri } from "./setup/miri.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
 import { packages } from "./setup/packages.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
+import { workerBuild } from "./setup/worker-build.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser];
+export const toTest = [...toBuild, workerBuild, browser, miri];
 
 /**
  * Sets up what is missing, then does `work` with what was found, under the Node of

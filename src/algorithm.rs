@@ -14,10 +14,10 @@ pub(crate) mod sliding_window;
 mod testing;
 pub(crate) mod window;
 
+use crate::memory::OutOfMemory;
 use crate::number::{MAX, NEVER};
 use crate::{Decision, Violated};
-use alloc::vec::Vec;
-use entry::{Entry, Held};
+use entry::EntryState;
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
 ///
@@ -25,7 +25,7 @@ use entry::{Entry, Held};
 /// be a call, and the view would lie in memory.
 pub(crate) trait Algorithm {
     /// What a store keeps of one key: the first of some words, or a log.
-    type State: Held + ?Sized;
+    type State: EntryState + ?Sized;
     /// What a state comes to at one moment, with what has been charged to it since.
     type View;
 
@@ -47,7 +47,11 @@ pub(crate) trait Algorithm {
     /// Makes the view as if nothing had been used, and answers the cost that makes it as if `count` had just been (or
     /// that leaves `count` tokens).
     fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
-    /// Keeps the view.
+    /// Makes room for the view, so that it can be committed.
+    fn reserve(&self, _state: &mut Self::State, _view: &Self::View) -> Result<(), OutOfMemory> {
+        Ok(())
+    }
+    /// Keeps the view. There must be room for it.
     fn commit(&self, state: &mut Self::State, view: Self::View);
 
     /// When a hit of `cost`, which does not fit now but can fit, will.
@@ -61,21 +65,20 @@ pub(crate) trait Algorithm {
     fn latest(&self, state: &Self::State) -> u64;
     /// Makes a state that of a key never used.
     fn clear(&self, state: &mut Self::State, now: u64);
-    /// Adds a state as plain numbers.
-    fn export(&self, state: &Self::State, numbers: &mut Vec<i64>);
+    /// Gives a state as plain numbers to `push`, one after the other.
+    fn export(&self, state: &Self::State, push: Push<'_>) -> Result<(), OutOfMemory>;
     /// Makes the state of a key never used that of plain numbers, which may be anything at all, made under another `scale`
     /// or `per`. Says whether they could be read; if not, the state is of no use.
-    fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> bool;
+    fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory>;
 
-    /// Does an operation, and notes if the state changed: where the entry is only to be read it does not.
+    /// Returns what an operation on a state results in. Reads only.
     #[inline(always)]
-    fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Charged {
-        let state = Self::State::read(entry);
+    fn try_on(&self, state: &Self::State, act: Act, now: u64) -> Tried<Self::View> {
         let mut view = self.view(state, now);
         let amount = act.amount();
         let allowed = !act.asks() || self.used(&view) + amount <= self.limit();
-        let changes = act.changes(allowed);
-        if changes {
+        let charges = act.charges(allowed);
+        if charges {
             let cost = if let Act::Set(count) = act { self.wipe(&mut view, count) } else { amount };
             self.charge(&mut view, cost, now);
         }
@@ -87,18 +90,69 @@ pub(crate) trait Algorithm {
         let used = self.used(&view).min(self.most());
         let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
         // A state that followed the clock is kept even on a denial: else it would follow it for ever.
-        if (changes || self.followed(&view))
-            && let Some(state) = Self::State::write(entry)
-        {
-            self.commit(state, view);
-            *changed = true;
+        let changes = charges || self.followed(&view);
+        Tried { view, charged, changes }
+    }
+
+    /// Does the same. In wasm it is compiled once, for its size; elsewhere wherever it is used, for its speed.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn try_once(&self, state: &Self::State, act: Act, now: u64) -> Tried<Self::View> {
+        self.try_on(state, act, now)
+    }
+
+    /// Keeps the result of an operation, and says in `outcome` what became of the state.
+    #[inline(always)]
+    fn keep(&self, state: &mut Self::State, tried: Tried<Self::View>, outcome: &mut Outcome) -> Charged {
+        let Tried { view, charged, changes } = tried;
+        if changes {
+            match self.reserve(state, &view) {
+                Ok(()) => {
+                    self.commit(state, view);
+                    outcome.changed = true;
+                }
+                Err(OutOfMemory) => outcome.out_of_memory = true,
+            }
         }
         charged
     }
+
+    /// Makes room for an operation, so that doing it next cannot run out of memory.
+    fn prepare(&self, state: &mut Self::State, act: Act, now: u64) -> Result<(), OutOfMemory> {
+        let Tried { view, changes, .. } = self.try_once(state, act, now);
+        if changes { self.reserve(state, &view) } else { Ok(()) }
+    }
 }
 
+/// What became of the state in an operation. Beside the decision and not instead of it: a `Result` around a decision
+/// costs a copy on every hit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outcome {
+    changed: bool,
+    /// Nothing was changed, and the decision is invalid.
+    pub(crate) out_of_memory: bool,
+}
+
+impl Outcome {
+    /// Returns whether the state changed.
+    #[inline(always)]
+    pub(crate) fn changed(self) -> Result<bool, OutOfMemory> {
+        if self.out_of_memory { Err(OutOfMemory) } else { Ok(self.changed) }
+    }
+}
+
+/// What an operation results in, before it is committed.
+pub(crate) struct Tried<V> {
+    view: V,
+    pub(crate) charged: Charged,
+    changes: bool,
+}
+
+/// A function that takes the numbers of a state. It may not have the memory to keep them.
+pub(crate) type Push<'a> = &'a mut dyn FnMut(i64) -> Result<(), OutOfMemory>;
+
 /// An operation on one policy's state of one key.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     /// Asks whether a cost fits, and takes it if so. A cost of 0 asks only.
     Hit(u64),
@@ -128,9 +182,9 @@ impl Act {
         matches!(self, Self::Hit(_) | Self::Count(_))
     }
 
-    /// Whether it leaves something behind, if it is allowed or not.
+    /// Whether it is charged, if it is allowed or not.
     #[inline(always)]
-    fn changes(self, allowed: bool) -> bool {
+    fn charges(self, allowed: bool) -> bool {
         matches!(self, Self::Set(_)) || (self.amount() > 0 && (allowed || matches!(self, Self::Count(_))))
     }
 }
@@ -147,7 +201,7 @@ pub(crate) struct Charged {
 impl Charged {
     /// The same as the answer to a hit. What counts down is shown as what remains.
     #[inline(always)]
-    pub(crate) fn told(self, limit: u64, counts_down: bool, now: u64) -> Decision {
+    pub(crate) fn decision(self, limit: u64, counts_down: bool, now: u64) -> Decision {
         let remaining = limit.saturating_sub(self.used);
         Decision {
             allowed: self.allowed,

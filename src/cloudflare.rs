@@ -1,34 +1,38 @@
-//! What the Worker's entry asks of Rust: strings and numbers in, a plan or an answer out.
+//! Exact limits on Cloudflare Workers: a Durable Object for each key, and a client for it.
 //!
-//! Nothing here is arithmetic of rates: it converts and delegates to the core. What touches the platform is in
-//! `gateway`, `object`, `row`, `from_js` and `fault`; the rest is plain Rust, and tested as such.
+//! A Worker in Rust exports the object with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and asks it
+//! through [`Limits`]. The [guide](crate::guide#on-cloudflare-workers) shows a whole Worker.
+//!
+//! The binding and the migration in `wrangler.toml`:
+//!
+//! ```toml
+//! [[durable_objects.bindings]]
+//! name = "LIMITERS"
+//! class_name = "RateLimiterObject"
+//!
+//! [[migrations]]
+//! tag = "v1"
+//! new_sqlite_classes = ["RateLimiterObject"]
+//! ```
+//!
+//! `object`, `row` and `client` touch the platform; the other modules are plain Rust and have native tests.
 
-#![cfg_attr(not(feature = "cloudflare"), allow(dead_code))]
-
+mod account;
 mod address;
+mod client;
 mod codec;
-mod config;
-mod deny_cache;
-mod items;
-mod key;
-mod numbers;
-mod path;
-mod pattern;
-mod plan;
-mod policies;
-mod reader;
-mod rules;
-mod sha256;
-mod states;
-mod tree;
-
-#[cfg(feature = "cloudflare")]
+mod error;
 mod fault;
-#[cfg(feature = "cloudflare")]
-mod from_js;
-#[cfg(feature = "cloudflare")]
-mod gateway;
-#[cfg(feature = "cloudflare")]
+mod message;
+#[allow(missing_docs, reason = "what #[durable_object] generates has no documentation")]
 mod object;
-#[cfg(feature = "cloudflare")]
+mod policies;
 mod row;
+mod states;
+#[doc(hidden)]
+pub mod wire;
+
+pub use address::{client_address, client_key};
+pub use client::Limits;
+pub use error::LimitsError;
+pub use object::RateLimiterObject;

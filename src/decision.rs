@@ -51,14 +51,6 @@ impl Decision {
         reason: None,
     };
 
-    /// The same decision as it is told so many milliseconds later: what is waited for has come nearer.
-    #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
-    pub(crate) fn later(mut self, elapsed: u64) -> Self {
-        self.retry_after = self.retry_after.map(|wait| wait.saturating_sub(elapsed));
-        self.reset_after = self.reset_after.saturating_sub(elapsed);
-        self
-    }
-
     /// Whether this binds a client more than `other`: by denying, by a longer wait, or by less remaining.
     // A call in wasm, so that decisions are compared where they lie.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
@@ -115,6 +107,18 @@ pub struct Violated(pub(crate) u32);
 impl Violated {
     pub(crate) fn add(&mut self, position: usize) {
         self.0 |= 1 << position;
+    }
+
+    /// Returns the positions that are set in `bits`.
+    #[doc(hidden)]
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the positions as bits.
+    #[doc(hidden)]
+    pub fn bits(self) -> u32 {
+        self.0
     }
 
     /// Whether no policy denied.

@@ -1,13 +1,10 @@
 //! Durations as people write them: `60000`, `"250ms"`, `"1m"`.
 
-use alloc::string::String;
 use core::time::Duration;
 
-use crate::number::{MAX, from_digits};
-use crate::text::{digits, shown};
-
-/// What a duration may be, for error messages.
-pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 9007199254740991, or text such as \"250ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+use crate::Found;
+use crate::number::MAX;
+use crate::policy::schema::DURATION_UNITS;
 
 /// A length of time in whole milliseconds, made from a number, a text or a [`Duration`].
 ///
@@ -20,14 +17,24 @@ pub(crate) const ACCEPTS: &str = "a whole number of milliseconds from 1 to 90071
 /// assert_eq!(Span::from("5m"), Span::from(std::time::Duration::from_secs(300)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span(pub(crate) Result<u64, String>);
+pub struct Span(Result<u64, Found>);
 
 impl Span {
-    /// The milliseconds, if any field takes as many; else what was found.
-    pub(crate) fn checked(self) -> Result<u64, String> {
+    /// Returns the milliseconds, if they are from 1 to [`MAX`].
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Span::from("5m").milliseconds(), Some(300_000));
+    /// assert_eq!(tollgate::Span::from("soon").milliseconds(), None);
+    /// ```
+    pub fn milliseconds(self) -> Option<u64> {
+        self.checked().ok()
+    }
+
+    /// Returns the milliseconds, if they are from 1 to [`MAX`]; else the value for an error.
+    pub(crate) fn checked(self) -> Result<u64, Found> {
         match self.0 {
             Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => Ok(milliseconds),
-            Ok(milliseconds) => Err(digits(milliseconds)),
+            Ok(milliseconds) => Err(milliseconds.into()),
             Err(found) => Err(found),
         }
     }
@@ -41,29 +48,22 @@ impl From<u64> for Span {
 
 impl From<Duration> for Span {
     fn from(duration: Duration) -> Self {
-        Self(u64::try_from(duration.as_millis()).map_err(|_| "a longer time".into()))
+        Self(u64::try_from(duration.as_millis()).map_err(|_| Found::Described("a longer time")))
     }
 }
 
 impl From<&str> for Span {
     fn from(text: &str) -> Self {
-        Self(parse(text).ok_or_else(|| shown(text)))
+        Self(parse(text).ok_or_else(|| text.into()))
     }
 }
 
-/// Reads digits and a unit, nothing else: no sign, no fraction, no space.
+/// Parses digits and a unit, and nothing else: no sign, no fraction, no space.
 fn parse(text: &str) -> Option<u64> {
     let unit_at = text.bytes().position(|byte| !byte.is_ascii_digit())?;
     let (digits, unit) = text.split_at_checked(unit_at)?;
-    let milliseconds = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    from_digits(digits)?.checked_mul(milliseconds)
+    let (_, milliseconds) = DURATION_UNITS.iter().find(|(name, _)| *name == unit)?;
+    digits.parse::<u64>().ok()?.checked_mul(*milliseconds)
 }
 
 #[cfg(test)]

@@ -1,177 +1,312 @@
-//! What can be wrong with what a caller gave: never a denial, always a mistake that can be named.
+//! Errors: what is wrong with a policy, key, cost, option or stored state. A denial is never an error.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
-use alloc::string::String;
-use core::fmt;
+use alloc::vec::Vec;
+use core::fmt::{self, Display, Formatter};
 
-use crate::text::{digits, listed, shown, text};
+use crate::memory::OutOfMemory;
+use crate::number::MAX;
+use crate::text::{Listed, Quoted};
+use crate::wording::{self, fill};
+use crate::{Expected, Found};
 
-/// A mistake in a policy, key, cost, time or stored state. Nothing was changed when it is returned.
+/// An error in a policy, key, cost, option, time or stored state. Nothing has changed when it is returned.
 ///
-/// It says what was wrong and what would have been accepted; [`kind`](Error::kind) is for code to act on.
+/// Its message says what is wrong and what is accepted; [`code`](Error::code) is a stable name for programs.
 ///
 /// ```
-/// use tollgate::{ErrorKind, Policy};
+/// use tollgate::{Error, Policy};
 ///
 /// let error = Policy::fix_window(0, "1m").unwrap_err();
-/// assert_eq!(error.kind(), ErrorKind::InvalidPolicy);
-/// assert_eq!(error.to_string(), "limit: 0 is not accepted; give a whole number from 1 to 9007199254740991");
+/// assert!(matches!(error, Error::InvalidPolicy { field: "limit", .. }));
+/// assert_eq!(error.code(), "invalid_policy");
+/// assert_eq!(error.to_string(), "limit: 0 is not an integer from 1 to 9007199254740991");
 /// ```
-#[derive(Clone, PartialEq, Eq)]
-// Thin, since almost every function may return one.
-pub struct Error(Box<Told>);
-
-#[derive(Clone, PartialEq, Eq)]
-struct Told {
-    kind: ErrorKind,
-    message: String,
-}
-
-/// The kinds of mistakes there are, and the code of each, which does not change between versions.
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $code:literal,)*) => {
-        /// What kind of mistake an [`Error`] is.
-        ///
-        /// ```
-        /// use tollgate::{ErrorKind, check_key};
-        /// assert_eq!(check_key("").unwrap_err().kind(), ErrorKind::InvalidKey);
-        /// ```
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum ErrorKind {
-            $($(#[$doc])* $kind,)*
-        }
-
-        const CODES: &[&str] = &[$($code,)*];
-    };
-}
-
-kinds! {
-    /// A field of a policy holds what it cannot.
-    InvalidPolicy = "invalid_policy",
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A field of a policy has a value that it does not accept.
+    InvalidPolicy {
+        /// The field's name, in camelCase.
+        field: &'static str,
+        /// The value.
+        found: Found,
+        /// What the field accepts.
+        expected: Expected,
+    },
     /// No algorithm has that name.
-    UnknownAlgorithm = "unknown_algorithm",
-    /// A field that the policy's algorithm does not know.
-    UnknownField = "unknown_field",
+    UnknownAlgorithm {
+        /// The value of `algorithm`.
+        found: Found,
+    },
+    /// The policy's algorithm has no such field.
+    UnknownField {
+        /// The field's name, as it was written.
+        field: Box<str>,
+        /// The algorithm's name.
+        algorithm: &'static str,
+        /// The fields that the algorithm has.
+        known: Vec<&'static str>,
+    },
     /// A key that may not leave the process.
-    InvalidKey = "invalid_key",
+    InvalidKey {
+        /// The key.
+        found: Found,
+    },
     /// A cost out of range.
-    InvalidCost = "invalid_cost",
+    InvalidCost {
+        /// The cost.
+        found: Found,
+    },
     /// A count out of range.
-    InvalidCount = "invalid_count",
-    /// A clock that answered something that is no time.
-    InvalidTime = "invalid_time",
-    /// An option of the limiter holds what it cannot.
-    InvalidOption = "invalid_option",
-    /// The policy given with one call does not fit the limiter's.
-    PolicyMismatch = "policy_mismatch",
-    /// No policy of the limiter has that name, or a name is needed and none was given.
-    UnknownPolicy = "unknown_policy",
-    /// The limiter holds as many keys as it may and was told to refuse more.
-    Full = "full",
-    /// A stored state or snapshot that was not written by this library.
-    InvalidState = "invalid_state",
-    /// A stored state or snapshot of a version this library does not read.
-    UnsupportedVersion = "unsupported_version",
+    InvalidCount {
+        /// The count.
+        found: Found,
+        /// The highest count that is accepted.
+        max: u64,
+    },
+    /// A clock that returned no valid time.
+    InvalidTime {
+        /// The value that the clock returned.
+        found: Found,
+    },
+    /// An option of a limiter has a value that it does not accept.
+    InvalidOption {
+        /// The option's name.
+        option: Cow<'static, str>,
+        /// The value.
+        found: Found,
+        /// What the option accepts.
+        expected: Expected,
+    },
+    /// The policies of one call do not match the limiter's.
+    PolicyMismatch(Mismatch),
+    /// No policy of the limiter has that name, or a name is required and missing.
+    UnknownPolicy {
+        /// The name; `None` if it was left out.
+        found: Option<Box<str>>,
+        /// The names of the limiter's policies.
+        known: Vec<Box<str>>,
+    },
+    /// The limiter holds as many keys as it may, and its option says to deny new ones.
+    Full {
+        /// The option `max_keys`.
+        max_keys: u32,
+    },
+    /// A stored state or snapshot that this library did not write.
+    InvalidState {
+        /// What is wrong with it.
+        problem: Cow<'static, str>,
+    },
+    /// A stored state or snapshot of a version that this library does not read.
+    UnsupportedVersion {
+        /// Its version.
+        found: u64,
+        /// The version that this library reads.
+        supported: u64,
+    },
+    /// There is no memory for what the operation would have to keep.
+    OutOfMemory,
+}
+
+/// The first difference between the policies of one call and those of a limiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// The numbers of policies differ.
+    Policies {
+        /// How many the call has.
+        found: usize,
+        /// How many the limiter has.
+        expected: usize,
+    },
+    /// The algorithms differ.
+    Algorithm {
+        /// The algorithm of the call's policy.
+        found: &'static str,
+        /// The algorithm of the limiter's policy.
+        expected: &'static str,
+    },
+    /// The `scale` or `per` differ.
+    Scale {
+        /// The field's name.
+        field: &'static str,
+        /// The call's, in milliseconds.
+        found: u64,
+        /// The limiter's, in milliseconds.
+        expected: u64,
+    },
+    /// A sliding window keeps hits for its own limit only.
+    Limit {
+        /// The call's limit.
+        found: u64,
+        /// The limiter's limit.
+        max: u64,
+    },
 }
 
 impl Error {
-    /// What kind of mistake it is.
-    pub fn kind(&self) -> ErrorKind {
-        self.0.kind
-    }
-
-    /// The same as a name that does not change between versions.
+    /// Returns a name for the kind of error that does not change between versions.
     ///
     /// ```
-    /// use tollgate::check_key;
-    /// assert_eq!(check_key("").unwrap_err().code(), "invalid_key");
+    /// assert_eq!(tollgate::check_key("").unwrap_err().code(), "invalid_key");
     /// ```
     pub fn code(&self) -> &'static str {
-        CODES[self.0.kind as usize]
+        match self {
+            Self::InvalidPolicy { .. } => "invalid_policy",
+            Self::UnknownAlgorithm { .. } => "unknown_algorithm",
+            Self::UnknownField { .. } => "unknown_field",
+            Self::InvalidKey { .. } => "invalid_key",
+            Self::InvalidCost { .. } => "invalid_cost",
+            Self::InvalidCount { .. } => "invalid_count",
+            Self::InvalidTime { .. } => "invalid_time",
+            Self::InvalidOption { .. } => "invalid_option",
+            Self::PolicyMismatch(_) => "policy_mismatch",
+            Self::UnknownPolicy { .. } => "unknown_policy",
+            Self::Full { .. } => "full",
+            Self::InvalidState { .. } => "invalid_state",
+            Self::UnsupportedVersion { .. } => "unsupported_version",
+            Self::OutOfMemory => "out_of_memory",
+        }
     }
 
-    /// What was wrong, and what would have been accepted.
-    pub(crate) fn message(&self) -> &str {
-        &self.0.message
+    /// Returns the field that is at fault, where there is one.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::fix_window(0, "1m").unwrap_err().field(), Some("limit"));
+    /// ```
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::InvalidPolicy { field, .. } => Some(field),
+            Self::UnknownField { field, .. } => Some(field),
+            Self::InvalidOption { option, .. } => Some(option),
+            Self::UnknownAlgorithm { .. } => Some("algorithm"),
+            Self::InvalidKey { .. } => Some("key"),
+            Self::InvalidCost { .. } => Some("cost"),
+            Self::InvalidCount { .. } => Some("count"),
+            Self::UnknownPolicy { .. } => Some("policy"),
+            _ => None,
+        }
     }
 
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn new(kind: ErrorKind, message: &[&str]) -> Self {
-        Self(Box::new(Told { kind, message: text(message) }))
+    /// Returns the message without the name of the field, for callers that name the field by a longer path.
+    ///
+    /// ```
+    /// let error = tollgate::Policy::fix_window(0, "1m").unwrap_err();
+    /// assert_eq!(error.problem().to_string(), "0 is not an integer from 1 to 9007199254740991");
+    /// ```
+    pub fn problem(&self) -> impl Display + '_ {
+        Problem(self)
     }
 
-    /// A field that holds what it cannot.
-    pub(crate) fn refused(kind: ErrorKind, field: &str, found: &str, accepts: &str) -> Self {
-        Self::new(kind, &[field, ": ", found, " is not accepted; give ", accepts])
+    pub(crate) fn policy(field: &'static str, found: impl Into<Found>, expected: Expected) -> Self {
+        Self::InvalidPolicy { field, found: found.into(), expected }
     }
 
-    pub(crate) fn policy(field: &str, found: &str, accepts: &str) -> Self {
-        Self::refused(ErrorKind::InvalidPolicy, field, found, accepts)
+    pub(crate) fn state(problem: impl Into<Cow<'static, str>>) -> Self {
+        Self::InvalidState { problem: problem.into() }
     }
 
-    pub(crate) fn key(found: &str) -> Self {
-        Self::refused(ErrorKind::InvalidKey, "key", found, crate::key::ACCEPTS)
+    /// Returns the value and what would be accepted, for errors about a value.
+    fn rejection(&self) -> Option<(&Found, Expected)> {
+        let amount = |max| Expected::Integer { min: 0, max };
+        Some(match self {
+            Self::InvalidPolicy { found, expected, .. } | Self::InvalidOption { found, expected, .. } => {
+                (found, expected.clone())
+            }
+            Self::UnknownAlgorithm { found } => (found, Expected::Algorithm),
+            Self::InvalidKey { found } => (found, Expected::Key),
+            Self::InvalidCost { found } => (found, amount(MAX)),
+            Self::InvalidCount { found, max } => (found, amount(*max)),
+            _ => return None,
+        })
     }
 
-    pub(crate) fn cost(found: &str) -> Self {
-        Self::refused(ErrorKind::InvalidCost, "cost", found, crate::number::AMOUNT)
+    /// Returns the text of the message, with names in the place of values.
+    fn text(&self) -> &'static str {
+        match self {
+            Self::UnknownField { .. } => wording::UNKNOWN_FIELD,
+            Self::UnknownPolicy { found: Some(_), .. } => wording::UNKNOWN_POLICY,
+            Self::UnknownPolicy { found: None, .. } => wording::POLICY_REQUIRED,
+            Self::InvalidTime { .. } => wording::INVALID_TIME,
+            Self::PolicyMismatch(mismatch) => mismatch.text(),
+            Self::Full { .. } => wording::FULL,
+            Self::InvalidState { .. } => wording::INVALID_STATE,
+            Self::UnsupportedVersion { .. } => wording::UNSUPPORTED_VERSION,
+            Self::OutOfMemory => wording::OUT_OF_MEMORY,
+            _ if matches!(self.rejection(), Some((Found::Missing, _))) => wording::REQUIRED,
+            _ => wording::REJECTED,
+        }
     }
 
-    pub(crate) fn count(found: &str, most: u64) -> Self {
-        let accepts = text(&["a whole number from 0 to ", &digits(most)]);
-        Self::refused(ErrorKind::InvalidCount, "count", found, &accepts)
-    }
-
-    pub(crate) fn time(found: &str) -> Self {
-        let accepts = " is not a time; it must answer milliseconds since the epoch, from 0 to 9007199254740991";
-        Self::new(ErrorKind::InvalidTime, &["clock: ", found, accepts])
-    }
-
-    pub(crate) fn option(option: &str, found: &str, accepts: &str) -> Self {
-        Self::refused(ErrorKind::InvalidOption, option, found, accepts)
-    }
-
-    /// A policy given with one call that differs in `field` from what the limiter accepts.
-    pub(crate) fn mismatch(field: &str, found: &str, accepts: &[&str]) -> Self {
-        let pieces = ["the policy of this call has ", field, " ", found, ", but this limiter accepts ", &text(accepts)];
-        Self::new(ErrorKind::PolicyMismatch, &pieces)
-    }
-
-    /// A name that no policy has, or none where one is needed.
-    pub(crate) fn unknown_policy(field: &str, found: Option<&str>, known: &[impl AsRef<str>]) -> Self {
-        let found = found.map_or("leaving it out, where there are several,".into(), shown);
-        Self::refused(ErrorKind::UnknownPolicy, field, &found, &text(&["one of ", &listed(known)]))
-    }
-
-    pub(crate) fn full(max_keys: u32) -> Self {
-        let keys = digits(max_keys.into());
-        // In the words of whoever chose them.
-        let (most, full) = if cfg!(feature = "js") { ("maxKeys", "onFull") } else { ("max_keys", "on_full") };
-        Self::new(ErrorKind::Full, &["the limiter is full: ", most, " is ", &keys, ", and ", full, " is deny"])
-    }
-
-    pub(crate) fn state(problem: &str) -> Self {
-        Self::new(ErrorKind::InvalidState, &["the stored state cannot be read: ", problem])
-    }
-
-    pub(crate) fn version(found: u64, supported: u64) -> Self {
-        let (found, supported) = (digits(found), digits(supported));
-        let pieces = ["the stored state is of version ", &found, ", and only version ", &supported, " can be read"];
-        Self::new(ErrorKind::UnsupportedVersion, &pieces)
+    /// Writes a text with the values of this error.
+    fn fill(&self, f: &mut Formatter<'_>, text: &str) -> fmt::Result {
+        if let Some((found, expected)) = self.rejection() {
+            let (forms, field) = (expected.forms(), self.field().unwrap_or_default());
+            let expected: &dyn Display = if *found == Found::Missing { &forms } else { &expected };
+            return fill(f, text, &["field", "found", "expected"], &[&field, found, expected]);
+        }
+        match self {
+            Self::UnknownField { field, algorithm, known } => {
+                fill(f, text, &["found", "algorithm", "known"], &[&Quoted(field), algorithm, &Listed(known)])
+            }
+            Self::UnknownPolicy { found, known } => {
+                let found = Quoted(found.as_deref().unwrap_or_default());
+                fill(f, text, &["found", "known"], &[&found, &Listed(known)])
+            }
+            Self::InvalidTime { found } => fill(f, text, &["found", "max"], &[found, &MAX]),
+            Self::PolicyMismatch(mismatch) => mismatch.fmt(f),
+            Self::Full { max_keys } => fill(f, text, &["found"], &[max_keys]),
+            Self::InvalidState { problem } => fill(f, text, &["problem"], &[problem]),
+            Self::UnsupportedVersion { found, supported } => fill(f, text, &["found", "expected"], &[found, supported]),
+            _ => f.write_str(text),
+        }
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error").field("kind", &self.0.kind).field("message", &self.0.message).finish()
+/// The message of an error without the name of its field.
+struct Problem<'a>(&'a Error);
+
+impl Display for Problem<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let text = self.0.text();
+        let problem = text.strip_prefix("{field}").or_else(|| text.strip_prefix("policy")).unwrap_or(text);
+        self.0.fill(f, problem.trim_start_matches([':', ' ']))
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.message())
+impl Display for Error {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.fill(f, self.text())
+    }
+}
+
+impl Mismatch {
+    fn text(&self) -> &'static str {
+        match self {
+            Self::Policies { .. } => wording::OTHER_POLICIES,
+            Self::Algorithm { .. } => wording::OTHER_ALGORITHM,
+            Self::Scale { .. } => wording::OTHER_SCALE,
+            Self::Limit { .. } => wording::HIGHER_LIMIT,
+        }
+    }
+}
+
+impl Display for Mismatch {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (field, found, expected): (&str, &dyn Display, &dyn Display) = match self {
+            Self::Policies { found, expected } => ("", found, expected),
+            Self::Algorithm { found, expected } => ("", found, expected),
+            Self::Scale { field, found, expected } => (field, found, expected),
+            Self::Limit { found, max } => ("", found, max),
+        };
+        fill(f, self.text(), &["field", "found", "expected"], &[&field, found, expected])
+    }
+}
+
+impl From<OutOfMemory> for Error {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
     }
 }
 

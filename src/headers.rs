@@ -1,11 +1,8 @@
 //! A decision as a client reads it: `RateLimit` fields, `Retry-After`, and a problem body. The one place that writes them.
 
-#[cfg(all(feature = "headers", target_arch = "wasm32"))]
-mod js;
-
-use crate::text::{Text, digits, push_digits, push_quoted};
+use crate::binding::PolicyNumbers;
 use crate::{Decision, Policies, Violated};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// The type of the problem that a denial is.
@@ -33,10 +30,93 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// # }
 /// ```
 pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'static str, String)> {
+    let quotas = policies.iter().zip(policies.names());
+    let quotas = quotas.map(|(policy, name)| Quota { name, limit: policy.limit(), period: policy.period() });
     let mut headers = Vec::with_capacity(3);
-    let quotas = policies.iter().map(|policy| (policy.limit(), policy.period()));
-    write_headers(&mut headers, decision, quotas, |position| policies.name(position).chars());
+    fields(decision, quotas, &mut |name, value| headers.push((name, value)));
     headers
+}
+
+/// What `RateLimit-Policy` says of one policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Quota<'a> {
+    name: &'a str,
+    limit: u64,
+    period: u64,
+}
+
+impl<'a> Quota<'a> {
+    /// Returns the quota of a policy that is known by its numbers.
+    pub fn of(policy: &PolicyNumbers, name: &'a str) -> Self {
+        Self { name, limit: policy.limit, period: policy.rule().map_or(policy.scale, |rule| rule.period()) }
+    }
+}
+
+/// Writes the headers for a decision, names and values in lines; with `legacy` the older ones too.
+pub fn write_headers<'a>(
+    text: &mut String,
+    decision: &Decision,
+    quotas: impl Iterator<Item = Quota<'a>>,
+    legacy: bool,
+) {
+    let mut push = |name: &str, value: String| {
+        for line in [name, &value] {
+            text.push_str(line);
+            text.push('\n');
+        }
+    };
+    fields(decision, quotas, &mut push);
+    if legacy {
+        for (name, value) in legacy_headers(decision) {
+            push(name, value);
+        }
+    }
+}
+
+/// Gives each header to `push`: `RateLimit-Policy` with each policy's quota and window, `RateLimit` with what is left
+/// of the policy that binds most, and `Retry-After`.
+fn fields<'a>(
+    decision: &Decision,
+    quotas: impl Iterator<Item = Quota<'a>>,
+    push: &mut dyn FnMut(&'static str, String),
+) {
+    let (mut policies, mut remainder) = (String::new(), String::new());
+    for (position, quota) in quotas.enumerate() {
+        policies.push_str(if position == 0 { "" } else { ", " });
+        push_quoted(&mut policies, quota.name);
+        push_parameter(&mut policies, ";q=", quota.limit);
+        if quota.period >= 1_000 {
+            push_parameter(&mut policies, ";w=", seconds(quota.period));
+        }
+        if position == decision.policy {
+            push_quoted(&mut remainder, quota.name);
+        }
+    }
+    push_parameter(&mut remainder, ";r=", decision.remaining);
+    push_parameter(&mut remainder, ";t=", seconds(decision.reset_after));
+    push("RateLimit-Policy", policies);
+    push("RateLimit", remainder);
+    if let Some(seconds) = retry_after(decision) {
+        push("Retry-After", seconds.to_string());
+    }
+}
+
+/// Adds a parameter that is an integer of structured fields, which has at most 15 digits.
+fn push_parameter(field: &mut String, name: &str, number: u64) {
+    field.push_str(name);
+    field.push_str(&number.min(999_999_999_999_999).to_string());
+}
+
+/// Adds printable ASCII in quotes, as JSON and structured fields write it.
+fn push_quoted(text: &mut String, name: &str) {
+    text.push('"');
+    for character in name.chars() {
+        if matches!(character, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(character);
+    }
+    text.push('"');
 }
 
 /// The older headers that some clients still read: `X-RateLimit-Limit`, `-Remaining` and `-Reset` (seconds from now).
@@ -54,7 +134,11 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
 /// # }
 /// ```
 pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
-    legacy(decision).map(|(name, number)| (name, digits(number)))
+    [
+        ("X-RateLimit-Limit", decision.limit.to_string()),
+        ("X-RateLimit-Remaining", decision.remaining.to_string()),
+        ("X-RateLimit-Reset", seconds(decision.reset_after).to_string()),
+    ]
 }
 
 /// What `Retry-After` says: whole seconds, rounded up, at least 1. Nothing when allowed, or when it would be never.
@@ -96,92 +180,21 @@ pub fn retry_after(decision: &Decision) -> Option<u64> {
 /// ```
 pub fn problem_body(decision: &Decision, policies: &Policies) -> String {
     let mut body = String::new();
-    write_problem(&mut body, decision.violated, |position| policies.name(position).chars());
+    write_problem(&mut body, decision.violated, |position| policies.name(position));
     body
 }
 
-/// What headers are written into, one after the other.
-trait Headers: Text {
-    /// Begins a header: what is written from here on is its value.
-    fn header(&mut self, name: &'static str);
-}
-
-impl Headers for Vec<(&'static str, String)> {
-    fn header(&mut self, name: &'static str) {
-        self.push((name, String::new()));
-    }
-}
-
-impl Text for Vec<(&'static str, String)> {
-    fn push(&mut self, character: char) {
-        if let Some((_, value)) = self.last_mut() {
-            value.push(character);
-        }
-    }
-
-    fn push_str(&mut self, piece: &str) {
-        if let Some((_, value)) = self.last_mut() {
-            value.push_str(piece);
-        }
-    }
-}
-
-/// Writes the headers for a decision under policies of these limits and periods, whose names are told by position.
-fn write_headers<Name: Iterator<Item = char>>(
-    headers: &mut impl Headers,
-    decision: &Decision,
-    quotas: impl Iterator<Item = (u64, u64)>,
-    name: impl Fn(usize) -> Name,
-) {
-    headers.header("RateLimit-Policy");
-    let mut between = "";
-    for (position, (limit, period)) in quotas.enumerate() {
-        headers.push_str(between);
-        between = ", ";
-        push_quoted(headers, name(position));
-        push_parameter(headers, ";q=", limit);
-        if period >= 1_000 {
-            push_parameter(headers, ";w=", seconds(period));
-        }
-    }
-    headers.header("RateLimit");
-    push_quoted(headers, name(decision.policy));
-    push_parameter(headers, ";r=", decision.remaining);
-    push_parameter(headers, ";t=", seconds(decision.reset_after));
-    if let Some(seconds) = retry_after(decision) {
-        headers.header("Retry-After");
-        push_digits(headers, seconds);
-    }
-}
-
-/// The older headers, which are but numbers.
-fn legacy(decision: &Decision) -> [(&'static str, u64); 3] {
-    [
-        ("X-RateLimit-Limit", decision.limit),
-        ("X-RateLimit-Remaining", decision.remaining),
-        ("X-RateLimit-Reset", seconds(decision.reset_after)),
-    ]
-}
-
-/// Writes the body of a denial by policies whose names are told by position.
-fn write_problem<Name: Iterator<Item = char>>(body: &mut impl Text, violated: Violated, name: impl Fn(usize) -> Name) {
+/// Writes the body of a denial by the policies at these positions.
+pub fn write_problem<'a>(body: &mut String, violated: Violated, name: impl Fn(usize) -> &'a str) {
     body.push_str("{\"type\":\"");
     body.push_str(PROBLEM_TYPE);
     body.push_str("\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",");
     body.push_str("\"status\":429,\"violated-policies\":[");
-    let mut between = "";
-    for position in violated.iter() {
-        body.push_str(between);
-        between = ",";
+    for (at, position) in violated.iter().enumerate() {
+        body.push_str(if at == 0 { "" } else { "," });
         push_quoted(body, name(position));
     }
     body.push_str("]}");
-}
-
-/// A parameter that is an integer of structured fields, which has 15 digits at the most.
-fn push_parameter(field: &mut impl Text, name: &str, number: u64) {
-    field.push_str(name);
-    push_digits(field, number.min(999_999_999_999_999));
 }
 
 fn seconds(milliseconds: u64) -> u64 {

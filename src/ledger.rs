@@ -1,18 +1,16 @@
 //! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
 
-use crate::algorithm::Act;
-use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::lanes::{Entry, Lanes};
+use crate::algorithm::{Act, Outcome};
+use crate::earlier::export_earlier;
+use crate::key_states::KeyStates;
+use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
-use crate::text::digits;
-use crate::{Decision, Error, IntoPolicies, Policies, Record};
+use crate::policy::schema::MAX_STORED_LOG;
+use crate::policy_states::PolicyStates;
+use crate::{Decision, Error, Expected, IntoPolicies, Policies, Record};
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
-
-/// The largest limit of a sliding window whose log is written out on every hit.
-pub const MAX_STORED_LOG: u64 = 1_000;
 
 /// What can be asked of a key. Where a limiter has several policies, `policy` names one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +87,8 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     policies: Policies,
-    lanes: Lanes,
-    words: Vec<u64>,
-    logs: Vec<Log>,
+    policy_states: PolicyStates,
+    states: KeyStates,
 }
 
 impl Ledger {
@@ -108,8 +105,8 @@ impl Ledger {
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
-        let lanes = Lanes::new(policies.rules(), policies.denied());
-        let mut ledger = Self { policies, words: vec![0; lanes.size().word], logs: Log::many(lanes.size().log), lanes };
+        let policy_states = PolicyStates::new(policies.rules(), policies.denied())?;
+        let mut ledger = Self { policies, states: KeyStates::new(&policy_states)?, policy_states };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -146,8 +143,9 @@ impl Ledger {
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
         self.clear(now);
-        let mut entry = Entry::Write(&mut self.words, &mut self.logs);
-        let loaded = record.load(&self.policies, &self.lanes, &mut entry, now);
+        let Self { policies, policy_states, states } = self;
+        let loaded = record.load(policies, policy_states, states, now);
+        let loaded = loaded.and_then(|afresh| Ok(afresh.names(policies)?));
         if loaded.is_err() {
             self.clear(now);
         }
@@ -167,12 +165,17 @@ impl Ledger {
     /// # }
     /// ```
     pub fn record(&self, now: u64) -> Option<Record> {
-        (self.expires_at(now) > 0).then(|| Record::new(&self.policies, self.states()))
+        (self.expires_at(now) > 0).then(|| Record::new(&self.policies, self.states(), self.earlier(now)))
     }
 
     /// The states as plain numbers.
     pub(crate) fn states(&self) -> Vec<Vec<i64>> {
-        self.lanes.export(&mut self.entry())
+        or_abort(self.policy_states.export(self.states.entry()))
+    }
+
+    /// Returns the states of policies whose scale changed, as plain numbers.
+    pub(crate) fn earlier(&self, now: u64) -> Vec<Vec<i64>> {
+        or_abort(export_earlier(&self.states.earlier, &[], now))
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -187,14 +190,18 @@ impl Ledger {
     /// # }
     /// ```
     pub fn expires_at(&self, now: u64) -> u64 {
-        let ends = self.lanes.all_end_at(&mut self.entry(), now);
+        let ends = self.states.end_at(&self.policy_states, now);
         if ends > now { ends } else { 0 }
     }
 
     /// What each policy's state held when it was last touched, and when it ends by that.
-    #[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
+    #[cfg(feature = "cloudflare")]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..self.policies().len()).map(|position| self.lanes.last_value(position, &mut self.entry()))
+        (0..self.policies().len()).map(|position| {
+            let (count, ends) = self.policy_states.last_value(position, self.states.entry());
+            let earlier = self.states.earlier.iter().filter(|earlier| earlier.position == position);
+            (count, earlier.map(|earlier| earlier.until).fold(ends, u64::max))
+        })
     }
 
     /// Does one operation. Also says whether the states changed.
@@ -227,32 +234,37 @@ impl Ledger {
         now: u64,
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
-        let (lanes, mut entry) = self.parts();
+        let Self { policy_states, states, .. } = self;
         let mut changed = false;
         let answer = match operation {
             Operation::Hit { cost } => {
-                Answer::Decision(lanes.hit(lanes.rules(), &mut entry, check_cost(cost)?, now, &mut changed))
+                let (rules, cost) = (policy_states.rules(), check_cost(cost)?);
+                let mut outcome = Outcome::default();
+                let decision = states.hit(policy_states, rules, cost, now, &mut outcome);
+                changed = outcome.changed()?;
+                Answer::Decision(decision)
             }
             Operation::Peek { cost } => {
-                Answer::Decision(lanes.hit(lanes.rules(), &mut entry.as_read(), check_cost(cost)?, now, &mut false))
+                Answer::Decision(policy_states.peek(policy_states.rules(), states.entry(), check_cost(cost)?, now))
             }
-            // Adding nothing only asks, here as in a limiter.
+            // Adding 0 only reads, here as in a limiter.
             Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
-                Answer::Number(lanes.get(position, &mut entry, now))
+                Answer::Number(policy_states.get(position, states.entry(), now))
             }
             Operation::Inc { cost, .. } => {
+                let act = Act::Inc(check_cost(cost)?);
                 changed = true;
-                Answer::Number(lanes.change(position, &mut entry, Act::Inc(check_cost(cost)?), now))
+                Answer::Number(states.change(policy_states, position, act, now)?)
             }
             Operation::Set { count, .. } => {
+                check_count(count, policy_states.most_to_set(position))?;
                 changed = true;
-                check_count(count, lanes.most_to_set(position))?;
-                Answer::Number(lanes.change(position, &mut entry, Act::Set(count), now))
+                Answer::Number(states.change(policy_states, position, Act::Set(count), now)?)
             }
-            Operation::ExpiresAt { .. } => Answer::Number(lanes.expires_at(position, &mut entry, now)),
+            Operation::ExpiresAt { .. } => Answer::Number(policy_states.expires_at(position, states.entry(), now)),
             Operation::Reset => {
                 changed = true;
-                self.clear(now);
+                states.clear(policy_states, now);
                 Answer::Done
             }
         };
@@ -260,26 +272,15 @@ impl Ledger {
     }
 
     fn clear(&mut self, now: u64) {
-        let (lanes, mut entry) = self.parts();
-        lanes.clear(&mut entry, now);
-    }
-
-    fn entry(&self) -> Entry<'_> {
-        Entry::Read(&self.words, &self.logs)
-    }
-
-    fn parts(&mut self) -> (&Lanes, Entry<'_>) {
-        (&self.lanes, Entry::Write(&mut self.words, &mut self.logs))
+        self.states.clear(&self.policy_states, now);
     }
 }
 
-/// Passes policies whose states can be stored outside the process.
+/// Checks that the policies' states can be stored outside the process.
 pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
     for policy in policies.iter() {
         if !is_storable(&policy.rule) {
-            let accepts =
-                "at most 1000 where a sliding_window's log is stored outside the process, or use sliding_counter";
-            return Err(Error::policy("limit", &digits(policy.limit()), accepts));
+            return Err(Error::policy("limit", policy.limit(), Expected::StoredLimit));
         }
     }
     Ok(())

@@ -17,51 +17,63 @@
 //! - [`Policy`]: an algorithm and its numbers. [`Limiter`]: many keys in memory. [`Decision`]: the answer.
 //! - [`Ledger`], [`step`], [`Store`]: one key's states, for stores outside the process.
 //! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
+//! - [`guide`]: a tour of all of it.
 
-// The wasm of the npm package goes without the standard library, whose panics would outweigh the core.
-#![cfg_attr(all(any(feature = "js", feature = "headers"), target_arch = "wasm32", not(test)), no_std)]
+#![cfg_attr(not(any(test, feature = "cloudflare")), no_std)]
+#![cfg_attr(not(feature = "cloudflare"), forbid(unsafe_code))]
 
 extern crate alloc;
+#[cfg(all(feature = "system-clock", not(any(test, feature = "cloudflare"))))]
+extern crate std;
 
 mod algorithm;
-#[cfg(all(any(feature = "js", feature = "headers"), target_arch = "wasm32", not(test)))]
-mod allocator;
+#[doc(hidden)]
+pub mod binding;
 mod clock;
+mod conversion;
 mod decision;
 mod duration;
+mod earlier;
 mod error;
+mod expected;
+mod found;
 mod headers;
 mod key;
-mod lanes;
+mod key_states;
 mod ledger;
 mod limiter;
+mod memory;
 mod number;
 mod options;
 mod policy;
+mod policy_states;
 mod record;
 mod snapshot;
 mod step;
 mod store;
 mod text;
+mod wording;
 
-#[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
-mod cloudflare;
-#[cfg(all(feature = "js", target_arch = "wasm32"))]
-mod js;
+#[cfg(feature = "cloudflare")]
+pub mod cloudflare;
+pub mod guide;
 
 #[cfg(feature = "system-clock")]
 pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
 pub use decision::{Decision, Reason, Violated};
 pub use duration::Span;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, Mismatch};
+pub use expected::Expected;
+pub use found::Found;
 pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
-pub use key::{MAX_KEY_BYTES, check_key};
-pub use ledger::{Answer, Ledger, MAX_STORED_LOG, Operation};
+pub use key::check_key;
+pub use ledger::{Answer, Ledger, Operation};
 pub use limiter::{Cleaned, Limiter};
 pub use number::MAX;
 pub use options::{OnFull, Options};
-pub use policy::{ALGORITHMS, Denied, IntoPolicies, MAX_POLICIES, Policies, Policy, PolicyDraft};
+pub use policy::schema::{ALGORITHMS, MAX_KEY_BYTES, MAX_POLICIES, MAX_STORED_LOG};
+pub use policy::{Denied, IntoPolicies, Policies, Policy, PolicyDraft, Value};
 pub use record::Record;
 pub use snapshot::Snapshot;
 pub use step::{Step, step};

@@ -9,8 +9,10 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 
-use crate::algorithm::rule::{Rule, mismatch};
+use crate::algorithm::rule::Rule;
+use crate::memory::collect;
 use crate::number::{check_cost, check_time};
+use crate::policy::mismatch;
 use crate::store::index::Index;
 use crate::store::slots::Slots;
 use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies};
@@ -21,6 +23,10 @@ pub use cleaning::Cleaned;
 /// A rate limiter in memory, over keys of any type that can be hashed.
 ///
 /// It is synchronous and starts no timer: it is cleaned a few keys at a time, as it is used.
+///
+/// When memory runs out, an operation returns an error of the code `out_of_memory`. It has changed nothing then, and the
+/// limiter works on. Only the clone of a key, when the limiter first meets it, is the key type's own: that of a `String`
+/// aborts the process.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy};
@@ -76,7 +82,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// ```
     pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
-        let slots = Slots::new(policies.rules(), policies.denied(), options);
+        let slots = Slots::new(policies.rules(), policies.denied(), options)?;
         Ok(Self { policies, slots, index: Index::new(), clock, before_clean: None })
     }
 
@@ -122,9 +128,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         check_cost(cost)?;
-        let call = policies.rules();
-        let rules = self.slots.adjusted(&call).ok_or_else(|| mismatch(self.slots.lanes().rules(), &call))?;
-        self.hit_by(key, Some(&rules), cost, now)
+        let mut call = collect(policies.iter().map(|policy| policy.rule))?;
+        if !self.slots.adjust(&mut call) {
+            return Err(Error::PolicyMismatch(mismatch(self.slots.policy_states().rules(), &call)));
+        }
+        self.hit_by(key, Some(&call), cost, now)
     }
 
     /// What a hit would answer. Changes nothing.
@@ -322,14 +330,15 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             if !self.slots.freed.is_empty() {
                 self.forget();
             }
-            return Ok(self.slots.hit_slot(slot, rules, cost, now));
+            return self.slots.hit_slot(slot, rules, cost, now);
         }
-        let decision = self.slots.hit(None, rules, cost, now);
+        self.index.reserve(self.slots.slots_with_one_more())?;
+        let decision = self.slots.hit::<Error>(None, rules, cost, now)?;
         self.settle(key);
         Ok(decision)
     }
 
-    /// Forgets the keys of freed slots, and only then gives the key of this operation its slot.
+    /// Forgets the keys of freed slots, and only then gives the key of this operation its slot. The index has room for it.
     #[inline]
     fn settle<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) {
         if !self.slots.freed.is_empty() {

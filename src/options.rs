@@ -1,7 +1,7 @@
 //! How a limiter in memory is kept small and clean.
 
-use crate::text::digits;
-use crate::{Error, Span};
+use crate::policy::schema::{DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS};
+use crate::{Error, Expected, Span};
 
 /// What a full limiter does with a new key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_keys: 1_000_000, on_full: OnFull::Evict, clean_period: 60_000, key_older_than: None }
+        Self {
+            max_keys: DEFAULT_MAX_KEYS,
+            on_full: OnFull::Evict,
+            clean_period: DEFAULT_CLEAN_PERIOD,
+            key_older_than: None,
+        }
     }
 }
 
@@ -54,6 +59,13 @@ impl Options {
         Self::default()
     }
 
+    /// Returns options from numbers that are in range; an age of 0 is none.
+    #[doc(hidden)]
+    pub fn from_numbers(max_keys: u32, on_full: OnFull, clean_period: u64, key_older_than: u64) -> Self {
+        let key_older_than = Some(key_older_than).filter(|&age| age > 0);
+        Self { max_keys, on_full, clean_period, key_older_than }
+    }
+
     /// How many keys there may be.
     ///
     /// ```
@@ -61,8 +73,9 @@ impl Options {
     /// ```
     pub fn max_keys(mut self, max_keys: u64) -> Result<Self, Error> {
         let fits = u32::try_from(max_keys).ok().filter(|keys| (1..=Self::MOST_KEYS).contains(keys));
-        self.max_keys =
-            fits.ok_or_else(|| Error::option("max_keys", &digits(max_keys), "a whole number from 1 to 4294967294"))?;
+        let expected = Expected::Integer { min: 1, max: Self::MOST_KEYS.into() };
+        let error = || Error::InvalidOption { option: "max_keys".into(), found: max_keys.into(), expected };
+        self.max_keys = fits.ok_or_else(error)?;
         Ok(self)
     }
 
@@ -99,5 +112,6 @@ impl Options {
 }
 
 fn span(option: &'static str, span: Span) -> Result<u64, Error> {
-    span.checked().map_err(|found| Error::option(option, &found, crate::duration::ACCEPTS))
+    let error = |found| Error::InvalidOption { option: option.into(), found, expected: Expected::Duration };
+    span.checked().map_err(error)
 }

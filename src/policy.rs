@@ -1,38 +1,29 @@
-//! An algorithm and its numbers, checked once when it is made.
+//! An algorithm and its numbers, validated once when it is made.
 
 mod draft;
+mod mismatch;
 mod policies;
+pub mod schema;
+mod value;
 
 use alloc::boxed::Box;
 
-use crate::Error;
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::window::{self, Window};
-use crate::duration::{self, Span};
+use crate::duration::Span;
 use crate::number::MAX;
-use crate::text::{digits, shown};
+use crate::{Error, Expected};
+use schema::{
+    ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_NAME, Role,
+    SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+};
 
 pub use draft::PolicyDraft;
-#[cfg(any(feature = "cloudflare", all(test, not(target_arch = "wasm32"))))]
-pub(crate) use draft::Value;
-pub use policies::{IntoPolicies, MAX_POLICIES, Policies};
-
-/// The names of the algorithms.
-pub const ALGORITHMS: &[&str] =
-    &["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter", "token_bucket", "leaky_bucket"];
-
-// Their places in that list.
-const FIX_WINDOW: usize = 0;
-const FIX_WINDOW_PER_KEY: usize = 1;
-const SLIDING_WINDOW: usize = 2;
-const SLIDING_COUNTER: usize = 3;
-pub(crate) const TOKEN_BUCKET: usize = 4;
-pub(crate) const LEAKY_BUCKET: usize = 5;
-
-pub(crate) const WHOLE: &str = "a whole number from 1 to 9007199254740991";
-const PRINTABLE: &str = "1 to 64 printable ASCII characters";
+pub(crate) use mismatch::mismatch;
+pub use policies::{IntoPolicies, Policies};
+pub use value::Value;
 
 /// What a denied hit does to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +63,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(100, "1m").unwrap().scale(), 60_000);
     /// ```
     pub fn fix_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(FIX_WINDOW, limit, 1, scale.into())
+        Self::new(FIX_WINDOW, limit, 1, scale.into())
     }
 
     /// At most `limit` in a window that starts at the key's first hit and is `scale` long.
@@ -81,7 +72,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window_per_key(100, 60_000).unwrap().limit(), 100);
     /// ```
     pub fn fix_window_per_key(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(FIX_WINDOW_PER_KEY, limit, 1, scale.into())
+        Self::new(FIX_WINDOW_PER_KEY, limit, 1, scale.into())
     }
 
     /// At most `limit` in any stretch of time that is `scale` long.
@@ -90,7 +81,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::sliding_window(100, "1h").unwrap().scale(), 3_600_000);
     /// ```
     pub fn sliding_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(SLIDING_WINDOW, limit, 1, scale.into())
+        Self::new(SLIDING_WINDOW, limit, 1, scale.into())
     }
 
     /// About `limit` in any stretch of time that is `scale` long, from two counters.
@@ -99,7 +90,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::sliding_counter(1_000_000, "1d").unwrap().limit(), 1_000_000);
     /// ```
     pub fn sliding_counter(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
-        WINDOW.policy(SLIDING_COUNTER, limit, 1, scale.into())
+        Self::new(SLIDING_COUNTER, limit, 1, scale.into())
     }
 
     /// Bursts of up to `capacity`, refilled at `refill_rate` for each `per`.
@@ -108,8 +99,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().limit(), 500);
     /// ```
     pub fn token_bucket(capacity: u64, refill_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
-        whole("refill_rate", refill_rate)?;
-        TOKENS.policy(TOKEN_BUCKET, capacity, refill_rate, per.into())
+        Self::new(TOKEN_BUCKET, capacity, refill_rate, per.into())
     }
 
     /// A level of up to `capacity`, leaking at `leak_rate` for each `per`.
@@ -118,8 +108,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::leaky_bucket(500, 100, "1s").unwrap().algorithm(), "leaky_bucket");
     /// ```
     pub fn leaky_bucket(capacity: u64, leak_rate: u64, per: impl Into<Span>) -> Result<Self, Error> {
-        whole("leak_rate", leak_rate)?;
-        LEVEL.policy(LEAKY_BUCKET, capacity, leak_rate, per.into())
+        Self::new(LEAKY_BUCKET, capacity, leak_rate, per.into())
     }
 
     /// The same policy with a name, for headers, logs and limiters with several policies.
@@ -131,8 +120,8 @@ impl Policy {
     /// ```
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
         let printable = name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        if !printable || !(1..=64).contains(&name.len()) {
-            return Err(Error::policy("name", &shown(name), PRINTABLE));
+        if !printable || !(1..=MAX_NAME).contains(&name.len()) {
+            return Err(Error::policy("name", name, Expected::Name));
         }
         self.name = Some(name.into());
         Ok(self)
@@ -148,7 +137,7 @@ impl Policy {
     pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
         let bucket = matches!(self.rule, Rule::Bucket(_));
         if bucket && denied == Denied::Count {
-            return Err(Error::policy("denied", "\"count\"", "\"free\", since a bucket never counts what it denies"));
+            return Err(Error::policy("denied", "count", Expected::FreeForBucket));
         }
         self.denied = Some(denied);
         Ok(self)
@@ -190,6 +179,43 @@ impl Policy {
         self.rule.period()
     }
 
+    /// Validates the numbers of the algorithm at a position of the schema.
+    fn new(algorithm: usize, limit: u64, rate: u64, scale: Span) -> Result<Self, Error> {
+        let schema = &ALGORITHM_SCHEMAS[algorithm];
+        let name = |role| schema.field(role).map_or("", |field| field.name);
+        let scale = scale.checked().map_err(|found| Error::policy(name(Role::Scale), found, Expected::Duration))?;
+        Self::from_numbers(algorithm, limit, rate, scale)
+    }
+
+    /// Returns the policy of the algorithm at a position of the schema, with numbers of which the scale is in range.
+    #[doc(hidden)]
+    pub fn from_numbers(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Result<Self, Error> {
+        let schema = &ALGORITHM_SCHEMAS[algorithm];
+        let (min, max) = AMOUNTS;
+        for (role, number) in [(Role::Limit, limit), (Role::Rate, rate)] {
+            if let Some(field) = schema.field(role)
+                && !(min..=max).contains(&number)
+            {
+                return Err(Error::policy(field.name, number, Expected::Integer { min, max }));
+            }
+        }
+        Self { rule: unchecked_rule(algorithm, limit, rate, scale), name: None, denied: None }.fillable()
+    }
+
+    /// Checks that a bucket does not take too long to fill or empty.
+    fn fillable(self) -> Result<Self, Error> {
+        if self.period() <= MAX {
+            Ok(self)
+        } else {
+            Err(Error::policy("capacity", self.limit(), Expected::FillableCapacity))
+        }
+    }
+
+    /// Returns the schema of the policy's algorithm.
+    pub(crate) fn schema(&self) -> &'static AlgorithmSchema {
+        &ALGORITHM_SCHEMAS[self.rule.position()]
+    }
+
     /// The name that was given, if one was.
     ///
     /// ```
@@ -200,74 +226,26 @@ impl Policy {
     }
 }
 
-/// What the fields of a kind of policy are called.
-struct Fields {
-    amount: &'static str,
-    rate: &'static str,
-    span: &'static str,
-    known: &'static [&'static str],
-}
-
-const WINDOW: Fields =
-    Fields { amount: "limit", rate: "", span: "scale", known: &["algorithm", "limit", "scale", "name", "denied"] };
-const TOKENS: Fields = Fields {
-    amount: "capacity",
-    rate: "refillRate",
-    span: "per",
-    known: &["algorithm", "capacity", "refillRate", "per", "name", "denied"],
-};
-const LEVEL: Fields = Fields {
-    amount: "capacity",
-    rate: "leakRate",
-    span: "per",
-    known: &["algorithm", "capacity", "leakRate", "per", "name", "denied"],
-};
-
-impl Fields {
-    /// The fields of the algorithm at a place in [`ALGORITHMS`].
-    fn of(algorithm: usize) -> &'static Self {
-        match algorithm {
-            TOKEN_BUCKET => &TOKENS,
-            LEAKY_BUCKET => &LEVEL,
-            _ => &WINDOW,
-        }
-    }
-
-    /// A policy of the algorithm at a place in [`ALGORITHMS`], if its numbers are right.
-    fn policy(&self, algorithm: usize, amount: u64, rate: u64, span: Span) -> Result<Policy, Error> {
-        let limit = whole(self.amount, amount)?;
-        let rate = whole(self.rate, rate)?;
-        let scale = milliseconds(self.span, span)?;
-        let Some(rule) = rule(algorithm, limit, rate, scale) else {
-            let accepts = "a capacity that the rate fills within 9007199254740991 ms";
-            return Err(Error::policy(self.amount, &digits(limit), accepts));
-        };
-        Ok(Policy { rule, name: None, denied: None })
-    }
-}
-
-/// What a denied hit does, if that was `said` of the policy: among several, always nothing.
-pub(crate) fn denied(rules: &[Rule], said: Option<Denied>) -> Denied {
-    match (rules, said) {
+/// Returns what a denied hit does, given the policy's own choice: among several policies, always nothing.
+pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
+    match (rules, choice) {
         ([Rule::Bucket(_)], None) => Denied::Free,
-        ([_], said) => said.unwrap_or(Denied::Count),
+        ([_], choice) => choice.unwrap_or(Denied::Count),
         _ => Denied::Free,
     }
 }
 
-fn whole(field: &'static str, number: u64) -> Result<u64, Error> {
-    if (1..=MAX).contains(&number) { Ok(number) } else { Err(Error::policy(field, &digits(number), WHOLE)) }
-}
-
-fn milliseconds(field: &'static str, span: Span) -> Result<u64, Error> {
-    span.checked().map_err(|found| Error::policy(field, &found, duration::ACCEPTS))
-}
-
-/// The algorithm at a place in [`ALGORITHMS`], with numbers that are in range. None if a bucket would take too long to
-/// fill or empty.
+/// Returns the algorithm at a position of the schema with numbers that are in range; `None` if a bucket would take too
+/// long to fill or empty.
 pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Option<Rule> {
+    let rule = unchecked_rule(algorithm, limit, rate, scale);
+    (rule.period() <= MAX).then_some(rule)
+}
+
+/// Returns the same for any bucket.
+fn unchecked_rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Rule {
     let window = |kind| Rule::Window(Window { kind, limit, scale });
-    let rule = match algorithm {
+    match algorithm {
         FIX_WINDOW => window(window::Kind::Clock),
         FIX_WINDOW_PER_KEY => window(window::Kind::Key),
         SLIDING_WINDOW => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
@@ -276,6 +254,5 @@ pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Optio
             let kind = if algorithm == TOKEN_BUCKET { Kind::Token } else { Kind::Leaky };
             Rule::Bucket(Bucket::new(kind, limit, rate, scale))
         }
-    };
-    (rule.period() <= MAX).then_some(rule)
+    }
 }

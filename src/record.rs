@@ -1,16 +1,20 @@
 //! One key's states as plain data: what a store outside the process keeps.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-use crate::lanes::{Entry, Lanes};
+use crate::conversion::Stored;
+use crate::key_states::KeyStates;
+use crate::memory::{OutOfMemory, collect, push};
 use crate::number::MAX;
-use crate::text::{shown, text};
-use crate::{Error, Policies, Policy};
+use crate::policy_states::PolicyStates;
+use crate::text::Quoted;
+use crate::wording::{self, Filled};
+use crate::{Error, MAX_POLICIES, Policies, Policy};
 
 /// The version of everything that is written down.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 /// One key's states under all policies, in a form that any serde format can hold.
 ///
@@ -24,7 +28,7 @@ pub(crate) const VERSION: u64 = 1;
 /// let record = step(&policies, None, Operation::Hit { cost: 3 }, 61_000)?.record.unwrap();
 ///
 /// let json = serde_json::to_string(&record).unwrap();
-/// assert_eq!(json, r#"{"version":1,"policies":[{"name":"fix_window","algorithm":"fix_window","scale":60000}],"states":[[60000,3]]}"#);
+/// assert_eq!(json, r#"{"version":2,"policies":[{"name":"fix_window","algorithm":"fix_window","scale":60000}],"states":[[60000,3]],"earlier":[]}"#);
 /// assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
 /// # Ok(())
 /// # }
@@ -36,6 +40,10 @@ pub struct Record {
     pub(crate) policies: Vec<MadeBy>,
     #[serde(default)]
     pub(crate) states: Vec<Vec<i64>>,
+    /// The states of policies whose scale changed: of each the policy's position, the scale, when it is no longer kept,
+    /// and the state.
+    #[serde(default)]
+    pub(crate) earlier: Vec<Vec<i64>>,
 }
 
 /// What a state was made by: as much of its policy as is needed to read it.
@@ -63,9 +71,59 @@ impl MadeBy {
     }
 }
 
+/// The same, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    /// The policy's name.
+    pub name: &'a str,
+    /// The policy's algorithm.
+    pub algorithm: &'a str,
+    /// The policy's `scale` or `per`, in milliseconds.
+    pub scale: u64,
+}
+
+impl<'a> Origin<'a> {
+    /// Returns the origins of states under these policies.
+    pub(crate) fn all(policies: &'a Policies) -> Result<Vec<Self>, OutOfMemory> {
+        let named = policies.names().zip(policies.iter());
+        collect(named.map(|(name, policy)| Self { name, algorithm: policy.algorithm(), scale: policy.scale() }))
+    }
+}
+
+/// The positions of the policies that start afresh, because what was stored for them was made by another algorithm.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Afresh(u32);
+
+impl Afresh {
+    fn add(&mut self, position: usize) {
+        self.0 |= 1 << position;
+    }
+
+    pub(crate) fn add_all(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Whether the policy at `position` starts afresh.
+    pub(crate) fn contains(self, position: usize) -> bool {
+        position < MAX_POLICIES && self.0 >> position & 1 == 1
+    }
+
+    /// Returns the names of the policies.
+    pub(crate) fn names(self, policies: &Policies) -> Result<Vec<String>, OutOfMemory> {
+        let mut names = Vec::new();
+        for (_, name) in policies.names().enumerate().filter(|(position, _)| self.contains(*position)) {
+            let mut copy = String::new();
+            copy.try_reserve_exact(name.len())?;
+            copy.push_str(name);
+            push(&mut names, copy)?;
+        }
+        Ok(names)
+    }
+}
+
 impl Record {
-    pub(crate) fn new(policies: &Policies, states: Vec<Vec<i64>>) -> Self {
-        Self { version: VERSION, policies: MadeBy::all(policies), states }
+    pub(crate) fn new(policies: &Policies, states: Vec<Vec<i64>>, earlier: Vec<Vec<i64>>) -> Self {
+        Self { version: VERSION, policies: MadeBy::all(policies), states, earlier }
     }
 
     /// Whether the states are of these policies, as far as reading them goes.
@@ -76,51 +134,65 @@ impl Record {
             && self.policies.iter().zip(policies.names().zip(policies.iter())).all(same)
     }
 
-    /// Puts the states into an entry. Answers the names of the policies that start afresh,
-    /// because what was stored for them was made by another algorithm.
+    /// Returns what the states were made by.
+    pub(crate) fn origins(&self) -> Result<Vec<Origin<'_>>, OutOfMemory> {
+        collect(self.policies.iter().map(|MadeBy { name, algorithm, scale }| Origin { name, algorithm, scale: *scale }))
+    }
+
+    /// Reads the states into those of a key never used.
     pub(crate) fn load(
         &self,
         policies: &Policies,
-        lanes: &Lanes,
-        entry: &mut Entry<'_>,
+        policy_states: &PolicyStates,
+        key: &mut KeyStates,
         now: u64,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Afresh, Error> {
         check_version(self.version)?;
-        load_states(policies, lanes, entry, &self.policies, &self.states, now)
+        let earlier = self.earlier.iter().map(Vec::as_slice);
+        load_states(policies, policy_states, key, &self.origins()?, &self.states, earlier, now)
     }
 }
 
 pub(crate) fn check_version(found: u64) -> Result<(), Error> {
-    if found == VERSION { Ok(()) } else { Err(Error::version(found, VERSION)) }
+    if found == VERSION { Ok(()) } else { Err(Error::UnsupportedVersion { found, supported: VERSION }) }
 }
 
-/// Puts states into an entry, each under the policy of its name. The entry is that of a key never used.
-pub(crate) fn load_states(
+/// Reads states into those of a key never used, each under the policy of its name. The rows of `earlier` begin with the
+/// position of their origin.
+pub(crate) fn load_states<'a>(
     policies: &Policies,
-    lanes: &Lanes,
-    entry: &mut Entry<'_>,
-    made_by: &[MadeBy],
+    policy_states: &PolicyStates,
+    key: &mut KeyStates,
+    origins: &[Origin<'_>],
     states: &[Vec<i64>],
+    earlier: impl Iterator<Item = &'a [i64]> + Clone,
     now: u64,
-) -> Result<Vec<String>, Error> {
-    if made_by.len() != states.len() {
-        return Err(Error::state("it has not as many states as policies"));
+) -> Result<Afresh, Error> {
+    if origins.len() != states.len() {
+        return Err(Error::state(wording::STATES_DIFFER));
     }
-    let mut afresh = Vec::new();
+    let is_placed = |row: &[i64]| row.first().is_some_and(|&position| (position as u64) < origins.len() as u64);
+    if !earlier.clone().all(is_placed) {
+        return Err(Error::state(wording::EARLIER_UNPLACED));
+    }
+    let mut afresh = Afresh::default();
     for (position, (name, policy)) in policies.names().zip(policies.iter()).enumerate() {
         // A single policy that was only renamed is still the same.
-        let same = |made_by: &MadeBy| made_by.name == name || (policies.len() == 1 && states.len() == 1);
-        let Some((made_by, numbers)) = made_by.iter().zip(states).find(|(made_by, _)| same(made_by)) else { continue };
-        if made_by.algorithm != policy.algorithm() {
-            afresh.push(name.into());
+        let same = |origin: &Origin<'_>| origin.name == name || (policies.len() == 1 && states.len() == 1);
+        let Some(number) = origins.iter().position(same) else { continue };
+        let (origin, numbers) = (&origins[number], &states[number]);
+        if origin.algorithm != policy.algorithm() {
+            afresh.add(position);
             continue;
         }
-        if !(1..=MAX).contains(&made_by.scale) {
-            return Err(Error::state(&text(&["the scale of ", &shown(name), " is out of range"])));
+        if !(1..=MAX).contains(&origin.scale) {
+            return Err(Error::state(Filled(wording::STATE_SCALE, &["name"], &[&Quoted(name)]).to_string()));
         }
-        if !lanes.import(position, entry, made_by.scale, numbers, now) {
-            let problem = ["the numbers of ", &shown(name), " are not those of a ", &made_by.algorithm];
-            return Err(Error::state(&text(&problem)));
+        let is_own = |row: &&[i64]| row.first() == Some(&(number as i64));
+        let earlier = earlier.clone().find(is_own).and_then(|row| row.get(1..));
+        if !(Stored { scale: origin.scale, numbers, earlier }).load(position, policy_states, key, now)? {
+            let problem = Filled(wording::STATE_NUMBERS, &["name", "algorithm"], &[&Quoted(name), &origin.algorithm]);
+            return Err(Error::state(problem.to_string()));
         }
     }
     Ok(afresh)

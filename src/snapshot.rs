@@ -1,9 +1,9 @@
 //! A whole limiter as plain data.
 
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::record::{MadeBy, VERSION, check_version};
+use crate::record::{VERSION, check_version};
 use crate::{Error, Policies, Policy};
 
 /// All states of a limiter, with the policies they were made by, in a form that any serde format can hold.
@@ -16,21 +16,58 @@ use crate::{Error, Policies, Policy};
 /// limiter.hit("a", 2)?;
 /// assert_eq!(
 ///     serde_json::to_string(&limiter.snapshot()?).unwrap(),
-///     r#"{"version":1,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]]}"#,
+///     r#"{"version":2,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"earlier":[]}"#,
 /// );
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Plain<K>")]
 pub struct Snapshot<K> {
     version: u64,
-    policies: Vec<Policy>,
+    policies: MadeBy,
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
+    /// The states of policies whose scale changed: each with the number of its key in `keys`, in order.
+    pub(crate) earlier: Vec<Vec<i64>>,
+}
+
+/// The policies of a snapshot. They are checked once, so that restoring need not allocate them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum MadeBy {
+    Valid(Policies),
+    Invalid(Vec<Policy>, Error),
+}
+
+impl Serialize for MadeBy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Valid(policies) => serializer.collect_seq(policies.iter()),
+            Self::Invalid(list, _) => serializer.collect_seq(list),
+        }
+    }
+}
+
+/// A snapshot as it is stored.
+#[derive(Deserialize)]
+struct Plain<K> {
+    version: u64,
+    policies: Vec<Policy>,
+    keys: Vec<(K, Vec<Vec<i64>>)>,
+    #[serde(default)]
+    earlier: Vec<Vec<i64>>,
+}
+
+impl<K> From<Plain<K>> for Snapshot<K> {
+    fn from(Plain { version, policies, keys, earlier }: Plain<K>) -> Self {
+        let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
+        let policies = checked.map_or_else(|error| MadeBy::Invalid(policies, error), MadeBy::Valid);
+        Self { version, policies, keys, earlier }
+    }
 }
 
 impl<K> Snapshot<K> {
-    pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>) -> Self {
-        Self { version: VERSION, policies: policies.iter().cloned().collect(), keys }
+    pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>, earlier: Vec<Vec<i64>>) -> Self {
+        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys, earlier }
     }
 
     /// The policies that the states were made by.
@@ -44,8 +81,10 @@ impl<K> Snapshot<K> {
     /// # }
     /// ```
     pub fn policies(&self) -> Result<Policies, Error> {
-        check_version(self.version)?;
-        Policies::new(self.policies.iter().cloned())
+        match &self.policies {
+            MadeBy::Valid(policies) => Ok(policies.clone()),
+            MadeBy::Invalid(_, error) => Err(error.clone()),
+        }
     }
 
     /// How many keys there are.
@@ -75,9 +114,5 @@ impl<K> Snapshot<K> {
     /// ```
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
-    }
-
-    pub(crate) fn made_by(&self) -> Result<Vec<MadeBy>, Error> {
-        Ok(MadeBy::all(&self.policies()?))
     }
 }

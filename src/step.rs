@@ -11,6 +11,8 @@ pub struct Step {
     pub answer: Answer,
     /// What is to be stored now; nothing when the key is as if it had never been used.
     pub record: Option<Record>,
+    /// When that ends, in milliseconds since the epoch; 0 when there is nothing to store.
+    pub expires_at: u64,
     /// Whether that differs from what was stored.
     pub changed: bool,
     /// The names of the policies that started afresh because their algorithm changed.
@@ -40,5 +42,6 @@ pub fn step(policies: &Policies, record: Option<&Record>, operation: Operation<'
     let (answer, changed) = ledger.apply(operation, now)?;
     // A state that was converted is stored even if nothing else changed: converted again later, it would differ.
     let converted = record.is_some_and(|record| !record.is_made_by(policies));
-    Ok(Step { answer, record: ledger.record(now), changed: changed || converted, afresh })
+    let (record, expires_at) = (ledger.record(now), ledger.expires_at(now));
+    Ok(Step { answer, record, expires_at, changed: changed || converted, afresh })
 }

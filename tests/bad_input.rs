@@ -9,8 +9,9 @@ use tollgate::{
     Record, Snapshot, StoreLimiter, check_key, step,
 };
 
-const WHOLE: &str = "a whole number from 1 to 9007199254740991";
-const DURATION: &str = "a whole number of milliseconds from 1 to 9007199254740991, or text such as \"250ms\", \"1s\"";
+const INTEGER: &str = "an integer from 1 to 9007199254740991";
+const DURATION: &str = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+const TOO_LARGE: &str = "a number above 9007199254740991";
 
 /// An error of this code whose message has all of these words.
 #[track_caller]
@@ -55,14 +56,13 @@ fn limits_rates_and_capacities() {
         (json!(-1), "a negative number"),
         (json!(-0.5), "a negative number"),
         (json!(1.5), "a fraction"),
-        (json!(MAX + 1), "9007199254740992"),
-        (json!(u64::MAX), "18446744073709551615"),
-        (json!(1e300), "a number past 9007199254740991"),
+        (json!(MAX + 1), TOO_LARGE),
+        (json!(u64::MAX), TOO_LARGE),
+        (json!(1e300), TOO_LARGE),
         (json!("5"), "\"5\""),
         (json!(true), "true"),
-        (json!([5]), "a list"),
+        (json!([5]), "an array"),
         (json!({ "limit": 5 }), "an object"),
-        (json!(null), "leaving it out"),
     ];
     for (policy, fields, _) in good() {
         serde_json::from_value::<Policy>(policy.clone()).unwrap();
@@ -70,12 +70,17 @@ fn limits_rates_and_capacities() {
             for (value, found) in &bad {
                 let mut policy = policy.clone();
                 policy[field] = value.clone();
-                let expected = format!("{field}: {found} is not accepted; give {WHOLE}");
+                let expected = format!("{field}: {found} is not {INTEGER}");
                 assert_error(&from_json(&policy), "invalid_policy", &[&expected]);
             }
             let mut without = policy.clone();
             without.as_object_mut().unwrap().remove(field);
-            assert_error(&from_json(&without), "invalid_policy", &[field, "leaving it out", WHOLE]);
+            let mut null = policy.clone();
+            null[field] = json!(null);
+            for policy in [without, null] {
+                let expected = format!("{field} is required ({INTEGER})");
+                assert_error(&from_json(&policy), "invalid_policy", &[&expected]);
+            }
         }
     }
 }
@@ -83,21 +88,21 @@ fn limits_rates_and_capacities() {
 #[test]
 fn numbers_that_only_toml_can_write() {
     for (value, found) in [
-        ("nan", "not a number"),
-        ("inf", "a number past 9007199254740991"),
+        ("nan", "NaN"),
+        ("inf", TOO_LARGE),
         ("-inf", "a negative number"),
         ("-3", "a negative number"),
         ("0", "0"),
         ("2.5", "a fraction"),
-        ("9007199254740992", "9007199254740992"),
+        ("9007199254740992", TOO_LARGE),
     ] {
         let error = from_toml(&format!("algorithm = \"fix_window\"\nlimit = {value}\nscale = \"1s\""));
-        assert_error(&error, "invalid_policy", &[&format!("limit: {found} is not accepted; give {WHOLE}")]);
+        assert_error(&error, "invalid_policy", &[&format!("limit: {found} is not {INTEGER}")]);
         let error = from_toml(&format!("algorithm = \"leaky_bucket\"\ncapacity = 1\nleak_rate = {value}"));
-        assert_error(&error, "invalid_policy", &["leakRate: ", found, WHOLE]);
+        assert_error(&error, "invalid_policy", &[&format!("leakRate: {found} is not {INTEGER}")]);
     }
     let error = from_toml("algorithm = \"fix_window\"\nlimit = 1979-05-27T07:32:00Z\nscale = 1");
-    assert_error(&error, "invalid_policy", &["limit: ", WHOLE]);
+    assert_error(&error, "invalid_policy", &["limit: ", INTEGER]);
 }
 
 #[test]
@@ -129,7 +134,11 @@ fn durations() {
         for value in &bad {
             let mut policy = policy.clone();
             policy[field] = value.clone();
-            assert_error(&from_json(&policy), "invalid_policy", &[&format!("{field}: "), DURATION]);
+            assert_error(
+                &from_json(&policy),
+                "invalid_policy",
+                &[&format!("{field}: "), " is not a duration; use ", DURATION],
+            );
         }
     }
     assert_error(&Policy::fix_window(1, 0).unwrap_err(), "invalid_policy", &["scale: 0", DURATION]);
@@ -137,7 +146,7 @@ fn durations() {
     let endless = std::time::Duration::MAX;
     assert_error(&Policy::fix_window(1, endless).unwrap_err(), "invalid_policy", &["scale: ", DURATION]);
     let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1 }));
-    assert_error(&error, "invalid_policy", &["scale: leaving it out", DURATION]);
+    assert_error(&error, "invalid_policy", &[&format!("scale is required ({DURATION})")]);
 }
 
 #[test]
@@ -156,17 +165,16 @@ fn a_bucket_that_takes_longer_than_all_of_time_to_fill() {
 
 #[test]
 fn unknown_algorithms() {
-    for (value, found) in [
-        (json!("gcra"), "\"gcra\""),
-        (json!("Fix_Window"), "\"Fix_Window\""),
-        (json!(7), "7"),
-        (json!(null), "leaving it out"),
+    for (value, start) in [
+        (json!("gcra"), "algorithm: \"gcra\" is not an algorithm; use one of "),
+        (json!("Fix_Window"), "algorithm: \"Fix_Window\" is not an algorithm; use one of "),
+        (json!(7), "algorithm: 7 is not an algorithm; use one of "),
+        (json!(null), "algorithm is required (one of "),
     ] {
         let error = from_json(&json!({ "algorithm": value, "limit": 1, "scale": 1 }));
-        assert_error(&error, "unknown_algorithm", &["algorithm: ", found]);
-        assert_error(&error, "unknown_algorithm", ALGORITHMS);
+        assert_error(&error, "unknown_algorithm", &[start, &ALGORITHMS.join(", ")]);
     }
-    assert_error(&from_json(&json!({})), "unknown_algorithm", &["leaving it out is not accepted", "sliding_counter"]);
+    assert_error(&from_json(&json!({})), "unknown_algorithm", &["algorithm is required", "sliding_counter"]);
 }
 
 #[test]
@@ -177,7 +185,7 @@ fn unknown_fields() {
             let mut policy = policy.clone();
             policy[unknown] = json!(1);
             let error = from_json(&policy);
-            assert_error(&error, "unknown_field", &[&format!("{unknown}: no such field")]);
+            assert_error(&error, "unknown_field", &[&format!("\"{unknown}\" is not a field of ")]);
             assert_error(&error, "unknown_field", &fields);
         }
     }
@@ -191,7 +199,11 @@ fn unknown_fields() {
 #[test]
 fn a_field_twice() {
     let both = json!({ "algorithm": "token_bucket", "capacity": 1, "refillRate": 1, "refill_rate": 1 });
-    assert_error(&from_json(&both), "invalid_policy", &["refillRate: a second value", "the field once"]);
+    assert_error(
+        &from_json(&both),
+        "invalid_policy",
+        &["refillRate: a second value is not accepted; give the field once"],
+    );
     let twice = r#"{ "algorithm": "fix_window", "limit": 1, "limit": 100, "scale": 1 }"#;
     let error = serde_json::from_str::<PolicyDraft>(twice).unwrap().build().unwrap_err();
     assert_error(&error, "invalid_policy", &["limit: a second value", "the field once"]);
@@ -204,7 +216,14 @@ fn a_field_twice() {
 fn what_is_no_policy_at_all() {
     for text in ["7", "\"fix_window\"", "[]", "null", "true"] {
         let message = serde_json::from_str::<Policy>(text).unwrap_err().to_string();
-        assert!(message.contains("a policy, such as { \"algorithm\": \"fix_window\""), "{message}");
+        let accepted = "an object such as { algorithm: \"fix_window\", limit: 100, scale: \"1m\" }";
+        assert!(message.contains(accepted), "{message}");
+        assert_error(&Policy::from_json(text).unwrap_err(), "invalid_policy", &["policy", accepted]);
+    }
+    for text in ["", "{", "fix_window", "{}{}"] {
+        let error = Policy::from_json(text).unwrap_err();
+        assert_eq!(error.to_string(), "policy: the text is not JSON");
+        assert_eq!(error.code(), "invalid_policy");
     }
 }
 
@@ -221,10 +240,18 @@ fn names() {
     assert_error(&from_json(&number), "invalid_policy", &["name: 7", "printable ASCII"]);
     let twice = policy().named("burst").unwrap();
     let error = Policies::new([twice.clone(), policy(), twice]).unwrap_err();
-    assert_error(&error, "invalid_policy", &["name: \"burst\" a second time", "each policy a name of its own"]);
-    assert_error(&Policies::new([]).unwrap_err(), "invalid_policy", &["policies: ", "1 to 32 policies"]);
+    assert_error(&error, "invalid_policy", &["name: \"burst\" is not unique; give each policy a name of its own"]);
+    assert_error(
+        &Policies::new([]).unwrap_err(),
+        "invalid_policy",
+        &["policies: an empty array", "use 1 to 32 policies"],
+    );
     let many = std::iter::repeat_with(policy).take(33);
-    assert_error(&Policies::new(many).unwrap_err(), "invalid_policy", &["a list of 33", "1 to 32 policies"]);
+    assert_error(
+        &Policies::new(many).unwrap_err(),
+        "invalid_policy",
+        &["an array of more than 32", "use 1 to 32 policies"],
+    );
 }
 
 #[test]
@@ -244,9 +271,11 @@ fn denied() {
 
 #[test]
 fn keys_that_may_not_leave_the_process() {
-    for (key, found) in
-        [(String::new(), "an empty string"), ("k".repeat(1_025), "1025 bytes"), ("é".repeat(513), "1026 bytes")]
-    {
+    for (key, found) in [
+        (String::new(), "an empty string is not a string of"),
+        ("k".repeat(1_025), "1025 bytes"),
+        ("é".repeat(513), "1026 bytes"),
+    ] {
         let error = check_key(&key).unwrap_err();
         assert_error(&error, "invalid_key", &["key: ", found, "1 to 1024 UTF-8 bytes"]);
         let store = Limiter::<String, _>::new(Policy::fix_window(1, 1).unwrap(), ManualClock::new(0)).unwrap();
@@ -282,11 +311,11 @@ fn costs_and_counts() {
                 limiter.inc(&1, cost).unwrap_err(),
                 limiter.hit(&2, cost).unwrap_err(),
             ] {
-                let expected = format!("cost: {cost} is not accepted; give a whole number from 0 to 9007199254740991");
+                let expected = format!("cost: {TOO_LARGE} is not an integer from 0 to 9007199254740991");
                 assert_error(&error, "invalid_cost", &[&expected]);
             }
             let most = if limiter.policies().name(0) == "token_bucket" { 5 } else { MAX };
-            let expected = format!("count: {cost} is not accepted; give a whole number from 0 to {most}");
+            let expected = format!("count: {TOO_LARGE} is not an integer from 0 to {most}");
             assert_error(&limiter.set(&1, cost).unwrap_err(), "invalid_count", &[&expected]);
         }
         if limiter.policies().name(0) == "token_bucket" {
@@ -316,7 +345,7 @@ fn a_clock_out_of_range() {
                 limiter.restore(&before).unwrap_err(),
             ] {
                 let accepts = "milliseconds since the epoch, from 0 to 9007199254740991";
-                assert_error(&error, "invalid_time", &["clock: ", &now.to_string(), accepts]);
+                assert_error(&error, "invalid_time", &["clock: ", TOO_LARGE, accepts]);
             }
             let policies = limiter.policies().clone();
             let error = step(&policies, None, Operation::Hit { cost: 1 }, now).unwrap_err();
@@ -329,14 +358,15 @@ fn a_clock_out_of_range() {
 
 #[test]
 fn options() {
-    for keys in [0, 4_294_967_295, u64::MAX] {
+    for (keys, found) in [(0, "0"), (4_294_967_295, "4294967295"), (u64::MAX, TOO_LARGE)] {
         let error = Options::new().max_keys(keys).unwrap_err();
-        assert_error(&error, "invalid_option", &["max_keys: ", &keys.to_string(), "from 1 to 4294967294"]);
+        let expected = format!("max_keys: {found} is not an integer from 1 to 4294967294");
+        assert_error(&error, "invalid_option", &[&expected]);
     }
     for (error, option) in [
         (Options::new().clean_period(0).unwrap_err(), "clean_period: 0"),
         (Options::new().clean_period("soon").unwrap_err(), "clean_period: \"soon\""),
-        (Options::new().key_older_than(MAX + 1).unwrap_err(), "key_older_than: 9007199254740992"),
+        (Options::new().key_older_than(MAX + 1).unwrap_err(), "key_older_than: a number above 9007199254740991"),
         (Options::new().key_older_than("").unwrap_err(), "key_older_than: \"\""),
     ] {
         assert_error(&error, "invalid_option", &[option, DURATION]);
@@ -361,10 +391,14 @@ fn numbers_for_one_call_that_do_not_fit_the_limiter() {
             slower[field] = json!(1_001);
             let slower: Policy = serde_json::from_value(slower).unwrap();
             let error = limiter.hit_with(&1, 1, &slower.into()).unwrap_err();
-            assert_error(&error, "policy_mismatch", &[&format!("{field} 1001 ms"), "only 1000 ms"]);
+            assert_error(&error, "policy_mismatch", &[&format!("{field} 1001 ms"), "accepts 1000 ms only"]);
         }
         let two = Policies::new([Policy::fix_window(1, 1).unwrap(), Policy::fix_window(1, 1).unwrap()]).unwrap();
-        assert_error(&limiter.hit_with(&1, 1, &two).unwrap_err(), "policy_mismatch", &["policies", "its own, 1"]);
+        assert_error(
+            &limiter.hit_with(&1, 1, &two).unwrap_err(),
+            "policy_mismatch",
+            &["policies of this call is 2", "accepts 1 only"],
+        );
         if own["algorithm"] == "sliding_window" {
             let higher = Policies::from(Policy::sliding_window(6, "1s").unwrap());
             let error = limiter.hit_with(&1, 1, &higher).unwrap_err();
@@ -378,14 +412,14 @@ fn numbers_for_one_call_that_do_not_fit_the_limiter() {
 fn names_of_policies_there_are_not() {
     let two = [Policy::fix_window(9, "1s").unwrap(), Policy::token_bucket(9, 9, "1s").unwrap()];
     let mut limiter = Limiter::<u8, _>::new(two, ManualClock::new(0)).unwrap();
-    for (name, words) in [(None, "several"), (Some("burst"), "\"burst\"")] {
+    for (name, words) in [(None, "policy is required where there are several"), (Some("burst"), "policy: \"burst\"")] {
         for error in [
             limiter.inc_policy(&1, 1, name).unwrap_err(),
             limiter.set_policy(&1, 1, name).unwrap_err(),
             limiter.get_policy(&1, name).unwrap_err(),
             limiter.expires_at_policy(&1, name).unwrap_err(),
         ] {
-            assert_error(&error, "unknown_policy", &["policy: ", words, "fix_window, token_bucket"]);
+            assert_error(&error, "unknown_policy", &[words, "one of fix_window, token_bucket"]);
         }
     }
     assert!(limiter.is_empty());
@@ -398,7 +432,11 @@ fn a_log_that_is_too_long_to_store() {
         Ledger::new(policy.clone()).unwrap_err(),
         step(&policy.clone().into(), None, Operation::Get { policy: None }, 0).unwrap_err(),
     ] {
-        assert_error(&error, "invalid_policy", &["limit: 1001", "at most 1000", "sliding_counter"]);
+        assert_error(
+            &error,
+            "invalid_policy",
+            &["limit: 1001 is not accepted", "use at most 1000, or sliding_counter"],
+        );
     }
     assert!(Ledger::new(Policy::sliding_window(1_000, "1m").unwrap()).is_ok());
 }
@@ -457,7 +495,7 @@ fn records_of_garbage() {
             states.push(json!([1_000, -1, 0]));
         }
         for state in states {
-            let json = json!({ "version": 1, "policies": made_by, "states": [state] });
+            let json = json!({ "version": 2, "policies": made_by, "states": [state] });
             let record: Record = serde_json::from_value(json.clone()).unwrap();
             let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 1_000).unwrap_err();
             assert_error(&error, "invalid_state", &["cannot be read", name]);
@@ -471,7 +509,7 @@ fn records_of_garbage() {
             let mut limiter = Limiter::<u8, _>::new(policies.clone(), &clock).unwrap();
             limiter.hit(&1, 1).unwrap();
             let good = serde_json::to_value(limiter.snapshot().unwrap()).unwrap()["keys"][0][1].clone();
-            let json = json!({ "version": 1, "policies": own, "keys": [[2, good], [1, [state]]] });
+            let json = json!({ "version": 2, "policies": own, "keys": [[2, good], [1, [state]]] });
             let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
             let before = limiter.snapshot().unwrap();
             assert_eq!(limiter.restore(&snapshot), Err(error));
@@ -485,11 +523,21 @@ fn records_that_do_not_hold_together() {
     let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
     let made_by = json!({ "name": "fix_window", "algorithm": "fix_window", "scale": 1_000 });
     for json in [
-        json!({ "version": 1, "policies": [made_by], "states": [] }),
-        json!({ "version": 1, "policies": [], "states": [[0, 1]] }),
-        json!({ "version": 1, "policies": [made_by], "states": [[0, 1], [0, 1]] }),
-        json!({ "version": 1, "policies": [{ "name": "fix_window", "algorithm": "fix_window", "scale": 0 }], "states": [[0, 1]] }),
-        json!({ "version": 1, "policies": [{ "name": "a", "algorithm": "fix_window", "scale": MAX + 1 }], "states": [[0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[1, 7, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[-1, 7, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 0, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, MAX + 1, 9, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, -1, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, MAX + 1, 0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, 9, 1, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": [[0, 7, 9, 0, -1]] }),
+        json!({ "version": 2, "policies": [], "states": [[0, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1], [0, 1]] }),
+        json!({ "version": 2, "policies": [{ "name": "fix_window", "algorithm": "fix_window", "scale": 0 }], "states": [[0, 1]] }),
+        json!({ "version": 2, "policies": [{ "name": "a", "algorithm": "fix_window", "scale": MAX + 1 }], "states": [[0, 1]] }),
     ] {
         let record: Record = serde_json::from_value(json.clone()).unwrap();
         let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
@@ -499,21 +547,42 @@ fn records_that_do_not_hold_together() {
         json!({}),
         json!([]),
         json!(null),
-        json!({ "version": "1" }),
-        json!({ "version": 1, "policies": [made_by], "states": [[0.5, 1]] }),
-        json!({ "version": 1, "policies": [made_by], "states": [["0", 1]] }),
-        json!({ "version": 1, "policies": [made_by], "states": [[1e300, 1]] }),
-        json!({ "version": 1, "policies": [{ "name": "fix_window" }], "states": [[0, 1]] }),
+        json!({ "version": "2" }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0.5, 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[0, 1]], "earlier": 7 }),
+        json!({ "version": 2, "policies": [made_by], "states": [["0", 1]] }),
+        json!({ "version": 2, "policies": [made_by], "states": [[1e300, 1]] }),
+        json!({ "version": 2, "policies": [{ "name": "fix_window" }], "states": [[0, 1]] }),
     ] {
         assert!(serde_json::from_value::<Record>(json.clone()).is_err(), "{json}");
+    }
+}
+
+/// The earlier states of a snapshot are in the order of its keys.
+#[test]
+fn earlier_states_of_no_key() {
+    let clock = ManualClock::new(0);
+    let policy = json!({ "algorithm": "fix_window", "limit": 9, "scale": 1_000 });
+    let row = |key: i64| json!([key, 0, 60_000, 60_000, 0, 4]);
+    let restored = |rows: Vec<Value>| {
+        let keys = json!([[1, [[0, 1]]], [2, [[0, 1]]]]);
+        let json = json!({ "version": 2, "policies": [policy], "keys": keys, "earlier": rows });
+        let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
+        let mut limiter = Limiter::<u8, _>::new(Policy::fix_window(9, 60_000).unwrap(), &clock).unwrap();
+        limiter.restore(&snapshot).map(|_| (limiter.get(&1).unwrap(), limiter.get(&2).unwrap()))
+    };
+    assert_eq!(restored(vec![row(0), row(1)]), Ok((4, 4)));
+    assert_eq!(restored(vec![row(1)]), Ok((1, 4)));
+    for rows in [vec![row(2)], vec![row(-1)], vec![row(1), row(0)], vec![json!([])]] {
+        assert_error(&restored(rows).unwrap_err(), "invalid_state", &["earlier states", "order of its keys"]);
     }
 }
 
 #[test]
 fn other_versions() {
     let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
-    for version in [0, 2, u64::MAX] {
-        let words = [&*format!("of version {version}"), "only version 1"];
+    for version in [0, 1, 3, u64::MAX] {
+        let words = [&*format!("the stored state has version {version}"), "reads version 2"];
         // Whatever else is in it.
         let record: Record = serde_json::from_value(json!({ "version": version, "other": [{}] })).unwrap();
         let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 0).unwrap_err();
@@ -552,6 +621,6 @@ fn a_store_that_holds_garbage() {
     let policy = Policy::fix_window(5, "1s").unwrap();
     let mut limiter = StoreLimiter::new(policy, Garbage(0), ManualClock::new(0)).unwrap();
     let error = limiter.apply("key", Operation::Hit { cost: 1 }).unwrap_err();
-    assert_eq!(error.to_string(), "the stored state is of version 9, and only version 1 can be read");
+    assert_eq!(error.to_string(), "the stored state has version 9; this library reads version 2");
     assert_eq!(limiter.store().0, 0);
 }

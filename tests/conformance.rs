@@ -2,93 +2,16 @@
 //!
 //! The same files are the law for every target, so this runs natively and as wasm.
 
-#![allow(clippy::expect_used, clippy::panic)]
+#![allow(clippy::expect_used)]
+
+mod traces;
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
 use tollgate::{Answer, Limiter, ManualClock, Operation, Policies, Policy, Record, step};
+use traces::Subject;
 
-#[derive(Deserialize)]
-struct Trace {
-    policy: Policy,
-    ops: Vec<Op>,
-}
-
-#[derive(Deserialize)]
-struct Op {
-    at: u64,
-    op: String,
-    key: String,
-    cost: Option<u64>,
-    count: Option<u64>,
-    expect: Expect,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Expect {
-    Allow(u64),
-    Deny(Wait),
-    Value(u64),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Wait {
-    Exactly(u64),
-    Word(String),
-}
-
-impl Op {
-    fn operation(&self) -> Operation<'static> {
-        let policy = None;
-        match self.op.as_str() {
-            "hit" => Operation::Hit { cost: self.cost.expect("a hit has a cost") },
-            "inc" => Operation::Inc { policy, cost: self.cost.expect("an inc has a cost") },
-            "set" => Operation::Set { policy, count: self.count.expect("a set has a count") },
-            "get" => Operation::Get { policy },
-            "expires_at" => Operation::ExpiresAt { policy },
-            other => panic!("a trace has an unknown operation: {other}"),
-        }
-    }
-
-    fn check(&self, answer: Answer, context: &str) {
-        match (&self.expect, answer) {
-            (Expect::Value(value), Answer::Number(number)) => assert_eq!(number, *value, "{context}"),
-            (Expect::Allow(count), Answer::Decision(decision)) => {
-                assert!(decision.allowed, "{context}: {decision:?}");
-                assert_eq!((decision.count, decision.retry_after), (*count, Some(0)), "{context}");
-            }
-            (Expect::Deny(wait), Answer::Decision(decision)) => {
-                assert!(!decision.allowed, "{context}: {decision:?}");
-                match wait {
-                    Wait::Exactly(wait) => assert_eq!(decision.retry_after, Some(*wait), "{context}"),
-                    Wait::Word(word) if word == "never" => assert_eq!(decision.retry_after, None, "{context}"),
-                    Wait::Word(word) => {
-                        assert_eq!(word, "any", "{context}");
-                        assert!(decision.retry_after.is_some_and(|wait| wait > 0), "{context}: {decision:?}");
-                    }
-                }
-            }
-            (expect, answer) => panic!("{context}: expected {expect:?}, got {answer:?}"),
-        }
-    }
-}
-
-/// Runs a file's traces, with a new subject for each.
-fn run(file: &str, mut subject: impl FnMut(Policy) -> Box<dyn FnMut(&Op) -> Answer>) {
-    let traces: Vec<Trace> = serde_json::from_str(file).expect("a file of traces");
-    assert_eq!(traces.len(), 24);
-    for (number, trace) in traces.into_iter().enumerate() {
-        let mut answer = subject(trace.policy);
-        for (position, op) in trace.ops.iter().enumerate() {
-            op.check(answer(op), &format!("trace {number}, operation {position} ({} at {})", op.op, op.at));
-        }
-    }
-}
-
-fn in_memory(policy: Policy) -> Box<dyn FnMut(&Op) -> Answer> {
+fn in_memory(policy: Policy) -> Subject {
     let clock = std::rc::Rc::new(ManualClock::new(0));
     let mut limiter = Limiter::<String, _>::new(policy, clock.clone()).expect("a limiter");
     Box::new(move |op| {
@@ -109,7 +32,7 @@ fn in_memory(policy: Policy) -> Box<dyn FnMut(&Op) -> Answer> {
     })
 }
 
-fn by_step(policy: Policy) -> Box<dyn FnMut(&Op) -> Answer> {
+fn by_step(policy: Policy) -> Subject {
     let policies = Policies::from(policy);
     let mut records: HashMap<String, String> = HashMap::new();
     Box::new(move |op| {
@@ -126,7 +49,7 @@ fn by_step(policy: Policy) -> Box<dyn FnMut(&Op) -> Answer> {
 macro_rules! conformance {
     ($($algorithm:ident)+) => { $(
         mod $algorithm {
-            use super::run;
+            use super::traces::run;
             #[cfg(target_arch = "wasm32")]
             use wasm_bindgen_test::wasm_bindgen_test as test;
 

@@ -25,7 +25,8 @@ async function measure(name) {
 
 export function memory() {
   process.stderr.write("  memory\n");
-  const rows = Object.keys(subjects).map((name) => {
+  const names = Object.keys(subjects).filter((name) => !/full logs|literal/.test(name));
+  const rows = names.map((name) => {
     const args = ["--expose-gc", fileURLToPath(import.meta.url), name];
     const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8" });
     if (status !== 0) throw new Error(stderr);

@@ -51,12 +51,38 @@ function ownOf(policy) {
   };
 }
 
+/** A sliding window whose logs are full before the first hit that is measured: a hundred hits a key, all of which count. */
+function fullLogs() {
+  const policy = { algorithm: "sliding_window", limit: 100, scale: minute, denied: "free" };
+  return (keys) => {
+    let now = Date.now() - 50_000;
+    let clock = () => now;
+    const limiter = new RateLimiter(policy, { maxKeys: keys, clock: () => clock() });
+    for (let hit = 0; hit < 100; hit++, now += 400)
+      for (const key of keysOf(Math.min(keys, 65_536))) limiter.hit(key);
+    // From here on each hit replaces the oldest: it comes as the oldest ends.
+    let hits = 0;
+    clock = () => Date.now() + Math.floor((++hits / keys) * 400);
+    return (key) => limiter.hit(key, 1);
+  };
+}
+
+/** The same policy as a literal on every call. */
+function literal() {
+  return (maxKeys) => {
+    const limiter = new RateLimiter(policies.fix_window, { maxKeys: Math.max(maxKeys, 1) });
+    return (key) => limiter.hit(key, 1, { algorithm: "fix_window", limit: plenty, scale: "1m" });
+  };
+}
+
 /** Each makes a function of a key. Those that are `async` answer promises, which their users must await. */
 export const subjects = {
   "hand-written Map": { make: handWritten },
   ...Object.fromEntries(
     Object.entries(policies).map(([name, policy]) => [`tollgate ${name}`, { make: ownOf(policy) }]),
   ),
+  "tollgate sliding_window, limit 100, full logs": { make: fullLogs(), most: 65_536 },
+  "tollgate fix_window, a policy literal each call": { make: literal() },
   limiter: {
     make() {
       const limiters = new Map();

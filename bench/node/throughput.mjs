@@ -45,7 +45,7 @@ async function measure(name, count, keeps) {
 function measureAll(count, { names = Object.keys(subjects), keeps = false } = {}) {
   const best = {};
   for (let turn = 0; turn < 3; turn++) {
-    for (const name of names) {
+    for (const name of names.filter((name) => count <= (subjects[name].most ?? count))) {
       const args = [fileURLToPath(import.meta.url), name, String(count), ...(keeps ? ["keeps"] : [])];
       const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8" });
       if (status !== 0) throw new Error(stderr);
@@ -54,6 +54,8 @@ function measureAll(count, { names = Object.keys(subjects), keeps = false } = {}
   }
   return best;
 }
+
+const ratio = (time, other) => (time === undefined ? "–" : (time / other).toFixed(2));
 
 /** How long a hit takes beside each peer's, as ratios. */
 export function throughput() {
@@ -64,7 +66,7 @@ export function throughput() {
   const own = Object.keys(subjects).filter((name) => name.startsWith("tollgate"));
   const times = table(
     ["ns a hit", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
-    Object.keys(subjects).map((name) => [name, ...results.map((best) => best[name].toFixed(0))]),
+    Object.keys(subjects).map((name) => [name, ...results.map((best) => best[name]?.toFixed(0) ?? "–")]),
   );
   const fixed = own[0];
   const ratios = table(
@@ -73,7 +75,7 @@ export function throughput() {
   );
   const others = table(
     ["time of … ÷ time of fix_window", ...counts.map((count) => `${count.toLocaleString("en")} keys`)],
-    own.slice(1).map((name) => [name, ...results.map((best) => (best[name] / best[fixed]).toFixed(2))]),
+    own.slice(1).map((name) => [name, ...results.map((best) => ratio(best[name], best[fixed]))]),
   );
   return `### Time of a hit\n\n${ratios}\n\n${others}\n\n${times}\n\n${whenKept(fixed)}`;
 }

@@ -115,7 +115,7 @@ export async function cost() {
   const { objectRequests, rowsWritten, rowsRead } = prices;
   return [
     "### Cost",
-    `Counted in workerd: calls of objects, and rows as workerd tells them; an alarm that is set is a row written. Cloudflare's paid plan charged ${objectRequests} USD for a million object requests, ${rowsWritten} for a million rows written and ${rowsRead} for a million rows read in ${pricesAsOf}. ${keys} keys, ${hits} hits each after the first, on one isolate: the deny cache is one for each isolate.`,
+    `Counted in workerd: calls of objects; rows of SQL as workerd tells them, and of the key-value store by its calls, as Cloudflare bills them; an alarm that is set is a row written. Cloudflare's paid plan charged ${objectRequests} USD for a million object requests, ${rowsWritten} for a million rows written and ${rowsRead} for a million rows read in ${pricesAsOf}. ${keys} keys, ${hits} hits each after the first, on one isolate: the deny cache is one for each isolate.`,
     table(["a million hits", ...head, "USD"], steady),
     table(["once for a key", ...head, "USD a million keys"], rest),
     table(["bytes in a key's row, after", "one hit", "1,000 hits"], sizes),

@@ -8,7 +8,7 @@ import { table } from "../results.mjs";
 export async function size() {
   const files = {
     script: await bundled(inProject("js/cloudflare/worker.ts"), { minify: true }),
-    wasm: readFileSync(inProject("build/cloudflare/tollgate_bg.wasm")),
+    wasm: readFileSync(inProject("build/worker/tollgate_bg.wasm")),
   };
   const rows = Object.entries(files).map(([name, bytes]) => [
     name,

@@ -28,8 +28,8 @@ async function firstAnswer(folder) {
 
 /** How long the wasm takes to be compiled and to be instantiated, in milliseconds. */
 async function wasm() {
-  const bytes = readFileSync(inProject("build/cloudflare/tollgate_bg.wasm"));
-  const { initSync } = await import(inProject("build/cloudflare/tollgate.js"));
+  const bytes = readFileSync(inProject("build/worker/tollgate_bg.wasm"));
+  const { initSync } = await import(inProject("build/worker/tollgate.js"));
   const timed = (work) => {
     const from = performance.now();
     return [work(), performance.now() - from];

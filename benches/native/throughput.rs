@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use crate::clock::{Cost, Ticking};
 use crate::peers::{Foldhash, Informed, OverDashMap, OverHashMap, Peer, SipHash, tollgate};
 use crate::report::table;
-use crate::{TRAFFIC, keys, policies};
+use crate::{LIMIT, TRAFFIC, keys, policies};
+use tollgate::Policy;
 
 /// Hits of a round: few, since on a shared machine a short round has the better chance to be left alone.
 const HITS: u64 = 1 << 17;
@@ -75,7 +76,7 @@ fn cell(limiter: &Measured, all: &[Measured]) -> String {
 fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgate::Error> {
     let step = 1_000_000_000 / (TRAFFIC * count);
     let mut clocks: Vec<Ticking> = Vec::new();
-    clocks.resize_with(5 + policies()?.len(), || Ticking::new(step, cost));
+    clocks.resize_with(6 + policies()?.len(), || Ticking::new(step, cost));
     let (of_governor, of_tollgate) = clocks.split_at(5);
 
     let mut peers: Vec<(String, Kind, Box<dyn Rounds + '_>)> = Vec::new();
@@ -90,6 +91,11 @@ fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgat
         let name = format!("**tollgate**, {}", policy.algorithm());
         add(&name, Kind::Tollgate, Box::new(tollgate(policy, clock)?));
     }
+    if let Some(clock) = of_tollgate.last() {
+        // A key makes its limit in a window, less a little, so that hits are allowed and the log is full.
+        let policy = Policy::sliding_window(LIMIT.into(), 1_000 * u64::from(LIMIT) / TRAFFIC - 10)?;
+        add("**tollgate**, sliding_window, full logs", Kind::Tollgate, Box::new(tollgate(policy, clock)?));
+    }
 
     // Keys come in another order than they were first seen in, so that memory is not read in order.
     let first_seen = keys(count);
@@ -97,8 +103,8 @@ fn measure(count: u64, cost: Cost, rounds: u32) -> Result<Vec<Measured>, tollgat
     let mut measured = Vec::new();
     for (name, kind, peer) in &mut peers {
         peer.round(&first_seen, count);
-        // A second of traffic fills the sliding window's logs.
-        peer.round(&traffic, TRAFFIC * count);
+        // As much traffic as the limit fills the sliding window's logs.
+        peer.round(&traffic, u64::from(LIMIT) * count);
         measured.push(Measured { name: name.clone(), kind: *kind, nanoseconds: f64::INFINITY, allowed: 0.0 });
     }
     for _ in 0..rounds {

@@ -1,5 +1,5 @@
 import express from "express";
-import { problemBody, RateLimiter, rateLimitHeaders } from "tollgate";
+import { ipKey, problemBody, RateLimiter, rateLimitHeaders } from "tollgate";
 
 const limiter = new RateLimiter({ name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" });
 
@@ -7,7 +7,7 @@ const app = express();
 
 app.use((request, response, next) => {
   // The socket's address; behind a proxy, app.set("trust proxy", …) with the proxy's address makes it the client's.
-  const decision = limiter.hit(request.ip ?? "gone");
+  const decision = limiter.hit(ipKey(request.ip ?? "0.0.0.0"));
   response.set(rateLimitHeaders(decision, limiter.policies));
   if (decision.allowed) return next();
   response.status(429).type("application/problem+json").send(problemBody(decision, limiter.policies));

@@ -1,5 +1,5 @@
 import Fastify from "fastify";
-import { problemBody, RateLimiter, rateLimitHeaders } from "tollgate";
+import { ipKey, problemBody, RateLimiter, rateLimitHeaders } from "tollgate";
 
 const limiter = new RateLimiter({ name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" });
 
@@ -7,7 +7,7 @@ const app = Fastify();
 
 app.addHook("onRequest", async (request, reply) => {
   // The socket's address; behind a proxy, Fastify({ trustProxy: … }) with the proxy's address makes it the client's.
-  const decision = limiter.hit(request.ip ?? "gone");
+  const decision = limiter.hit(ipKey(request.ip ?? "0.0.0.0"));
   reply.headers(rateLimitHeaders(decision, limiter.policies));
   if (!decision.allowed)
     return reply.code(429).type("application/problem+json").send(problemBody(decision, limiter.policies));

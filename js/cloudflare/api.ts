@@ -2,18 +2,22 @@ import { Unanswered } from "./ask.ts";
 import { admit, preflight } from "./cors.ts";
 import { type Mistake, type Numbers, named, plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
+import { brokenKey } from "./given.ts";
 import { inquire } from "./inquiry.ts";
 import type { Isolate, Item } from "./isolate.ts";
 import type { Operation } from "./object.ts";
 import { openapi, operationNames } from "./openapi.ts";
 import { problem } from "./problem.ts";
-import { isToken } from "./token.ts";
+import { closedTo } from "./token.ts";
 
 /** A hundred items fit in this, however long their keys and their lists of policies are. */
 const largestBody = 1024 * 1024;
 
 /** Of a request that makes no sense as a whole. */
 const code = "invalid_request";
+
+/** Of an object that failed: not the caller's errors. */
+const failures = ["unanswered", "invalid_state", "unsupported_version"];
 
 /** What an item comes to: what was asked for, or an error. */
 type Answer = Record<string, unknown> | { readonly error: Mistake };
@@ -40,28 +44,11 @@ async function respond(
     return problem(404, "There is no such operation", { code, operations: operationNames });
   if (request.method !== "POST")
     return problem(405, "Give what is asked as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
-  const closed = await closedTo(request, env);
+  const closed = await closedTo(request, env, isolate);
   if (closed) return closed;
   const body = await readBody(request);
   if (body instanceof Response) return body;
   return answer(env, isolate, name as Operation, body.json);
-}
-
-async function closedTo(request: Request, env: TollgateEnv): Promise<Response | undefined> {
-  const secret = env.TOLLGATE_TOKEN;
-  if (!secret)
-    return problem(403, "No token is configured, so the API is closed", {
-      detail: "Set one with: npx wrangler secret put TOLLGATE_TOKEN",
-    });
-  const [, token] = request.headers.get("Authorization")?.match(/^Bearer +([^\s]+)$/i) ?? [];
-  if (token !== undefined && (await isToken(token, secret))) return undefined;
-  const error = token === undefined ? "" : ', error="invalid_token"';
-  return problem(
-    401,
-    "A valid token is needed",
-    { detail: "Send it as Authorization: Bearer <token>" },
-    { "WWW-Authenticate": `Bearer realm="tollgate"${error}` },
-  );
 }
 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {
@@ -106,8 +93,16 @@ async function answer(
     if (typeof code !== "string") throw error;
     return problem(400, message, { code });
   }
+  const keys = (read.batch ? (json as unknown[]) : [json]).map(
+    (item) => (item as { key?: unknown } | null)?.key,
+  );
   const answers = await Promise.all(
-    read.items.map((item) => ("code" in item ? { error: item } : answerItem(env, isolate, operation, item))),
+    read.items.map((item, at) => {
+      const error = "code" in item ? item : brokenKey(keys[at]);
+      return error
+        ? { error: { code: error.code, message: error.message } }
+        : answerItem(env, isolate, operation, item as Item);
+    }),
   );
   if (read.batch) return Response.json(answers, { headers: { "Cache-Control": "no-store" } });
   return alone(answers[0] as Answer);
@@ -116,7 +111,7 @@ async function answer(
 function alone(answer: Answer): Response {
   if (!("error" in answer)) return Response.json(answer, { headers: { "Cache-Control": "no-store" } });
   const { code, message } = answer.error as Mistake;
-  return code === "unanswered"
+  return failures.includes(code)
     ? problem(503, message, { code }, { "Retry-After": "1" })
     : problem(400, message, { code });
 }

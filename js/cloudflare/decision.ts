@@ -32,7 +32,7 @@ export const namesIn = (bits: number, names: readonly string[]): string[] =>
   bits === 0 ? [] : names.filter((_, position) => ((bits >> position) & 1) === 1);
 
 /**
- * A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/numbers.rs`.
+ * A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/wire.rs`.
  * @internal
  */
 export function named(numbers: Numbers, names: readonly string[]): Decision {

@@ -20,7 +20,7 @@ let isolate: Isolate | undefined;
 /** The open route: limited by IP, answers the decision with the headers a client reads. */
 export async function demoHit(request: Request, env: TollgateEnv): Promise<Response> {
   isolate ??= new Isolate(config);
-  const { object, set, cost } = isolate.plan(request, "/demo/hit") as Ask;
+  const [{ object, set, cost }] = isolate.plan(request, "/demo/hit") as [Ask];
   const told = { via: "demo", key: isolate.logged(object, env), policies, cost } as const;
   try {
     const numbers = await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost);

@@ -1,8 +1,9 @@
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";
 import { isAllowed, type Numbers } from "./decision.ts";
+import { denial, namesOf } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
-import { forward } from "./forward.ts";
+import { forward, withOneValue } from "./forward.ts";
 import type { Ask, Isolate, Told } from "./isolate.ts";
 import { report, say } from "./log.ts";
 import { problem, unanswered } from "./problem.ts";
@@ -10,57 +11,90 @@ import { problem, unanswered } from "./problem.ts";
 /** What is to become of a request: go on (with headers for the answer), or be answered with this. */
 type Outcome = { readonly headers: Told["headers"] } | { readonly response: Response };
 
-/** Limits a request by the first rule that matches it, and passes on what is allowed. */
+/** Limits a request by every rule that it falls under in some reading, and passes on what all of them allow. */
 export function gateway(
   request: Request,
-  path: string,
+  url: URL,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
   upstream: string,
 ): Response | Promise<Response> {
-  const plan = isolate.plan(request, path);
-  if (plan === undefined) return forward(request, env, upstream);
-  if ("refusedBy" in plan) return refused(request, plan.refusedBy);
-  if (plan.shadow) {
-    // Nothing of the answer hangs on it, so the request does not wait for it.
-    context.waitUntil(decide(request, env, isolate, plan));
-    return forward(request, env, upstream);
+  const plan = isolate.plan(request, url.pathname);
+  if (plan === undefined) return forward(request, url, env, upstream);
+  if ("refusedBy" in plan) return refused(request, isolate, plan.refusedBy);
+  const enforced = plan.some(({ shadow }) => shadow)
+    ? afterShadows(request, env, context, isolate, plan)
+    : plan;
+  if (enforced.length === 0) return forward(request, url, env, upstream);
+  const now = Date.now();
+  for (const ask of enforced) {
+    const remembered = isolate.recall(ask, now);
+    if (remembered !== undefined) return denied(request, env, isolate, ask, remembered, true);
   }
-  const remembered = isolate.recall(plan, Date.now());
-  if (remembered !== undefined) return denied(request, env, isolate, plan, remembered, true);
-  return limited(request, env, isolate, plan, upstream);
+  return limited(request, url, env, isolate, enforced, upstream);
 }
 
-/** Passes a request on if its object allows it. */
-async function limited(
+/** Asks for the rules that only report. Nothing of the answer hangs on them, so the request does not wait. */
+function afterShadows(
   request: Request,
   env: TollgateEnv,
+  context: ExecutionContext,
   isolate: Isolate,
-  plan: Ask,
+  plan: readonly Ask[],
+): readonly Ask[] {
+  for (const ask of plan) if (ask.shadow) context.waitUntil(decide(request, env, isolate, ask));
+  return plan.filter(({ shadow }) => !shadow);
+}
+
+/** Passes a request on if all objects allow it, asked one after the other. */
+async function limited(
+  request: Request,
+  url: URL,
+  env: TollgateEnv,
+  isolate: Isolate,
+  asks: readonly Ask[],
   upstream: string,
 ): Promise<Response> {
-  const outcome = await decide(request, env, isolate, plan);
-  return "response" in outcome
-    ? outcome.response
-    : withHeaders(await forward(request, env, upstream), outcome.headers);
+  let headers: Told["headers"] = [];
+  for (const ask of asks) {
+    const outcome = await decide(request, env, isolate, ask);
+    if ("response" in outcome) return outcome.response;
+    headers = headers.length === 0 ? outcome.headers : joined(headers, outcome.headers);
+  }
+  const counted = withOneValue(request, asks);
+  return withHeaders(await forward(counted, url, env, upstream), headers);
+}
+
+/** Fields that are lists. Of every other field the first one stays. */
+const lists = ["RateLimit-Policy", "RateLimit"];
+
+/** The headers of two decisions in one answer. */
+function joined(one: Told["headers"], other: Told["headers"]): Told["headers"] {
+  const all = new Map(one);
+  for (const [name, value] of other) {
+    const known = all.get(name);
+    if (known === undefined) all.set(name, value);
+    else if (lists.includes(name)) all.set(name, `${known}, ${value}`);
+  }
+  return [...all];
 }
 
 /** Decides under a rule by asking the key's object. */
-async function decide(request: Request, env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Outcome> {
+async function decide(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask): Promise<Outcome> {
   // Before the object is asked: a denial that is remembered must not outlast what the object meant.
   const now = Date.now();
   let numbers: Numbers;
   try {
-    numbers = await asked(env, isolate, plan);
+    numbers = await asked(env, isolate, ask);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
-    return failed(request, env, isolate, plan, error);
+    return failed(request, env, isolate, ask, error);
   }
-  const told = isolate.told(plan.set, numbers);
+  const told = isolate.told(ask.set, numbers);
   if (isAllowed(numbers)) return { headers: told.headers };
-  if (!plan.shadow) isolate.remember(plan, numbers, now);
-  return { response: denied(request, env, isolate, plan, told, false) };
+  if (!ask.shadow) isolate.remember(ask, numbers, now);
+  return { response: denied(request, env, isolate, ask, told, false) };
 }
 
 /** Reports a denial, and answers it. */
@@ -68,32 +102,34 @@ function denied(
   request: Request,
   env: TollgateEnv,
   isolate: Isolate,
-  plan: Ask,
+  ask: Ask,
   { violated, headers, problem }: Told,
   remembered: boolean,
 ): Response {
-  report(env, { ...told(env, isolate, plan, "denied"), policies: violated, remembered });
-  return denial(request, headers, problem);
+  report(env, { ...told(env, isolate, ask, "denied"), policies: violated, remembered });
+  const response = denial(headers, problem);
+  permit(response.headers, request, isolate.cors);
+  return response;
 }
 
-async function asked(env: TollgateEnv, isolate: Isolate, plan: Ask): Promise<Numbers> {
-  const policies = isolate.sets[plan.set]?.[0] as string;
-  const answer = await ask(env, isolate.timeout, plan.object, "hit", policies, plan.cost);
+async function asked(env: TollgateEnv, isolate: Isolate, { object, set, cost }: Ask): Promise<Numbers> {
+  const policies = isolate.sets[set]?.[0] as string;
+  const answer = await ask(env, isolate.timeout, object, "hit", policies, cost);
   if (typeof answer !== "string") throw new Unanswered("failed", answer.message);
   return answer;
 }
 
 /** The rule says what becomes of a request whose object did not answer; the answer says that it was so. */
-function failed(request: Request, env: TollgateEnv, isolate: Isolate, plan: Ask, error: Unanswered): Outcome {
-  const answer = plan.allowOnError ? "allowed" : "denied";
-  report(env, { ...told(env, isolate, plan, "error"), ...error.inWords(), answer });
-  if (plan.shadow) return { headers: [] };
+function failed(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask, error: Unanswered): Outcome {
+  const answer = ask.allowOnError ? "allowed" : "denied";
+  report(env, { ...told(env, isolate, ask, "error"), ...error.inWords(), answer });
+  if (ask.shadow) return { headers: [] };
   const mark: [string, string] = ["Tollgate-Error", `${error.trouble}; ${answer}`];
-  if (plan.allowOnError) return { headers: [mark] };
+  if (ask.allowOnError) return { headers: [mark] };
   const response = unanswered();
   response.headers.set(...mark);
   expose(response.headers, ["Retry-After", "Tollgate-Error"]);
-  permit(response.headers, request);
+  permit(response.headers, request, isolate.cors);
   return { response };
 }
 
@@ -115,32 +151,10 @@ function told<Event>(
   } as const;
 }
 
-/** The headers of denials, by the names of what they tell. To set them anew is half the work of making them. */
-const prepared = new Map<string, Headers>();
-
-function prepare(names: string): Headers {
-  const headers = new Headers({ "Content-Type": "application/problem+json", "Cache-Control": "no-store" });
-  if (names !== "") headers.set("Access-Control-Expose-Headers", names);
-  prepared.set(names, headers);
-  return headers;
-}
-
-function denial(request: Request, told: Told["headers"], body: string): Response {
-  const names = namesOf(told);
-  const headers = prepared.get(names) ?? prepare(names);
-  for (const [name, value] of told) headers.set(name, value);
-  // The response has a copy of its own.
-  const response = new Response(body, { status: 429, headers });
-  permit(response.headers, request);
-  return response;
-}
-
-const namesOf = (told: Told["headers"]): string => told.map(([name]) => name).join(", ");
-
-function refused(request: Request, rule: number): Response {
+function refused(request: Request, isolate: Isolate, rule: number): Response {
   say({ event: "refused", via: "gateway", rule });
   const response = problem(403, "The request lacks what it is to be counted by", { rule });
-  permit(response.headers, request);
+  permit(response.headers, request, isolate.cors);
   return response;
 }
 

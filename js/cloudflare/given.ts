@@ -1,4 +1,4 @@
-import { keyAccepts, refused, wrongAmount } from "../error.ts";
+import { keyAccepts, refused, type TollgateError, wrongAmount } from "../error.ts";
 import type { Policies } from "../types.ts";
 import type { Operation } from "./object.ts";
 
@@ -7,11 +7,17 @@ export function checkAmount(operation: Operation, amount: unknown): asserts amou
   if (typeof amount !== "number") throw wrongAmount(operation === "set" ? "count" : "cost", amount);
 }
 
-/** Passes a key that has a spelling in UTF-8; Rust sees to its length. */
+/** Checks that a key has a spelling in UTF-8; Rust checks its length. */
 export function checkKey(key: unknown): asserts key is string {
-  if (typeof key === "string" && key.isWellFormed()) return;
-  throw refused("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);
+  if (typeof key !== "string" || !key.isWellFormed()) throw wrongKey(key);
 }
+
+/** The error of a key with a lone surrogate. Rust would read each as the same character, and so two keys as one. */
+export const brokenKey = (key: unknown): TollgateError | undefined =>
+  typeof key === "string" && !key.isWellFormed() ? wrongKey(key) : undefined;
+
+const wrongKey = (key: unknown) =>
+  refused("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);
 
 /** Passes the name of one of several policies, or none. */
 export function checkName(name: unknown): asserts name is string | undefined {

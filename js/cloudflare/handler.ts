@@ -1,6 +1,7 @@
 import { api } from "./api.ts";
 import { demoHit } from "./demo.ts";
 import type { TollgateEnv } from "./env.ts";
+import { forward } from "./forward.ts";
 import { gateway } from "./gateway.ts";
 import { type Isolate, isolateOf, Misconfigured } from "./isolate.ts";
 import { problem } from "./problem.ts";
@@ -11,24 +12,44 @@ export function handle(
   env: TollgateEnv,
   context: ExecutionContext,
 ): Response | Promise<Response> {
+  const url = urlOf(request);
+  if (url === undefined) return problem(400, "The request's target is not a path");
   let isolate: Isolate;
   try {
     isolate = isolateOf(env);
   } catch (error) {
-    if (error instanceof Misconfigured) return misconfigured(error);
+    if (error instanceof Misconfigured) return misconfigured(request, url, env, error);
     throw error;
   }
-  const { pathname } = new URL(request.url);
-  if (pathname.startsWith(`${isolate.prefix}/v1/`)) {
-    return api(request, env, isolate, pathname.slice(isolate.prefix.length + 4));
+  const path = url.pathname;
+  if (isOfApi(path, isolate.prefix)) {
+    return api(request, env, isolate, path.slice(isolate.prefix.length + 4));
   }
-  if (isolate.upstream !== undefined)
-    return gateway(request, pathname, env, context, isolate, isolate.upstream);
-  if (pathname === "/demo/hit") return demoHit(request, env);
+  if (isolate.upstream !== undefined) return gateway(request, url, env, context, isolate, isolate.upstream);
+  if (path === "/demo/hit") return demoHit(request, env);
   return env.ASSETS?.fetch(request) ?? problem(404, "Not found");
 }
 
-const misconfigured = ({ mistakes }: Misconfigured) =>
-  problem(500, "The configuration of this Worker is wrong", {
-    mistakes: mistakes.map(([path, problem]) => ({ path, problem })),
-  });
+/** The URL of a request; `undefined` if it cannot be read. */
+function urlOf({ url }: Request): URL | undefined {
+  try {
+    return new URL(url);
+  } catch {
+    return undefined;
+  }
+}
+
+const isOfApi = (path: string, prefix: string) => path.startsWith(`${prefix}/v1/`);
+
+/** Answers while the configuration has errors. The log names them; visitors learn nothing of the configuration. */
+function misconfigured(
+  request: Request,
+  url: URL,
+  env: TollgateEnv,
+  { openGate }: Misconfigured,
+): Response | Promise<Response> {
+  // Calls of the API bring the token, which is not the origin's to see.
+  return openGate === undefined || isOfApi(url.pathname, openGate.prefix)
+    ? problem(500, "The configuration of this Worker has errors, which its log names")
+    : forward(request, url, env, openGate.upstream);
+}

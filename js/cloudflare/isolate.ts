@@ -1,18 +1,28 @@
-import type { Gateway } from "../../build/cloudflare/tollgate.js";
+import type { Gateway } from "../../build/worker/tollgate.js";
+import type { Cors } from "./cors.ts";
 import { type Numbers, namesIn } from "./decision.ts";
 import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
 import { say } from "./log.ts";
-import { Rebuilt } from "./wasm.ts";
+import { call, Rebuilt } from "./wasm.ts";
+
+/** Where requests go while the configuration has errors. */
+export interface OpenGate {
+  readonly upstream: string;
+  readonly prefix: string;
+}
 
 /** What is wrong with the configuration: a path and a problem each. */
 export class Misconfigured extends Error {
   readonly mistakes: readonly (readonly [path: string, problem: string])[];
+  /** There is one only if the configuration says `onMisconfigured = "pass"`. */
+  readonly openGate: OpenGate | undefined;
 
-  constructor(mistakes: readonly (readonly [string, string])[]) {
+  constructor(mistakes: readonly (readonly [string, string])[], openGate?: OpenGate) {
     super(mistakes.map(([path, problem]) => (path ? `${path}: ${problem}` : problem)).join("\n"));
     this.mistakes = mistakes;
+    this.openGate = openGate;
   }
 }
 
@@ -24,6 +34,8 @@ export interface Ask {
   readonly cost: number;
   readonly shadow: boolean;
   readonly allowOnError: boolean;
+  /** The headers in the rule's key. */
+  readonly headers: readonly string[];
 }
 
 /** What is to be asked of an object for an item of the API. */
@@ -35,7 +47,23 @@ export interface Item {
   readonly of: string | undefined;
 }
 
-type RuleFacts = readonly [set: number, cost: number, shadow: boolean, allowOnError: boolean];
+type RuleFacts = readonly [
+  set: number,
+  cost: number,
+  shadow: boolean,
+  allowOnError: boolean,
+  headers: readonly string[],
+];
+
+type Settings = [
+  upstream: string | undefined,
+  prefix: string,
+  timeout: number,
+  plainKeys: boolean,
+  origins: string[],
+  readers: string[],
+  credentials: boolean,
+];
 
 /** What a client is told of a decision: headers, and the body of a denial; and the names of the policies that denied. */
 export interface Told {
@@ -51,7 +79,9 @@ export class Isolate {
   readonly timeout: number;
   /** The origins whose pages may call the HTTP API. */
   readonly origins: readonly string[];
-  /** The policies of the rules as JSON, and their names. */
+  /** The origins whose pages may read the gateway's own answers. */
+  readonly cors: Cors;
+  /** The policies of the rules as JSON, and their names; then those of wrong tokens. */
   readonly sets: readonly (readonly [policies: string, names: readonly string[]])[];
   #gateway: Rebuilt<Gateway>;
   #rules: readonly RuleFacts[];
@@ -63,24 +93,41 @@ export class Isolate {
     try {
       this.#gateway = new Rebuilt((rust) => new rust.Gateway(config));
     } catch (thrown) {
-      throw Array.isArray(thrown) ? new Misconfigured(thrown) : thrown;
+      throw Array.isArray(thrown) ? new Misconfigured(thrown, openGate(config)) : thrown;
     }
-    [this.upstream, this.prefix, this.timeout, this.#plainKeys, this.origins] = this.#gateway.call(
-      (gateway) => gateway.settings(),
-    ) as [string | undefined, string, number, boolean, string[]];
+    const settings = this.#gateway.call((gateway) => gateway.settings()) as Settings;
+    const [upstream, prefix, timeout, plainKeys, origins, readers, credentials] = settings;
+    this.upstream = upstream;
+    this.prefix = prefix;
+    this.timeout = timeout;
+    this.#plainKeys = plainKeys;
+    this.origins = origins;
+    this.cors = { origins: readers, credentials };
     this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[]][];
     this.#rules = this.#gateway.call((gateway) => gateway.rules());
   }
 
-  /** What is to be done with a request: nothing, refuse it under a rule, or ask. */
-  plan({ method, headers }: Request, path: string): { readonly refusedBy: number } | Ask | undefined {
-    const plan = this.#gateway.call((gateway) => gateway.plan(method, path, headers));
+  /** What is to be done with a request: nothing, refuse it under a rule, or ask, one object after the other. */
+  plan(request: Request, path: string): { readonly refusedBy: number } | readonly Ask[] | undefined {
+    const { method, headers } = request;
+    const hasBody = method === "OPTIONS" && request.body !== null;
+    const plan = this.#gateway.call((gateway) => gateway.plan(method, path, hasBody, headers));
     if (plan === undefined) return undefined;
-    const rule = Number.parseInt(plan, 10);
-    const space = plan.indexOf(" ");
-    if (space < 0) return { refusedBy: rule };
-    const [set, cost, shadow, allowOnError] = this.#rules[rule] as RuleFacts;
-    return { rule, object: plan.slice(space + 1), set, cost, shadow, allowOnError };
+    if (!plan.includes(" ")) return { refusedBy: Number(plan) };
+    return plan.includes("\n") ? plan.split("\n").map((line) => this.#ask(line)) : [this.#ask(plan)];
+  }
+
+  #ask(line: string): Ask {
+    const rule = Number.parseInt(line, 10);
+    const [set, cost, shadow, allowOnError, headers] = this.#rules[rule] as RuleFacts;
+    return { rule, object: line.slice(line.indexOf(" ") + 1), set, cost, shadow, allowOnError, headers };
+  }
+
+  /** What is to be asked about a wrong token of a request. */
+  guess({ headers }: Request): Ask {
+    const object = this.#gateway.call((gateway) => gateway.tokenObject(headers));
+    const set = this.sets.length - 1;
+    return { rule: -1, object, set, cost: 1, shadow: false, allowOnError: true, headers: [] };
   }
 
   /** What is told of a denial that is remembered. */
@@ -143,6 +190,12 @@ export class Isolate {
     this.#ownSecret ??= crypto.randomUUID();
     return this.#ownSecret;
   }
+}
+
+/** Where requests go while a configuration has errors, if it says that they pass. */
+function openGate(config: unknown): OpenGate | undefined {
+  const [upstream, prefix] = call(({ Gateway }) => Gateway.openGate(config)) ?? [];
+  return upstream === undefined ? undefined : { upstream, prefix };
 }
 
 const item = ([object, policies, names, amount, of]: unknown[]) =>

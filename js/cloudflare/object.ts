@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import type { RateLimiterObject as RustObject } from "../../build/cloudflare/tollgate.js";
+import type { RateLimiterObject as RustObject } from "../../build/worker/tollgate.js";
 import { TollgateError } from "../error.ts";
 import type { Decision, Policies } from "../types.ts";
 import { type Mistake, type Numbers, named } from "./decision.ts";
@@ -31,7 +31,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
-    this.#object = new Rebuilt((rust) => new rust.RateLimiterObject(context.storage));
+    this.#object = new Rebuilt((rust) => new rust.RateLimiterObject(context, env));
   }
 
   /** Asks whether the key may act now, and takes `cost` if so. Several policies are one decision. */
@@ -90,6 +90,13 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
       if (typeof code !== "string") throw error;
       return { code, message };
     }
+  }
+
+  /** What a Worker in Rust calls: an operation as JSON in, its result as JSON out. */
+  override async fetch(request: Request): Promise<Response> {
+    const question = await request.text();
+    const answer = this.#object.call((object) => object.answer(question, Date.now()));
+    return new Response(answer, { headers: { "Content-Type": "application/json" } });
   }
 
   /** Rings when the key may have expired: then everything is deleted, and an abandoned key costs nothing. */

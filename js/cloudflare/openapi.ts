@@ -77,6 +77,7 @@ function operation([name, [summary, takes, needs, answers]]: [string, Described]
       403: problem("No token is configured."),
       413: problem("The body is too large."),
       415: problem("The body is not JSON."),
+      429: problem("Too many wrong tokens came from this address."),
       503: problem("The object did not answer."),
     },
   };

@@ -1,5 +1,5 @@
-import * as rust from "../../build/cloudflare/tollgate.js";
-import module from "../../build/cloudflare/tollgate_bg.wasm";
+import * as rust from "../../build/worker/tollgate.js";
+import module from "../../build/worker/tollgate_bg.wasm";
 
 rust.initSync({ module });
 

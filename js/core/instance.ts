@@ -1,20 +1,138 @@
-import { TollgateError } from "../error.ts";
-import { compiled } from "./module.ts";
+import { __wbg_reset_state, initSync } from "../../build/npm/tollgate.js";
+import wasm from "../../build/npm/tollgate_bg.wasm";
+import { resultOffsets } from "./generated.ts";
+import { allowed } from "./module.ts";
 
-/** What a wasm exports. A page's policy against wasm shows as an error that names it, in every engine. */
-export function instance<Exports>(wasm: string): Exports {
-  return new WebAssembly.Instance(allowed(wasm), {}).exports as Exports;
+/**
+ * The exports of the wasm that take and return numbers: `bindings/npm/src/hot.rs` and `limiter.rs` say what each does.
+ * They are called on their own instance, since the glue only knows the one in use.
+ */
+export interface Exports {
+  readonly memory: WebAssembly.Memory;
+  readonly __stack_pointer: WebAssembly.Global<"i32">;
+  result_buffer(): number;
+  call_buffer(): number;
+  hit(index: number, generation: number, slot: number, cost: number, now: number): number;
+  hit_with(
+    index: number,
+    generation: number,
+    slot: number,
+    cost: number,
+    now: number,
+    policies: number,
+    peek: number,
+  ): number;
+  rescue(index: number, generation: number, slot: number, position: number, from: number): number;
+  count(
+    index: number,
+    generation: number,
+    operation: number,
+    slot: number,
+    amount: number,
+    now: number,
+    position: number,
+  ): number;
+  release(index: number, generation: number, slot: number): number;
+  clean(index: number, generation: number, now: number, from: number): number;
+  moves(index: number, generation: number): number;
+  settle(index: number, generation: number): number;
+  evicted(index: number, generation: number): number;
+  save(index: number, generation: number, slot: number, now: number): number;
+  input(count: number): number;
+  load(index: number, generation: number, slot: number, now: number, put: number): number;
 }
 
-function allowed(wasm: string): WebAssembly.Module {
-  try {
-    return compiled(wasm);
-  } catch (cause) {
-    if (!/Content.Security.Policy|unsafe-eval|CSP/i.test(String(cause))) throw cause;
-    throw new TollgateError(
-      "wasm_blocked",
-      "this page's Content-Security-Policy forbids WebAssembly; add 'wasm-unsafe-eval' to its script-src",
-      { cause },
-    );
+/** An instance of the wasm, with views of the memory that it shares. A trap ends it, and another takes over. */
+export class Instance {
+  readonly exports: Exports;
+  /**
+   * Set by whoever catches what the wasm throws, before anything else, since an exhausted stack has no room for a call.
+   * Only `rescued` and `rescuedMoves` may be called from then on.
+   */
+  broken = false;
+  /** The numbers of the last decision. Empty after the memory has grown: then `look` makes them anew. */
+  integers = new Int32Array();
+  floats = new Float64Array();
+  readonly #stack: number;
+  readonly #result: number;
+  readonly #call: number;
+
+  constructor(exports: Exports) {
+    this.exports = exports;
+    this.#stack = exports.__stack_pointer.value;
+    this.#result = exports.result_buffer();
+    this.#call = exports.call_buffer();
+    this.look();
   }
+
+  /** Makes the views of the result buffer anew. */
+  look(): void {
+    const { buffer } = this.exports.memory;
+    this.floats = new Float64Array(buffer, this.#result + resultOffsets.floats, 5);
+    this.integers = new Int32Array(buffer, this.#result + resultOffsets.integers, 7);
+  }
+
+  /** Writes the numbers of a call's policies. */
+  writeCall(numbers: readonly number[]): void {
+    new Float64Array(this.exports.memory.buffer, this.#call, numbers.length).set(numbers);
+  }
+
+  /** Writes numbers for the next operation. Returns false if there is no memory for them. */
+  writeInput(numbers: readonly number[]): boolean {
+    const address = this.exports.input(numbers.length);
+    if (address === 0) return false;
+    new Float64Array(this.exports.memory.buffer, address >>> 0, numbers.length).set(numbers);
+    return true;
+  }
+
+  /** Returns the index and the generation of the slab that was just made; the index is a status if it is below 0. */
+  handle(): [index: number, generation: number] {
+    const { buffer } = this.exports.memory;
+    const [index = 0, generation = 0] = new Int32Array(buffer, this.#result + resultOffsets.handle, 2);
+    return [index, generation];
+  }
+
+  /** Copies the list that the last operation left. */
+  list(): number[] {
+    const { buffer } = this.exports.memory;
+    const [address = 0, length = 0] = new Uint32Array(buffer, this.#result + resultOffsets.list, 2);
+    return Array.from(new BigInt64Array(buffer, address, length), Number);
+  }
+
+  /** Copies the state of a policy in a slot out of a broken instance, whose stack starts anew. */
+  rescued(index: number, generation: number, slot: number, position: number): number[] {
+    this.exports.__stack_pointer.value = this.#stack;
+    const numbers: number[] = [];
+    for (;;) {
+      const part = this.exports.rescue(index, generation, slot, position, numbers.length);
+      if (part <= 0) return numbers;
+      for (const number of this.list()) numbers.push(number);
+    }
+  }
+
+  /** Returns how many keys with time left were evicted from a slab, also of a broken instance. */
+  evicted(index: number, generation: number): number {
+    if (this.broken) this.exports.__stack_pointer.value = this.#stack;
+    return this.exports.evicted(index, generation);
+  }
+
+  /** Copies the moves that a broken instance has not settled. */
+  rescuedMoves(index: number, generation: number): number[] {
+    this.exports.__stack_pointer.value = this.#stack;
+    return this.exports.moves(index, generation) === 0 ? this.list() : [];
+  }
+}
+
+let current: Instance | undefined;
+
+/** The instance in use. The wasm is compiled when it is first needed, not when the package is imported. */
+export function currentInstance(): Instance {
+  if (current === undefined || current.broken) current = next(current);
+  return current;
+}
+
+function next(before: Instance | undefined): Instance {
+  const module = allowed(wasm);
+  if (before !== undefined) __wbg_reset_state();
+  return new Instance(initSync({ module }) as unknown as Exports);
 }

@@ -1,17 +1,27 @@
-import { inWords, TollgateError } from "../error.ts";
-import { isWhole } from "../numbers.ts";
+import { isInteger } from "../durations.ts";
+import { fill, inWords, TollgateError } from "../error.ts";
 import type { Origin } from "../types.ts";
+import { elements } from "./elements.ts";
+import {
+  earlierUnplacedText,
+  invalidStateText,
+  stateNumbersText,
+  stateScaleText,
+  statesDifferText,
+} from "./generated.ts";
 
 /** The error for a state that cannot be read: the only one there is, or that of one key. */
-export const unreadable = (problem: string, whose = "") =>
-  new TollgateError("invalid_state", `the stored state${whose} cannot be read: ${problem}`);
+export function unreadable(problem: string, key?: string): TollgateError {
+  const message = fill(invalidStateText, { problem });
+  return new TollgateError("invalid_state", key === undefined ? message : `${key}: ${message}`);
+}
 
 /** The error for numbers that Rust could not read as the state of a policy. */
-export const unreadableAs = ({ name, algorithm }: Origin, whose?: string) =>
-  unreadable(`the numbers of ${inWords(name)} are not those of a ${algorithm}`, whose);
+export const unreadableAs = ({ name, algorithm }: Origin, key?: string): TollgateError =>
+  unreadable(fill(stateNumbersText, { name: inWords(name), algorithm }), key);
 
-/** Lists of numbers, from how they lie one after the other: for each, how many there are, then they. */
-export function lists(flat: readonly number[]): number[][] {
+/** Splits lists of numbers that lie one after the other: for each how many follow, then they. */
+export function split(flat: readonly number[]): number[][] {
   const states: number[][] = [];
   for (let at = 0; at < flat.length; ) {
     const end = at + 1 + (flat[at] as number);
@@ -21,19 +31,57 @@ export function lists(flat: readonly number[]): number[][] {
   return states;
 }
 
+/** Copies the lists of numbers of one key's states, each read once, and checks the copies. */
+export function copiedStates(states: unknown, count: number, key?: string): number[][] {
+  const copies = copiedLists(states, key);
+  if (copies.length !== count) throw unreadable(statesDifferText, key);
+  return copies;
+}
+
+/** Copies lists of numbers, each read once, and checks the copies. */
+export function copiedLists(lists: unknown, key?: string): number[][] {
+  if (!Array.isArray(lists)) throw unreadable("its states are not an array", key);
+  return elements(lists).map((state) => {
+    if (!Array.isArray(state)) throw unreadable("a state in it is not an array of numbers", key);
+    const numbers = elements(state);
+    if (!numbers.every(Number.isSafeInteger))
+      throw unreadable("it holds something that is not an integer", key);
+    return numbers as number[];
+  });
+}
+
+/** One key's states, copied: a list of numbers for each policy, and rows for the states under other scales. */
+export interface CopiedStates {
+  readonly states: readonly (readonly number[])[];
+  /** Of each the position of its policy, scale, end and numbers. */
+  readonly earlier: readonly (readonly number[])[];
+}
+
+/** Splits the list that Rust saved of one key under so many policies. */
+export function saved(flat: readonly number[], policies: number): CopiedStates {
+  const lists = split(flat);
+  return { states: lists.slice(0, policies), earlier: lists.slice(policies) };
+}
+
 /**
- * One key's stored states as Rust takes them: for each of its own policies the scale by which the state of that name
- * was made, how many numbers it has, then they. What was made by another algorithm starts afresh, and is told.
+ * Returns one key's states as Rust takes them: for each of the limiter's own policies the list of the state of that name,
+ * the scale by which it was made first, and the list of its state under another scale; before each list its length. A
+ * state of another algorithm is left out, and its name added to `afresh`.
  */
 export function placed(
-  states: unknown,
+  { states, earlier }: CopiedStates,
   origins: readonly Origin[],
   own: readonly Origin[],
   afresh: Set<string>,
-  whose?: string,
+  key?: string,
 ): number[] {
-  checkStates(states, origins.length, whose);
+  if (!earlier.every((row) => isInteger(row[0], 0, origins.length - 1)))
+    throw unreadable(earlierUnplacedText, key);
   const numbers: number[] = [];
+  // One by one: a long log is more than a call takes arguments.
+  const add = (list: readonly number[]) => {
+    for (const number of list) numbers.push(number);
+  };
   for (const { name, algorithm } of own) {
     // A single policy that was only renamed is still the same.
     const isRenamed = own.length === 1 && origins.length === 1;
@@ -41,27 +89,16 @@ export function placed(
     const origin = origins[at];
     if (origin !== undefined && origin.algorithm !== algorithm) afresh.add(name);
     if (origin?.algorithm !== algorithm) {
-      numbers.push(0, 0);
+      add([0, 0]);
       continue;
     }
-    if (!isWhole(origin.scale, 1)) throw unreadable(`the scale of ${inWords(name)} is out of range`, whose);
-    const state = states[at] as number[];
-    numbers.push(origin.scale, state.length);
-    // One by one: a long log is more than a call takes arguments.
-    for (const number of state) numbers.push(number);
+    if (!isInteger(origin.scale, 1)) throw unreadable(fill(stateScaleText, { name: inWords(name) }), key);
+    const state = states[at] as readonly number[];
+    const row = earlier.find(([position]) => position === at) ?? [0];
+    add([1 + state.length, origin.scale]);
+    add(state);
+    add([row.length - 1]);
+    add(row.slice(1));
   }
   return numbers;
-}
-
-/** Passes as many lists of whole numbers. */
-function checkStates(states: unknown, count: number, whose?: string): asserts states is number[][] {
-  if (!Array.isArray(states)) throw unreadable("its states are not a list", whose);
-  if (states.length !== count) throw unreadable("it has not as many states as policies", whose);
-  for (const state of states) {
-    if (!Array.isArray(state)) throw unreadable("a state in it is not a list of numbers", whose);
-    // Not by every, which would pass over what a list lacks.
-    for (const number of state)
-      if (!Number.isSafeInteger(number))
-        throw unreadable("it holds something that is no whole number", whose);
-  }
 }

@@ -11,11 +11,19 @@ export interface FetchOptions {
   readonly retries?: number | undefined;
   /** The longest that one request may wait in all, in milliseconds; no bound by default. */
   readonly maxWait?: number | undefined;
+  /** The longest that a response can make requests wait, in milliseconds; one hour by default. */
+  readonly maxHold?: number | undefined;
   /** What makes the requests; the platform's fetch by default. */
   readonly fetch?: ((request: FetchRequest) => Promise<FetchResponse>) | undefined;
 }
 
 const firstPause = 1_000;
+
+/**
+ * One hour: `maxHold` where nothing else is said.
+ * @internal
+ */
+export const defaultMaxHold = 3_600_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
 /** Trying again is safe when the method may be repeated and the body can be sent once more. */
@@ -34,7 +42,8 @@ export async function fetchThrough(
   input: RequestInfo | URL,
   init: RequestInit | undefined,
 ): Promise<Response> {
-  const { keyOf = originOf, retries = 3, maxWait, fetch: send = (request) => fetch(request) } = options;
+  const { keyOf = originOf, retries = 3, maxWait, maxHold = defaultMaxHold } = options;
+  const { fetch: send = (request) => fetch(request) } = options;
   const request = new Request(input, init);
   const key = keyOf(request);
   const until = maxWait === undefined ? undefined : clock() + maxWait;
@@ -45,12 +54,13 @@ export async function fetchThrough(
     const response = await send(tried < most ? request.clone() : request);
     const asked = askedFor(response, clock());
     // A 429 that names no time is heeded too, for longer each time.
-    const pause = asked === 0 && response.status === 429 ? firstPause * 2 ** tried : asked;
+    const told = asked === 0 && response.status === 429 ? firstPause * 2 ** tried : asked;
+    const pause = Math.min(told, maxHold);
     if (pause > 0) hold(key, pause);
     const isRefusal = response.status === 429 || response.status === 503;
     if (!isRefusal || pause === 0 || tried >= most) return response;
-    // Its body is not wanted, and would keep the connection.
-    await response.body?.cancel();
+    // Its body is not wanted, and would keep the connection; how it ends does not matter.
+    response.body?.cancel().catch(() => {});
   }
 }
 

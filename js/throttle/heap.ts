@@ -1,57 +1,58 @@
-/** Something that is due at a time. */
-export interface Due {
-  readonly at: number;
+/** An item that knows its place in a heap, so that it can be removed from anywhere; -1 outside of one. */
+export interface Placed {
+  place: number;
 }
 
-/** What is due, the soonest first. */
-export class Heap<Item extends Due> {
-  #items: Item[] = [];
+/** A heap: the item that goes before all others is first. Adding and removing take logarithmic time. */
+export class Heap<Item extends Placed> {
+  readonly #items: Item[] = [];
+  readonly #goesBefore: (one: Item, other: Item) => boolean;
+
+  constructor(goesBefore: (one: Item, other: Item) => boolean) {
+    this.#goesBefore = goesBefore;
+  }
 
   first(): Item | undefined {
     return this.#items[0];
   }
 
   push(item: Item): void {
+    this.#items.push(item);
+    this.#rise(item, this.#items.length - 1);
+  }
+
+  /** Removes an item, wherever it is; one that is not in the heap is left alone. */
+  remove(item: Item): void {
     const items = this.#items;
-    let at = items.push(item) - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if ((items[parent] as Item).at <= item.at) break;
-      items[at] = items[parent] as Item;
-      at = parent;
+    let { place } = item;
+    if (place < 0) return;
+    item.place = -1;
+    const last = items.pop() as Item;
+    if (last === item) return;
+    // The gap sinks to the bottom, where the last item fills it: it belongs near there, so few comparisons are needed.
+    for (let child = 2 * place + 1; child < items.length; child = 2 * place + 1) {
+      const [left, right] = [items[child] as Item, items[child + 1]];
+      const isRight = right !== undefined && this.#goesBefore(right, left);
+      this.#put(isRight ? right : left, place);
+      place = isRight ? child + 1 : child;
     }
-    items[at] = item;
+    this.#rise(last, place);
   }
 
-  pop(): Item | undefined {
-    const items = this.#items;
-    const [first] = items;
-    const last = items.pop();
-    if (last === undefined || items.length === 0) return first;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= items.length) break;
-      if (child + 1 < items.length && (items[child + 1] as Item).at < (items[child] as Item).at) child += 1;
-      if ((items[child] as Item).at >= last.at) break;
-      items[at] = items[child] as Item;
-      at = child;
+  #rise(item: Item, from: number): void {
+    let place = from;
+    while (place > 0) {
+      const above = (place - 1) >> 1;
+      const parent = this.#items[above] as Item;
+      if (!this.#goesBefore(item, parent)) break;
+      this.#put(parent, place);
+      place = above;
     }
-    items[at] = last;
-    return first;
+    this.#put(item, place);
   }
 
-  /** Takes out all that is due by then. */
-  popUntil(time: number): Item[] {
-    const due: Item[] = [];
-    for (let item = this.first(); item !== undefined && item.at <= time; item = this.first()) {
-      due.push(item);
-      this.pop();
-    }
-    return due;
-  }
-
-  clear(): void {
-    this.#items = [];
+  #put(item: Item, place: number): void {
+    this.#items[place] = item;
+    item.place = place;
   }
 }

@@ -1,9 +1,9 @@
 import { items } from "./fields.ts";
 
-/** How long a server asks to be left alone, in milliseconds; 0 when it does not. */
+/** Returns for how long a server asks to be left alone, in milliseconds; 0 if it does not ask. */
 export function askedFor(response: Response, now: number): number {
   const { headers, status } = response;
-  // What a cache answers tells of some earlier request.
+  // A cached response tells of some earlier request.
   if (Number(headers.get("Age")) > 0) return 0;
   if (status === 429 || status === 503) {
     const wait = retryAfter(headers.get("Retry-After"), now);
@@ -12,22 +12,25 @@ export function askedFor(response: Response, now: number): number {
   return exhausted(headers);
 }
 
-/** Retry-After, in seconds or as a date; undefined when it is neither. */
+/** The longest form of an HTTP date is "Wednesday, 09-Nov-94 08:49:37 GMT". */
+const longestDate = 40;
+
+/** Parses Retry-After, seconds or a date; undefined if it is neither. */
 function retryAfter(field: string | null, now: number): number | undefined {
   if (field === null) return undefined;
-  if (/^\s*\d{1,9}\s*$/.test(field)) return Number(field) * 1_000;
-  const date = /^\s*[A-Z][a-z]{2,8}, /.test(field) ? Date.parse(field) : Number.NaN;
+  if (/^\d+$/.test(field)) return Number(field) * 1_000;
+  const isDate = field.length <= longestDate && /^[A-Z][a-z]{2,8}, /.test(field);
+  const date = isDate ? Date.parse(field) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(date - now, 0);
 }
 
-/** Until when nothing remains: `t` of RateLimit, or the window of its policy. */
+/** Returns how long nothing remains: `t` of RateLimit, or the window of its policy. */
 function exhausted(headers: Headers): number {
-  const policies = items(headers.get("RateLimit-Policy"));
+  const windows = new Map<string, number | undefined>();
+  for (const { name, numbers } of items(headers.get("RateLimit-Policy"))) windows.set(name, numbers.get("w"));
   let longest = 0;
   for (const { name, numbers } of items(headers.get("RateLimit"))) {
-    if (numbers.get("r") !== 0) continue;
-    const window = policies.find((policy) => policy.name === name)?.numbers.get("w");
-    longest = Math.max(longest, numbers.get("t") ?? window ?? 0);
+    if (numbers.get("r") === 0) longest = Math.max(longest, numbers.get("t") ?? windows.get(name) ?? 0);
   }
   return longest * 1_000;
 }

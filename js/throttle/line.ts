@@ -1,31 +1,44 @@
 import type { Decision, Key } from "../types.ts";
+import { Heap, type Placed } from "./heap.ts";
 
-/** One who waits. */
+/** A call that waits. */
 export interface Waiter {
+  readonly line: Line;
   readonly cost: number;
   readonly priority: number;
-  /** When to give up. */
+  /** When it gives up. */
   readonly deadline: number;
   readonly resolve: (decision: Decision) => void;
   readonly reject: (reason: unknown) => void;
-  /** Set once it has been let through, or has gone. */
-  done: boolean;
+  /** Those of its priority; none once it was let through, or has gone. */
+  rank: Rank | undefined;
+  previous: Waiter | undefined;
+  next: Waiter | undefined;
+  /** Its deadline among the throttle's events. */
+  event?: Event | undefined;
   /** Stops listening to its signal. */
   forget?: (() => void) | undefined;
 }
 
-/** Those of one priority, in order of arrival. Who has gone is skipped when its turn comes. */
-interface Rank {
+/** The waiters of one priority in order of arrival, linked, so that one can leave from anywhere at once. */
+interface Rank extends Placed {
   readonly priority: number;
-  waiters: Waiter[];
-  head: number;
+  first: Waiter | undefined;
+  last: Waiter | undefined;
 }
 
-/** Those who wait for one key: the highest priority first, then in order of arrival. */
+/** A time at which a line is served again, or at which a waiter gives up. */
+export interface Event extends Placed {
+  readonly at: number;
+  readonly line: Line;
+  readonly waiter: Waiter | undefined;
+}
+
+/** The waiters of one key: the highest priority first, then in order of arrival. */
 export class Line {
   readonly key: Key;
-  /** When its first is to be tried again. */
-  wakeAt = Number.POSITIVE_INFINITY;
+  /** When it is served again. */
+  event: Event | undefined;
   /** Until when a server has asked to be left alone. */
   heldUntil = 0;
   /** Whether a store is being asked for its first. */
@@ -35,50 +48,52 @@ export class Line {
   /** Whether the store has changed since it was asked. */
   outdated = false;
   /** Whose time ran out while the store was asked. */
-  readonly overdue: Waiter[] = [];
-  #ranks: Rank[] = [];
+  readonly overdue = new Set<Waiter>();
+  readonly #ranks = new Map<number, Rank>();
+  readonly #order = new Heap<Rank>((one, other) => one.priority > other.priority);
 
   constructor(key: Key) {
     this.key = key;
   }
 
-  add(waiter: Waiter): void {
-    let at = 0;
-    while (at < this.#ranks.length && (this.#ranks[at] as Rank).priority > waiter.priority) at += 1;
-    const rank = this.#ranks[at];
-    if (rank?.priority === waiter.priority) rank.waiters.push(waiter);
-    else this.#ranks.splice(at, 0, { priority: waiter.priority, waiters: [waiter], head: 0 });
+  get wakeAt(): number {
+    return this.event?.at ?? Number.POSITIVE_INFINITY;
   }
 
-  /** The one whose turn it is. */
+  /** The waiter whose turn it is. */
   first(): Waiter | undefined {
-    for (let rank = this.#ranks[0]; rank !== undefined; rank = this.#ranks[0]) {
-      while (rank.head < rank.waiters.length) {
-        const waiter = rank.waiters[rank.head] as Waiter;
-        if (!waiter.done) return waiter;
-        this.#step(rank);
-      }
-      this.#ranks.shift();
-    }
-    return undefined;
+    return this.#order.first()?.first;
   }
 
-  /** Everyone who still waits. */
-  *[Symbol.iterator](): Generator<Waiter> {
-    for (const rank of this.#ranks) {
-      for (let at = rank.head; at < rank.waiters.length; at += 1) {
-        const waiter = rank.waiters[at] as Waiter;
-        if (!waiter.done) yield waiter;
-      }
-    }
+  add(waiter: Waiter): void {
+    const rank = this.#ranks.get(waiter.priority) ?? this.#begin(waiter.priority);
+    waiter.rank = rank;
+    waiter.previous = rank.last;
+    if (rank.last === undefined) rank.first = waiter;
+    else rank.last.next = waiter;
+    rank.last = waiter;
   }
 
-  /** Moves on by one, and gives the room of those who went before back from time to time. */
-  #step(rank: Rank): void {
-    rank.head += 1;
-    if (rank.head > 1_024 && rank.head * 2 > rank.waiters.length) {
-      rank.waiters = rank.waiters.slice(rank.head);
-      rank.head = 0;
-    }
+  /** Drops a waiter, wherever it stands. */
+  remove(waiter: Waiter): void {
+    const { rank, previous, next } = waiter;
+    if (rank === undefined) return;
+    if (previous === undefined) rank.first = next;
+    else previous.next = next;
+    if (next === undefined) rank.last = previous;
+    else next.previous = previous;
+    // Whoever still holds this one must not hold the others by it.
+    waiter.rank = waiter.previous = waiter.next = undefined;
+    this.overdue.delete(waiter);
+    if (rank.first !== undefined) return;
+    this.#ranks.delete(rank.priority);
+    this.#order.remove(rank);
+  }
+
+  #begin(priority: number): Rank {
+    const rank: Rank = { priority, first: undefined, last: undefined, place: -1 };
+    this.#ranks.set(priority, rank);
+    this.#order.push(rank);
+    return rank;
   }
 }

@@ -10,20 +10,42 @@ const store = "states";
 const madeBy = (policies: Policies) =>
   [policies].flat().map(({ name, algorithm }) => `${algorithm}:${name ?? ""}`);
 
+/** A key that may not act yet, whatever its policy says. */
+export interface Held {
+  readonly heldUntil: number;
+}
+
+/** A hold as it is stored. */
+interface StoredHold {
+  readonly expiresAt: number;
+  readonly length: number;
+}
+
 /** One budget for all tabs and workers of an origin: IndexedDB holds the states, and its transactions take turns. */
 export class SharedBudget {
   readonly #name: string;
+  readonly #states: string;
   readonly #policies: Policies;
   readonly #clock: () => number;
   readonly #own: RateLimiter;
+  readonly #maxHold: number;
   readonly #changed: () => void;
   readonly #channel: BroadcastChannel | undefined;
   #opened: Promise<IDBDatabase> | undefined;
   #alone = false;
   #warned = false;
 
-  constructor(name: string, policies: Policies, clock: () => number, own: RateLimiter, changed: () => void) {
-    this.#name = [name, ...madeBy(policies)].join("\0");
+  constructor(
+    name: string,
+    policies: Policies,
+    clock: () => number,
+    own: RateLimiter,
+    maxHold: number,
+    changed: () => void,
+  ) {
+    this.#name = name;
+    this.#states = [name, ...madeBy(policies)].join("\0");
+    this.#maxHold = maxHold;
     this.#changed = changed;
     this.#policies = policies;
     this.#clock = clock;
@@ -36,15 +58,52 @@ export class SharedBudget {
   }
 
   /** Reads, decides and writes in one transaction, which no other tab's can come between. */
-  async take(key: Key, cost: number): Promise<Decision> {
-    const id = `${this.#name}\0${typeof key}\0${key}`;
+  async take(key: Key, cost: number): Promise<Decision | Held> {
+    const id = `${this.#states}\0${typeof key}\0${key}`;
+    const holdId = this.#holdId(key);
+    const taken = await this.#stored([id, holdId], (states, [stored, hold]) => {
+      const now = this.#clock();
+      // No page holds another for longer than that one would let a server do.
+      const end = Math.min(endOf(hold, now), now + this.#maxHold);
+      if (end > now) {
+        if (end < (hold as StoredHold).expiresAt)
+          states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
+        return { heldUntil: end };
+      }
+      if (hold !== undefined) states.delete(holdId);
+      const { state, changed, expiresAt, ...outcome } = this.#step(stored as State | undefined, cost, now);
+      if (changed && state === null) states.delete(id);
+      else if (changed) states.put({ ...state, expiresAt }, id);
+      return outcome;
+    });
+    if (taken === undefined) return this.#own.hit(key, cost);
+    if ("heldUntil" in taken) return taken;
+    // A budget that starts afresh lets others through sooner than they were told.
+    if (taken.afresh) this.#channel?.postMessage("cleared");
+    return taken.decision as Decision;
+  }
+
+  /** Has every tab leave the key alone until then. Stored, so that it binds tabs that open later too. */
+  async hold(key: Key, until: number, length: number): Promise<void> {
+    // For ever is this page's own business: nothing would end it.
+    if (until === Number.POSITIVE_INFINITY) return;
+    const id = this.#holdId(key);
+    await this.#stored([id], (states, [hold]) => {
+      if (endOf(hold, this.#clock()) < until) states.put({ expiresAt: until, length }, id);
+    });
+  }
+
+  /** A server's word binds every version of a page, whatever its policies. No state's id is an array. */
+  #holdId(key: Key): string[] {
+    return ["hold", this.#name, typeof key, `${key}`];
+  }
+
+  /** Decides by stored records in one transaction; undefined where storage cannot be used. */
+  async #stored<Result>(ids: IDBValidKey[], decide: Decide<Result>): Promise<Result | undefined> {
     // Storage that was cleared under us takes its connection along: a second try gets a fresh one.
     for (let left = 1; !this.#alone; left -= 1) {
       try {
-        const { decision, cleared } = await this.#transact(await this.#open(), id, cost);
-        // A budget that starts afresh lets others through sooner than they were told.
-        if (cleared) this.#channel?.postMessage("cleared");
-        return decision;
+        return await transact(await this.#open(), ids, decide);
       } catch (error) {
         if (error instanceof TollgateError) throw error;
         this.#opened = undefined;
@@ -53,39 +112,10 @@ export class SharedBudget {
         this.#warn("IndexedDB cannot be used here, so this page has a budget of its own.", error);
       }
     }
-    return this.#own.hit(key, cost);
+    return undefined;
   }
 
-  #transact(
-    opened: IDBDatabase,
-    id: string,
-    cost: number,
-  ): Promise<{ decision: Decision; cleared: boolean }> {
-    return new Promise((resolve, reject) => {
-      const transaction = opened.transaction(store, "readwrite");
-      const states = transaction.objectStore(store);
-      let outcome: { decision: Decision; cleared: boolean };
-      let failure: unknown;
-      const stored = states.get(id);
-      stored.onsuccess = () => {
-        try {
-          const { state, changed, decision, expiresAt, afresh } = this.#step(stored.result, cost);
-          if (changed && state === null) states.delete(id);
-          else if (changed) states.put({ ...state, expiresAt }, id);
-          outcome = { decision: decision as Decision, cleared: afresh };
-        } catch (error) {
-          failure = error;
-          transaction.abort();
-        }
-      };
-      // Only what is written is answered.
-      transaction.oncomplete = () => resolve(outcome);
-      transaction.onabort = () => reject(failure ?? transaction.error);
-    });
-  }
-
-  #step(stored: State | undefined, cost: number) {
-    const now = this.#clock();
+  #step(stored: State | undefined, cost: number, now: number) {
     try {
       const { afresh, ...rest } = step(this.#policies, stored ?? null, "hit", cost, now);
       return { ...rest, afresh: afresh.length > 0 };
@@ -140,6 +170,44 @@ export class SharedBudget {
     if (!this.#warned) console.warn(`tollgate: ${message}`, error);
     this.#warned = true;
   }
+}
+
+/** What a transaction makes of the records that it read. */
+type Decide<Result> = (states: IDBObjectStore, records: readonly unknown[]) => Result;
+
+/** Reads records, decides by them and writes, with nothing in between. */
+function transact<Result>(
+  opened: IDBDatabase,
+  ids: readonly IDBValidKey[],
+  decide: Decide<Result>,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const transaction = opened.transaction(store, "readwrite");
+    const states = transaction.objectStore(store);
+    const requests = ids.map((id) => states.get(id));
+    let result: Result;
+    let failure: unknown;
+    // Requests are answered in order: when the last one is, all are.
+    (requests.at(-1) as IDBRequest).onsuccess = () => {
+      try {
+        const records = requests.map((request) => request.result);
+        result = decide(states, records);
+      } catch (error) {
+        failure = error;
+        transaction.abort();
+      }
+    };
+    // Only what is written is answered.
+    transaction.oncomplete = () => resolve(result);
+    transaction.onabort = () => reject(failure ?? transaction.error);
+  });
+}
+
+/** When a stored hold ends; 0 if there is none. A clock that stepped back does not make it longer than it was. */
+function endOf(hold: unknown, now: number): number {
+  const { expiresAt, length } = (hold ?? {}) as Partial<StoredHold>;
+  const isHold = Number.isFinite(expiresAt) && Number.isFinite(length);
+  return isHold ? Math.min(expiresAt as number, now + (length as number)) : 0;
 }
 
 /** Removes the states of keys that nobody came back for. */

@@ -15,14 +15,18 @@ export class Signals<Item> {
       items.delete(item);
       if (items.size > 0 || this.#waiting.get(signal) !== items) return;
       this.#waiting.delete(signal);
-      signal.removeEventListener("abort", this.#onAbort);
+      try {
+        signal.removeEventListener("abort", this.#onAbort);
+      } catch {
+        // A signal of one caller must not keep others from their turn.
+      }
     };
   }
 
   #listen(signal: AbortSignal): Set<Item> {
     const items = new Set<Item>();
-    this.#waiting.set(signal, items);
     signal.addEventListener("abort", this.#onAbort, { once: true });
+    this.#waiting.set(signal, items);
     return items;
   }
 

@@ -4,11 +4,11 @@ import { RateLimiter } from "../limiter.ts";
 import type { Decision, Key, Policies, Policy } from "../types.ts";
 import { Alarm, platformTimer, type Timer } from "./alarm.ts";
 import { acquireNames, checkFromZero, checkThrottleOptions } from "./checks.ts";
-import { type FetchOptions, fetchThrough } from "./fetch.ts";
-import { type Due, Heap } from "./heap.ts";
-import { Line, type Waiter } from "./line.ts";
+import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
+import { Heap } from "./heap.ts";
+import { type Event, Line, type Waiter } from "./line.ts";
 import type { Fetch, FetchResponse, Signal } from "./platform.ts";
-import { SharedBudget } from "./shared.ts";
+import { type Held, SharedBudget } from "./shared.ts";
 import { Signals } from "./signals.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
 
@@ -38,18 +38,6 @@ export interface AcquireOptions {
   readonly priority?: number | undefined;
 }
 
-/** Who waits, and where. */
-interface Place {
-  readonly line: Line;
-  readonly waiter: Waiter;
-}
-
-/** A line to be tried again, or one who waited long enough. */
-interface Event extends Due {
-  readonly line: Line;
-  readonly waiter?: Waiter;
-}
-
 const never = Number.POSITIVE_INFINITY;
 
 /**
@@ -68,14 +56,14 @@ const never = Number.POSITIVE_INFINITY;
 export class Throttle {
   readonly #clock: () => number;
   readonly #limiter: RateLimiter;
-  readonly #take: (key: Key, cost: number) => Decision | Promise<Decision>;
+  readonly #take: (key: Key, cost: number) => Decision | Promise<Decision | Held>;
   readonly #budget: SharedBudget | undefined;
   readonly #maxQueue: number;
   readonly #options: ThrottleOptions;
   readonly #lines = new Map<Key, Line>();
-  readonly #events = new Heap<Event>();
+  readonly #events = new Heap<Event>((one, other) => one.at < other.at);
   readonly #alarm: Alarm;
-  readonly #signals = new Signals<Place>((places, reason) => this.#abort(places, reason));
+  readonly #signals = new Signals<Waiter>((waiters, reason) => this.#turnAway(waiters, reason));
   #pending = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
@@ -85,7 +73,8 @@ export class Throttle {
     const limiter = new RateLimiter(free, { clock });
     if (shared === undefined) this.#take = (key, cost) => limiter.hit(key, cost);
     else {
-      const budget = new SharedBudget(shared, free, clock, limiter, () => this.#wakeAll());
+      const { maxHold = defaultMaxHold } = options;
+      const budget = new SharedBudget(shared, free, clock, limiter, maxHold, () => this.#wakeAll());
       this.#take = (key, cost) => budget.take(key, cost);
       this.#budget = budget;
     }
@@ -106,20 +95,32 @@ export class Throttle {
     return new Promise((resolve, reject) => {
       checkNames(options, acquireNames);
       const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
-      if (signal !== undefined && typeof signal?.throwIfAborted !== "function")
+      if (signal !== undefined && !isSignal(signal))
         throw refused("invalid_option", "signal", signal, "an AbortSignal");
       signal?.throwIfAborted();
       checkFromZero("maxWait", maxWait, "milliseconds");
       if (typeof priority !== "number" || Number.isNaN(priority)) {
         throw refused("invalid_option", "priority", priority, "a number");
       }
+      checkKey(key);
       // Whoever is ahead, what can never fit is not made to wait for it.
       if (cost !== 1) this.#checkFits(key, cost);
       const now = this.#clock();
       this.#catchUp(now);
-      const deadline = now + maxWait;
-      const waiter: Waiter = { cost, priority, deadline, done: false, resolve, reject };
-      this.#enter(this.#line(key), waiter, signal, now);
+      const [line, deadline] = [this.#line(key), now + maxWait];
+      // Written out: what is added later, or spread, takes more memory.
+      const waiter: Waiter = {
+        line,
+        cost,
+        priority,
+        deadline,
+        resolve,
+        reject,
+        rank: undefined,
+        previous: undefined,
+        next: undefined,
+      };
+      this.#enter(waiter, signal, now);
     });
   }
 
@@ -137,31 +138,30 @@ export class Throttle {
     return fetchThrough(this, hold, this.#clock, this.#options, input, init);
   }
 
-  /** Lets nobody through for a while, whatever the policy says. */
+  /** Lets nobody through for a while, whatever the policy says; with a shared budget, in no tab. */
   hold(key: Key, milliseconds: number): void {
     checkKey(key);
     checkFromZero("milliseconds", milliseconds, "milliseconds");
     const line = this.#line(key);
     const now = this.#clock();
-    line.heldUntil = Math.max(line.heldUntil, now + milliseconds);
+    const until = now + milliseconds;
+    if (until > line.heldUntil) {
+      line.heldUntil = until;
+      this.#budget?.hold(key, until, milliseconds);
+    }
     this.#wake(line, line.heldUntil);
     this.#setAlarm(now);
   }
 
   /** Turns everyone who waits away. */
   clear(): void {
+    const now = this.#clock();
     for (const line of this.#lines.values()) {
-      for (const waiter of line)
+      for (let waiter = line.first(); waiter !== undefined; waiter = line.first())
         this.#leave(waiter, new TollgateError("cleared", "clear() turned away everyone who waited"));
+      this.#forget(line, now);
     }
-    this.#events.clear();
-    // What a server asked for still holds.
-    for (const line of this.#lines.values()) {
-      line.wakeAt = never;
-      if (line.heldUntil > this.#clock()) this.#wake(line, line.heldUntil);
-      else this.#forget(line, this.#clock());
-    }
-    this.#setAlarm(this.#clock());
+    this.#setAlarm(now);
   }
 
   /** Turns everyone who waits away, and lets go of its memory, its database and its channel to other tabs. */
@@ -169,8 +169,8 @@ export class Throttle {
     this.#limiter[Symbol.dispose]();
     this.#budget?.close();
     this.clear();
+    for (const line of this.#lines.values()) this.#wake(line, never);
     this.#lines.clear();
-    this.#events.clear();
     this.#setAlarm(0);
   }
 
@@ -188,26 +188,39 @@ export class Throttle {
     return line;
   }
 
-  #enter(line: Line, waiter: Waiter, signal: AbortSignal | undefined, now: number): void {
-    const isFirst = line.first() === undefined || (line.first() as Waiter).priority < waiter.priority;
+  #enter(waiter: Waiter, signal: AbortSignal | undefined, now: number): void {
+    const { line, deadline } = waiter;
     line.add(waiter);
     this.#pending += 1;
+    const isFirst = line.first() === waiter;
     if (isFirst) this.#serve(line, now);
-    if (waiter.done) return;
+    if (isGone(waiter)) return;
     // The one being asked for is not waiting yet: whether it must is what is being asked.
     if (this.#pending > this.#maxQueue && !(isFirst && line.asking)) {
-      this.#leave(waiter, queueFull(this.#maxQueue));
+      const reason = queueFull(this.#maxQueue);
+      // One that was first has put off the next.
+      if (isFirst) this.#turnAway([waiter], reason);
+      else this.#leave(waiter, reason);
       return;
     }
-    if (waiter.deadline < never) this.#events.push({ at: waiter.deadline, line, waiter });
-    if (signal !== undefined) waiter.forget = this.#signals.add(signal, { line, waiter });
-    if (isFirst || waiter.deadline < never) this.#setAlarm(this.#clock());
+    if (deadline < never) waiter.event = this.#note(deadline, line, waiter);
+    if (signal !== undefined) this.#listen(signal, waiter);
+    if (isFirst || deadline < never) this.#setAlarm(this.#clock());
   }
 
-  /** Whoever comes after those who were aborted may fit where they did not. */
-  #abort(places: readonly Place[], reason: unknown): void {
-    for (const { waiter } of places) this.#leave(waiter, reason);
-    for (const line of new Set(places.map(({ line }) => line))) this.#serve(line);
+  /** A signal that cannot be listened to must not leave a waiter behind that nobody waits for. */
+  #listen(signal: AbortSignal, waiter: Waiter): void {
+    try {
+      waiter.forget = this.#signals.add(signal, waiter);
+    } catch (error) {
+      this.#turnAway([waiter], error);
+    }
+  }
+
+  /** Turns some away, and serves whoever comes after them: it may fit where they did not. */
+  #turnAway(waiters: readonly Waiter[], reason: unknown): void {
+    for (const waiter of waiters) this.#leave(waiter, reason);
+    for (const line of new Set(waiters.map(({ line }) => line))) this.#serve(line);
     this.#setAlarm(this.#clock());
   }
 
@@ -237,7 +250,7 @@ export class Throttle {
     }
   }
 
-  #ask(key: Key, waiter: Waiter): Decision | Promise<Decision> | undefined {
+  #ask(key: Key, waiter: Waiter): Decision | Promise<Decision | Held> | undefined {
     try {
       return this.#take(key, waiter.cost);
     } catch (error) {
@@ -246,18 +259,24 @@ export class Throttle {
     }
   }
 
-  async #await(line: Line, waiter: Waiter, answer: Promise<Decision>): Promise<void> {
+  async #await(line: Line, waiter: Waiter, asked: Promise<Decision | Held>): Promise<void> {
+    let isTurn = false;
     try {
-      const decision = await answer;
+      const answer = await asked;
       line.asking = false;
-      // What was taken for one who has left meanwhile goes to the next, if it is enough.
-      const next = waiter.done && decision.allowed ? line.first() : waiter;
-      if (next !== undefined && next.cost <= waiter.cost) this.#settle(line, next, decision);
+      if ("heldUntil" in answer) {
+        line.heldUntil = Math.max(line.heldUntil, answer.heldUntil);
+        isTurn = true;
+      } else {
+        // What was taken for one who has left meanwhile goes to the next, if it is enough.
+        const next = isGone(waiter) && answer.allowed ? line.first() : waiter;
+        if (next !== undefined && next.cost <= waiter.cost) this.#settle(line, next, answer);
+      }
     } catch (error) {
       line.asking = false;
       this.#leave(waiter, error);
     }
-    const isTurn = line.outdated || line.wakeAt <= this.#clock() || line.wakeAt === never;
+    isTurn ||= line.outdated || line.wakeAt <= this.#clock() || line.wakeAt === never;
     line.outdated = false;
     if (isTurn) this.#serve(line);
     if (!line.asking) this.#answered(line);
@@ -267,14 +286,14 @@ export class Throttle {
   /** The store has nothing more to say for now: who has waited too long meanwhile goes. */
   #answered(line: Line): void {
     line.askingSince = never;
-    const overdue = line.overdue.splice(0);
-    for (const waiter of overdue) this.#leave(waiter, tooLong());
-    if (overdue.length > 0) this.#serve(line);
+    if (line.overdue.size === 0) return;
+    for (const waiter of line.overdue) this.#leave(waiter, tooLong());
+    this.#serve(line);
   }
 
   /** Lets one through, or notes when it might be. Says whether it is the next one's turn. */
   #settle(line: Line, waiter: Waiter, decision: Decision): boolean {
-    if (waiter.done) return true;
+    if (isGone(waiter)) return true;
     const at = this.#clock() + decision.retryAfter;
     if (decision.allowed) {
       this.#done(waiter);
@@ -290,10 +309,17 @@ export class Throttle {
     return true;
   }
 
+  /** Has the line served again then, and at no other time. */
   #wake(line: Line, at: number): void {
     if (line.wakeAt === at) return;
-    line.wakeAt = at;
-    this.#events.push({ at, line });
+    if (line.event !== undefined) this.#events.remove(line.event);
+    line.event = at === never ? undefined : this.#note(at, line, undefined);
+  }
+
+  #note(at: number, line: Line, waiter: Waiter | undefined): Event {
+    const event = { at, line, waiter, place: -1 };
+    this.#events.push(event);
+    return event;
   }
 
   #wakeAll(): void {
@@ -309,10 +335,11 @@ export class Throttle {
     // A clock that stepped back must not make anyone wait again for what the timer has waited for.
     const until = Math.max(due, this.#clock());
     // Taken out first: what is noted on the way waits for the timer, or a clock that stepped back would keep us here.
-    for (const event of this.#events.popUntil(until)) {
+    for (const event of this.#due(until)) {
       const { at, line, waiter } = event;
-      if (isStale(event)) continue;
-      if (waiter === undefined) line.wakeAt = never;
+      // Overtaken on the way: the line is to be served at another time, or the waiter has gone.
+      if (waiter === undefined ? line.event !== event : isGone(waiter)) continue;
+      if (waiter === undefined) line.event = undefined;
       if (line.heldUntil <= at) line.heldUntil = 0;
       this.#serve(line);
       if (waiter !== undefined) this.#giveUp(line, waiter);
@@ -320,11 +347,21 @@ export class Throttle {
     this.#setAlarm(this.#clock());
   }
 
+  /** Takes out all events that are due by then. */
+  #due(until: number): Event[] {
+    const due: Event[] = [];
+    for (let event = this.#events.first(); event && event.at <= until; event = this.#events.first()) {
+      due.push(event);
+      this.#events.remove(event);
+    }
+    return due;
+  }
+
   /** Its time is up, and it was not let through in the last moment either. */
   #giveUp(line: Line, waiter: Waiter): void {
-    if (waiter.done) return;
+    if (isGone(waiter)) return;
     // A slow store is no reason to turn away whoever it may allow.
-    if (line.asking) line.overdue.push(waiter);
+    if (line.asking) line.overdue.add(waiter);
     else {
       this.#leave(waiter, tooLong());
       this.#serve(line);
@@ -338,35 +375,38 @@ export class Throttle {
   }
 
   #setAlarm(now: number): void {
-    let event = this.#events.first();
-    while (event !== undefined && isStale(event)) {
-      this.#events.pop();
-      event = this.#events.first();
-    }
-    this.#alarm.set(event?.at ?? never, now);
+    this.#alarm.set(this.#events.first()?.at ?? never, now);
   }
 
   #leave(waiter: Waiter, reason: unknown): void {
-    if (waiter.done) return;
+    if (isGone(waiter)) return;
     this.#done(waiter);
     waiter.reject(reason);
   }
 
   #done(waiter: Waiter): void {
-    waiter.done = true;
+    waiter.line.remove(waiter);
+    if (waiter.event !== undefined) this.#events.remove(waiter.event);
     waiter.forget?.();
     this.#pending -= 1;
   }
 
+  /** Frees a line that nobody waits in; one that is held when that is over, since what a server asked for still holds. */
   #forget(line: Line, now: number): void {
-    if (line.heldUntil > now) return;
-    line.wakeAt = never;
-    if (this.#lines.get(line.key) === line) this.#lines.delete(line.key);
+    const isHeld = line.heldUntil > now;
+    this.#wake(line, isHeld ? line.heldUntil : never);
+    if (!isHeld && this.#lines.get(line.key) === line) this.#lines.delete(line.key);
   }
 }
 
-/** Whether an event has been overtaken: the line wakes at another time, or the one who waited is gone. */
-const isStale = ({ at, line, waiter }: Event) => (waiter === undefined ? at !== line.wakeAt : waiter.done);
+/** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
+const isSignal = (signal: Partial<AbortSignal> | null) =>
+  typeof signal?.throwIfAborted === "function" &&
+  typeof signal.addEventListener === "function" &&
+  typeof signal.removeEventListener === "function";
+
+/** Whether a waiter has left its line: it was let through, or turned away. */
+const isGone = (waiter: Waiter) => waiter.rank === undefined;
 
 const tooMuch = (cost: number, limit: number) =>
   new TollgateError("invalid_cost", `cost: ${cost} can never fit; the policy takes ${limit} at the most`);

@@ -9,8 +9,8 @@ export async function mistakesIn(config) {
 
 /** The configuration as the Worker reads it: all mistakes, or the settings. */
 async function read(config) {
-  const rust = await import(inProject("build/cloudflare/tollgate.js"));
-  rust.initSync({ module: readFileSync(inProject("build/cloudflare/tollgate_bg.wasm")) });
+  const rust = await import(inProject("build/worker/tollgate.js"));
+  rust.initSync({ module: readFileSync(inProject("build/worker/tollgate_bg.wasm")) });
   try {
     // As the Worker does: the table, or the same as JSON.
     const table = typeof config === "string" ? JSON.parse(config) : config;

@@ -7,12 +7,18 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { inProject } from "./paths.mjs";
 
+const ownWasm = inProject("build/worker/tollgate_bg.wasm");
+
 /** Puts a Worker as it would be deployed into a folder, ready to be started: script, wasm, a place for its objects. */
-export async function prepare(folder, entry, { bindings = {}, upstream, evicts = true } = {}) {
+export async function prepare(
+  folder,
+  entry,
+  { bindings = {}, upstream, evicts = true, wasm = ownWasm } = {},
+) {
   mkdirSync(join(folder, "objects"), { recursive: true });
   await script(entry, join(folder, "worker.js"));
   if (upstream) await script(upstream, join(folder, "upstream.js"));
-  cpSync(inProject("build/cloudflare/tollgate_bg.wasm"), join(folder, "tollgate.wasm"));
+  cpSync(wasm, join(folder, "tollgate.wasm"));
   writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts));
 }
 

@@ -15,9 +15,10 @@ export const versions = () => ({
   "CHANGELOG.md": newest().version,
 });
 
-/** The newest entry of the change log: its version, its date if it has one, and what it says. */
+/** The newest entry of the change log that has a version: its version, its date if it has one, and what it says. */
 export function newest(log = text("CHANGELOG.md")) {
-  const [, version, note, body] = log.match(/^## (\S+)(?: \((.*)\))?\n([\s\S]*?)(?=^## |$(?![\s\S]))/m) ?? [];
+  const [, version, note, body] =
+    log.match(/^## (?!Unreleased)(\S+)(?: \((.*)\))?\n([\s\S]*?)(?=^## |$(?![\s\S]))/m) ?? [];
   const date = note?.match(/^\d{4}-\d{2}-\d{2}$/)?.[0];
   return { version, date, changes: body?.match(/^- /gm)?.length ?? 0 };
 }

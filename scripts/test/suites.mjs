@@ -3,6 +3,8 @@ import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
 import { rustdoc, typedoc } from "../reference.mjs";
+import { underMiri } from "./miri.mjs";
+import { rustWorker } from "./rust-worker.mjs";
 import { inFreshProjects, ofDocuments } from "./tarball.mjs";
 import { inChromium, inNode } from "./wasm.mjs";
 
@@ -15,11 +17,10 @@ const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust
 const seed = process.env.TOLLGATE_SEED ?? "20260101";
 const seeded = { ...process.env, PROPTEST_RNG_SEED: seed, FAST_CHECK_SEED: seed };
 
-/** Clippy for a feature that is compiled to wasm. */
-const clippyFeature = (feature) => ({
-  name: `clippy ${feature}`,
-  run: (found) =>
-    show("cargo", ["clippy", "--lib", "--features", feature, ...clippyTarget(found), ...denyWarnings]),
+/** Clippy for the bindings, as they are compiled to wasm. */
+const clippyWasm = (name, what) => ({
+  name: `clippy ${name}`,
+  run: (found) => show("cargo", ["clippy", "--lib", ...what, ...clippyTarget(found), ...denyWarnings]),
 });
 
 /** Two files at a time: by itself Node leaves a core free, and a small machine has but two. */
@@ -28,14 +29,26 @@ const nodeTest = (files, flags = [], options = {}) =>
 
 /** In order: what fails soonest comes first. */
 export const suites = [
-  { name: "cargo fmt", run: () => show("cargo", ["fmt", "--check"]) },
+  { name: "cargo fmt", run: () => show("cargo", ["fmt", "--all", "--check"]) },
   {
     name: "clippy",
-    run: () => show("cargo", ["clippy", "--all-targets", "--features", "system-clock", ...denyWarnings]),
+    run: () =>
+      show("cargo", [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        "system-clock",
+        ...denyWarnings,
+      ]),
   },
-  clippyFeature("cloudflare"),
-  clippyFeature("js,headers"),
-  { name: "cargo test", run: () => show("cargo", ["test", "--features", "system-clock"], { env: seeded }) },
+  clippyWasm("worker", ["-p", "tollgate-worker"]),
+  clippyWasm("npm", ["-p", "tollgate-npm", "-p", "tollgate-headers"]),
+  {
+    name: "cargo test",
+    run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),
+  },
+  { name: "miri", run: underMiri },
   { name: "rustdoc", run: rustdoc },
   { name: "build", run: build },
   { name: "biome", run: () => show(bin("biome"), ["ci", "--error-on-warnings"]) },
@@ -62,6 +75,7 @@ export const suites = [
   },
   { name: "workerd and an origin", run: () => nodeTest("tests/upstream/*.test.mjs") },
   { name: "workerd killed", run: () => nodeTest("tests/durability/*.test.mjs") },
+  { name: "Rust Worker", run: rustWorker },
   { name: "packed tarball", run: inFreshProjects },
   { name: "documents", run: ofDocuments },
   {

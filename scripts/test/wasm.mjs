@@ -4,11 +4,8 @@ import { wasmTargetArgs } from "../build.mjs";
 import { inProject } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 
-/** The Rust tests that run as wasm: the traces, and those of the exports, which are in the library. Apart: with its exports, the library brings its own panics. */
-const tests = [
-  ["--test", "conformance"],
-  ["--lib", "--features", "js"],
-];
+/** The Rust tests that run as wasm: the traces on the core itself, and all that is done to the wasm that is shipped. */
+const tests = ["conformance", "shipped"];
 
 const browserFlags = [
   "--headless=new",
@@ -22,14 +19,14 @@ const browserFlags = [
 ];
 
 async function runTests({ rust, wasmBindgen }, env) {
-  for (const some of tests)
-    await show(rust.cargo, ["test", ...some, ...wasmTargetArgs(rust)], {
-      env: {
-        ...rust.env,
-        CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: join(wasmBindgen, "wasm-bindgen-test-runner"),
-        ...env,
-      },
-    });
+  const chosen = tests.flatMap((name) => ["--test", name]);
+  await show(rust.cargo, ["test", ...chosen, ...wasmTargetArgs(rust)], {
+    env: {
+      ...rust.env,
+      CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER: join(wasmBindgen, "wasm-bindgen-test-runner"),
+      ...env,
+    },
+  });
 }
 
 export const inNode = (found) => runTests(found, {});

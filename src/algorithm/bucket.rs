@@ -11,10 +11,10 @@
 //! The unit does not depend on the rate, so a rate may change under a state, and there is nothing to
 //! round: a bucket never drifts.
 
-use super::Algorithm;
 use super::content::Content;
+use super::{Algorithm, Push};
+use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
-use alloc::vec::Vec;
 
 /// The numbers of a bucket policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,26 +176,24 @@ impl Algorithm for Bucket {
         Content { at: now, hits: hits as i64, rest: 0 }.pack(state, self.per);
     }
 
-    fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
+    fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
         let Content { at, hits, rest } = Content::unpack(state, self.per);
-        numbers.push(at as i64);
-        numbers.push(hits);
-        numbers.push(rest as i64);
+        [at as i64, hits, rest as i64].into_iter().try_for_each(push)
     }
 
-    fn import(&self, state: &mut [u64], per: u64, numbers: &[i64]) -> bool {
-        let &[at, hits, rest] = numbers else { return false };
+    fn import(&self, state: &mut [u64], per: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+        let &[at, hits, rest] = numbers else { return Ok(false) };
         let least = if self.kind == Kind::Token { -(MAX as i64) } else { 0 };
         let most = MAX as i64 - i64::from(rest > 0);
         if !in_range(at) || !in_range(rest) || rest as u64 >= per || hits < least || hits > most {
-            return false;
+            return Ok(false);
         }
         // Against the client: tokens are rounded down, a level is rounded up.
         let up = if self.kind == Kind::Token { 0 } else { per - 1 };
         let rest = ratio(rest as u64, self.per, up, per);
         let carry = i64::from(rest == self.per);
         Content { at: at as u64, hits: hits + carry, rest: if carry > 0 { 0 } else { rest } }.pack(state, self.per);
-        true
+        Ok(true)
     }
 }
 

@@ -1,13 +1,19 @@
-//! Where states lie.
+//! One key's states, as algorithms see them.
 
 use super::log::Log;
 
 /// All states of one key: a run of words, and the logs of the algorithms that keep one.
-pub(crate) enum Entry<'a> {
-    /// To be read only.
-    Read(&'a [u64], &'a [Log]),
-    /// To be changed too.
-    Write(&'a mut [u64], &'a mut [Log]),
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) words: &'a [u64],
+    pub(crate) logs: &'a [Log],
+}
+
+/// The same states, to be changed.
+#[derive(Debug)]
+pub(crate) struct EntryMut<'a> {
+    pub(crate) words: &'a mut [u64],
+    pub(crate) logs: &'a mut [Log],
 }
 
 /// Where one policy's state begins within an entry.
@@ -17,68 +23,73 @@ pub(crate) struct Place {
     pub(crate) log: usize,
 }
 
-impl Entry<'_> {
-    /// The same states, only to be read.
+impl<'a> Entry<'a> {
+    /// Returns the states from a place on.
+    pub(crate) fn from(self, place: Place) -> Self {
+        Self { words: self.words.get(place.word..).unwrap_or(&[]), logs: self.logs.get(place.log..).unwrap_or(&[]) }
+    }
+}
+
+impl EntryMut<'_> {
+    /// Returns the same states, only to be read.
     pub(crate) fn as_read(&self) -> Entry<'_> {
-        match self {
-            Self::Read(words, logs) => Entry::Read(words, logs),
-            Self::Write(words, logs) => Entry::Read(words, logs),
-        }
+        Entry { words: self.words, logs: self.logs }
     }
 
-    /// The same states, from one policy's on.
-    pub(crate) fn from(&mut self, place: Place) -> Entry<'_> {
-        match self {
-            Self::Read(words, logs) => Entry::Read(&words[place.word..], logs.get(place.log..).unwrap_or(&[])),
-            Self::Write(words, logs) => {
-                Entry::Write(&mut words[place.word..], logs.get_mut(place.log..).unwrap_or(&mut []))
-            }
+    /// Returns the same states, for a shorter time.
+    #[inline(always)]
+    pub(crate) fn reborrow(&mut self) -> EntryMut<'_> {
+        EntryMut { words: self.words, logs: self.logs }
+    }
+
+    /// Returns the states from a place on.
+    pub(crate) fn from(&mut self, place: Place) -> EntryMut<'_> {
+        EntryMut {
+            words: self.words.get_mut(place.word..).unwrap_or(&mut []),
+            logs: self.logs.get_mut(place.log..).unwrap_or(&mut []),
         }
     }
 }
 
-/// A state with which an entry begins.
-pub(crate) trait Held {
-    /// The state, and what comes after it.
-    fn read<'a>(entry: &'a Entry<'_>) -> &'a Self;
-    /// The same, if it may be changed.
-    fn write<'a>(entry: &'a mut Entry<'_>) -> Option<&'a mut Self>;
+/// A state at the beginning of an entry.
+pub(crate) trait EntryState {
+    /// Returns the state of a key never used, where an entry has none.
+    fn unused() -> &'static Self;
+    /// Returns the state, with what follows it in the entry.
+    fn of<'a>(entry: Entry<'a>) -> &'a Self;
+    /// Returns the state to be changed; `None` if the entry has none.
+    fn of_mut<'a>(entry: EntryMut<'a>) -> Option<&'a mut Self>;
 }
 
-impl Held for [u64] {
-    #[inline(always)]
-    fn read<'a>(entry: &'a Entry<'_>) -> &'a Self {
-        match entry {
-            Entry::Read(words, _) => words,
-            Entry::Write(words, _) => words,
-        }
+impl EntryState for [u64] {
+    fn unused() -> &'static Self {
+        &[]
     }
 
     #[inline(always)]
-    fn write<'a>(entry: &'a mut Entry<'_>) -> Option<&'a mut Self> {
-        match entry {
-            Entry::Read(..) => None,
-            Entry::Write(words, _) => Some(words),
-        }
+    fn of<'a>(entry: Entry<'a>) -> &'a Self {
+        entry.words
+    }
+
+    #[inline(always)]
+    fn of_mut<'a>(entry: EntryMut<'a>) -> Option<&'a mut Self> {
+        Some(entry.words)
     }
 }
 
-impl Held for Log {
-    #[inline(always)]
-    fn read<'a>(entry: &'a Entry<'_>) -> &'a Self {
-        let logs: &[Self] = match entry {
-            Entry::Read(_, logs) => logs,
-            Entry::Write(_, logs) => logs,
-        };
-        // A key never used need not have one.
-        logs.first().unwrap_or(const { &Self::EMPTY })
+impl EntryState for Log {
+    fn unused() -> &'static Self {
+        const { &Self::EMPTY }
     }
 
     #[inline(always)]
-    fn write<'a>(entry: &'a mut Entry<'_>) -> Option<&'a mut Self> {
-        match entry {
-            Entry::Read(..) => None,
-            Entry::Write(_, logs) => logs.first_mut(),
-        }
+    fn of<'a>(entry: Entry<'a>) -> &'a Self {
+        // The entry of a key never used need not have one.
+        entry.logs.first().unwrap_or(Self::unused())
+    }
+
+    #[inline(always)]
+    fn of_mut<'a>(entry: EntryMut<'a>) -> Option<&'a mut Self> {
+        entry.logs.first_mut()
     }
 }

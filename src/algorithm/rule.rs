@@ -1,19 +1,25 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
 use super::bucket::{self, Bucket};
-use super::entry::{Entry, Held};
+use super::entry::{Entry, EntryMut, EntryState};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
-use super::{Act, Algorithm};
-use crate::text::{digits, text};
-use crate::{Decision, Error, ErrorKind};
+use super::{Act, Algorithm, Charged, Outcome, Push};
+use crate::Decision;
+use crate::memory::OutOfMemory;
+use crate::policy::schema::{
+    ALGORITHMS, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+};
 
 /// An algorithm with its numbers. Which one it is has a byte of its own, that takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Rule {
+    /// A counter of windows.
     Window(Window),
+    /// A log.
     SlidingWindow(SlidingWindow),
+    /// A bucket.
     Bucket(Bucket),
 }
 
@@ -30,15 +36,28 @@ macro_rules! dispatch {
 pub(crate) use dispatch;
 
 impl Rule {
-    /// The algorithm's name, as policies spell it.
-    pub(crate) fn name(&self) -> &'static str {
+    /// The position of the algorithm in the schema.
+    pub(crate) fn position(&self) -> usize {
         match self {
-            Self::Window(Window { kind: window::Kind::Clock, .. }) => "fix_window",
-            Self::Window(Window { kind: window::Kind::Key, .. }) => "fix_window_per_key",
-            Self::Window(Window { kind: window::Kind::Sliding, .. }) => "sliding_counter",
-            Self::SlidingWindow(_) => "sliding_window",
-            Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }) => "token_bucket",
-            Self::Bucket(Bucket { kind: bucket::Kind::Leaky, .. }) => "leaky_bucket",
+            Self::Window(Window { kind: window::Kind::Clock, .. }) => FIX_WINDOW,
+            Self::Window(Window { kind: window::Kind::Key, .. }) => FIX_WINDOW_PER_KEY,
+            Self::Window(Window { kind: window::Kind::Sliding, .. }) => SLIDING_COUNTER,
+            Self::SlidingWindow(_) => SLIDING_WINDOW,
+            Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }) => TOKEN_BUCKET,
+            Self::Bucket(Bucket { kind: bucket::Kind::Leaky, .. }) => LEAKY_BUCKET,
+        }
+    }
+
+    /// The algorithm's name.
+    pub(crate) fn name(&self) -> &'static str {
+        ALGORITHMS[self.position()]
+    }
+
+    /// The rate of a bucket; 1 for every other algorithm.
+    pub(crate) fn rate(&self) -> u64 {
+        match self {
+            Self::Bucket(bucket) => bucket.rate,
+            _ => 1,
         }
     }
 
@@ -64,66 +83,101 @@ impl Rule {
         }
     }
 
-    /// Does an operation on the state with which an entry begins, and notes if the state changed. In wasm it is compiled
+    /// Does an operation on the first state of an entry, and says in `outcome` what became of it. In wasm it is compiled
     /// once, for its size; elsewhere wherever it is used, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn act(&self, entry: &mut Entry<'_>, act: Act, now: u64, changed: &mut bool) -> Decision {
-        let charged = dispatch!(self, algorithm => algorithm.act(entry, act, now, changed));
-        let counts_down = matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }));
-        charged.told(self.limit(), counts_down, now)
+    pub(crate) fn act(&self, entry: EntryMut<'_>, act: Act, now: u64, outcome: &mut Outcome) -> Decision {
+        let charged = dispatch!(self, algorithm => match EntryState::of_mut(entry) {
+            Some(state) => algorithm.keep(state, algorithm.try_once(state, act, now), outcome),
+            None => algorithm.try_once(EntryState::unused(), act, now).charged,
+        });
+        self.decision(charged, now)
     }
 
-    /// When the state with which an entry begins ends; `now` or earlier if it has ended.
-    pub(crate) fn ends_at(&self, entry: &Entry<'_>, now: u64) -> u64 {
+    /// Returns what an operation on the first state of an entry would return.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn peek(&self, entry: Entry<'_>, act: Act, now: u64) -> Decision {
+        let charged = dispatch!(self, algorithm => algorithm.try_once(EntryState::of(entry), act, now).charged);
+        self.decision(charged, now)
+    }
+
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn decision(&self, charged: Charged, now: u64) -> Decision {
+        charged.decision(self.limit(), self.counts_down(), now)
+    }
+
+    /// Makes room for an operation on the first state of an entry.
+    pub(crate) fn prepare(&self, entry: EntryMut<'_>, act: Act, now: u64) -> Result<(), OutOfMemory> {
+        match (self, EntryState::of_mut(entry)) {
+            (Self::SlidingWindow(window), Some(log)) => window.prepare(log, act, now),
+            // Other states have a fixed size.
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the count that is shown is what remains.
+    fn counts_down(&self) -> bool {
+        matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }))
+    }
+
+    /// Returns when the first state of an entry ends; `now` or earlier if it has ended.
+    pub(crate) fn ends_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         match self {
-            Self::SlidingWindow(window) => window.log_ends_at(Held::read(entry), now),
+            Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
             // It lives to its end, though nothing may have been counted.
-            Self::Window(window) if window.kind == window::Kind::Clock => window.window_ends_at(Held::read(entry), now),
-            _ => match self.act(&mut entry.as_read(), Act::LOOK, now, &mut false).reset_after {
+            Self::Window(window) if window.kind == window::Kind::Clock => {
+                window.window_ends_at(EntryState::of(entry), now)
+            }
+            _ => match self.peek(entry, Act::LOOK, now).reset_after {
                 0 => 0,
                 after => now + after,
             },
         }
     }
 
-    /// This rule with the numbers of a rule given for one call: the same algorithm and `scale` or `per`.
-    pub(crate) fn adjusted(&self, call: &Self) -> Option<Self> {
-        match (self, call) {
-            _ if self.scale() != call.scale() => None,
-            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjusted(call).map(Self::SlidingWindow),
-            (Self::Window(own), Self::Window(call)) if own.kind == call.kind => Some(Self::Window(*call)),
-            (Self::Bucket(own), Self::Bucket(call)) if own.kind == call.kind => Some(Self::Bucket(*call)),
-            _ => None,
-        }
+    /// Makes the first state of an entry that of a key never used.
+    pub(crate) fn clear(&self, entry: EntryMut<'_>, now: u64) {
+        dispatch!(self, algorithm => {
+            if let Some(state) = EntryState::of_mut(entry) {
+                algorithm.clear(state, now);
+            }
+        });
     }
 
-    /// The rule by which a state lives longest under both.
-    pub(crate) fn widest(&self, call: &Self) -> Self {
-        match (self, call) {
-            (Self::Bucket(own), Self::Bucket(call)) => Self::Bucket(own.widest(call)),
-            // A window's numbers do not say how long it lives, and its `scale` is the same.
-            _ => *self,
+    /// Gives the first state of an entry as plain numbers to `push`.
+    pub(crate) fn export(&self, entry: Entry<'_>, push: Push<'_>) -> Result<(), OutOfMemory> {
+        dispatch!(self, algorithm => algorithm.export(EntryState::of(entry), push))
+    }
+
+    /// Reads the first state of an entry, that of a key never used, from plain numbers that were made under `scale`.
+    /// Returns whether they are valid.
+    pub(crate) fn import(&self, entry: EntryMut<'_>, scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+        dispatch!(self, algorithm => match EntryState::of_mut(entry) {
+            Some(state) => algorithm.import(state, scale, numbers),
+            None => Ok(false),
+        })
+    }
+
+    /// Makes a rule given for one call one for states of this rule. Returns whether it can be: it must have the same
+    /// algorithm and `scale` or `per`.
+    pub(crate) fn adjust(&self, call: &mut Self) -> bool {
+        self.scale() == call.scale()
+            && match (self, call) {
+                (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjust(call),
+                (Self::Window(own), Self::Window(call)) => own.kind == call.kind,
+                (Self::Bucket(own), Self::Bucket(call)) => own.kind == call.kind,
+                _ => false,
+            }
+    }
+
+    /// Makes it the rule by which a state lives longest under both.
+    pub(crate) fn widen(&mut self, call: &Self) {
+        // A window's numbers do not say how long it lives, and its `scale` is the same.
+        if let (Self::Bucket(own), Self::Bucket(call)) = (self, call) {
+            *own = own.widest(call);
         }
     }
-}
-
-/// Why rules given for one call do not go with a limiter's own.
-pub(crate) fn mismatch(own: &[Rule], call: &[Rule]) -> Error {
-    let differ = own.iter().zip(call).find(|(one, other)| own.len() == call.len() && one.adjusted(other).is_none());
-    let Some((own, call)) = differ else {
-        let (own, call) = (digits(own.len() as u64), digits(call.len() as u64));
-        let pieces = ["this call has ", &call, " policies, but this limiter accepts as many as its own, ", &own];
-        return Error::new(ErrorKind::PolicyMismatch, &pieces);
-    };
-    if own.name() != call.name() {
-        return Error::mismatch("algorithm", call.name(), &["only ", own.name()]);
-    }
-    if own.scale() != call.scale() {
-        let (accepted, found) = (digits(own.scale()), text(&[&digits(call.scale()), " ms"]));
-        let field = if matches!(own, Rule::Bucket(_)) { "per" } else { "scale" };
-        return Error::mismatch(field, &found, &["only ", &accepted, " ms"]);
-    }
-    let accepts = ["at most ", &digits(own.limit()), ", for which its sliding window keeps hits"];
-    Error::mismatch("limit", &digits(call.limit()), &accepts)
 }

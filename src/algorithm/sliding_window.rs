@@ -6,10 +6,9 @@
 //! The strictest, and the one whose memory grows with the limit: at most `limit + 1` entries a
 //! key, since hits older than those that make up `limit + 1` cannot change an answer.
 
-use alloc::vec::Vec;
-
-use super::Algorithm;
 use super::log::{Hits, Log};
+use super::{Algorithm, Push};
+use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range};
 
 /// The numbers of a `sliding_window` policy.
@@ -29,7 +28,7 @@ pub(crate) struct View {
     newest: u64,
     /// How far every time moves back, when the clock fell far behind.
     shift: u64,
-    /// How many of the oldest entries count no more.
+    /// The number of words of the oldest entries, which count no more.
     skip: u32,
     /// The sum of what counts.
     total: u64,
@@ -42,48 +41,48 @@ impl SlidingWindow {
         Self { limit, scale, keep: limit }
     }
 
-    /// These numbers with the limit of a policy given for one call: its hits are kept for the own limit.
-    pub(crate) fn adjusted(&self, call: &Self) -> Option<Self> {
-        (call.limit <= self.keep).then_some(Self { keep: self.keep, ..*call })
+    /// Makes numbers given for one call keep hits for the own limit. Returns whether they can: their limit may be lower.
+    pub(crate) fn adjust(&self, call: &mut Self) -> bool {
+        call.keep = self.keep;
+        call.limit <= self.keep
     }
 
-    /// Forgets the oldest hits past the most that a log holds.
-    fn trim(&self, log: &mut Log) {
-        let mut excess = log.total.saturating_sub(self.most());
+    /// Drops the oldest hits until the sum is at most `most`.
+    fn trim(log: &mut Log, most: u64) {
+        let mut excess = log.total.saturating_sub(most);
         log.total -= excess;
-        while excess > 0 {
-            match log.get_mut(0) {
-                Some(oldest) if oldest.cost > excess => {
-                    oldest.cost -= excess;
-                    return;
-                }
-                Some(oldest) => excess -= oldest.cost,
-                None => return,
-            }
-            log.forget(1);
-        }
-    }
-
-    /// Moves all times back with the clock.
-    #[cold]
-    fn shift(log: &mut Log, shift: u64) {
-        let mut position = 0;
-        while let Some(hits) = log.get_mut(position) {
-            hits.time = hits.time.saturating_sub(shift);
-            position += 1;
-        }
-        // Times before the epoch became the epoch.
-        while let (Some(&Hits { cost, .. }), Some(second)) = (log.get(0), log.get(1))
-            && second.time == 0
+        while excess > 0
+            && let Some(oldest) = log.entry(0)
         {
-            log.forget(1);
-            if let Some(oldest) = log.get_mut(0) {
-                oldest.cost += cost;
+            if oldest.cost > excess {
+                return log.replace_oldest(oldest.words(), Hits { cost: oldest.cost - excess, ..oldest });
             }
+            excess -= oldest.cost;
+            log.forget(oldest.words());
         }
     }
 
-    /// When a stored log ends; `now` or earlier if it has. The newest hit tells, however long the log.
+    /// Makes room for hits that are added after so many words were dropped. Trimming keeps a log within `most` words,
+    /// since a word stands for a cost of at least 1.
+    #[inline(always)]
+    fn make_room(&self, log: &mut Log, dropped: u32, added: u32) -> Result<(), OutOfMemory> {
+        let words = u64::from(log.len() - dropped) + u64::from(added);
+        log.reserve(words.min(self.most()), self.most())
+    }
+
+    /// Adds hits that are not older than the newest. There must be room for them.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn add(&self, log: &mut Log, time: u64, cost: u64) {
+        let cost = cost.min(self.most());
+        if log.total + cost > self.most() {
+            Self::trim(log, self.most() - cost);
+        }
+        log.push(Hits { time, cost });
+        log.total += cost;
+    }
+
+    /// Returns when a stored log ends; `now` or earlier if it has. The newest hit decides, however long the log.
     pub(crate) fn log_ends_at(&self, log: &Log, now: u64) -> u64 {
         match log.newest() {
             _ if log.len() == 0 => 0,
@@ -108,17 +107,17 @@ impl Algorithm for SlidingWindow {
 
     #[inline(always)]
     fn view(&self, log: &Log, now: u64) -> View {
-        let (oldest, latest) = log.span();
+        let (oldest, latest) = (log.oldest(), log.newest());
         let shift = if latest > now + self.scale { latest - now } else { 0 };
         let newest = latest - shift;
         let mut view = View { at: now.max(newest), newest, shift, skip: 0, total: log.total, added: 0 };
         // Most hits find nothing to skip.
         let counts = |time: u64| time.saturating_sub(shift) + self.scale > view.at;
         if !counts(oldest) {
-            while let Some(hits) = log.get(view.skip)
+            while let Some(hits) = log.entry(view.skip)
                 && !counts(hits.time)
             {
-                view.skip += 1;
+                view.skip += hits.words();
                 view.total -= hits.cost;
             }
         }
@@ -145,26 +144,38 @@ impl Algorithm for SlidingWindow {
     }
 
     #[inline(always)]
+    fn reserve(&self, log: &mut Log, view: &View) -> Result<(), OutOfMemory> {
+        if view.added == 0 {
+            return Ok(());
+        }
+        let dropped = view.skip.min(log.len());
+        let hits = Hits { time: view.at, cost: view.added.min(self.most()) };
+        // The newest entry takes them if it is of the same time and stays.
+        let merges = dropped < log.len() && log.newest() - view.shift == view.at;
+        let added = if merges { log.words_to_add(Hits { time: log.newest(), ..hits }) } else { hits.words() };
+        self.make_room(log, dropped, added)
+    }
+
+    #[inline(always)]
     fn commit(&self, log: &mut Log, view: View) {
-        log.forget(view.skip.min(log.len()));
+        if view.skip > 0 {
+            log.forget(view.skip.min(log.len()));
+        }
         if view.shift > 0 {
-            Self::shift(log, view.shift);
+            log.shift(view.shift);
         }
+        log.total = view.total - view.added;
         if view.added > 0 {
-            log.push(Hits { time: view.at, cost: view.added });
-        }
-        log.total = view.total;
-        if view.total > self.most() {
-            self.trim(log);
+            self.add(log, view.at, view.added);
         }
     }
 
     #[inline(always)]
     fn fits_at(&self, log: &Log, view: &View, cost: u64) -> u64 {
         let mut excess = view.total + cost - self.limit;
-        let mut position = view.skip;
-        while let Some(hits) = log.get(position) {
-            position += 1;
+        let mut at = view.skip;
+        while let Some(hits) = log.entry(at) {
+            at += hits.words();
             excess = excess.saturating_sub(hits.cost);
             if excess == 0 {
                 return hits.time.saturating_sub(view.shift) + self.scale;
@@ -186,35 +197,35 @@ impl Algorithm for SlidingWindow {
     }
 
     fn clear(&self, log: &mut Log, _now: u64) {
-        *log = Log::default();
+        *log = Log::EMPTY;
     }
 
-    fn export(&self, log: &Log, numbers: &mut Vec<i64>) {
-        let (mut position, mut last) = (0, 0);
-        while let Some(&Hits { time, cost }) = log.get(position) {
-            // Each time is told from the one before it: short numbers, however long the log.
-            numbers.push((time - last) as i64);
-            numbers.push(cost as i64);
-            (position, last) = (position + 1, time);
+    fn export(&self, log: &Log, push: Push<'_>) -> Result<(), OutOfMemory> {
+        let (mut at, mut last) = (0, 0);
+        while let Some(hits) = log.entry(at) {
+            // Each time is relative to the one before it: short numbers, however long the log.
+            push((hits.time - last) as i64)?;
+            push(hits.cost as i64)?;
+            (at, last) = (at + hits.words(), hits.time);
         }
+        Ok(())
     }
 
-    /// Every hit knows its own time, so there is nothing to convert.
-    fn import(&self, log: &mut Log, _scale: u64, numbers: &[i64]) -> bool {
+    /// Every hit has its own time, so there is nothing to convert.
+    fn import(&self, log: &mut Log, _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (pairs, rest) = numbers.as_chunks::<2>();
         let mut time = 0;
         for &[since, cost] in pairs {
             let newer = since > 0 || log.len() == 0;
             if !newer || cost == 0 || !in_range(since) || !in_range(cost) || !in_range(time + since) {
-                return false;
+                return Ok(false);
             }
             time += since;
-            log.push(Hits { time: time as u64, cost: cost as u64 });
-            // What is past the most goes as it comes, so that no sum is too large.
-            log.total += cost as u64;
-            self.trim(log);
+            let hits = Hits { time: time as u64, cost: (cost as u64).min(self.most()) };
+            self.make_room(log, 0, hits.words())?;
+            self.add(log, hits.time, hits.cost);
         }
-        rest.is_empty()
+        Ok(rest.is_empty())
     }
 }
 

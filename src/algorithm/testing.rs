@@ -1,9 +1,9 @@
 //! One key under one rule, for the algorithms' own tests.
 
-use super::entry::{Entry, Held};
+use super::entry::{Entry, EntryMut, EntryState};
 use super::log::Log;
 use super::rule::{Rule, dispatch};
-use super::{Act, Algorithm};
+use super::{Act, Algorithm, Outcome};
 use crate::Decision;
 
 pub(super) struct Key {
@@ -16,34 +16,47 @@ impl Key {
     /// A key never used.
     pub(super) fn new(rule: Rule, now: u64) -> Self {
         let words = vec![0; dispatch!(&rule, algorithm => algorithm.width())];
-        let mut key = Self { rule, words, logs: Log::many(1) };
-        let mut entry = Entry::Write(&mut key.words, &mut key.logs);
-        dispatch!(&rule, algorithm => algorithm.clear(Held::write(&mut entry).unwrap(), now));
+        let mut key = Self { rule, words, logs: vec![Log::EMPTY] };
+        dispatch!(&rule, algorithm => algorithm.clear(EntryState::of_mut(key.entry_mut()).unwrap(), now));
         key
     }
 
-    pub(super) fn act(&mut self, act: Act, now: u64) -> Decision {
-        self.rule.act(&mut Entry::Write(&mut self.words, &mut self.logs), act, now, &mut false)
+    fn entry(&self) -> Entry<'_> {
+        Entry { words: &self.words, logs: &self.logs }
     }
 
-    /// What an operation would come to.
+    fn entry_mut(&mut self) -> EntryMut<'_> {
+        EntryMut { words: &mut self.words, logs: &mut self.logs }
+    }
+
+    pub(super) fn act(&mut self, act: Act, now: u64) -> Decision {
+        let rule = self.rule;
+        let mut outcome = Outcome::default();
+        let decision = rule.act(self.entry_mut(), act, now, &mut outcome);
+        outcome.changed().unwrap();
+        decision
+    }
+
+    /// What an operation would return.
     pub(super) fn peek(&self, act: Act, now: u64) -> Decision {
-        self.rule.act(&mut Entry::Read(&self.words, &self.logs), act, now, &mut false)
+        self.rule.peek(self.entry(), act, now)
     }
 
     pub(super) fn ends_at(&self, now: u64) -> u64 {
-        self.rule.ends_at(&Entry::Read(&self.words, &self.logs), now)
+        self.rule.ends_at(self.entry(), now)
     }
 
     pub(super) fn export(&self) -> Vec<i64> {
-        let (entry, mut numbers) = (Entry::Read(&self.words, &self.logs), Vec::new());
-        dispatch!(&self.rule, algorithm => algorithm.export(Held::read(&entry), &mut numbers));
+        let mut numbers = Vec::new();
+        let push = &mut |number| crate::memory::push(&mut numbers, number);
+        dispatch!(&self.rule, algorithm => algorithm.export(EntryState::of(self.entry()), push)).unwrap();
         numbers
     }
 
     /// Whether the numbers could be read.
     pub(super) fn import(&mut self, scale: u64, numbers: &[i64]) -> bool {
-        let mut entry = Entry::Write(&mut self.words, &mut self.logs);
-        dispatch!(&self.rule, algorithm => algorithm.import(Held::write(&mut entry).unwrap(), scale, numbers))
+        let rule = self.rule;
+        let state = self.entry_mut();
+        dispatch!(&rule, algorithm => algorithm.import(EntryState::of_mut(state).unwrap(), scale, numbers)).unwrap()
     }
 }

@@ -14,9 +14,9 @@
 //! a key may have made up to `limit * (1 + elapsed / scale)` hits within one `scale`, never at once.
 //! Had they come at its start, it denies some that a log would allow.
 
-use super::Algorithm;
+use super::{Algorithm, Push};
+use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
-use alloc::vec::Vec;
 
 /// The numbers of a window policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -208,31 +208,32 @@ impl Algorithm for Window {
     }
 
     /// In order of time; nothing where there is no window.
-    fn export(&self, state: &[u64], numbers: &mut Vec<i64>) {
-        let (&[start, current, ..], previous) = (state, state.get(2)) else { return };
+    fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
+        let (&[start, current, ..], previous) = (state, state.get(2)) else { return Ok(()) };
         if start as i64 != NONE {
-            numbers.push(start as i64);
+            push(start as i64)?;
             if self.kind == Kind::Sliding {
-                numbers.push(previous.map_or(0, |&previous| previous as i64));
+                push(previous.map_or(0, |&previous| previous as i64))?;
             }
-            numbers.push(current as i64);
+            push(current as i64)?;
         }
+        Ok(())
     }
 
-    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> bool {
+    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (start, current, previous) = match (self.kind, numbers) {
             (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
             (Kind::Clock | Kind::Key, &[start, current]) => (start, current, 0),
-            (Kind::Clock | Kind::Key, []) => return true,
-            _ => return false,
+            (Kind::Clock | Kind::Key, []) => return Ok(true),
+            _ => return Ok(false),
         };
         let begins = self.kind == Kind::Key || (start as u64).is_multiple_of(scale);
         if !begins || !in_range(start) || !in_range(current) || !in_range(previous) {
-            return false;
+            return Ok(false);
         }
         let (current, previous) = (current as u64, previous as u64);
         self.commit(state, View { start, current, previous, faded: 0, followed: false });
-        true
+        Ok(true)
     }
 }
 

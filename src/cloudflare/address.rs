@@ -2,32 +2,42 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::text::{digits, text};
+/// The key of clients whose address is unknown. They share one budget.
+const UNKNOWN: &str = "unknown";
 
-/// The client behind an address, however the address is spelled. Nothing when it is no address.
-pub(super) fn client(address: &str) -> Option<String> {
-    match address.trim().parse::<IpAddr>().ok()? {
-        IpAddr::V4(address) => Some(dotted(address.octets())),
-        IpAddr::V6(address) => Some(match address.to_ipv4_mapped() {
-            Some(address) => dotted(address.octets()),
-            None => network(address),
-        }),
-    }
+/// Returns the key of the client that sent a request, by the address that Cloudflare saw.
+///
+/// Requests without an address, as under a local `wrangler dev`, share one key.
+///
+/// # Errors
+///
+/// Fails only if the platform does.
+pub fn client_address(request: &worker::Request) -> worker::Result<String> {
+    let address = request.headers().get("CF-Connecting-IP")?;
+    Ok(address.and_then(|address| client_key(&address)).unwrap_or_else(|| UNKNOWN.into()))
 }
 
-fn dotted([a, b, c, d]: [u8; 4]) -> String {
-    let number = |byte: u8| digits(byte.into());
-    text(&[&number(a), ".", &number(b), ".", &number(c), ".", &number(d)])
+/// Returns the key of the client behind an address, however it is spelled; `None` if it is not an address.
+///
+/// IPv4 addresses are used as they are, IPv6 addresses by their /64, which one subscriber has.
+///
+/// ```
+/// use tollgate::cloudflare::client_key;
+///
+/// assert_eq!(client_key("::ffff:192.0.2.1").as_deref(), Some("192.0.2.1"));
+/// assert_eq!(client_key("2001:db8::1"), client_key("2001:db8::ffff"));
+/// assert_eq!(client_key("unknown"), None);
+/// ```
+pub fn client_key(address: &str) -> Option<String> {
+    match address.trim().parse::<IpAddr>().ok()?.to_canonical() {
+        IpAddr::V4(address) => Some(address.to_string()),
+        IpAddr::V6(address) => Some(network(address)),
+    }
 }
 
 fn network(address: Ipv6Addr) -> String {
     let [a, b, c, d, ..] = address.segments();
-    text(&[&hex(a), ":", &hex(b), ":", &hex(c), ":", &hex(d), "::/64"])
-}
-
-fn hex(number: u16) -> String {
-    let digit = |shift: u16| char::from_digit(u32::from(number >> shift & 15), 16);
-    [12, 8, 4, 0].into_iter().filter_map(digit).collect()
+    format!("{a:04x}:{b:04x}:{c:04x}:{d:04x}::/64")
 }
 
 #[cfg(test)]
@@ -43,18 +53,18 @@ mod tests {
             "2001:db8::0.0.0.1",
             " 2001:db8::9 ",
         ] {
-            assert_eq!(client(spelling).as_deref(), Some("2001:0db8:0000:0000::/64"), "{spelling}");
+            assert_eq!(client_key(spelling).as_deref(), Some("2001:0db8:0000:0000::/64"), "{spelling}");
         }
         for spelling in ["192.0.2.1", "::ffff:192.0.2.1", "::FFFF:c000:201", "0:0:0:0:0:ffff:192.0.2.1"] {
-            assert_eq!(client(spelling).as_deref(), Some("192.0.2.1"), "{spelling}");
+            assert_eq!(client_key(spelling).as_deref(), Some("192.0.2.1"), "{spelling}");
         }
-        assert_ne!(client("2001:db8:0:1::1"), client("2001:db8::1"));
+        assert_ne!(client_key("2001:db8:0:1::1"), client_key("2001:db8::1"));
     }
 
     #[test]
     fn what_is_no_address_is_nobody() {
         for spelling in ["", "unknown", "192.0.2", "192.0.2.1, 192.0.2.2", "192.0.2.01", "fe80::1%eth0", "1.2.3.4:80"] {
-            assert_eq!(client(spelling), None, "{spelling}");
+            assert_eq!(client_key(spelling), None, "{spelling}");
         }
     }
 }

@@ -1,91 +1,65 @@
-//! States as bytes: what an object's row holds. Small numbers take one byte each.
+//! The row of an object as bytes: a version, the alarm and the states, by postcard. Small numbers take one byte each.
+
+use postcard::{take_from_bytes, to_allocvec};
+use serde::{Deserialize, Serialize};
 
 use super::states::{Kept, States};
 use crate::Error;
-use crate::record::{MadeBy, check_version};
+use crate::record::MadeBy;
 
 /// The version of these bytes.
-const VERSION: u64 = crate::record::VERSION;
+const VERSION: u64 = 3;
 
-/// States in bytes.
-pub(super) fn encode(states: &States) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    put(&mut bytes, VERSION);
-    put(&mut bytes, states.0.len() as u64);
-    for Kept { made_by, state, count, ends } in &states.0 {
-        put_text(&mut bytes, &made_by.name);
-        put_text(&mut bytes, &made_by.algorithm);
-        for number in [made_by.scale, *count, *ends, state.len() as u64] {
-            put(&mut bytes, number);
-        }
-        for &number in state {
-            // The sign goes to the lowest bit, so that numbers near zero stay short.
-            put(&mut bytes, (number << 1 ^ number >> 63) as u64);
-        }
-    }
-    bytes
+/// What a row holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stored {
+    /// When the alarm is set to ring.
+    pub(super) alarm: u64,
+    pub(super) states: States,
 }
 
-/// The states in these bytes, which may be anything at all.
-pub(super) fn decode(bytes: &[u8]) -> Result<States, Error> {
-    let mut rest = Rest(bytes);
-    if let Some(version) = rest.number() {
-        check_version(version)?;
-    }
-    rest.states().filter(|_| rest.0.is_empty()).ok_or_else(|| Error::state("its bytes are not those of states"))
+/// One policy's state. Every field is always written, since postcard writes no names.
+#[derive(Serialize, Deserialize)]
+struct StoredState<Text, Numbers> {
+    name: Text,
+    algorithm: Text,
+    scale: u64,
+    count: u64,
+    ends: u64,
+    state: Numbers,
+    earlier: Numbers,
 }
 
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
+/// Returns the bytes of a row.
+pub(super) fn encode(alarm: u64, states: &States) -> Vec<u8> {
+    let states: Vec<_> = states.0.iter().map(stored).collect();
+    // Numbers, texts and lists of known length have a spelling in postcard, whatever their values.
+    to_allocvec(&(VERSION, alarm, states)).unwrap_or_default()
 }
 
-fn put_text(bytes: &mut Vec<u8>, text: &str) {
-    put(bytes, text.len() as u64);
-    bytes.extend_from_slice(text.as_bytes());
+/// Parses the bytes of a row, which may be anything at all.
+pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
+    let unreadable = || Error::state("its bytes are not those of states");
+    let (version, rest) = take_from_bytes::<u64>(bytes).map_err(|_| unreadable())?;
+    if version != VERSION {
+        return Err(Error::UnsupportedVersion { found: version, supported: VERSION });
+    }
+    let (alarm, rest) = take_from_bytes::<u64>(rest).map_err(|_| unreadable())?;
+    let (states, rest) = take_from_bytes::<Vec<StoredState<_, _>>>(rest).map_err(|_| unreadable())?;
+    if !rest.is_empty() {
+        return Err(unreadable());
+    }
+    Ok(Stored { alarm, states: States(states.into_iter().map(kept).collect()) })
 }
 
-/// What has not been read yet.
-struct Rest<'a>(&'a [u8]);
+fn stored(kept: &Kept) -> StoredState<&str, &[i64]> {
+    let Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends } = kept;
+    StoredState { name, algorithm, scale: *scale, count: *count, ends: *ends, state, earlier }
+}
 
-impl Rest<'_> {
-    fn states(&mut self) -> Option<States> {
-        let mut states = States::default();
-        for _ in 0..self.number()? {
-            let made_by = MadeBy { name: self.text()?, algorithm: self.text()?, scale: self.number()? };
-            let (count, ends) = (self.number()?, self.number()?);
-            let mut state = Vec::new();
-            for _ in 0..self.number()? {
-                let number = self.number()?;
-                state.push((number >> 1) as i64 ^ -((number & 1) as i64));
-            }
-            states.0.push(Kept { made_by, state, count, ends });
-        }
-        Some(states)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let length = usize::try_from(self.number()?).ok()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
-    }
+fn kept(stored: StoredState<String, Vec<i64>>) -> Kept {
+    let StoredState { name, algorithm, scale, count, ends, state, earlier } = stored;
+    Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends }
 }
 
 #[cfg(test)]
@@ -103,18 +77,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_row_is_read_as_it_was_written() {
         let mut states = states();
-        assert_eq!((states.0.len(), decode(&encode(&states)).unwrap()), (2, states.clone()));
+        assert_eq!(states.0.len(), 2);
         states.0[0].state = vec![i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65];
         (states.0[0].count, states.0[0].ends) = (u64::MAX, 0);
         states.0[1].state.clear();
-        assert_eq!(decode(&encode(&states)).unwrap(), states);
+        states.0[1].earlier = vec![60_000, 1_767_225_660_000, 0, 7];
+        assert_eq!(decode(&encode(7, &states)).unwrap(), Stored { alarm: 7, states });
     }
 
     #[test]
     fn anything_else_is_an_error_and_no_panic() {
-        let bytes = encode(&states());
+        let bytes = encode(7, &states());
         for length in 0..bytes.len() {
             assert!(decode(&bytes[..length]).is_err());
         }
@@ -125,8 +100,13 @@ mod tests {
                 let _ = decode(&wrong);
             }
         }
-        assert!(decode(&[1, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
+        assert!(decode(&[3, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
-        assert_eq!(decode(&[2, 0]).unwrap_err().code(), "unsupported_version");
+    }
+
+    #[test]
+    fn a_later_format_is_told_by_its_version() {
+        let error = decode(&[4, 0, 0]).unwrap_err();
+        assert_eq!(error.code(), "unsupported_version");
     }
 }

@@ -1,32 +1,24 @@
-//! What goes wrong between the platform and the core, as JavaScript sees it.
+//! Errors as JavaScript sees them.
 
 use wasm_bindgen::JsValue;
-
-use super::items::Refusal;
 
 /// An error to be thrown in JavaScript.
 #[derive(Debug)]
 pub enum Fault {
-    /// With a `code`, so that a caller can tell mistakes apart.
-    Mistake {
-        /// The stable name of the mistake.
+    /// With a `code`, so that a caller can tell errors apart.
+    Coded {
+        /// The stable name of the error.
         code: &'static str,
         /// What is wrong.
         message: String,
     },
-    /// What the platform threw, as it is.
+    /// An error of the platform, unchanged.
     Platform(JsValue),
 }
 
 impl From<crate::Error> for Fault {
     fn from(error: crate::Error) -> Self {
-        Self::Mistake { code: error.code(), message: error.to_string() }
-    }
-}
-
-impl From<Refusal> for Fault {
-    fn from(Refusal { code, message }: Refusal) -> Self {
-        Self::Mistake { code, message }
+        Self::Coded { code: error.code(), message: error.to_string() }
     }
 }
 
@@ -36,17 +28,11 @@ impl From<JsValue> for Fault {
     }
 }
 
-impl From<serde_wasm_bindgen::Error> for Fault {
-    fn from(error: serde_wasm_bindgen::Error) -> Self {
-        Self::Platform(error.into())
-    }
-}
-
 impl From<Fault> for JsValue {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Platform(thrown) => thrown,
-            Fault::Mistake { code, message } => {
+            Fault::Coded { code, message } => {
                 let error = js_sys::Error::new(&message);
                 // Setting a property on a fresh error cannot fail.
                 let _ = js_sys::Reflect::set(&error, &"code".into(), &code.into());

@@ -1,183 +1,88 @@
 //! The Durable Object of one key.
 
+use std::cell::RefCell;
+
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
+use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
+use super::account::{Account, Expired};
 use super::fault::Fault;
-use super::policies::{draft, free_by_default};
-use super::row::{Row, Storage};
-use super::states::{Loaded, States};
-use super::tree::Tree;
-use super::{from_js, numbers};
-use crate::text::{digits, listed, quoted, text};
-use crate::{Answer, Ledger, Operation, Policies};
+use super::{message, wire};
 
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_namespace = console, js_name = warn)]
-    fn warn(line: &str);
-}
-
-/// One key: its states in memory, and in a row that outlives the memory.
-#[wasm_bindgen]
+/// The Durable Object of one key. Its name is the key.
+///
+/// A Rust Worker exports it with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and asks it through
+/// [`Limits`](super::Limits). The platform calls its methods.
+#[durable_object(alarm)]
 #[derive(Debug)]
 pub struct RateLimiterObject {
-    row: Row,
-    /// What the row holds, once it was read, and denials that were counted since.
-    states: Option<States>,
-    memory: Option<Memory>,
+    state: State,
+    account: RefCell<Account>,
 }
 
-/// What an earlier operation left: the policies as they were given, and the states under them.
-#[derive(Debug)]
-struct Memory {
-    policies: String,
-    counts_denied: bool,
-    ledger: Ledger,
-    /// Whether the row does not hold what was made of it when it was read under these policies.
-    unsaved: bool,
-}
-
-#[wasm_bindgen]
-impl RateLimiterObject {
-    /// Takes over an object's storage; its row is not read before the first operation.
-    #[wasm_bindgen(constructor)]
-    pub fn new(storage: Storage) -> RateLimiterObject {
-        Self { row: Row::new(storage), states: None, memory: None }
+impl DurableObject for RateLimiterObject {
+    fn new(state: State, _env: Env) -> Self {
+        Self { account: RefCell::new(Account::new(&state)), state }
     }
 
-    /// Does one operation under policies given as JSON: a decision comes back as eight numbers in a text, anything else as one.
-    /// The caller read the time, once.
+    async fn fetch(&self, mut request: Request) -> worker::Result<Response> {
+        let question = request.text().await?;
+        let answer = self.answer(&question, Date::now().as_millis() as f64).map_err(JsValue::from)?;
+        let mut response = Response::ok(answer)?;
+        response.headers_mut().set("Content-Type", "application/json")?;
+        Ok(response)
+    }
+
+    async fn alarm(&self) -> worker::Result<Response> {
+        let expired = self.account.borrow_mut().expire(Date::now().as_millis()).map_err(JsValue::from)?;
+        for line in expired.ended.log_lines(&self.state.id().to_string()) {
+            console_log!("{line}");
+        }
+        if expired.empty {
+            self.state.storage().delete_all().await?;
+        }
+        Response::empty()
+    }
+}
+
+/// What JavaScript calls: numbers and texts, which cross faster than anything else.
+#[wasm_bindgen]
+impl RateLimiterObject {
+    /// Does one operation under policies given as JSON. A decision is returned as eight numbers in a text, anything
+    /// else as one. The caller has read the time, once.
+    #[doc(hidden)]
     pub fn apply(
-        &mut self,
+        &self,
         operation: &str,
         policies: &str,
         amount: f64,
-        of: Option<String>,
+        policy: Option<String>,
         now: f64,
     ) -> Result<String, Fault> {
-        let now = numbers::time(now)?;
-        let operation = parse(operation, amount, of.as_deref())?;
-        let answer = self.recall(policies, now).and_then(|()| self.perform(operation, now));
-        if matches!(answer, Err(Fault::Platform(_))) {
-            // What was not saved did not happen: the row is read again.
-            self.forget();
-        }
-        answer
+        let now = wire::time(now)?;
+        let operation = wire::operation(operation, wire::amount_of(operation, amount)?, policy.as_deref())?;
+        Ok(self.account.borrow_mut().apply(operation, policies, now)?.to_text())
     }
 
-    /// The names of the policies of the last operation.
+    /// Does one operation that is given as JSON, and returns the answer as JSON.
+    #[doc(hidden)]
+    pub fn answer(&self, question: &str, now: f64) -> Result<String, Fault> {
+        message::answer(&mut self.account.borrow_mut(), question, wire::time(now)?)
+    }
+
+    /// Returns the names of the policies of the last operation.
+    #[doc(hidden)]
     pub fn names(&self) -> Vec<String> {
-        let memory = self.memory.as_ref();
-        memory.map(|memory| memory.ledger.policies().names().map(Into::into).collect()).unwrap_or_default()
+        let account = self.account.borrow();
+        account.policies().map(|policies| policies.names().map(Into::into).collect()).unwrap_or_default()
     }
 
-    /// When the alarm rings: what had ended, to be told, as JSON; and whether nothing is left, so that everything is
-    /// to be deleted. Otherwise the alarm is set again, because the key is in use.
-    pub fn expire(&mut self, now: f64) -> Result<Array, Fault> {
-        let now = numbers::time(now)?;
-        let mut states = self.states(now)?;
-        let ended = states.take_ended(now);
-        let empty = states.0.is_empty();
-        self.forget();
-        if empty {
-            self.row.emptied();
-        } else {
-            self.row.rung();
-            self.row.save(&states, now)?;
-        }
-        Ok(Array::of2(&ended.told().into(), &empty.into()))
+    /// Handles the alarm: returns the states that have ended, as JSON, and whether the storage can be deleted.
+    /// Otherwise the alarm is set again, because the key is in use.
+    #[doc(hidden)]
+    pub fn expire(&self, now: f64) -> Result<Array, Fault> {
+        let Expired { ended, empty } = self.account.borrow_mut().expire(wire::time(now)?)?;
+        Ok(Array::of2(&ended.to_json().into(), &empty.into()))
     }
-}
-
-impl RateLimiterObject {
-    /// Everything that is known of the key, with what is only in memory. Takes it out of its place.
-    fn states(&mut self, now: u64) -> Result<States, Fault> {
-        let mut states = match self.states.take() {
-            Some(states) => states,
-            None => self.row.load()?,
-        };
-        if let Some(memory) = self.memory.take() {
-            states.keep(&memory.ledger, now);
-        }
-        Ok(states)
-    }
-
-    fn forget(&mut self) {
-        (self.states, self.memory) = (None, None);
-    }
-
-    /// Puts the key's states under these policies into memory, unless they are there.
-    fn recall(&mut self, policies: &str, now: u64) -> Result<(), Fault> {
-        if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
-            return Ok(());
-        }
-        let built = read(policies)?;
-        let counts_denied = built.denied() == crate::Denied::Count;
-        let mut ledger = Ledger::new(built)?;
-        let states = self.states(now)?;
-        let loaded = states.load(&mut ledger, now);
-        self.states = Some(states);
-        let Loaded { afresh, changed } = loaded?;
-        if !afresh.is_empty() {
-            let names: Vec<String> = afresh.iter().map(|name| quoted(name)).collect();
-            warn(&text(&["{\"event\":\"afresh\",\"policies\":[", &listed(&names), "]}"]));
-        }
-        self.memory = Some(Memory { policies: policies.into(), counts_denied, ledger, unsaved: changed });
-        Ok(())
-    }
-
-    /// Decides, and saves what must last before it is answered. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, operation: Operation<'_>, now: u64) -> Result<String, Fault> {
-        let Self { row, states: Some(states), memory: Some(memory) } = self else { return Ok(String::new()) };
-        let ledger = &mut memory.ledger;
-        let was_used = operation == Operation::Reset && ledger.expires_at(now) > 0;
-        let is_hit = matches!(operation, Operation::Hit { .. });
-        // A look tells a state that had to follow the clock, which must last, from a denial that was counted.
-        let followed = is_hit && memory.counts_denied && ledger.apply(Operation::Hit { cost: 0 }, now)?.1;
-        let (answer, changed) = ledger.apply(operation, now)?;
-        let counted_denial =
-            is_hit && memory.counts_denied && matches!(answer, Answer::Decision(decision) if !decision.allowed);
-        if followed || memory.unsaved || changed && !counted_denial {
-            states.keep(ledger, now);
-            row.save(states, now)?;
-            memory.unsaved = false;
-        }
-        Ok(match answer {
-            Answer::Decision(decision) => numbers::from_decision(&decision),
-            Answer::Number(number) => digits(number),
-            Answer::Done => digits(was_used.into()),
-        })
-    }
-}
-
-fn parse<'a>(operation: &str, amount: f64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
-    let amount = numbers::amount_of(operation, amount)?;
-    Ok(match operation {
-        "hit" => Operation::Hit { cost: amount },
-        "peek" => Operation::Peek { cost: amount },
-        "inc" => Operation::Inc { policy, cost: amount },
-        "set" => Operation::Set { policy, count: amount },
-        "get" => Operation::Get { policy },
-        "expires_at" => Operation::ExpiresAt { policy },
-        "reset" => Operation::Reset,
-        _ => return Err(Fault::Mistake { code: "invalid_operation", message: "there is no such operation".into() }),
-    })
-}
-
-/// Policies from JSON: one, or a list.
-fn read(json: &str) -> Result<Policies, Fault> {
-    let mistake =
-        || Fault::Mistake { code: "invalid_policy", message: "policies: give a policy, or a list of them".into() };
-    let value = js_sys::JSON::parse(json).map_err(|_| mistake())?;
-    let trees = match from_js::read(&value) {
-        Some(Tree::List(list)) => list,
-        one => one.into_iter().collect(),
-    };
-    let mut policies = Vec::new();
-    for tree in &trees {
-        let policy = draft(tree).ok_or_else(mistake)?.build()?;
-        policies.push(if trees.len() > 1 { policy } else { free_by_default(policy)? });
-    }
-    Ok(Policies::new(policies)?)
 }

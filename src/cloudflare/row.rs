@@ -1,127 +1,158 @@
-//! The one row of an object's database, and its alarm.
+//! The one row of an object's storage, and its alarm.
 
-use js_sys::{Array, JsString, Uint8Array};
+use js_sys::{JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
-use worker_sys::types::{SqlStorage, SqlStorageCursor};
 
-use super::codec;
+use super::codec::{self, Stored};
 use super::fault::Fault;
 use super::states::States;
+use crate::Error;
 
 #[wasm_bindgen]
 extern "C" {
-    /// `ctx.storage`: as much of it as is used here.
-    pub type Storage;
+    /// `ctx.storage`, for two calls that the `worker` crate does not have.
+    #[derive(Clone, Debug)]
+    type RawStorage;
 
     #[wasm_bindgen(method, getter)]
-    fn sql(this: &Storage) -> SqlStorage;
+    fn kv(this: &RawStorage) -> SyncKv;
 
-    /// `storage.sql`, for the statement that most hits end with: its values are no list that has to be made first.
-    type Saver;
-
-    #[wasm_bindgen(method, catch, js_name = exec)]
-    fn save(this: &Saver, query: &JsString, states: &[u8], alarm: f64) -> Result<(), JsValue>;
-
-    // The answer is a promise; what follows is held back until it is kept, so nothing waits for it.
+    // Returns a promise that need not be awaited: the output gate holds every response back until it is kept.
     #[wasm_bindgen(method, catch, js_name = setAlarm)]
-    fn set_alarm(this: &Storage, time: f64) -> Result<JsValue, JsValue>;
+    fn set_alarm(this: &RawStorage, time: f64) -> Result<JsValue, JsValue>;
+
+    /// `ctx.storage.kv`: its table is not billed to the object, unlike one that the object creates.
+    #[derive(Clone, Debug)]
+    type SyncKv;
+
+    #[wasm_bindgen(method, catch)]
+    fn get(this: &SyncKv, key: &JsString) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    fn put(this: &SyncKv, key: &JsString, value: &JsValue) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    fn delete(this: &SyncKv, key: &JsString) -> Result<bool, JsValue>;
 }
 
 thread_local! {
-    /// A string of JavaScript's own, so that it need not be copied from here every time.
-    static SAVE: JsString = "INSERT OR REPLACE INTO state (id, states, alarm) VALUES (0, ?, ?)".into();
+    /// The key of the row, as a string of JavaScript's own: it need not be copied on every hit.
+    static STATES: JsString = "states".into();
+    /// The key of a row that could not be read.
+    static UNREADABLE: JsString = "unreadable".into();
 }
 
-impl std::fmt::Debug for Storage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Storage")
-    }
-}
-
-/// How long a key is left alone before its alarm: hits within that time need not move it.
+/// How long a key is left alone before its alarm: hits within that time do not move it.
 const REST: u64 = 600_000;
 
-/// Where everything is that there is to know of one key.
+/// How long a row that could not be read is kept.
+const KEPT_ASIDE: u64 = 7 * 86_400_000;
+
+/// Where the states of one key are stored.
 #[derive(Debug)]
 pub(super) struct Row {
-    storage: Storage,
-    sql: SqlStorage,
-    has_table: bool,
-    /// When the alarm was last set to ring; 0 when it never was, or has rung.
+    storage: RawStorage,
+    kv: SyncKv,
+    /// Whether there is a row.
+    stored: bool,
+    /// When the alarm was last set to ring; 0 if it never was, or has rung.
     alarm: u64,
 }
 
+/// Why a row was not loaded.
+#[derive(Debug)]
+pub(super) enum LoadError {
+    /// It is corrupt, or of a later format.
+    Unreadable(Error),
+    /// The platform failed.
+    Platform(JsValue),
+}
+
+impl From<JsValue> for LoadError {
+    fn from(thrown: JsValue) -> Self {
+        Self::Platform(thrown)
+    }
+}
+
 impl Row {
-    pub(super) fn new(storage: Storage) -> Self {
-        Self { sql: storage.sql(), storage, has_table: false, alarm: 0 }
+    pub(super) fn new(storage: &worker::Storage) -> Self {
+        let storage: RawStorage = storage.as_raw().unchecked_ref::<RawStorage>().clone();
+        Self { kv: storage.kv(), storage, stored: false, alarm: 0 }
     }
 
-    /// What was last saved. A key that was never used has no table, and is not given one.
-    pub(super) fn load(&mut self) -> Result<States, Fault> {
-        if first(&self.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'", &Array::new())?)?.is_none() {
+    /// Returns the states that were last saved.
+    pub(super) fn load(&mut self) -> Result<States, LoadError> {
+        let value = STATES.with(|key| self.kv.get(key))?;
+        if value.is_undefined() {
             return Ok(States::default());
         }
-        self.has_table = true;
-        let cursor = self.exec("SELECT states, alarm FROM state", &Array::new())?;
-        let Some(columns) = first(&cursor)? else { return Ok(States::default()) };
-        self.alarm = columns.get(1).as_f64().unwrap_or_default() as u64;
-        Ok(codec::decode(&Uint8Array::new(&columns.get(0)).to_vec())?)
+        self.stored = true;
+        let Stored { alarm, states } = codec::decode(&bytes_of(&value)).map_err(LoadError::Unreadable)?;
+        self.alarm = alarm;
+        Ok(states)
     }
 
-    /// Replaces what was saved: one row written, and now and then an alarm set.
+    /// Replaces the row, and sets the alarm if none is due.
     pub(super) fn save(&mut self, states: &States, now: u64) -> Result<(), Fault> {
         if states.0.is_empty() {
             return self.delete();
         }
-        self.make_table()?;
-        // An alarm that rings too early finds the key in use, and is set again; so it need not follow every hit.
-        let late = self.alarm <= now;
-        // The later of the key's end and some time from now.
-        let alarm = if late { states.ends().max(now + REST) } else { self.alarm };
-        let saver: &Saver = self.sql.unchecked_ref();
-        SAVE.with(|query| saver.save(query, &codec::encode(states), alarm as f64))?;
-        if late {
-            self.storage.set_alarm(alarm as f64)?;
-            self.alarm = alarm;
-        }
-        Ok(())
+        let alarm = self.next_alarm(states, now);
+        let bytes = Uint8Array::from(codec::encode(alarm, states).as_slice());
+        STATES.with(|key| self.kv.put(key, &bytes))?;
+        self.stored = true;
+        self.set_alarm(alarm)
     }
 
-    /// Knows that the alarm has rung, so that what is saved next sets it again.
+    /// Sets the alarm again after it has rung, for a key whose row is still right: the row need not know of it.
+    pub(super) fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+        let alarm = self.next_alarm(states, now);
+        self.set_alarm(alarm)
+    }
+
+    /// Records that the alarm has rung.
     pub(super) fn rung(&mut self) {
         self.alarm = 0;
     }
 
     /// Forgets what is known of the storage: it is about to be emptied.
     pub(super) fn emptied(&mut self) {
-        (self.has_table, self.alarm) = (false, 0);
+        (self.stored, self.alarm) = (false, 0);
+    }
+
+    /// Moves a row that cannot be read out of the way, where it is kept for a week. Returns its bytes.
+    pub(super) fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault> {
+        let value = STATES.with(|key| self.kv.get(key))?;
+        UNREADABLE.with(|key| self.kv.put(key, &value))?;
+        self.delete()?;
+        self.set_alarm(now + KEPT_ASIDE)?;
+        Ok(bytes_of(&value))
     }
 
     fn delete(&mut self) -> Result<(), Fault> {
-        if self.has_table {
-            self.exec("DELETE FROM state", &Array::new())?;
-            // The next row has to know of an alarm: setting it again is the way to be sure.
-            self.alarm = 0;
+        if self.stored {
+            STATES.with(|key| self.kv.delete(key))?;
+            self.stored = false;
         }
         Ok(())
     }
 
-    fn make_table(&mut self) -> Result<(), Fault> {
-        if !self.has_table {
-            let columns = "id INTEGER PRIMARY KEY, states BLOB NOT NULL, alarm INTEGER NOT NULL";
-            self.exec(&crate::text::text(&["CREATE TABLE IF NOT EXISTS state (", columns, ")"]), &Array::new())?;
-            self.has_table = true;
-        }
-        Ok(())
+    /// Returns the alarm that is due, or the later of the key's end and some time from now. An alarm that rings too
+    /// early finds the key in use and is set again, so it need not follow every hit.
+    fn next_alarm(&self, states: &States, now: u64) -> u64 {
+        if self.alarm > now { self.alarm } else { states.ends().max(now + REST) }
     }
 
-    fn exec(&self, query: &str, values: &Array) -> Result<SqlStorageCursor, Fault> {
-        Ok(self.sql.exec(query, values.clone())?)
+    fn set_alarm(&mut self, alarm: u64) -> Result<(), Fault> {
+        if alarm != self.alarm {
+            self.storage.set_alarm(alarm as f64)?;
+            self.alarm = alarm;
+        }
+        Ok(())
     }
 }
 
-/// The first row of an answer, as a list of columns.
-fn first(cursor: &SqlStorageCursor) -> Result<Option<Array>, Fault> {
-    let next = cursor.raw().next()?;
-    Ok(if next.done() { None } else { Some(next.value().into()) })
+/// Returns the bytes of a stored value; none if it is anything else.
+fn bytes_of(value: &JsValue) -> Vec<u8> {
+    value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).unwrap_or_default()
 }

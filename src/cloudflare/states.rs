@@ -1,8 +1,8 @@
 //! All that an object holds of its key: the state of every policy that was ever asked about it, by the policy's name.
 
 use crate::record::MadeBy;
-use crate::text::{digits, listed, quoted, text};
 use crate::{Error, Ledger, Record};
+use serde_json::json;
 
 /// The states of one key, each under a name of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,10 +13,21 @@ pub(super) struct States(pub(super) Vec<Kept>);
 pub(super) struct Kept {
     pub(super) made_by: MadeBy,
     pub(super) state: Vec<i64>,
+    /// Its state under another scale: the scale, when it is no longer kept, the numbers. Empty if there is none.
+    pub(super) earlier: Vec<i64>,
     /// What it held when it was last touched.
     pub(super) count: u64,
     /// When it ends.
     pub(super) ends: u64,
+}
+
+impl Kept {
+    /// Returns the fields of a log line about it, in JSON.
+    fn fields(&self) -> String {
+        let (name, algorithm) = (json!(self.made_by.name), json!(self.made_by.algorithm));
+        let Self { count, ends, .. } = self;
+        format!(r#""policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}"#)
+    }
 }
 
 /// What came of loading states under policies that may have changed since they were kept.
@@ -34,7 +45,9 @@ impl States {
         let found: Vec<&Kept> = ledger.policies().names().filter_map(|name| self.find(name)).collect();
         let made_by = found.iter().map(|kept| kept.made_by.clone()).collect();
         let states = found.iter().map(|kept| kept.state.clone()).collect();
-        let record = Record { version: crate::record::VERSION, policies: made_by, states };
+        let of_another_scale = found.iter().enumerate().filter(|(_, kept)| !kept.earlier.is_empty());
+        let earlier = of_another_scale.map(|(number, kept)| [&[number as i64], &kept.earlier[..]].concat()).collect();
+        let record = Record { version: crate::record::VERSION, policies: made_by, states, earlier };
         let mut loaded = Loaded { afresh: ledger.load(&record, now)?, changed: false };
         let policies = ledger.policies();
         for ((name, policy), (_, ends)) in policies.names().zip(policies.iter()).zip(ledger.last_values()) {
@@ -50,10 +63,13 @@ impl States {
     pub(super) fn keep(&mut self, ledger: &Ledger, now: u64) {
         let policies = ledger.policies();
         let facts = policies.names().zip(policies.iter()).zip(ledger.last_values());
-        for (((name, policy), (count, ends)), state) in facts.zip(ledger.states()) {
+        let mut of_another_scale = ledger.earlier(now);
+        for (position, (((name, policy), (count, ends)), state)) in facts.zip(ledger.states()).enumerate() {
+            let row = of_another_scale.iter().position(|row| row.first() == Some(&(position as i64)));
+            let earlier = row.map(|row| of_another_scale.swap_remove(row).split_off(1)).unwrap_or_default();
             let known = self.0.iter().position(|kept| kept.made_by.name == name);
             if ends > now {
-                let kept = Kept { made_by: MadeBy::of(name, policy), state, count, ends };
+                let kept = Kept { made_by: MadeBy::of(name, policy), state, earlier, count, ends };
                 match known {
                     Some(at) => self.0[at] = kept,
                     None => self.0.push(kept),
@@ -75,25 +91,14 @@ impl States {
         self.0.iter().map(|kept| kept.ends).max().unwrap_or_default()
     }
 
-    /// The states as JSON, in the words of a log.
-    pub(super) fn told(&self) -> String {
-        let state = |Kept { made_by, count, ends, .. }: &Kept| {
-            let (name, algorithm) = (quoted(&made_by.name), quoted(&made_by.algorithm));
-            let (count, ends) = (digits(*count), digits(*ends));
-            text(&[
-                "{\"policy\":",
-                &name,
-                ",\"algorithm\":",
-                &algorithm,
-                ",\"count\":",
-                &count,
-                ",\"expiredAt\":",
-                &ends,
-                "}",
-            ])
-        };
-        let states: Vec<String> = self.0.iter().map(state).collect();
-        text(&["[", &listed(&states), "]"])
+    /// Returns the states as JSON, in the words of a log.
+    pub(super) fn to_json(&self) -> String {
+        format!("[{}]", self.0.iter().map(|kept| format!("{{{}}}", kept.fields())).collect::<Vec<_>>().join(","))
+    }
+
+    /// Returns a line for the log of each state, which has ended, of an object.
+    pub(super) fn log_lines(&self, object: &str) -> impl Iterator<Item = String> {
+        self.0.iter().map(move |kept| format!(r#"{{"event":"expired","object":"{object}",{}}}"#, kept.fields()))
     }
 
     fn find(&self, name: &str) -> Option<&Kept> {
@@ -177,7 +182,7 @@ mod tests {
         allowed(&mut states, &[window("a", 5, HOUR)], 3, 7);
         allowed(&mut states, &[window("b", 5, 2 * HOUR)], 4, 7);
         assert_eq!(states.take_ended(HOUR + 6), States::default());
-        let told = states.take_ended(HOUR + 7).told();
+        let told = states.take_ended(HOUR + 7).to_json();
         assert_eq!(told, "[{\"policy\":\"a\",\"algorithm\":\"fix_window_per_key\",\"count\":3,\"expiredAt\":3600007}]");
         assert_eq!((states.0.len(), states.ends()), (1, 2 * HOUR + 7));
     }

@@ -56,7 +56,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
-        check_count(count, self.slots.lanes().most_to_set(position))?;
+        check_count(count, self.slots.policy_states().most_to_set(position))?;
         self.change(key, position, Act::Set(count), now)
     }
 
@@ -109,7 +109,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        let count = self.slots.change(self.index.get(key), position, act, now).map_err(|_| self.slots.full())?;
+        let slot = self.index.get(key);
+        if slot.is_none() {
+            self.index.reserve(self.slots.slots_with_one_more())?;
+        }
+        let count = self.slots.change(slot, position, act, now).map_err(|error| self.slots.error(error))?;
         self.settle(key);
         Ok(count)
     }

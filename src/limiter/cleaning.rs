@@ -1,33 +1,46 @@
-//! What becomes of expired keys: they are forgotten, and whoever asked is told.
+//! Removal of expired keys, and the report of them.
 
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::Hash;
 
 use super::Limiter;
 use crate::number::check_time;
-use crate::store::slots::Expired;
+use crate::store::slots::{Expired, FREED_AT_MOST};
 use crate::{Clock, Error, Policies};
 
-pub(super) type BeforeClean<K> = Box<dyn FnMut(&Policies, &[(u32, K)], &[Expired]) + Send>;
+/// The most keys that are removed before they are reported. Bounds the memory of a cleaning.
+const REPORTED_AT_ONCE: u32 = 64;
+const _: () = assert!(REPORTED_AT_ONCE as usize >= FREED_AT_MOST);
 
-/// An expired state, as [`Limiter::before_clean`] is told of it.
+/// The caller's function, and the keys it is called about.
+pub(super) struct BeforeClean<K> {
+    /// Has room for all keys that are removed at once.
+    removed: Vec<(u32, K)>,
+    /// Has room for one policy's states of these keys.
+    cleaned: Vec<Cleaned<K>>,
+    report: Report<K>,
+}
+
+type Report<K> = Box<dyn FnMut(&Policies, &[(u32, K)], &[Expired], &mut Vec<Cleaned<K>>) + Send>;
+
+/// An expired state, as [`Limiter::before_clean`] reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleaned<K> {
     /// The key.
     pub key: K,
     /// The name of the policy.
-    pub policy: String,
-    /// What the state held when it was last touched.
+    pub policy: Arc<str>,
+    /// The count when the state was last changed.
     pub value: u64,
     /// When it expired, in milliseconds since the epoch.
     pub expired_at: u64,
 }
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
-    /// Calls `tell` with what has expired, algorithm by algorithm, each time some keys are cleaned away.
-    /// They are gone by then, so nothing that `tell` does can keep them.
+    /// Calls `report` with the expired states, policy by policy, each time some keys are removed: at most 64 keys a call.
+    /// They are gone by then, so nothing that `report` does can keep them.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -51,23 +64,33 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn before_clean(mut self, mut tell: impl FnMut(&'static str, &[Cleaned<K>]) + Send + 'static) -> Self
+    pub fn before_clean(mut self, mut report: impl FnMut(&'static str, &[Cleaned<K>]) + Send + 'static) -> Self
     where
         K: Clone,
     {
-        self.before_clean = Some(Box::new(move |policies, keys, expired| {
-            for (position, (policy, name)) in policies.iter().zip(policies.names()).enumerate() {
-                let entries = cleaned(position, name, keys, expired);
-                if !entries.is_empty() {
-                    tell(policy.algorithm(), &entries);
+        let names: Vec<Arc<str>> = self.policies.names().map(Arc::from).collect();
+        let by_policy: Report<K> = Box::new(move |policies, keys, expired, cleaned| {
+            for (position, (policy, name)) in policies.iter().zip(&names).enumerate() {
+                cleaned.clear();
+                cleaned.extend(of_policy(position, name, keys, expired));
+                if !cleaned.is_empty() {
+                    report(policy.algorithm(), cleaned);
                 }
             }
-        }));
+            cleaned.clear();
+        });
+        let room = REPORTED_AT_ONCE as usize;
+        let (removed, cleaned) = (Vec::with_capacity(room), Vec::with_capacity(room));
+        self.before_clean = Some(BeforeClean { removed, cleaned, report: by_policy });
         self.slots.reports = true;
         self
     }
 
-    /// Removes every expired key now, and answers how many there were. The only operation that looks at all keys.
+    /// Removes every expired key now, and returns how many there were. The only operation that looks at all keys.
+    ///
+    /// # Errors
+    ///
+    /// `out_of_memory` when expired keys cannot be reported; those before them are removed by then.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -81,38 +104,52 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// # }
     /// ```
     pub fn clean(&mut self) -> Result<u32, Error> {
-        let removed = self.slots.clean(check_time(self.clock.now())?);
-        self.forget();
-        Ok(removed)
+        let now = check_time(self.clock.now())?;
+        let before = self.slots.len();
+        let mut from = Some(0);
+        while let Some(slot) = from {
+            let cleaned = self.slots.clean(slot, REPORTED_AT_ONCE, now);
+            self.forget();
+            from = cleaned?;
+        }
+        Ok(before - self.slots.len())
     }
 
+    /// Forgets the keys of freed slots, and reports the expired ones. Allocates nothing.
     #[cold]
     pub(super) fn forget(&mut self) {
-        let Some(tell) = &mut self.before_clean else {
+        let Some(BeforeClean { removed, cleaned, report }) = &mut self.before_clean else {
             for slot in self.slots.freed.drain(..) {
                 self.index.remove(slot);
             }
             return;
         };
-        let mut keys = Vec::with_capacity(self.slots.freed.len());
+        removed.clear();
         for slot in self.slots.freed.drain(..) {
-            if let Some(key) = self.index.remove(slot) {
-                keys.push((slot, key));
-            }
+            removed.extend(self.index.remove(slot).map(|key| (slot, key)));
         }
-        let expired = core::mem::take(&mut self.slots.expired);
-        tell(&self.policies, &keys, &expired);
+        // Taken out, so that a report that panics is not repeated.
+        let mut expired = core::mem::take(&mut self.slots.expired);
+        report(&self.policies, removed, &expired, cleaned);
+        removed.clear();
+        expired.clear();
+        self.slots.expired = expired;
     }
 }
 
-/// The expired states of one policy, with the keys of their slots.
-fn cleaned<K: Clone>(position: usize, name: &str, keys: &[(u32, K)], expired: &[Expired]) -> Vec<Cleaned<K>> {
+/// Returns the expired states of one policy, with the keys of their slots.
+fn of_policy<K: Clone>(
+    position: usize,
+    name: &Arc<str>,
+    keys: &[(u32, K)],
+    expired: &[Expired],
+) -> impl Iterator<Item = Cleaned<K>> {
     // Both lists are in the order in which slots were freed; evicted ones are only among the keys.
     let mut keys = keys.iter();
-    let of_policy = expired.iter().filter(|state| state.policy == position);
-    let cleaned = of_policy.filter_map(|state| {
+    let of_policy = expired.iter().filter(move |state| state.policy == position);
+    of_policy.filter_map(move |state| {
         let (_, key) = keys.find(|(slot, _)| *slot == state.slot)?;
-        Some(Cleaned { key: key.clone(), policy: name.into(), value: state.value, expired_at: state.expired_at })
-    });
-    cleaned.collect()
+        let Expired { value, expired_at, .. } = *state;
+        Some(Cleaned { key: key.clone(), policy: Arc::clone(name), value, expired_at })
+    })
 }

@@ -6,9 +6,14 @@ use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::hash::Hash;
 
+use hashbrown::HashSet;
+
 use super::Limiter;
+use crate::key_states::Batch;
+use crate::memory::{OutOfMemory, push};
 use crate::number::check_time;
-use crate::record::{MadeBy, check_version, load_states};
+use crate::record::{Afresh, Origin, check_version};
+use crate::store::slots::SlotError;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
@@ -29,12 +34,19 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Clone,
     {
         let now = check_time(self.clock.now())?;
-        let live = self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now));
-        let keys = live.filter_map(|slot| Some((self.index.key(slot)?.clone(), self.slots.export(slot))));
-        Ok(Snapshot::new(self.policies(), keys.collect()))
+        let (mut keys, mut earlier) = (Vec::new(), Vec::new());
+        for slot in self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now)) {
+            if let Some(key) = self.index.key(slot) {
+                for row in self.slots.export_earlier(slot, &[keys.len() as i64], now)? {
+                    push(&mut earlier, row)?;
+                }
+                push(&mut keys, (key.clone(), self.slots.export(slot)?))?;
+            }
+        }
+        Ok(Snapshot::new(self.policies(), keys, earlier))
     }
 
-    /// Takes over all states of a snapshot, or on an error none. Answers the names of the policies that
+    /// Takes over all states of a snapshot, or on an error none. Returns the names of the policies that
     /// start afresh, because in the snapshot they have another algorithm.
     ///
     /// Where numbers have changed since, a limit or rate applies to what is there, and a `scale` or `per`
@@ -60,58 +72,92 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Clone,
     {
         let now = check_time(self.clock.now())?;
-        let made_by = snapshot.made_by()?;
-        let mut kept = hashbrown::HashSet::new();
-        let mut afresh = Vec::new();
-        for (key, states) in &snapshot.keys {
-            let (ended, names) = self.read(&made_by, states, now)?;
-            if !ended {
-                kept.insert(key);
-            }
-            for name in names {
-                if !afresh.contains(&name) {
-                    afresh.push(name);
-                }
-            }
-        }
-        if !self.slots.has_room_for(self.new_keys(&kept)) {
+        let staged = self.stage_all(snapshot, now)?;
+        if !self.slots.has_room_for(self.new_keys(&staged.live)) {
             self.clean()?;
         }
-        if !self.slots.has_room_for(self.new_keys(&kept)) {
-            return Err(self.slots.full());
+        let new_keys = self.new_keys(&staged.live);
+        if !self.slots.has_room_for(new_keys) {
+            return Err(self.slots.error(SlotError::Full));
         }
-        for (key, states) in &snapshot.keys {
-            let (ended, _) = self.read(&made_by, states, now)?;
-            self.put(key, ended, now)?;
+        let names = staged.afresh.names(&self.policies)?;
+        let slots = self.slots.reserve(new_keys, staged.states.with_earlier)?;
+        self.index.reserve_many(new_keys, slots)?;
+        // From here on nothing can fail.
+        self.put_all(staged, now)?;
+        Ok(names)
+    }
+
+    /// Reads all states of a snapshot, and changes nothing.
+    fn stage_all<'a>(&mut self, snapshot: &'a Snapshot<K>, now: u64) -> Result<Staged<'a, K>, Error> {
+        let policies = snapshot.policies()?;
+        let origins = Origin::all(&policies)?;
+        let mut staged =
+            Staged { keys: Vec::new(), states: Batch::default(), live: HashSet::new(), afresh: Afresh::default() };
+        let mut earlier = snapshot.earlier.as_slice();
+        for (number, (key, states)) in snapshot.keys.iter().enumerate() {
+            let is_own = |row: &&Vec<i64>| row.first() == Some(&(number as i64));
+            let (own, rest) = earlier.split_at(earlier.iter().take_while(is_own).count());
+            earlier = rest;
+            let rows = own.iter().map(|row| row.get(1..).unwrap_or_default());
+            let (ended, afresh) = self.slots.stage(&self.policies, &origins, states, rows, now)?;
+            staged.afresh.add_all(afresh);
+            push(&mut staged.keys, (key, !ended))?;
+            if !ended {
+                self.slots.unstage(&mut staged.states)?;
+                staged.live.try_reserve(1).map_err(OutOfMemory::from)?;
+                staged.live.insert(key);
+            }
         }
-        Ok(afresh)
+        if !earlier.is_empty() {
+            return Err(Error::state("its earlier states are not in the order of its keys"));
+        }
+        Ok(staged)
     }
 
-    /// Reads one key's states. Also answers the names of the policies that start afresh.
-    fn read(&mut self, made_by: &[MadeBy], states: &[Vec<i64>], now: u64) -> Result<(bool, Vec<String>), Error> {
-        let policies = &self.policies;
-        self.slots.read(now, |lanes, entry| load_states(policies, lanes, entry, made_by, states, now))
+    /// Takes over staged states, for which there is room.
+    fn put_all(&mut self, mut staged: Staged<'_, K>, now: u64) -> Result<(), Error>
+    where
+        K: Clone,
+    {
+        let mut index = 0;
+        for (key, is_live) in staged.keys {
+            if is_live {
+                self.slots.restage(&mut staged.states, index);
+                self.put(key, now)?;
+                index += 1;
+            } else {
+                self.reset(key);
+            }
+        }
+        Ok(())
     }
 
-    /// How many of the keys with states to keep have no slot yet.
-    fn new_keys(&self, kept: &hashbrown::HashSet<&K>) -> usize {
-        kept.iter().filter(|key| self.index.get(**key).is_none()).count()
+    /// Returns how many of the keys have no slot.
+    fn new_keys(&self, live: &HashSet<&K>) -> usize {
+        live.iter().filter(|key| self.index.get(**key).is_none()).count()
     }
 
-    /// Gives a key states that were read, or forgets it if they have ended.
-    fn put<Q>(&mut self, key: &Q, ended: bool, now: u64) -> Result<(), Error>
+    /// Puts the staged states into a key's slot. The index has room for it.
+    fn put<Q>(&mut self, key: &Q, now: u64) -> Result<(), Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        if ended {
-            self.reset(key);
-            return Ok(());
-        }
-        self.slots.import(self.index.get(key), now).map_err(|_| self.slots.full())?;
+        self.slots.import(self.index.get(key), now).map_err(|error| self.slots.error(error))?;
         self.settle(key);
         Ok(())
     }
+}
+
+/// The states of a snapshot, read.
+struct Staged<'a, K> {
+    /// All keys, and whether their states are live.
+    keys: Vec<(&'a K, bool)>,
+    /// The states of the live ones.
+    states: Batch,
+    live: HashSet<&'a K>,
+    afresh: Afresh,
 }
 
 impl<C: Clock> Store for Limiter<String, C> {
@@ -120,7 +166,10 @@ impl<C: Clock> Store for Limiter<String, C> {
     fn load(&mut self, key: &str) -> Result<Option<Record>, Error> {
         let now = check_time(self.clock.now())?;
         let slot = self.index.get(key).filter(|&slot| !self.slots.has_ended(slot, now));
-        Ok(slot.map(|slot| Record::new(self.policies(), self.slots.export(slot))))
+        let record = |slot| {
+            Ok(Record::new(self.policies(), self.slots.export(slot)?, self.slots.export_earlier(slot, &[], now)?))
+        };
+        slot.map(record).transpose()
     }
 
     fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Error> {
@@ -130,7 +179,13 @@ impl<C: Clock> Store for Limiter<String, C> {
         };
         let now = check_time(self.clock.now())?;
         check_version(record.version)?;
-        let (ended, _) = self.read(&record.policies, &record.states, now)?;
-        self.put(key, ended, now)
+        let earlier = record.earlier.iter().map(Vec::as_slice);
+        let (ended, _) = self.slots.stage(&self.policies, &record.origins()?, &record.states, earlier, now)?;
+        if ended {
+            self.reset(key);
+            return Ok(());
+        }
+        self.index.reserve(self.slots.slots_with_one_more())?;
+        self.put(key, now)
     }
 }

@@ -1,24 +1,21 @@
-//! A policy as it is written down, before it is known to be right: every mistake gets its own name.
+//! A policy as it is written, before it is validated.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::{ALGORITHMS, Denied, Fields, PRINTABLE, Policy, WHOLE};
-use crate::algorithm::bucket::Kind;
-use crate::algorithm::rule::Rule;
-use crate::duration::{self, Span};
-use crate::number::{in_words, whole};
-use crate::text::{LEFT_OUT, digits, listed, shown, text};
-use crate::{Error, ErrorKind};
+use super::schema::{ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, DENIED_WORDS, Field, Role};
+use super::value::ValueVisitor;
+use super::{Denied, Policy, Value, unchecked_rule};
+use crate::{Error, Expected, Found, wording};
 
-/// What a policy is written with: any map of names to plain values. [`PolicyDraft::build`] checks it.
+/// The fields that a policy is written with. [`PolicyDraft::build`] validates them.
 ///
-/// Reading a [`Policy`] through serde gives the same message, but as the format's own error; reading
-/// a draft first keeps the typed one.
+/// Reading a [`Policy`] through serde gives the same messages, but as the format's own error;
+/// [`Policy::from_json`] and a draft keep the typed one.
 ///
 /// ```
 /// use tollgate::PolicyDraft;
@@ -26,126 +23,128 @@ use crate::{Error, ErrorKind};
 /// let draft: PolicyDraft = serde_json::from_str(r#"{ "algorithm": "fix_window", "limit": 1.5, "scale": "1m" }"#).unwrap();
 /// let error = draft.build().unwrap_err();
 /// assert_eq!(error.code(), "invalid_policy");
-/// assert_eq!(error.to_string(), "limit: a fraction is not accepted; give a whole number from 1 to 9007199254740991");
+/// assert_eq!(error.to_string(), "limit: a fraction is not an integer from 1 to 9007199254740991");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDraft {
     fields: Vec<(String, Value)>,
-}
-
-/// A plain value, as much of it as an error message needs.
-#[derive(Clone, Debug)]
-pub(crate) enum Value {
-    Whole(u64),
-    Text(String),
-    /// Anything else, in words.
-    Other(String),
+    /// Set if the whole is no object.
+    not_an_object: Option<Value>,
 }
 
 impl PolicyDraft {
-    /// Adds a field.
-    pub(crate) fn push(&mut self, name: String, value: Value) {
-        self.fields.push((name, value));
+    /// Returns the draft of a policy that is written as a single value, which [`PolicyDraft::build`] rejects.
+    pub fn of_value(value: Value) -> Self {
+        Self { fields: Vec::new(), not_an_object: Some(value) }
     }
 
-    /// The policy, or what is wrong with it.
+    /// Adds a field. One that is [`Value::Null`] counts as left out.
+    pub fn push(&mut self, name: impl Into<String>, value: Value) {
+        if value != Value::Null {
+            self.fields.push((name.into(), value));
+        }
+    }
+
+    /// Validates the fields and returns the policy.
+    ///
+    /// # Errors
+    ///
+    /// The first error in the order of the schema's fields; of several unknown fields the first by name. A bucket that
+    /// takes too long to fill is the last error.
     pub fn build(&self) -> Result<Policy, Error> {
-        let written = self.get("algorithm")?;
-        let algorithm = match written {
-            Some(Value::Text(name)) => ALGORITHMS.iter().position(|known| *known == name),
-            _ => None,
+        if let Some(value) = &self.not_an_object {
+            return Err(Error::policy("policy", value.found(), Expected::Policy));
+        }
+        let algorithm = self.get(&ALGORITHM_SCHEMAS[0].fields[0])?;
+        let position = algorithm.as_text().and_then(AlgorithmSchema::position);
+        let Some(position) = position else { return Err(Error::UnknownAlgorithm { found: algorithm.found() }) };
+        let schema = &ALGORITHM_SCHEMAS[position];
+        self.check_names(schema)?;
+        let limit = self.amount(schema, Role::Limit)?;
+        let rate = self.amount(schema, Role::Rate)?;
+        let scale = self.scale(schema)?;
+        let policy = Policy { rule: unchecked_rule(position, limit, rate, scale), name: None, denied: None };
+        let policy = match self.role(schema, Role::Name)? {
+            Value::Null => policy,
+            Value::Text(name) => policy.named(name)?,
+            value => return Err(Error::policy("name", value.found(), Expected::Name)),
         };
-        let Some(algorithm) = algorithm else { return Err(unknown(&found(written))) };
-        let fields = Fields::of(algorithm);
-        self.refuse_unknown(fields.known)?;
-        let amount = self.whole(fields.amount)?;
-        let rate = if fields.rate.is_empty() { 1 } else { self.whole(fields.rate)? };
-        self.finish(fields.policy(algorithm, amount, rate, self.span(fields.span)?)?)
+        let policy = match self.role(schema, Role::Denied)? {
+            Value::Null => policy,
+            Value::Text(text) if text == DENIED_WORDS[0] => policy.denied(Denied::Count)?,
+            Value::Text(text) if text == DENIED_WORDS[1] => policy.denied(Denied::Free)?,
+            value => return Err(Error::policy("denied", value.found(), Expected::OneOf(DENIED_WORDS))),
+        };
+        policy.fillable()
     }
 
-    fn finish(&self, mut policy: Policy) -> Result<Policy, Error> {
-        match self.get("name")? {
-            None => {}
-            Some(Value::Text(name)) => policy = policy.named(name)?,
-            value => return Err(Error::policy("name", &found(value), PRINTABLE)),
-        }
-        match self.get("denied")? {
-            None => Ok(policy),
-            Some(Value::Text(text)) if text == "count" => policy.denied(Denied::Count),
-            Some(Value::Text(text)) if text == "free" => policy.denied(Denied::Free),
-            value => Err(Error::policy("denied", &found(value), "\"count\" or \"free\"")),
+    /// Returns the value of a field, which may be written in one of its spellings but not in both.
+    fn get(&self, field: &'static Field) -> Result<&Value, Error> {
+        let mut written = self.fields.iter().filter(|(name, _)| field.is(name));
+        match (written.next(), written.next()) {
+            (None, _) => Ok(&Value::Null),
+            (Some((_, value)), None) => Ok(value),
+            _ => Err(Error::policy(field.name, Found::Described(wording::SECOND_VALUE), Expected::Once)),
         }
     }
 
-    /// The value of a field, under its camelCase or its snake_case name, but not under both.
-    fn get(&self, field: &'static str) -> Result<Option<&Value>, Error> {
-        let mut value = None;
-        for (name, given) in &self.fields {
-            if !is(name, field) {
-                continue;
-            }
-            if value.is_some() {
-                return Err(Error::policy(field, "a second value", "the field once"));
-            }
-            value = Some(given);
-        }
-        Ok(value)
+    fn role(&self, schema: &AlgorithmSchema, role: Role) -> Result<&Value, Error> {
+        schema.field(role).map_or(Ok(&Value::Null), |field| self.get(field))
     }
 
-    fn refuse_unknown(&self, known: &'static [&'static str]) -> Result<(), Error> {
-        match self.fields.iter().find(|(name, _)| !known.iter().any(|field| is(name, field))) {
-            Some((name, _)) => {
-                let pieces = [name, ": no such field; known here are ", &listed(known)];
-                Err(Error::new(ErrorKind::UnknownField, &pieces))
-            }
+    fn check_names(&self, schema: &'static AlgorithmSchema) -> Result<(), Error> {
+        let names = self.fields.iter().map(|(name, _)| name.as_str());
+        let unknown = names.filter(|name| !schema.fields.iter().any(|field| field.is(name)));
+        // In the order of JavaScript, which compares UTF-16.
+        let unknown = unknown.min_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
+        match unknown {
             None => Ok(()),
+            Some(name) => Err(Error::UnknownField {
+                field: name.into(),
+                algorithm: schema.name,
+                known: schema.fields.iter().map(|field| field.name).collect(),
+            }),
         }
     }
 
-    fn whole(&self, field: &'static str) -> Result<u64, Error> {
-        match self.get(field)? {
-            Some(&Value::Whole(number)) => Ok(number),
-            value => Err(Error::policy(field, &found(value), WHOLE)),
+    /// Returns the number of a field; 1 if the algorithm has no such field.
+    fn amount(&self, schema: &AlgorithmSchema, role: Role) -> Result<u64, Error> {
+        let Some(field) = schema.field(role) else { return Ok(1) };
+        let value = self.get(field)?;
+        let (min, max) = AMOUNTS;
+        match value.as_integer() {
+            Some(number) if number >= min => Ok(number),
+            _ => Err(Error::policy(field.name, value.found(), Expected::Integer { min, max })),
         }
     }
 
-    /// A length of time. A bucket's `per` is one second unless it says otherwise.
-    fn span(&self, field: &'static str) -> Result<Span, Error> {
-        match self.get(field)? {
-            Some(&Value::Whole(milliseconds)) => Ok(milliseconds.into()),
-            Some(Value::Text(text)) => Ok(text.as_str().into()),
-            None if field == "per" => Ok(1_000.into()),
-            value => Err(Error::policy(field, &found(value), duration::ACCEPTS)),
-        }
+    fn scale(&self, schema: &AlgorithmSchema) -> Result<u64, Error> {
+        let Some(field) = schema.field(Role::Scale) else { return Ok(1) };
+        let value = self.get(field)?;
+        let written = if *value == Value::Null { field.default } else { value.as_duration() };
+        written.ok_or_else(|| Error::policy(field.name, value.found(), Expected::Duration))
     }
 }
 
-fn unknown(algorithm: &str) -> Error {
-    Error::refused(ErrorKind::UnknownAlgorithm, "algorithm", algorithm, &text(&["one of ", &listed(ALGORITHMS)]))
-}
-
-/// What was there, as an error repeats it.
-fn found(value: Option<&Value>) -> String {
-    value.map_or_else(|| LEFT_OUT.into(), Value::shown)
-}
-
-/// Whether a field was written under this name, or under the same in snake_case.
-fn is(written: &str, field: &str) -> bool {
-    written == field || matches!((written, field), ("refill_rate", "refillRate") | ("leak_rate", "leakRate"))
-}
-
-impl Value {
-    /// The value as an error shows it.
-    pub(crate) fn shown(&self) -> String {
-        match self {
-            Self::Whole(number) => digits(*number),
-            Self::Text(text) => shown(text),
-            Self::Other(words) => words.clone(),
-        }
-    }
-
-    pub(crate) fn from_number(number: f64) -> Self {
-        whole(number).map_or_else(|| Self::Other(in_words(number).into()), Self::Whole)
+impl Policy {
+    /// Reads a policy from JSON.
+    ///
+    /// ```
+    /// use tollgate::Policy;
+    ///
+    /// let policy = Policy::from_json(r#"{ "algorithm": "token_bucket", "capacity": 10, "refillRate": 2 }"#).unwrap();
+    /// assert_eq!(policy, Policy::token_bucket(10, 2, "1s").unwrap());
+    /// let error = Policy::from_json(r#"{ "algorithm": "token_bucket", "capacity": 10 }"#).unwrap_err();
+    /// assert_eq!(error.to_string(), "refillRate is required (an integer from 1 to 9007199254740991)");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error of the first field that is wrong; of a text that is no JSON, one that says so.
+    pub fn from_json(json: &str) -> Result<Self, Error> {
+        let draft: Result<PolicyDraft, _> = serde_json::from_str(json);
+        let not_json = |_| Error::policy("policy", Found::Described("the text"), Expected::Described("JSON"));
+        draft.map_err(not_json)?.build()
     }
 }
 
@@ -157,106 +156,75 @@ impl<'de> Deserialize<'de> for Policy {
 
 impl<'de> Deserialize<'de> for PolicyDraft {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(DraftVisitor)
+        deserializer.deserialize_any(DraftVisitor)
     }
 }
 
+/// Reads an object field by field. Any other value becomes a draft that is rejected when it is built.
 struct DraftVisitor;
 
 impl<'de> Visitor<'de> for DraftVisitor {
     type Value = PolicyDraft;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a policy, such as { \"algorithm\": \"fix_window\", \"limit\": 100, \"scale\": \"1m\" }")
+        f.write_str("a policy")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PolicyDraft, A::Error> {
         let mut draft = PolicyDraft::default();
-        while let Some((name, value)) = map.next_entry::<String, Option<Value>>()? {
-            // A field that is there but undefined or null was left out.
-            if let Some(value) = value {
-                draft.push(name, value);
-            }
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            draft.push(name, value);
         }
         Ok(draft)
     }
-}
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or a text")
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<PolicyDraft, A::Error> {
+        ValueVisitor.visit_seq(list).map(PolicyDraft::of_value)
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Whole(number))
+    fn visit_u64<E>(self, number: u64) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Number(number as f64)))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
-        Ok(u64::try_from(number).map_or_else(|_| Value::Other("a negative number".into()), Value::Whole))
+    fn visit_i64<E>(self, number: i64) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Number(number as f64)))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::from_number(number))
+    fn visit_f64<E>(self, number: f64) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Number(number)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.into()))
+    fn visit_str<E>(self, text: &str) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Text(text.into())))
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(Value::Other(if truth { "true" } else { "false" }.into()))
+    fn visit_bool<E>(self, truth: bool) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Bool(truth)))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Other(LEFT_OUT.into()))
-    }
-
-    fn visit_bytes<E>(self, _bytes: &[u8]) -> Result<Value, E> {
-        Ok(Value::Other("bytes".into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::Other("a list".into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Other("an object".into()))
+    fn visit_unit<E>(self) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Null))
     }
 }
 
 impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("algorithm", self.algorithm())?;
-        match &self.rule {
-            Rule::Bucket(bucket) => {
-                let rate = if bucket.kind == Kind::Token { "refillRate" } else { "leakRate" };
-                map.serialize_entry("capacity", &bucket.capacity)?;
-                map.serialize_entry(rate, &bucket.rate)?;
-                map.serialize_entry("per", &bucket.per)?;
-            }
-            _ => {
-                map.serialize_entry("limit", &self.limit())?;
-                map.serialize_entry("scale", &self.scale())?;
+        let (schema, rule) = (self.schema(), &self.rule);
+        for field in schema.fields {
+            match field.role {
+                Role::Algorithm => map.serialize_entry(field.name, schema.name)?,
+                Role::Limit => map.serialize_entry(field.name, &rule.limit())?,
+                Role::Rate => map.serialize_entry(field.name, &rule.rate())?,
+                Role::Scale => map.serialize_entry(field.name, &rule.scale())?,
+                Role::Name | Role::Denied => {}
             }
         }
         if let Some(name) = self.name() {
             map.serialize_entry("name", name)?;
         }
         if let Some(denied) = self.denied {
-            map.serialize_entry("denied", if denied == Denied::Count { "count" } else { "free" })?;
+            map.serialize_entry("denied", DENIED_WORDS[usize::from(denied == Denied::Free)])?;
         }
         map.end()
     }

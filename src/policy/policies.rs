@@ -1,17 +1,14 @@
 //! One policy or several, decided together.
 
+use super::schema::MAX_POLICIES;
 use super::{Denied, Policy, denied};
-use crate::Error;
 use crate::algorithm::rule::Rule;
-use crate::text::{digits, shown, text};
+use crate::{Error, Expected, Found, wording};
 use alloc::boxed::Box;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-
-/// How many policies one limiter takes.
-pub const MAX_POLICIES: usize = 32;
 
 /// The policies of a limiter: one, or several that are one atomic decision.
 ///
@@ -37,7 +34,7 @@ struct Named {
 }
 
 impl Policies {
-    /// Checks that the policies go together: at least one, at most [`MAX_POLICIES`], no name twice,
+    /// Checks that the policies go together: at least one, at most [`MAX_POLICIES`](crate::MAX_POLICIES), no name twice,
     /// and no `denied: "count"` among several, where a denial changes nothing at all.
     ///
     /// ```
@@ -49,15 +46,11 @@ impl Policies {
     pub fn new(policies: impl IntoIterator<Item = Policy>) -> Result<Self, Error> {
         let list: Vec<Policy> = policies.into_iter().collect();
         if !(1..=MAX_POLICIES).contains(&list.len()) {
-            return Err(Error::policy(
-                "policies",
-                &text(&["a list of ", &digits(list.len() as u64)]),
-                "1 to 32 policies",
-            ));
+            let found = if list.is_empty() { wording::NO_POLICIES } else { wording::MANY_POLICIES };
+            return Err(Error::policy("policies", Found::Described(found), Expected::Policies));
         }
         if list.len() > 1 && list.iter().any(|policy| policy.denied == Some(Denied::Count)) {
-            let accepts = "\"free\", since a denial by one of several policies changes none";
-            return Err(Error::policy("denied", "\"count\"", accepts));
+            return Err(Error::policy("denied", "count", Expected::FreeAmongSeveral));
         }
         let names = names(&list)?;
         Ok(Self(Arc::new(Named { list, names })))
@@ -126,7 +119,7 @@ impl Policies {
             None => None,
             Some(name) => self.0.names.iter().position(|known| **known == *name),
         };
-        found.ok_or_else(|| Error::unknown_policy("policy", name, &self.0.names))
+        found.ok_or_else(|| Error::UnknownPolicy { found: name.map(Into::into), known: self.0.names.clone() })
     }
 
     /// Their algorithms and numbers, in order.
@@ -148,14 +141,15 @@ fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
         let mut name = String::from(policy.name().unwrap_or(policy.algorithm()));
         if policy.name().is_some() {
             if is_given(&name, list.get(..position).unwrap_or_default()) {
-                let found = text(&[&shown(&name), " a second time"]);
-                return Err(Error::policy("name", &found, "each policy a name of its own"));
+                return Err(Error::policy("name", name.as_str(), Expected::UniqueName));
             }
         } else {
-            let mut number = 1;
+            let mut number = 1_u32;
             while is_given(&name, list) || names.iter().any(|taken| **taken == *name) {
                 number += 1;
-                name = text(&[policy.algorithm(), "-", &digits(number)]);
+                name = String::from(policy.algorithm());
+                name.push('-');
+                name.push_str(&number.to_string());
             }
         }
         names.push(name.into());

@@ -1,8 +1,9 @@
-//! A growing array that never moves what it holds: growth costs one small allocation, never a copy.
+//! A growing array that never moves its values: growth costs one small allocation, never a copy.
 
+use crate::memory::{OutOfMemory, defaults, push};
 use alloc::vec::Vec;
 
-/// How many slots one allocation holds.
+/// The number of slots in one allocation.
 pub(super) const CHUNK: usize = 256;
 
 /// A value for each slot.
@@ -15,12 +16,11 @@ impl<T: Default> Chunked<T> {
     }
 
     /// Makes room for slots below `slots`.
-    pub(crate) fn reserve(&mut self, slots: u32) {
+    pub(crate) fn reserve(&mut self, slots: u32) -> Result<(), OutOfMemory> {
         while self.0.len() * CHUNK < slots as usize {
-            let mut chunk = Vec::with_capacity(CHUNK);
-            chunk.resize_with(CHUNK, T::default);
-            self.0.push(chunk);
+            push(&mut self.0, defaults(CHUNK)?)?;
         }
+        Ok(())
     }
 
     #[inline]

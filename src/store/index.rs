@@ -6,6 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::chunked::Chunked;
+use crate::memory::OutOfMemory;
 
 /// How many slots one insertion moves from the old table to the new.
 const MOVED: u32 = 8;
@@ -55,11 +56,30 @@ impl<K: Hash + Eq> Index<K> {
         self.keys.get(slot)?.as_ref()
     }
 
-    /// Gives a slot to a key that has none.
+    /// Makes room for one more key, in a slot below `slots`. Also moves some keys to a larger table, if one was started.
+    pub(crate) fn reserve(&mut self, slots: u32) -> Result<(), OutOfMemory> {
+        self.keys.reserve(slots)?;
+        if self.table.len() == self.table.capacity() {
+            self.start_larger_table()?;
+        }
+        self.move_some();
+        Ok(())
+    }
+
+    /// Makes room for `keys` more keys, in slots below `slots`. All keys move to one table.
+    pub(crate) fn reserve_many(&mut self, keys: usize, slots: u32) -> Result<(), OutOfMemory> {
+        self.keys.reserve(slots)?;
+        let Self { table, keys: held, hasher, .. } = self;
+        table.try_reserve(keys + self.old.len(), |&slot| hash_of(held, hasher, slot))?;
+        while !self.old.is_empty() {
+            self.move_some();
+        }
+        Ok(())
+    }
+
+    /// Gives a slot to a key that has none. There must be room for it.
     pub(crate) fn insert(&mut self, key: K, slot: u32) {
-        self.grow();
         let hash = self.hasher.hash_one(&key);
-        self.keys.reserve(slot + 1);
         if let Some(held) = self.keys.get_mut(slot) {
             *held = Some(key);
         }
@@ -80,15 +100,38 @@ impl<K: Hash + Eq> Index<K> {
         Some(key)
     }
 
-    /// Starts a larger table when this one is full, and moves some keys while the old one has any.
-    fn grow(&mut self) {
-        if self.table.len() == self.table.capacity() {
-            let len = self.table.len();
-            // Room for the insertions that it takes to move everything, so that the next growth finds `old` empty.
-            let room = (self.end / MOVED) as usize + 16;
-            self.old = core::mem::replace(&mut self.table, HashTable::with_capacity((2 * len).max(len + room)));
-            self.moved = 0;
+    /// Starts a larger table; the keys move to it a few at a time.
+    #[cold]
+    fn start_larger_table(&mut self) -> Result<(), OutOfMemory> {
+        debug_assert!(self.old.is_empty(), "the last growth has ended");
+        let len = self.table.len();
+        // Room for the insertions that it takes to move everything, so that the next growth finds `old` empty.
+        let room = (self.end / MOVED) as usize + 16;
+        let mut larger = HashTable::new();
+        if larger.try_reserve((2 * len).max(len + room), |_| 0).is_err() {
+            return self.rebuild_table();
         }
+        self.old = core::mem::replace(&mut self.table, larger);
+        self.moved = 0;
+        Ok(())
+    }
+
+    /// Makes the room of removed keys usable again, without memory. That takes a while, so it must be worth it.
+    fn rebuild_table(&mut self) -> Result<(), OutOfMemory> {
+        let most = self.table.num_buckets() / 8 * 7;
+        if self.table.len() + most / 32 >= most {
+            return Err(OutOfMemory);
+        }
+        self.table.clear();
+        for slot in 0..self.end {
+            if let Some(hash) = self.key(slot).map(|key| self.hasher.hash_one(key)) {
+                self.put(hash, slot);
+            }
+        }
+        Ok(())
+    }
+
+    fn move_some(&mut self) {
         let until = self.end.min(self.moved.saturating_add(MOVED));
         while self.moved < until && !self.old.is_empty() {
             let slot = self.moved;
@@ -107,11 +150,14 @@ impl<K: Hash + Eq> Index<K> {
 
     fn put(&mut self, hash: u64, slot: u32) {
         let Self { table, keys, hasher, .. } = self;
-        // Never rehashes: `grow` made room before.
-        table.insert_unique(hash, slot, |&slot| {
-            keys.get(slot).and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
-        });
+        // Never rehashes: `reserve` made room before.
+        table.insert_unique(hash, slot, |&slot| hash_of(keys, hasher, slot));
     }
+}
+
+/// Returns the hash of the key of a slot.
+fn hash_of<K: Hash>(keys: &Chunked<Option<K>>, hasher: &impl BuildHasher, slot: u32) -> u64 {
+    keys.get(slot).and_then(Option::as_ref).map_or(0, |key| hasher.hash_one(key))
 }
 
 #[cfg(test)]
@@ -124,19 +170,22 @@ mod tests {
         let mut index = Index::new();
         let mut model = HashMap::new();
         let mut random = 1_u64;
-        for round in 0..60_000_u32 {
+        // Miri is some thousand times slower.
+        let rounds = if cfg!(miri) { 600 } else { 60_000_u32 };
+        for round in 0..rounds {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let slot = (random >> 33) as u32 % 20_000;
+            let slot = (random >> 33) as u32 % (rounds / 3);
             // Mostly filled for a while, then mostly emptied, so that few keys are left in many slots.
-            if model.contains_key(&slot) && (round / 15_000 % 2 == 1 || random >> 60 == 0) {
+            if model.contains_key(&slot) && (round / (rounds / 4) % 2 == 1 || random >> 60 == 0) {
                 assert_eq!(index.remove(slot), model.remove(&slot));
             } else {
                 model.entry(slot).or_insert_with(|| {
+                    index.reserve(slot + 1).unwrap();
                     index.insert(format!("{slot}:{round}"), slot);
                     format!("{slot}:{round}")
                 });
             }
-            if round % 1_000 == 0 {
+            if round % (rounds / 60) == 0 {
                 for (slot, key) in &model {
                     assert_eq!(index.get(key.as_str()), Some(*slot));
                 }

@@ -1,28 +1,32 @@
-//! A bounded slab of entries, swept as it is used. It knows slots by number; whoever owns the keys maps them.
+//! A bounded slab of entries, swept as it is used. It knows slots by number; its owner maps keys to them.
 
+mod by_slot;
 mod entries;
-#[cfg(all(feature = "js", target_arch = "wasm32"))]
 mod plain;
 mod room;
 mod states;
 mod sweep;
 
-use crate::algorithm::Act;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::lanes::{Entry, Lanes};
+use crate::algorithm::{Act, Outcome};
+use crate::earlier::{self, last_until};
+use crate::key_states::KeyStates;
+use crate::memory::OutOfMemory;
 use crate::number::NEVER;
+use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
-use alloc::vec;
 use alloc::vec::Vec;
 #[cfg(test)]
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use by_slot::EarlierBySlot;
 use entries::Entries;
-use room::refuse;
+use room::{NoSlot, refuse};
 
 use sweep::Cleaning;
 pub(crate) use sweep::Expired;
+pub(crate) use sweep::FREED_AT_MOST;
 
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
@@ -30,19 +34,34 @@ const NO_SLOT: u32 = u32::MAX;
 /// The most words that the states of one key take.
 const MOST_WORDS: usize = 3 * MAX_POLICIES;
 
-/// There is no room for another key.
-#[derive(Debug)]
-pub(crate) struct Full;
+/// Why a key got no slot. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotError {
+    /// There are as many keys as there may be.
+    Full,
+    /// Memory ran out.
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for SlotError {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
 
 /// The slab. After each operation its owner must forget the keys of the slots in `freed`,
 /// and only then give the key of the operation the slot in `taken`, if there is one.
+///
+/// An operation that runs out of memory changes no state. It may have freed slots whose states had ended.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    lanes: Lanes,
+    policy_states: PolicyStates,
     options: Options,
     entries: Entries,
-    /// States that were read, before they take the place of others.
-    aside: (Vec<u64>, Vec<Log>),
+    /// The states of a key that has no slot yet.
+    staged: KeyStates,
+    /// The earlier states of slots whose policies changed their scale. Empty unless states were restored.
+    earlier: EarlierBySlot,
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -50,14 +69,14 @@ pub(crate) struct Slots {
     len: u32,
     /// The first free slot; each names the next in its first word.
     free: u32,
-    /// The slot that the last operation took for a key that had none, until the owner looks.
-    pub(crate) taken: Option<u32>,
-    /// Slots freed by sweeping or eviction since the owner last looked.
-    pub(crate) freed: Vec<u32>,
-    /// What the expired ones among them held, if anyone asks.
-    pub(crate) expired: Vec<Expired>,
-    /// Whether anyone asks.
-    pub(crate) reports: bool,
+    /// The slot that the last operation took for a key that had none. The owner clears it.
+    pub taken: Option<u32>,
+    /// Slots freed by sweeping or eviction. The owner clears the list.
+    pub freed: Vec<u32>,
+    /// The values of the expired ones among them, recorded only when `reports` is set. The owner clears the list.
+    pub expired: Vec<Expired>,
+    /// Whether the values of expired states are recorded.
+    pub reports: bool,
     evicted: u64,
     cleaning: Cleaning,
     probe: u32,
@@ -67,14 +86,16 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Self {
-        let lanes = Lanes::new(rules, denied);
-        // The last word says when the entry was touched, if that matters. A free slot needs a word as well.
-        let width = (lanes.size().word + usize::from(options.key_older_than.is_some())).max(1);
-        Self {
-            entries: Entries::new(width, lanes.size().log),
-            aside: (vec![0; lanes.size().word], Log::many(lanes.size().log)),
-            lanes,
+    /// Makes an empty slab.
+    pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Result<Self, OutOfMemory> {
+        let policy_states = PolicyStates::new(rules, denied)?;
+        // The last word is the time of the last change, where `key_older_than` is set. A free slot needs a word as well.
+        let width = (policy_states.size().word + usize::from(options.key_older_than.is_some())).max(1);
+        Ok(Self {
+            entries: Entries::new(width, policy_states.size().log),
+            staged: KeyStates::new(&policy_states)?,
+            earlier: EarlierBySlot::new(),
+            policy_states,
             options,
             occupied: Vec::new(),
             made: 0,
@@ -89,72 +110,111 @@ impl Slots {
             probe: 0,
             #[cfg(test)]
             looked_at: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the rules and the layout of the states.
+    pub(crate) fn policy_states(&self) -> &PolicyStates {
+        &self.policy_states
+    }
+
+    /// Makes rules with the numbers of one call rules for the slab's states. Returns whether they can be.
+    pub(crate) fn adjust(&mut self, call: &mut [Rule]) -> bool {
+        self.policy_states.adjust(call)
+    }
+
+    /// Returns the error for a key that got no slot.
+    pub(crate) fn error(&self, error: SlotError) -> Error {
+        match error {
+            SlotError::Full => Error::Full { max_keys: self.options.max_keys },
+            SlotError::OutOfMemory => OutOfMemory.into(),
         }
     }
 
-    pub(crate) fn lanes(&self) -> &Lanes {
-        &self.lanes
-    }
-
-    /// The rules for one call that brings its own numbers.
-    pub(crate) fn adjusted(&mut self, call: &[Rule]) -> Option<Vec<Rule>> {
-        self.lanes.adjusted(call)
-    }
-
-    /// What is wrong when there is no room.
-    pub(crate) fn full(&self) -> Error {
-        Error::full(self.options.max_keys)
-    }
-
+    /// Returns the number of occupied slots.
+    #[allow(clippy::len_without_is_empty)]
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
+    /// Returns how many live keys were evicted.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Asks, and takes if it fits. A key without a slot may be given one.
+    /// Asks, and charges the cost if it fits. A key without a slot may be given one.
     #[inline(never)]
-    pub(crate) fn hit(&mut self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        if let Some(slot) = slot {
-            self.sweep(slot, now);
-            return self.hit_slot(slot, rules, cost, now);
-        }
-        // A hit that leaves nothing behind must not push another key out.
-        let mut decision = self.peek_entry(None, rules, cost, now);
-        if self.lanes.records(&decision, cost) {
-            let taken = self.take(now);
-            // Who only ever meets new keys must clean up as well.
-            self.sweep(taken.unwrap_or(NO_SLOT), now);
-            match taken {
-                Ok(slot) => decision = self.hit_slot(slot, rules, cost, now),
-                Err(room_at) => refuse(&mut decision, room_at - now),
+    pub(crate) fn hit<E: From<OutOfMemory>>(
+        &mut self,
+        slot: Option<u32>,
+        rules: Option<&[Rule]>,
+        cost: u64,
+        now: u64,
+    ) -> Result<Decision, E> {
+        match slot {
+            Some(slot) => {
+                self.sweep(slot, now);
+                self.hit_slot(slot, rules, cost, now)
             }
+            None => self.hit_new(rules, cost, now),
         }
-        decision
     }
 
-    /// Asks for a key that has a slot, and takes if it fits.
+    /// Asks for a key that has a slot, and charges the cost if it fits.
     ///
-    /// Never inlined: one copy for all kinds of keys, which writes the decision where its caller wants it.
+    /// Never inlined: one copy for all kinds of keys. The caller chooses the error, so that the decision is written where
+    /// it wants it and not copied.
     #[inline(never)]
-    pub(crate) fn hit_slot(&mut self, slot: u32, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
+    pub(crate) fn hit_slot<E: From<OutOfMemory>>(
+        &mut self,
+        slot: u32,
+        rules: Option<&[Rule]>,
+        cost: u64,
+        now: u64,
+    ) -> Result<Decision, E> {
         self.clear_if_stale(slot, now);
-        let (lanes, mut entry) = self.parts(slot);
-        let mut changed = false;
-        let decision = lanes.hit(rules.unwrap_or(lanes.rules()), &mut entry, cost, now, &mut changed);
-        if changed {
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let rules = rules.unwrap_or(policy_states.rules());
+        let mut outcome = Outcome::default();
+        let decision = match self.earlier.get_mut(slot) {
+            None => policy_states.hit(rules, entry, cost, now, &mut outcome),
+            Some(earlier) => earlier::hit(policy_states, rules, entry, earlier, cost, now, &mut outcome),
+        };
+        if outcome.changed()? {
             self.touch(slot, now);
         }
-        decision
+        Ok(decision)
     }
 
-    /// What a hit would answer.
+    /// Asks for a key that has no slot. Its states are made outside the slab, so that a hit that is not charged evicts no
+    /// other key, and one that runs out of memory changes nothing.
+    fn hit_new<E: From<OutOfMemory>>(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, E> {
+        let Self { policy_states, staged, .. } = self;
+        staged.clear(policy_states, now);
+        let rules = rules.unwrap_or(policy_states.rules());
+        let mut outcome = Outcome::default();
+        let mut decision = policy_states.hit(rules, staged.entry_mut(), cost, now, &mut outcome);
+        outcome.changed()?;
+        if policy_states.charges(&decision, cost) {
+            match self.take(now) {
+                Ok(slot) => self.put(slot, now),
+                Err(NoSlot::FullUntil(room_at)) => {
+                    // A client that only brings new keys must clean up as well.
+                    self.sweep(NO_SLOT, now);
+                    refuse(&mut decision, room_at - now);
+                }
+                Err(NoSlot::OutOfMemory) => return Err(OutOfMemory.into()),
+            }
+        }
+        Ok(decision)
+    }
+
+    /// Returns what a hit would return.
     pub(crate) fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        let mut decision = self.peek_entry(slot, rules, cost, now);
+        let rules = rules.unwrap_or(self.policy_states.rules());
+        let mut decision = self.policy_states.peek(rules, self.entry_of(slot, now, &mut None), cost, now);
         if slot.is_none()
-            && self.lanes.records(&decision, cost)
+            && self.policy_states.charges(&decision, cost)
             && let Some(room_at) = self.no_room_until(now)
         {
             refuse(&mut decision, room_at - now);
@@ -162,50 +222,57 @@ impl Slots {
         decision
     }
 
-    /// What a hit would answer if there is room.
-    fn peek_entry(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
-        let rules = rules.unwrap_or(self.lanes.rules());
-        self.lanes.hit(rules, &mut self.entry_of(slot, now, &mut None), cost, now, &mut false)
-    }
-
+    /// Returns the count of one policy.
     pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.lanes.get(position, &mut self.entry_of(slot, now, &mut None), now)
+        self.policy_states.get(position, self.entry_of(slot, now, &mut None), now)
     }
 
+    /// Returns when one policy's state ends; 0 if there is none.
     pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        let ends = self.lanes.expires_at(position, &mut self.entry_of(slot, now, &mut None), now);
+        let ends = self.policy_states.expires_at(position, self.entry_of(slot, now, &mut None), now);
         slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
     }
 
-    /// Changes one policy's state without asking, as `inc` and `set` do. A key without a slot is given one.
-    pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Full> {
-        let slot = self.open(slot, now)?;
-        let (lanes, mut entry) = self.parts(slot);
-        Ok(lanes.change(position, &mut entry, act, now))
-    }
-
-    /// A slot to write to: the key's own, or one that is taken for it.
-    fn open(&mut self, slot: Option<u32>, now: u64) -> Result<u32, Full> {
-        let slot = match slot {
-            Some(slot) => slot,
-            None => self.take(now).map_err(|_| Full)?,
+    /// Changes one policy's state without asking, as `inc` and `set` do, and returns the count. A key without a slot is
+    /// given one.
+    pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, SlotError> {
+        let Some(slot) = slot else {
+            let Self { policy_states, staged, .. } = self;
+            staged.clear(policy_states, now);
+            let count = policy_states.change(position, staged.entry_mut(), act, now)?;
+            self.import(None, now)?;
+            return Ok(count);
         };
         self.clear_if_stale(slot, now);
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let count = match self.earlier.get_mut(slot) {
+            None => policy_states.change(position, entry, act, now)?,
+            Some(earlier) => earlier::change(policy_states, position, entry, earlier, act, now)?,
+        };
         self.touch(slot, now);
         self.sweep(slot, now);
-        Ok(slot)
+        Ok(count)
     }
 
-    /// Whether a slot's states have ended, or lain untouched for too long.
+    /// Moves the staged states into a slot. There must be room for the earlier ones.
+    fn put(&mut self, slot: u32, now: u64) {
+        self.staged.move_to(self.entries.get_mut(slot));
+        self.earlier.replace(slot, core::mem::take(&mut self.staged.earlier));
+        self.touch(slot, now);
+        self.sweep(slot, now);
+    }
+
+    /// Whether a slot's states have ended, or were unchanged for too long.
     pub(crate) fn has_ended(&self, slot: u32, now: u64) -> bool {
         self.ends_at(slot, now) <= now
     }
 
-    /// When a slot's states end, or have lain untouched for too long; `now` or earlier if it is so.
+    /// Returns when a slot's states end, or were unchanged for too long; `now` or earlier if it is so.
     pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
         #[cfg(test)]
         self.looked_at.fetch_add(1, Relaxed);
-        self.lanes.all_end_at(&mut self.entry(slot), now).min(self.stale_at(slot))
+        let ends_at = self.policy_states.all_end_at(self.entries.get(slot), now);
+        ends_at.max(last_until(self.earlier.get(slot))).min(self.stale_at(slot))
     }
 
     /// Frees a slot whose key its owner has forgotten.
@@ -213,7 +280,8 @@ impl Slots {
         if !self.is_occupied(slot) {
             return;
         }
-        self.entries.get_mut(slot).1.fill_with(Log::default);
+        self.entries.get_mut(slot).logs.fill_with(Log::default);
+        self.earlier.remove(slot);
         self.link(slot);
         self.len -= 1;
         self.flip(slot);
@@ -221,13 +289,13 @@ impl Slots {
 
     /// Puts a slot before the free ones.
     fn link(&mut self, slot: u32) {
-        if let Some(next) = self.entries.get_mut(slot).0.first_mut() {
+        if let Some(next) = self.entries.get_mut(slot).words.first_mut() {
             *next = u64::from(self.free);
         }
         self.free = slot;
     }
 
-    /// The occupied slots.
+    /// Returns the occupied slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> {
         (0..self.made).filter(|&slot| self.is_occupied(slot))
     }
@@ -241,46 +309,35 @@ impl Slots {
         self.occupied[slot as usize / 64] ^= 1 << (slot % 64);
     }
 
-    fn entry(&self, slot: u32) -> Entry<'_> {
-        let (words, logs) = self.entries.get(slot);
-        Entry::Read(words, logs)
-    }
-
-    #[inline(always)]
-    fn parts(&mut self, slot: u32) -> (&Lanes, Entry<'_>) {
-        let (words, logs) = self.entries.get_mut(slot);
-        (&self.lanes, Entry::Write(words, logs))
-    }
-
-    /// A slot's entry, or that of a key never used, which is made in `unused`.
+    /// Returns a slot's entry, or that of a key never used, which is made in `unused`.
     fn entry_of<'a>(&'a self, slot: Option<u32>, now: u64, unused: &'a mut Option<[u64; MOST_WORDS]>) -> Entry<'a> {
         match slot {
-            Some(slot) if !self.is_stale(slot, now) => self.entry(slot),
+            Some(slot) if !self.is_stale(slot, now) => self.entries.get(slot),
             _ => {
                 let words = unused.insert([0; MOST_WORDS]);
-                let words = &mut words[..self.lanes.size().word];
-                self.lanes.clear(&mut Entry::Write(words, &mut []), now);
-                Entry::Read(words, &[])
+                let words = &mut words[..self.policy_states.size().word];
+                self.policy_states.clear(EntryMut { words, logs: &mut [] }, now);
+                Entry { words, logs: &[] }
             }
         }
     }
 
-    /// Notes that a slot is used now, if that matters.
+    /// Records that a slot is changed now, where `key_older_than` is set.
     #[inline]
     fn touch(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() {
-            self.note_use(slot, now);
+            self.record_change(slot, now);
         }
     }
 
     #[cold]
-    fn note_use(&mut self, slot: u32, now: u64) {
-        if let Some(touched) = self.entries.get_mut(slot).0.last_mut() {
+    fn record_change(&mut self, slot: u32, now: u64) {
+        if let Some(touched) = self.entries.words_mut(slot).last_mut() {
             *touched = now;
         }
     }
 
-    /// Clears a slot that lay untouched for too long.
+    /// Clears a slot that was unchanged for too long.
     #[inline]
     fn clear_if_stale(&mut self, slot: u32, now: u64) {
         if self.options.key_older_than.is_some() && self.is_stale(slot, now) {
@@ -291,17 +348,17 @@ impl Slots {
     /// Makes a slot's states those of a key never used.
     #[cold]
     fn clear(&mut self, slot: u32, now: u64) {
-        let (lanes, mut entry) = self.parts(slot);
-        lanes.clear(&mut entry, now);
+        self.policy_states.clear(self.entries.get_mut(slot), now);
+        self.earlier.remove(slot);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
         self.stale_at(slot) <= now
     }
 
-    /// When a slot has lain untouched for too long.
+    /// Returns when a slot has been unchanged for too long.
     fn stale_at(&self, slot: u32) -> u64 {
-        match (self.options.key_older_than, self.entries.get(slot).0.last()) {
+        match (self.options.key_older_than, self.entries.get(slot).words.last()) {
             (Some(older_than), Some(touched)) => touched.saturating_add(older_than),
             _ => NEVER,
         }
@@ -316,9 +373,9 @@ mod tests {
     #[test]
     fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
         for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
-            let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new());
-            assert_eq!(slots.lanes.size().word, MOST_WORDS);
-            assert_eq!(slots.peek(None, None, 2, 0), slots.hit(None, None, 2, 0));
+            let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new()).unwrap();
+            assert_eq!(slots.policy_states.size().word, MOST_WORDS);
+            assert_eq!(Ok::<_, OutOfMemory>(slots.peek(None, None, 2, 0)), slots.hit(None, None, 2, 0));
         }
     }
 }

@@ -30,8 +30,8 @@ describe("the code to copy does what the page does", () => {
 
   test("wrangler.toml: all of them, read by the Worker's own code", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
-    const rust = await import(inProject("build/cloudflare/tollgate.js"));
-    rust.initSync({ module: readFileSync(inProject("build/cloudflare/tollgate_bg.wasm")) });
+    const rust = await import(inProject("build/worker/tollgate.js"));
+    rust.initSync({ module: readFileSync(inProject("build/worker/tollgate_bg.wasm")) });
     for (const policy of policies) {
       const file = join(folder, "wrangler.toml");
       const text = languages.wrangler(policy, 2);

@@ -75,7 +75,7 @@ const findings = [
   /says false, but is true/,
   /this is not in examples\/node-http\/server\.mjs/,
   /nothing here runs a block in ""/,
-  /upstraem: no such field/,
+  /upstraem: unknown field/,
   /Unexpected fields .*"durable_object"/,
   /tollgate 7 is not/,
   /JSON/,

@@ -7,6 +7,8 @@ import {
   type ErrorCode,
   type Expired,
   type HeaderOptions,
+  type IpKeyOptions,
+  ipKey,
   type Key,
   type LeakyBucketPolicy,
   type Operation,
@@ -21,6 +23,8 @@ import {
   type Step,
   type StoredKey,
   step,
+  Throttle,
+  type ThrottleOptions,
   type TokenBucketPolicy,
   TollgateError,
   type WindowPolicy,
@@ -54,6 +58,7 @@ same<
 >();
 
 // @ts-expect-error: no such algorithm
+new RateLimiter({ algorithm: "gcra", limit: 1, scale: "1s" });
 new RateLimiter({ algorithm: "fixed_window", limit: 1, scale: "1s" });
 // @ts-expect-error: a window has a scale
 new RateLimiter({ algorithm: "fix_window", limit: 1 });
@@ -191,6 +196,24 @@ const body: string = problemBody(decision, window);
 rateLimitHeaders(decision);
 // @ts-expect-error: a key is no decision
 problemBody("user:42", window);
+
+// Addresses
+
+const prefix: IpKeyOptions = { ipv6Prefix: 56 };
+const client: string = ipKey("2001:db8::1", prefix);
+// @ts-expect-error: an address that may not be there is not one
+ipKey(undefined);
+// @ts-expect-error: a prefix is a number
+ipKey("2001:db8::1", { ipv6Prefix: "56" });
+// @ts-expect-error: no such option
+ipKey("2001:db8::1", { prefix: 56 });
+
+// Waiting
+
+const heeding: ThrottleOptions = { maxHold: 60_000, shared: "api" };
+new Throttle(window, heeding).hold(client, 1_000);
+// @ts-expect-error: a number of milliseconds
+new Throttle(window, { maxHold: "1m" });
 
 // Errors
 

@@ -6,9 +6,10 @@ import { inProject } from "../../scripts/lib/paths.mjs";
 const text = (...path) => readFileSync(inProject(...path), "utf8");
 const manifest = (...path) => JSON.parse(text(...path, "package.json"));
 const examples = readdirSync(inProject("examples"));
-const tests = readdirSync(inProject("tests/package"))
-  .filter((name) => name.endsWith(".test.mjs"))
-  .map((name) => text("tests/package", name))
+const tests = ["tests/package", "tests/rust-worker"]
+  .flatMap((folder) => readdirSync(inProject(folder)).map((name) => [folder, name]))
+  .filter(([, name]) => name.endsWith(".test.mjs"))
+  .map((path) => text(...path))
   .join("");
 
 for (const name of examples) {

@@ -8,6 +8,35 @@ before(async () => {
   examples = await freshExamples("servers");
 });
 
+test("example hono: two limiters on a route list both, and a denial says which", {
+  timeout: 20_000,
+}, async (t) => {
+  const url = await served(t, examples("hono"));
+  const fields = ({ headers }) =>
+    ["RateLimit-Policy", "RateLimit", "Retry-After"].map((name) =>
+      headers
+        .get(name)
+        ?.replace(/t=3[56]\d\d/g, "t=…")
+        .replace(/^3[56]\d\d$/, "…"),
+    );
+  const policies = '"per-ip";q=5;w=3600, "login";q=2;w=3600';
+  for (const left of [1, 0]) {
+    const response = await fetch(new URL("login", url));
+    assert.equal(await response.text(), "Welcome\n");
+    const limits = `"per-ip";r=${left + 3};t=…, "login";r=${left};t=…`;
+    assert.deepEqual(fields(response), [policies, limits, undefined]);
+  }
+
+  const denied = await fetch(new URL("login", url));
+  assert.equal(denied.status, 429);
+  assert.deepEqual(fields(denied), [policies, '"per-ip";r=2;t=…, "login";r=0;t=…', "…"]);
+  assert.deepEqual((await denied.json())["violated-policies"], ["login"]);
+
+  const missing = await fetch(new URL("missing", url));
+  assert.equal(missing.status, 404);
+  assert.deepEqual(fields(missing), ['"per-ip";q=5;w=3600', '"per-ip";r=1;t=…', undefined]);
+});
+
 for (const name of ["node-http", "express", "fastify", "hono"]) {
   test(`example ${name}`, { timeout: 20_000 }, async (t) => {
     const url = await served(t, examples(name));

@@ -22,6 +22,9 @@ async function bundled(project, entry) {
   return outputFiles[0].contents;
 }
 
+/** What waiting may take on top of a limiter. */
+const throttleBudget = 6_000;
+
 test("size in a browser, bundled, minified and gzipped", async (t) => {
   const project = await freshFixture("size");
   for (const [name, most] of Object.entries(budget)) {
@@ -32,4 +35,10 @@ test("size in a browser, bundled, minified and gzipped", async (t) => {
       assert.ok(size <= most, `${size} bytes are more than the ${most} of tests/package/budget.json`);
     });
   }
+  await t.test("Throttle and fetch on top of RateLimiter", async (t) => {
+    const sizeOf = async (entry) => gzipSync(await bundled(project, entry), { level: 9 }).length;
+    const size = (await sizeOf("Throttle.js")) - (await sizeOf("RateLimiter.js"));
+    t.diagnostic(`${kilobytes(size)} of ${kilobytes(throttleBudget)}`);
+    assert.ok(size <= throttleBudget, `${size} bytes are more than ${throttleBudget}`);
+  });
 });

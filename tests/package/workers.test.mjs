@@ -63,6 +63,14 @@ test("own-worker: strict types, and an object for each address", options, async 
   assert.deepEqual(await ask("192.0.2.1"), [200, "Hello\n"]);
   assert.deepEqual(await ask("192.0.2.1"), [429, "Too many requests\n"]);
   assert.deepEqual(await ask("192.0.2.2"), [200, "Hello\n"]);
+  // One IPv6 subscriber is one client, whichever of its addresses it uses.
+  for (const [address, status] of [
+    ["2001:db8:1:2::1", 200],
+    ["2001:db8:1:2:ffff::9", 200],
+    ["2001:DB8:1:2::abcd", 429],
+    ["2001:db8:1:3::1", 200],
+  ])
+    assert.equal((await ask(address))[0], status);
 });
 
 test("shared-budget: four processes are never allowed more than one would be", options, async (t) => {

@@ -18,6 +18,7 @@ mod per_call;
 mod reset_after;
 mod retry_after;
 mod saturation;
+mod scales;
 mod several_policies;
 mod snapshot;
 mod store;

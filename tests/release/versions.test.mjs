@@ -15,6 +15,9 @@ test("the newest entry of a change log, with its date and its changes", () => {
   assert.deepEqual(newest(log(" (2026-02-03)")), { version: "1.2.3", date: "2026-02-03", changes: 2 });
   assert.deepEqual(newest(log(" (unreleased)")), { version: "1.2.3", date: undefined, changes: 2 });
   assert.deepEqual(newest(log("")), { version: "1.2.3", date: undefined, changes: 2 });
+  const [head, ...entries] = log(" (2026-02-03)").split("## ");
+  const pending = [head, "Unreleased\n\n- Next.\n\n", ...entries].join("## ");
+  assert.deepEqual(newest(pending), newest(log(" (2026-02-03)")));
   assert.deepEqual(newest("## 1.0.0 (2026-02-03)\n"), { version: "1.0.0", date: "2026-02-03", changes: 0 });
 });
 

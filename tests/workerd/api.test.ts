@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { logged, seeded, start, token, workerWith } from "./lib.ts";
+import { logged, seeded, someone, start, token, workerWith } from "./lib.ts";
 
 const config = {
   upstream: "ORIGIN",
@@ -117,6 +117,52 @@ describe("tokens", () => {
     expect(compare.mock.results.map(({ value }) => value)).toEqual([false, false, true, false]);
   });
 
+  it("that are wrong are limited by address, and then no token of it is looked at", async () => {
+    const log = logged();
+    const client = someone();
+    const right = { ...client, Authorization: `Bearer ${token}` };
+    const wrong = { ...client, Authorization: "Bearer wrong" };
+    const item = { policy: "api", key: "guessed" };
+    const guess = async () => (await call("hit", item, wrong)).status;
+    for (let count = 0; count < 10; count += 1) expect(await guess()).toBe(401);
+    const denied = await call("hit", item, wrong);
+    expect([denied.status, denied.headers.get("Retry-After")]).toEqual([429, "6"]);
+    expect(denied.body).toMatchObject({ "violated-policies": ["wrong-tokens"] });
+    expect(log.lines("denied")).toMatchObject([
+      { via: "api", operation: "token", policies: ["wrong-tokens"], cost: 1 },
+    ]);
+    const compare = vi.spyOn(crypto.subtle, "timingSafeEqual");
+    expect((await call("hit", item, right)).status).toBe(429);
+    expect(compare).not.toHaveBeenCalled();
+    expect((await call("hit", item, { ...right, ...someone() })).status).toBe(200);
+    // An isolate remembers a denial for two seconds.
+    vi.setSystemTime(start + 2_000);
+    expect((await call("hit", item, right)).status).toBe(200);
+    expect(await guess()).toBe(429);
+    vi.setSystemTime(start + 6_000);
+    expect([await guess(), await guess()]).toEqual([401, 429]);
+  });
+
+  it("that are right or not there are not counted", async () => {
+    const client = someone();
+    const asked = vi.fn();
+    const own = workerWith(config, { LIMITERS: { getByName: asked } });
+    for (const Authorization of ["", "Bearer", `Bearer ${token}`])
+      await call("other", {}, { ...client, Authorization }, own.fetch);
+    expect((await call("hit", [], { ...client, Authorization: "" }, own.fetch)).status).toBe(401);
+    expect((await call("hit", [], { ...client }, own.fetch)).status).toBe(400);
+    expect(asked).not.toHaveBeenCalled();
+  });
+
+  it("that are wrong stay wrong when they cannot be counted", async () => {
+    logged();
+    const LIMITERS = { getByName: () => ({ apply: () => Promise.reject(new Error("broken")) }) };
+    const own = workerWith(config, { LIMITERS });
+    const wrong = { ...someone(), Authorization: "Bearer wrong" };
+    for (let count = 0; count < 12; count += 1)
+      expect((await call("hit", {}, wrong, own.fetch)).status).toBe(401);
+  });
+
   it("403 where none is configured, and how to set one", async () => {
     for (const TOLLGATE_TOKEN of [undefined, ""]) {
       const own = workerWith(config, { TOLLGATE_TOKEN });
@@ -161,7 +207,7 @@ describe("bad requests", () => {
       expect([response.status, await response.json()]).toMatchObject([400, { code: "invalid_request" }]);
     }
     const policy = (await call("hit", { policy: "\ud800", key: "a" })).body;
-    expect(policy).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(policy).toMatchObject({ status: 400, code: "unknown_policy" });
     expect((await call("get", { policy: "api", key: "\ufffd" })).body).toEqual({ count: 5 });
   });
 
@@ -322,6 +368,8 @@ describe("the OpenAPI document", () => {
       await check("x".repeat(1_100_000));
       await check(item, { "Content-Type": "text/plain" });
       await check(item, {}, broken);
+      const wrong = { ...someone(), Authorization: "Bearer wrong" };
+      for (let count = 0; count < 11; count += 1) await check(item, wrong);
       expect([...new Set(seen)].sort()).toEqual(Object.keys(post.responses).map(Number));
     }
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { token, workerWith } from "./lib.ts";
+import { someone, token, workerWith } from "./lib.ts";
 
 const policies = { api: { algorithm: "fix_window", limit: 5, scale: "1d" } };
 const page = "https://app.example";
@@ -57,5 +57,49 @@ describe("pages of other origins", () => {
     expect(corsOf(await asking(fetch, "POST", "https://any.example"))).toEqual({
       "access-control-allow-origin": "https://any.example",
     });
+  });
+});
+
+describe("a denial", () => {
+  const config = (cors?: unknown) => ({
+    upstream: "ORIGIN",
+    policies: { one: { algorithm: "fix_window", limit: 1, scale: "1h" } },
+    rules: [{ path: "/*", policies: "one" }],
+    ...(cors === undefined ? {} : { cors }),
+  });
+
+  async function denied(cors: unknown, headers: Record<string, string>) {
+    const { fetch } = workerWith(config(cors));
+    const own = { ...someone(), ...headers };
+    await fetch("/", { headers: own });
+    const response = await fetch("/", { headers: own });
+    expect(response.status).toBe(429);
+    return { cors: corsOf(response), vary: response.headers.get("Vary") };
+  }
+
+  it("may be read by every page, without credentials", async () => {
+    for (const headers of [{}, { Origin: page }])
+      expect(await denied(undefined, headers)).toEqual({
+        cors: { "access-control-allow-origin": "*" },
+        vary: null,
+      });
+  });
+
+  it("is for the origins that are named, with credentials where that is said", async () => {
+    const origins = [page, "http://localhost:3000"];
+    expect(await denied({ origins }, { Origin: page })).toEqual({
+      cors: { "access-control-allow-origin": page },
+      vary: "Origin",
+    });
+    expect(await denied({ origins, credentials: true }, { Origin: page })).toEqual({
+      cors: { "access-control-allow-origin": page, "access-control-allow-credentials": "true" },
+      vary: "Origin",
+    });
+    for (const Origin of ["https://app.example.evil.test", "null", "http://app.example"])
+      expect(await denied({ origins, credentials: true }, { Origin })).toEqual({ cors: {}, vary: "Origin" });
+  });
+
+  it("is for no page at all where none is named", async () => {
+    expect(await denied({ origins: [] }, { Origin: page })).toEqual({ cors: {}, vary: null });
   });
 });

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Policy } from "../../js/types.ts";
 
 const policy: Policy = { algorithm: "fix_window", limit: 3, scale: "1d" };
@@ -80,4 +80,67 @@ it("decides several policies as one", async () => {
   await object.hit(policies, 2);
   expect(await object.hit(policies)).toMatchObject({ allowed: false, policy: "daily", violated: ["daily"] });
   expect(await object.get(policies, "burst")).toBe(2);
+});
+
+describe("over fetch, as Workers in Rust ask", () => {
+  const window: Policy = { algorithm: "fix_window", limit: 2, scale: "1d", name: "api" };
+  const ask = async (name: string, question: unknown) => {
+    const body = typeof question === "string" ? question : JSON.stringify(question);
+    const response = await env.LIMITERS.getByName(name).fetch("https://tollgate.invalid/", {
+      method: "POST",
+      body,
+    });
+    return response.json();
+  };
+
+  it("it does every operation on the same states", async () => {
+    const object = env.LIMITERS.getByName("fetched");
+    const of = (operation: string, amount?: number) =>
+      ask("fetched", { operation, policies: window, ...(amount === undefined ? {} : { amount }) });
+    expect(await of("hit")).toEqual({
+      decision: {
+        allowed: true,
+        count: 1,
+        limit: 2,
+        remaining: 1,
+        retryAfter: 0,
+        resetAfter: expect.any(Number),
+        policy: "api",
+        violated: [],
+      },
+    });
+    expect(await object.hit(window)).toMatchObject({ allowed: true, count: 2 });
+    expect(await of("hit")).toMatchObject({ decision: { allowed: false, violated: ["api"] } });
+    expect(await of("peek", 3)).toMatchObject({ decision: { allowed: false, retryAfter: null } });
+    expect(await of("inc", 5)).toEqual({ number: 7 });
+    expect(await of("set", 1)).toEqual({ number: 1 });
+    expect(await of("get")).toEqual({ number: 1 });
+    expect(await of("expires_at")).toEqual({ number: await object.expiresAt(window) });
+    expect(await of("reset")).toEqual({ reset: true });
+    expect(await object.get(window)).toBe(0);
+  });
+
+  it("one of several policies has a name", async () => {
+    const policies = [window, { ...window, name: "day" }];
+    expect(await ask("named", { operation: "inc", policies, policy: "day" })).toEqual({ number: 1 });
+    expect(await ask("named", { operation: "inc", policies, policy: "month" })).toMatchObject({
+      error: { code: "unknown_policy" },
+    });
+    expect(await ask("named", { operation: "hit", policies, amount: 2 })).toMatchObject({
+      decision: { allowed: false, policy: "day", violated: ["day"] },
+    });
+  });
+
+  it.each([
+    ["nothing", "", "invalid_request"],
+    ["no operation", { policies: window }, "invalid_request"],
+    ["another operation", { operation: "destroy", policies: window }, "invalid_operation"],
+    ["a broken policy", { operation: "hit", policies: broken }, "invalid_policy"],
+    ["a negative cost", { operation: "hit", policies: window, amount: -1 }, "invalid_request"],
+    ["a cost out of range", { operation: "hit", policies: window, amount: 2 ** 53 }, "invalid_cost"],
+    ["another field", { operation: "hit", policies: window, cost: 1 }, "invalid_request"],
+  ])("%s is an error with a code", async (_, question, code) => {
+    expect(await ask("wrong", question)).toMatchObject({ error: { code, message: expect.any(String) } });
+    expect(await ask("wrong", { operation: "get", policies: window })).toEqual({ number: 0 });
+  });
 });

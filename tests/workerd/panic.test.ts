@@ -4,17 +4,18 @@ import { call } from "../../js/cloudflare/wasm.ts";
 
 const policies = { algorithm: "fix_window", limit: 3, scale: "1d" } as const;
 
-/** What a panic in Rust looks like from outside. */
-function trap(): never {
-  throw new WebAssembly.RuntimeError("unreachable");
-}
-
 it("gives every object a fresh instance after a panic, with nothing lost", async () => {
   const [first, second] = [env.LIMITERS.getByName("panic:1"), env.LIMITERS.getByName("panic:2")];
   await first.hit(policies, 2);
   await second.hit(policies, 1);
 
-  expect(() => call(trap)).toThrow("unreachable");
+  const gateway = call((rust) => new rust.Gateway({}));
+  expect(gateway.settings()).toContain("/_tollgate");
+
+  expect(() => call((rust) => rust.crash())).toThrow(WebAssembly.RuntimeError);
+
+  // What the old instance made is gone with it.
+  expect(() => gateway.settings()).toThrow(/stale/);
 
   expect(await first.hit(policies, 1)).toMatchObject({ allowed: true, count: 3 });
   expect(await second.hit(policies, 1)).toMatchObject({ allowed: true, count: 2 });

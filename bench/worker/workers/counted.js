@@ -3,7 +3,10 @@ let counts = { ...none };
 let cursors = [];
 const ids = [];
 
-/** The class of an object whose calls, alarms and rows are counted: the rows by what workerd itself says. */
+/**
+ * The class of an object whose calls, alarms and rows are counted: those of SQL by what workerd itself says, those of
+ * the key-value store at the call, as they are billed.
+ */
 export function counted(Class) {
   const Counted = class extends Class {
     constructor(ctx, env) {
@@ -33,6 +36,21 @@ export function counted(Class) {
 }
 
 const watched = (storage) => ({
+  kv: {
+    get(key) {
+      counts.rowsRead += 1;
+      return storage.kv.get(key);
+    },
+    put(key, value) {
+      counts.rowsWritten += 1;
+      counts.largest = Math.max(counts.largest, value.byteLength);
+      storage.kv.put(key, value);
+    },
+    delete(key) {
+      counts.rowsWritten += 1;
+      return storage.kv.delete(key);
+    },
+  },
   sql: {
     exec(...given) {
       const cursor = storage.sql.exec(...given);

@@ -1,1 +1,20 @@
 //! The wasm behind the npm package.
+//!
+//! Cold paths are wasm-bindgen classes and functions; `hit` is a plain export of numbers (`hot`). JavaScript maps keys
+//! to slots and copies what it is given before it crosses, so that no method here calls foreign code.
+
+// wasm-bindgen and plain exports must be `pub`, though no crate reaches them.
+#![allow(unreachable_pub)]
+#![cfg_attr(all(target_arch = "wasm32", not(test)), no_std)]
+
+extern crate alloc;
+
+pub mod generated;
+pub mod handles;
+mod hot;
+mod limiter;
+mod numbers;
+mod result_buffer;
+
+#[cfg(all(target_arch = "wasm32", not(test)))]
+mod platform;

@@ -1,1 +1,35 @@
 //! The wasm behind the Cloudflare Worker: the gateway and its configuration.
+//!
+//! `gateway` and `fault` touch the platform; the other modules are plain Rust and have native tests.
+
+mod config;
+mod cors;
+mod crash;
+mod credential;
+mod deny_cache;
+mod digest;
+mod fault;
+mod fold;
+mod gateway;
+mod items;
+mod key;
+mod method;
+mod path;
+mod pattern;
+mod plan;
+mod policies;
+mod reader;
+mod reading;
+mod rules;
+mod text;
+mod tokens;
+mod tree;
+
+/// Smaller than the standard library's allocator.
+#[cfg(target_arch = "wasm32")]
+#[global_allocator]
+static ALLOCATOR: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
+pub use crash::crash;
+pub use gateway::Gateway;
+pub use tollgate::cloudflare::RateLimiterObject;

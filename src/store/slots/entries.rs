@@ -1,18 +1,19 @@
-//! What a slab holds for each slot: a run of words and one of logs, in chunks that never move.
+//! The entries of a slab: for each slot a run of words and one of logs, in chunks that never move.
 
+use crate::algorithm::entry::{Entry, EntryMut};
 use crate::algorithm::log::Log;
+use crate::memory::{OutOfMemory, defaults, push};
 use crate::store::chunked::CHUNK;
-use alloc::vec;
 use alloc::vec::Vec;
 
-/// The words and logs of all slots.
+/// The entries of a slab.
 #[derive(Debug)]
 pub(super) struct Entries {
     words: Runs<u64>,
     logs: Runs<Log>,
 }
 
-/// A run of the same length for each slot.
+/// A run of `length` values for each slot.
 #[derive(Debug)]
 struct Runs<T> {
     length: usize,
@@ -20,48 +21,48 @@ struct Runs<T> {
 }
 
 impl Entries {
-    /// None yet, of so many words and logs each.
     pub(super) fn new(words: usize, logs: usize) -> Self {
         Self { words: Runs { length: words, chunks: Vec::new() }, logs: Runs { length: logs, chunks: Vec::new() } }
     }
 
-    /// Makes room for slots below `slots`, of which there was room for all but the last.
-    pub(super) fn reserve(&mut self, slots: u32) {
-        if self.words.chunks.len() * CHUNK < slots as usize {
-            self.words.chunks.push(vec![0; CHUNK * self.words.length]);
-            if self.logs.length > 0 {
-                self.logs.chunks.push(Log::many(CHUNK * self.logs.length));
-            }
-        }
+    /// Makes room for slots below `slots`.
+    pub(super) fn reserve(&mut self, slots: u32) -> Result<(), OutOfMemory> {
+        self.words.reserve(slots)?;
+        self.logs.reserve(slots)
     }
 
-    /// The words and logs of a slot; none where there is no slot.
-    // In wasm once, for its size, and the same code as the next; elsewhere wherever it is used, for its speed.
+    // In wasm once, for its size; elsewhere wherever it is used, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    pub(super) fn get(&self, slot: u32) -> (&[u64], &[Log]) {
-        (self.words.get(slot), self.logs.get(slot))
+    pub(super) fn get(&self, slot: u32) -> Entry<'_> {
+        Entry { words: self.words.get(slot), logs: self.logs.get(slot) }
     }
 
-    /// The same, to be changed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    pub(super) fn get_mut(&mut self, slot: u32) -> (&mut [u64], &mut [Log]) {
-        (self.words.get_mut(slot), self.logs.get_mut(slot))
+    pub(super) fn get_mut(&mut self, slot: u32) -> EntryMut<'_> {
+        self.both_mut(slot)
     }
 
-    /// The same where it is used, for its speed.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
+    /// Returns an entry to be changed. Always inlined, for its speed.
     #[inline(always)]
-    pub(super) fn both_mut(&mut self, slot: u32) -> (&mut [u64], &mut [Log]) {
-        (self.words.get_mut(slot), self.logs.get_mut(slot))
+    pub(super) fn both_mut(&mut self, slot: u32) -> EntryMut<'_> {
+        EntryMut { words: self.words.get_mut(slot), logs: self.logs.get_mut(slot) }
     }
 
-    /// The words alone, to be changed.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
+    /// Returns the words of an entry to be changed.
     #[inline(always)]
     pub(super) fn words_mut(&mut self, slot: u32) -> &mut [u64] {
         self.words.get_mut(slot)
+    }
+}
+
+impl<T: Default> Runs<T> {
+    fn reserve(&mut self, slots: u32) -> Result<(), OutOfMemory> {
+        while self.length > 0 && self.chunks.len() * CHUNK < slots as usize {
+            push(&mut self.chunks, defaults(CHUNK * self.length)?)?;
+        }
+        Ok(())
     }
 }
 
@@ -85,7 +86,7 @@ impl<T> Runs<T> {
         }
     }
 
-    /// Which chunk a slot's run lies in, and where it starts.
+    /// Returns the chunk of a slot's run, and where the run starts in it.
     #[inline(always)]
     fn place(&self, slot: u32) -> (usize, usize) {
         (slot as usize / CHUNK, slot as usize % CHUNK * self.length)

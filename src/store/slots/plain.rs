@@ -1,34 +1,41 @@
-//! Hits that have nothing else to do, in as few steps as can be.
+//! Hits that have nothing else to do, in as few steps as possible.
 
 use super::Slots;
 use crate::Decision;
-use crate::algorithm::Algorithm;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
-use crate::lanes::Entry;
+use crate::algorithm::{Algorithm, Outcome};
+use crate::memory::OutOfMemory;
 
 impl Slots {
-    /// Whether a hit has nothing else to do: the key has its slot, which stays, and nothing is to be swept.
+    /// Whether a hit has nothing else to do: the key has a slot, which does not grow stale, no sweep is due, and no state is charged twice.
     #[inline(always)]
     pub(crate) fn is_plain(&self, slot: i32, now: u64) -> bool {
-        slot >= 0 && self.cleaning.rests(now, self.options.clean_period) && self.options.key_older_than.is_none()
+        slot >= 0
+            && self.cleaning.rests(now, self.options.clean_period)
+            && self.options.key_older_than.is_none()
+            && self.earlier.is_empty()
     }
 
-    /// The commonest of such hits, in the fewest steps: under a single fixed window. Any other is not answered.
+    /// Does the most common of such hits, under a single fixed window; `None` for any other.
     #[inline(always)]
     pub(crate) fn hit_window(&mut self, slot: u32, cost: u64, now: u64) -> Option<Decision> {
-        let [Rule::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] = *self.lanes.rules() else {
+        let [Rule::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] = *self.policy_states.rules() else {
             return None;
         };
-        let mut entry = Entry::Write(self.entries.words_mut(slot), &mut []);
-        let charged = window.act(&mut entry, self.lanes.hit_of(cost), now, &mut false);
-        Some(charged.told(window.limit, false, now))
+        let act = self.policy_states.hit_of(cost);
+        // A window's state has a fixed size, so this never runs out of memory.
+        let words = self.entries.words_mut(slot);
+        let charged = window.keep(words, window.try_on(words, act, now), &mut Outcome::default());
+        Some(charged.decision(window.limit, false, now))
     }
 
-    /// Any such hit.
+    /// Does any such hit.
     #[inline(always)]
-    pub(crate) fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Decision {
-        let (words, logs) = self.entries.both_mut(slot);
-        self.lanes.hit(self.lanes.rules(), &mut Entry::Write(words, logs), cost, now, &mut false)
+    pub(crate) fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Result<Decision, OutOfMemory> {
+        let entry = self.entries.both_mut(slot);
+        let mut outcome = Outcome::default();
+        let decision = self.policy_states.hit_inlined(self.policy_states.rules(), entry, cost, now, &mut outcome);
+        outcome.changed().map(|_| decision)
     }
 }

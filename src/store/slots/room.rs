@@ -1,10 +1,12 @@
-//! Room for new keys in a slab that holds only so many.
+//! Room for new keys in a bounded slab.
 
-use super::{NO_SLOT, Slots};
+use super::sweep::FREED_AT_MOST;
+use super::{NO_SLOT, SlotError, Slots};
+use crate::memory::{OutOfMemory, push};
 use crate::number::NEVER;
 use crate::{Decision, OnFull, Reason};
 
-/// How many slots are looked at when a full slab needs room.
+/// The number of slots that are looked at when a full slab needs room.
 pub(super) const PROBED: u32 = 8;
 
 /// A slot of a full slab that can be freed for a new key.
@@ -15,60 +17,104 @@ struct Candidate {
     next: u32,
 }
 
+/// Why there is no slot for a new key.
+pub(super) enum NoSlot {
+    /// There are as many keys as there may be, until then.
+    FullUntil(u64),
+    OutOfMemory,
+}
+
+impl From<OutOfMemory> for NoSlot {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+impl From<NoSlot> for SlotError {
+    fn from(no_slot: NoSlot) -> Self {
+        match no_slot {
+            NoSlot::FullUntil(_) => Self::Full,
+            NoSlot::OutOfMemory => Self::OutOfMemory,
+        }
+    }
+}
+
 impl Slots {
-    /// A slot for a new key, or when there might be one.
-    pub(super) fn take(&mut self, now: u64) -> Result<u32, u64> {
+    /// Takes a slot for a new key.
+    pub(super) fn take(&mut self, now: u64) -> Result<u32, NoSlot> {
         if self.free == NO_SLOT {
             self.make_room(now)?;
         }
         let slot = self.free;
-        self.free = self.entries.get(slot).0.first().map_or(NO_SLOT, |&next| next as u32);
+        let next = self.entries.get(slot).words.first().map_or(NO_SLOT, |&next| next as u32);
         self.len += 1;
         self.flip(slot);
-        self.clear(slot, now);
-        self.touch(slot, now);
+        // A hit on a free slot, which no owner of keys makes, overwrites this number: it is not followed just anywhere.
+        self.free = if next < self.made && !self.is_occupied(next) { next } else { NO_SLOT };
         self.taken = Some(slot);
         Ok(slot)
     }
 
-    /// Adds a free slot. Where there may be no more, frees one: an ended one of a few, else by eviction the one of them
-    /// that would end soonest.
-    fn make_room(&mut self, now: u64) -> Result<(), u64> {
+    /// Adds a free slot. At `max_keys`, frees one: an ended one of a few, else by eviction the one of them that would end
+    /// soonest.
+    fn make_room(&mut self, now: u64) -> Result<(), NoSlot> {
         if self.made < self.options.max_keys {
-            self.add();
-            return Ok(());
+            return Ok(self.add()?);
         }
         let Candidate { slot, ends_at, next } = self.soonest(now);
         let ended = ends_at <= now;
         if !ended && self.options.on_full == OnFull::Deny {
-            // The next to ask looks there first, so what this one is told is true.
+            // The next new key looks there first, so that this wait is true.
             self.probe = slot;
-            return Err(ends_at);
+            return Err(NoSlot::FullUntil(ends_at));
         }
+        self.reserve_reports(1)?;
         self.probe = next;
         self.evicted += u64::from(!ended);
         self.drop_entry(slot, ended);
         Ok(())
     }
 
-    fn add(&mut self) {
+    fn add(&mut self) -> Result<(), OutOfMemory> {
         let slot = self.made;
-        self.made += 1;
-        self.entries.reserve(self.made);
+        self.entries.reserve(slot + 1)?;
         if slot.is_multiple_of(64) {
-            self.occupied.push(0);
+            push(&mut self.occupied, 0)?;
         }
+        self.made += 1;
         self.link(slot);
+        Ok(())
     }
 
-    /// When a full slab that refuses new keys will have room for one, if it has none now.
+    /// Returns how many slots there are once one more key has its own.
+    pub(crate) fn slots_with_one_more(&self) -> u32 {
+        let adds = self.free == NO_SLOT && self.made < self.options.max_keys;
+        self.made + u32::from(adds)
+    }
+
+    /// Makes room for so many new keys, and for earlier states if some have them. Returns how many slots there are with
+    /// them.
+    pub(crate) fn reserve(&mut self, keys: usize, with_earlier: bool) -> Result<u32, OutOfMemory> {
+        let free = (self.made - self.len) as usize;
+        let added = u32::try_from(keys.saturating_sub(free)).unwrap_or(u32::MAX);
+        let slots = self.made + added.min(self.options.max_keys - self.made);
+        self.entries.reserve(slots)?;
+        if with_earlier {
+            self.earlier.reserve(slots)?;
+        }
+        self.occupied.try_reserve(slots.div_ceil(64) as usize - self.occupied.len())?;
+        self.reserve_reports(FREED_AT_MOST)?;
+        Ok(slots)
+    }
+
+    /// Returns when a full slab that denies new keys will have room for one, if it has none now.
     pub(super) fn no_room_until(&self, now: u64) -> Option<u64> {
         let full = self.free == NO_SLOT && self.made >= self.options.max_keys;
-        let refuses = full && self.options.on_full == OnFull::Deny;
-        refuses.then(|| self.soonest(now).ends_at).filter(|&ends_at| ends_at > now)
+        let denies = full && self.options.on_full == OnFull::Deny;
+        denies.then(|| self.soonest(now).ends_at).filter(|&ends_at| ends_at > now)
     }
 
-    /// An ended slot of a few, or else the one of them that will end soonest.
+    /// Returns an ended slot of a few, or else the one of them that will end soonest.
     fn soonest(&self, now: u64) -> Candidate {
         let mut soonest = Candidate { slot: self.probe, ends_at: NEVER, next: self.probe };
         for _ in 0..PROBED.min(self.made) {
@@ -86,7 +132,7 @@ impl Slots {
         soonest
     }
 
-    /// Passes if a slab that refuses new keys has room for so many.
+    /// Whether there is room for so many new keys.
     pub(crate) fn has_room_for(&self, keys: usize) -> bool {
         let max_keys = self.options.max_keys;
         let fits = keys as u64 + u64::from(self.len) <= u64::from(max_keys);
@@ -94,7 +140,7 @@ impl Slots {
     }
 }
 
-/// Makes a decision that of a key which a full slab has no room for.
+/// Makes a decision that of a key for which a full slab has no room.
 pub(super) fn refuse(decision: &mut Decision, wait: u64) {
     decision.allowed = false;
     decision.count = 0;

@@ -1,50 +1,116 @@
 //! A slab's states as plain numbers, and back.
 
-use super::{Full, Slots};
-use crate::lanes::{Entry, Lanes};
+use super::{SlotError, Slots};
+use crate::algorithm::Push;
+use crate::earlier::export_earlier;
+use crate::key_states::{Batch, KeyStates};
+use crate::memory::{self, OutOfMemory};
+use crate::policy_states::PolicyStates;
+use crate::record::{Afresh, Origin, load_states};
+use crate::{Error, Policies};
 use alloc::vec::Vec;
 
 impl Slots {
-    /// The states of a slot as plain numbers, one after the other: for each, how many there are, then they.
-    #[cfg(all(feature = "js", target_arch = "wasm32"))]
-    pub(crate) fn export_flat(&self, slot: u32, numbers: &mut Vec<i64>) {
-        for position in 0..self.lanes.rules().len() {
-            let start = numbers.len();
-            numbers.push(0);
-            self.lanes.export_one(position, &mut self.entry(slot), numbers);
-            numbers[start] = (numbers.len() - start - 1) as i64;
+    /// Adds the states of a slot as plain numbers, one after the other: for each how many there are, then they. After them
+    /// the earlier ones, in the same way.
+    pub(crate) fn export_flat(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), OutOfMemory> {
+        for position in 0..self.policy_states.rules().len() {
+            counted(numbers, &mut |push| self.policy_states.export_one(position, self.entries.get(slot), push))?;
         }
-    }
-
-    /// The states of a slot as plain numbers.
-    pub(crate) fn export(&self, slot: u32) -> Vec<Vec<i64>> {
-        self.lanes.export(&mut self.entry(slot))
-    }
-
-    /// Reads states of one key: whatever `load` puts into the entry of a key never used. They lie aside until they are
-    /// put into a slot. Answers whether they have ended, so that there is nothing to put, and what `load` answered.
-    pub(crate) fn read<T, E>(
-        &mut self,
-        now: u64,
-        load: impl FnOnce(&Lanes, &mut Entry<'_>) -> Result<T, E>,
-    ) -> Result<(bool, T), E> {
-        self.lanes.start_within_capacity();
-        let mut entry = Entry::Write(&mut self.aside.0, &mut self.aside.1);
-        self.lanes.clear(&mut entry, now);
-        let answer = load(&self.lanes, &mut entry)?;
-        Ok((self.lanes.all_end_at(&mut entry, now) <= now, answer))
-    }
-
-    /// Puts the states that were read last into a key's slot. A key without a slot is given one.
-    pub(crate) fn import(&mut self, slot: Option<u32>, now: u64) -> Result<(), Full> {
-        let slot = self.open(slot, now)?;
-        let (words, logs) = self.entries.get_mut(slot);
-        for (word, read) in words.iter_mut().zip(&self.aside.0) {
-            *word = *read;
-        }
-        for (log, read) in logs.iter_mut().zip(&mut self.aside.1) {
-            core::mem::swap(log, read);
+        for earlier in self.earlier.get(slot).iter().filter(|earlier| earlier.is_live(now)) {
+            counted(numbers, &mut |push| earlier.export(push))?;
         }
         Ok(())
     }
+
+    /// Copies a part of one policy's state as plain numbers, from the number at `from` on. Returns how many there were.
+    pub(crate) fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
+        let (mut at, mut copied) = (0, 0);
+        // It ends early when the part is full.
+        let _ = self.policy_states.export_one(position, self.entries.get(slot), &mut |number| {
+            if at >= from {
+                *part.get_mut(copied).ok_or(OutOfMemory)? = number;
+                copied += 1;
+            }
+            at += 1;
+            Ok(())
+        });
+        copied
+    }
+
+    /// Returns the states of a slot as plain numbers.
+    pub(crate) fn export(&self, slot: u32) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+        self.policy_states.export(self.entries.get(slot))
+    }
+
+    /// Returns the earlier states of a slot as plain numbers: of each its policy's position, its scale, when it is no
+    /// longer kept, and its state. `before` comes before each.
+    pub(crate) fn export_earlier(&self, slot: u32, before: &[i64], now: u64) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+        export_earlier(self.earlier.get(slot), before, now)
+    }
+
+    /// Stages the states of one key, which were made by `origins`, with the rows of [`Slots::export_earlier`] for it.
+    /// Returns whether they have ended, so that they need no slot, and which policies start afresh.
+    pub(crate) fn stage<'a>(
+        &mut self,
+        policies: &Policies,
+        origins: &[Origin<'_>],
+        states: &[Vec<i64>],
+        earlier: impl Iterator<Item = &'a [i64]> + Clone,
+        now: u64,
+    ) -> Result<(bool, Afresh), Error> {
+        self.stage_by(now, |policy_states, key| {
+            load_states(policies, policy_states, key, origins, states, earlier, now)
+        })
+    }
+
+    /// Stages what `load` reads into the states of a key never used.
+    pub(crate) fn stage_by<T, E>(
+        &mut self,
+        now: u64,
+        load: impl FnOnce(&PolicyStates, &mut KeyStates) -> Result<T, E>,
+    ) -> Result<(bool, T), E> {
+        self.policy_states.start_within_capacity();
+        self.staged.clear(&self.policy_states, now);
+        let loaded = load(&self.policy_states, &mut self.staged)?;
+        Ok((self.staged.end_at(&self.policy_states, now) <= now, loaded))
+    }
+
+    /// Moves the staged states to a batch.
+    pub(crate) fn unstage(&mut self, batch: &mut Batch) -> Result<(), OutOfMemory> {
+        batch.push(&mut self.staged)
+    }
+
+    /// Stages the states that were added to a batch as number `index`.
+    pub(crate) fn restage(&mut self, batch: &mut Batch, index: usize) {
+        batch.take(index, &mut self.staged);
+    }
+
+    /// Puts the staged states into a key's slot. A key without a slot is given one.
+    pub(crate) fn import(&mut self, slot: Option<u32>, now: u64) -> Result<(), SlotError> {
+        if !self.staged.earlier.is_empty() {
+            self.earlier.reserve(self.slots_with_one_more())?;
+        }
+        let slot = match slot {
+            Some(slot) => slot,
+            None => self.take(now)?,
+        };
+        self.put(slot, now);
+        Ok(())
+    }
+}
+
+/// A function that gives numbers to another.
+type Export<'a> = &'a mut dyn FnMut(Push<'_>) -> Result<(), OutOfMemory>;
+
+/// Adds the numbers that `export` gives, and before them how many they are.
+fn counted(numbers: &mut Vec<i64>, export: Export<'_>) -> Result<(), OutOfMemory> {
+    let start = numbers.len();
+    memory::push(numbers, 0)?;
+    export(&mut |number| memory::push(numbers, number))?;
+    let count = (numbers.len() - start - 1) as i64;
+    if let Some(before) = numbers.get_mut(start) {
+        *before = count;
+    }
+    Ok(())
 }

@@ -1,0 +1,64 @@
+//! The wasm behind the headers of the npm package: apart from the limiter's, so that a page which writes no headers
+//! does not ship them.
+
+// wasm-bindgen's exports must be `pub`, though no crate reaches them.
+#![allow(unreachable_pub)]
+#![cfg_attr(all(target_arch = "wasm32", not(test)), no_std)]
+
+extern crate alloc;
+
+#[cfg(all(target_arch = "wasm32", not(test)))]
+mod platform;
+
+use alloc::string::String;
+
+use tollgate::binding::{PolicyNumbers, Quota, write_headers, write_problem};
+use tollgate::{Decision, Violated};
+use wasm_bindgen::prelude::*;
+
+/// Returns the headers for a decision, names and values in lines. `decision` has its numbers: allowed, limit,
+/// remaining, retry after, reset after, position of the policy. `numbers` has algorithm, limit, rate and scale of each
+/// policy, `names` their names in lines. Empty if a number is missing.
+#[wasm_bindgen]
+pub fn headers(decision: &[f64], numbers: &[f64], names: &str, legacy: bool) -> String {
+    let mut text = String::new();
+    let &[allowed, limit, remaining, retry_after, reset_after, policy] = decision else { return text };
+    let decision = Decision {
+        allowed: allowed != 0.0,
+        count: 0,
+        limit: limit as u64,
+        remaining: remaining as u64,
+        retry_after: retry_after.is_finite().then_some(retry_after as u64),
+        reset_after: reset_after as u64,
+        policy: policy as usize,
+        violated: Violated::default(),
+        reason: None,
+    };
+    let quotas = policies(numbers).zip(names.split('\n')).map(|(policy, name)| Quota::of(&policy, name));
+    write_headers(&mut text, &decision, quotas, legacy);
+    text
+}
+
+/// Returns the position of the first policy whose bucket takes too long to fill or empty; -1 if there is none.
+#[wasm_bindgen]
+pub fn unfillable(numbers: &[f64]) -> i32 {
+    policies(numbers).position(|policy| !policy.is_fillable()).map_or(-1, |position| position as i32)
+}
+
+/// Reads algorithm, limit, rate and scale of each policy.
+fn policies(numbers: &[f64]) -> impl Iterator<Item = PolicyNumbers> {
+    numbers.as_chunks().0.iter().map(|&[algorithm, limit, rate, scale]| {
+        // No rate is 0, which JavaScript has checked; a division by it would be a trap.
+        let (algorithm, rate) = (algorithm as usize, (rate as u64).max(1));
+        PolicyNumbers { algorithm, limit: limit as u64, rate, scale: scale as u64 }
+    })
+}
+
+/// Returns the body of a response that denies, by the policies whose bits are set.
+#[wasm_bindgen]
+pub fn problem_body(violated: u32, names: &str) -> String {
+    let mut text = String::new();
+    let name = |position| names.split('\n').nth(position).unwrap_or_default();
+    write_problem(&mut text, Violated::from_bits(violated), name);
+    text
+}

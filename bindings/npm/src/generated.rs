@@ -1,0 +1,147 @@
+//! What TypeScript must know of Rust, written as TypeScript: `js/core/generated.ts`.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use core::mem::offset_of;
+
+use tollgate::binding::TEXTS;
+use tollgate::binding::schema::{
+    ALGORITHM_SCHEMAS, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field, MAX_KEY_BYTES,
+    MAX_KEYS_IN_JS, MAX_POLICIES, ON_FULL_WORDS, Role,
+};
+
+use crate::limiter::operation;
+use crate::numbers::PER_POLICY;
+use crate::result_buffer::{ResultBuffer, status};
+
+const HEAD: &str = "// Generated from Rust: `npm run build` writes this file. Do not edit it.\n";
+
+/// Returns the text of `js/core/generated.ts`.
+pub fn typescript() -> String {
+    let mut text = String::from(HEAD);
+    for (about, name, value) in [statuses(), operations(), offsets(), schemas(), units(), limits()] {
+        let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
+    }
+    text.push_str("\n// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.\n");
+    for (name, wording) in TEXTS {
+        let _ = writeln!(text, "export const {} = {wording:?};", camel_case(&format!("{name}_TEXT")));
+    }
+    text
+}
+
+/// A constant: what it is about, its name and its value.
+type Constant = (&'static str, &'static str, String);
+
+fn statuses() -> Constant {
+    let values = [
+        ("allowed", status::ALLOWED),
+        ("small", status::SMALL),
+        ("moved", status::MOVED),
+        ("full", status::FULL),
+        ("invalidCost", status::INVALID_COST),
+        ("invalidTime", status::INVALID_TIME),
+        ("invalidHandle", status::INVALID_HANDLE),
+        ("outOfMemory", status::OUT_OF_MEMORY),
+        ("mismatch", status::MISMATCH),
+        ("noRoom", status::NO_ROOM),
+        ("invalidAmount", status::INVALID_AMOUNT),
+        ("at", status::AT),
+    ];
+    let about = "Bits of a status, and statuses below 0: why nothing was done.";
+    (about, "status", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
+}
+
+fn operations() -> Constant {
+    let values = [
+        ("get", operation::GET),
+        ("expiresAt", operation::EXPIRES_AT),
+        ("inc", operation::INC),
+        ("set", operation::SET),
+        ("maxCount", operation::MAX_COUNT),
+    ];
+    (
+        "The operations on one policy's count.",
+        "operation",
+        object(values.map(|(name, value)| (name.into(), format!("{value}")))),
+    )
+}
+
+fn offsets() -> Constant {
+    let offsets = [
+        ("floats", offset_of!(ResultBuffer, floats)),
+        ("integers", offset_of!(ResultBuffer, integers)),
+        ("list", offset_of!(ResultBuffer, list)),
+        ("handle", offset_of!(ResultBuffer, handle)),
+    ];
+    let about = "Offsets within the result buffer, in bytes.";
+    (about, "resultOffsets", object(offsets.map(|(name, offset)| (name.into(), format!("{offset}")))))
+}
+
+fn schemas() -> Constant {
+    let schemas = ALGORITHM_SCHEMAS.iter().enumerate().flat_map(|(position, schema)| {
+        let fields = schema.fields.iter().map(|field| (field.name.into(), field_value(field)));
+        let value = format!("{{ position: {position}, name: {:?}, fields: {} }}", schema.name, object(fields));
+        [schema.name].into_iter().chain(schema.aliases.iter().copied()).map(move |name| (name.into(), value.clone()))
+    });
+    ("The algorithms by their names, aliases included.", "algorithms", object(schemas))
+}
+
+fn field_value(field: &Field) -> String {
+    let role = match field.role {
+        Role::Algorithm => "algorithm",
+        Role::Limit => "limit",
+        Role::Rate => "rate",
+        Role::Scale => "scale",
+        Role::Name => "name",
+        Role::Denied => "denied",
+    };
+    let default = field.default.map_or(String::new(), |default| format!(", default: {default}"));
+    format!("{{ role: {role:?}{default} }}")
+}
+
+fn units() -> Constant {
+    let units = DURATION_UNITS.iter().map(|(unit, milliseconds)| ((*unit).into(), format!("{milliseconds}")));
+    ("The units of a duration, in milliseconds.", "durationUnits", object(units))
+}
+
+fn limits() -> Constant {
+    let spellings = ALGORITHM_SCHEMAS.iter().flat_map(|schema| schema.fields);
+    let mut snake_case: Vec<_> =
+        spellings.filter_map(|field| Some((field.snake_case?.into(), format!("{:?}", field.name)))).collect();
+    snake_case.dedup();
+    let values = [
+        ("snakeCase", object(snake_case)),
+        ("deniedWords", format!("{DENIED_WORDS:?}")),
+        ("onFullWords", format!("{ON_FULL_WORDS:?}")),
+        ("maxPolicies", format!("{MAX_POLICIES}")),
+        ("perPolicy", format!("{PER_POLICY}")),
+        ("maxKeys", format!("{MAX_KEYS_IN_JS}")),
+        ("defaultMaxKeys", format!("{DEFAULT_MAX_KEYS}")),
+        ("defaultCleanPeriod", format!("{DEFAULT_CLEAN_PERIOD}")),
+        ("maxKeyBytes", format!("{MAX_KEY_BYTES}")),
+    ];
+    let about = "Spellings, words, defaults and limits.";
+    (about, "schema", object(values.map(|(name, value)| (name.into(), value))))
+}
+
+fn camel_case(name: &str) -> String {
+    let mut parts = name.split('_').map(str::to_lowercase);
+    let mut camel = parts.next().unwrap_or_default();
+    for part in parts {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}
+
+fn object(fields: impl IntoIterator<Item = (String, String)>) -> String {
+    let mut text = String::from("{ ");
+    for (name, value) in fields {
+        let _ = write!(text, "{name}: {value}, ");
+    }
+    text.push('}');
+    text
+}

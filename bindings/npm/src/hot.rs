@@ -1,0 +1,243 @@
+//! The hot path: hits as plain exports of numbers, and all the unsafe code of this binding.
+//!
+//! wasm-bindgen's glue around an export would spill every argument. JavaScript names a slab by a checked handle, and
+//! reads the decision from a static buffer.
+
+// Two exports of one name, the only danger of `no_mangle`, are a linker error.
+#![allow(unsafe_code)]
+
+use alloc::vec::Vec;
+use core::cell::UnsafeCell;
+
+use tollgate::Decision;
+use tollgate::binding::{Failure, Rules, Slab, schema};
+
+use crate::handles::{Handle, Handles};
+use crate::numbers::{PER_POLICY, integer, policies, time};
+#[cfg(target_arch = "wasm32")]
+use crate::platform::grow_ahead;
+use crate::result_buffer::{ResultBuffer, moved, status, status_of};
+
+/// The numbers of a call's policies, which JavaScript writes.
+const CALL_NUMBERS: usize = PER_POLICY * schema::MAX_POLICIES;
+
+/// Everything that the exports share.
+struct Shared {
+    slabs: Handles<Slab>,
+    result: ResultBuffer,
+    call: [f64; CALL_NUMBERS],
+    /// The list that JavaScript reads, or the one that it writes, as floats.
+    list: Vec<i64>,
+    /// A part of a state that is rescued.
+    part: [i64; PART],
+}
+
+/// How many numbers are rescued at once.
+const PART: usize = 1_024;
+
+struct OneThread(UnsafeCell<Shared>);
+
+// SAFETY: this wasm has one thread, and natively no two tests use it.
+unsafe impl Sync for OneThread {}
+
+static SHARED: OneThread = OneThread(UnsafeCell::new(Shared {
+    slabs: Handles::new(),
+    result: ResultBuffer::EMPTY,
+    call: [0.0; CALL_NUMBERS],
+    list: Vec::new(),
+    part: [0; PART],
+}));
+
+/// Natively there is no memory to grow.
+#[cfg(not(target_arch = "wasm32"))]
+fn grow_ahead() {}
+
+/// Runs `work` on what the exports share. `work` must call neither JavaScript nor this function.
+#[inline(always)]
+fn shared<R>(work: impl FnOnce(&mut Shared) -> R) -> R {
+    // SAFETY: there is one thread, and `work` does not come back here, so this is the only reference. A trap within
+    // `work` leaves no reference behind.
+    work(unsafe { &mut *SHARED.0.get() })
+}
+
+/// Runs `work` on the slab of a handle; `None` if there is none.
+pub(crate) fn with_slab<R>(handle: Handle, work: impl FnOnce(&mut Slab) -> R) -> Option<R> {
+    shared(|shared| shared.slabs.get_mut(handle).map(work))
+}
+
+/// Adds a slab, if it could be made, and writes its handle into the result buffer, or why there is none.
+pub(crate) fn insert(slab: Result<Slab, Failure>) -> Option<Handle> {
+    shared(|Shared { slabs, result, .. }| {
+        let handle = slab.and_then(|slab| slabs.insert(slab).ok_or(Failure::OutOfMemory));
+        result.handle = match handle {
+            Ok(handle) => [handle.index as i32, handle.generation as i32],
+            Err(failure) => [status_of(failure), 0],
+        };
+        handle.ok()
+    })
+}
+
+/// The longest list that is kept for the next use.
+const KEPT: usize = 65_536;
+
+/// Empties the list. A long one is not kept.
+pub(crate) fn empty(list: &mut Vec<i64>) {
+    list.clear();
+    if list.capacity() > KEPT {
+        *list = Vec::new();
+    }
+}
+
+/// Gives the memory of the list back.
+pub(crate) fn drop_list() {
+    shared(|shared| shared.list = Vec::new());
+}
+
+/// Removes the slab of a handle.
+pub(crate) fn remove(handle: Handle) -> Option<Slab> {
+    shared(|shared| shared.slabs.remove(handle))
+}
+
+/// Fills the list that JavaScript reads, from the slab of a handle. `work` empties it first. Returns the number of `work`,
+/// or a status.
+pub(crate) fn list(handle: Handle, work: impl FnOnce(&mut Slab, &mut Vec<i64>) -> Result<u64, Failure>) -> f64 {
+    shared(|Shared { slabs, result, list, .. }| {
+        let Some(slab) = slabs.get_mut(handle) else { return status::INVALID_HANDLE.into() };
+        let number = work(slab, list);
+        result.write_list(list);
+        match number {
+            Ok(number) => number as f64,
+            Err(failure) => status_of(failure).into(),
+        }
+    })
+}
+
+/// Runs `work` on the slab of a handle and the numbers that JavaScript wrote into the list.
+pub(crate) fn with_input(handle: Handle, work: impl FnOnce(&mut Slab, &[i64]) -> Result<u64, Failure>) -> f64 {
+    list(handle, |slab, list| {
+        for number in &mut *list {
+            *number = f64::from_bits(*number as u64) as i64;
+        }
+        let result = work(slab, list);
+        empty(list);
+        result
+    })
+}
+
+/// Returns the rules of the first `count` policies in the call buffer.
+pub(crate) fn call(count: usize) -> Result<Rules, Failure> {
+    shared(|Shared { call, .. }| policies(call.get(..PER_POLICY.saturating_mul(count)).ok_or(Failure::Mismatch)?))
+}
+
+/// Makes room for `count` numbers in the list, as floats, and returns its address; 0 if there is no memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn input(count: usize) -> usize {
+    shared(|Shared { list, .. }| {
+        list.clear();
+        if list.try_reserve_exact(count).is_err() {
+            return 0;
+        }
+        list.resize(count, 0);
+        list.as_mut_ptr().expose_provenance()
+    })
+}
+
+/// Returns the address of the result buffer.
+#[unsafe(no_mangle)]
+pub extern "C" fn result_buffer() -> usize {
+    // SAFETY: the static lives for ever; only its address is taken.
+    unsafe { (&raw mut (*SHARED.0.get()).result).expose_provenance() }
+}
+
+/// Returns the address of the numbers of a call's policies.
+#[unsafe(no_mangle)]
+pub extern "C" fn call_buffer() -> usize {
+    // SAFETY: as above.
+    unsafe { (&raw mut (*SHARED.0.get()).call).expose_provenance() }
+}
+
+/// Decides a hit of a key in a slot, or of a key without one if `slot` is negative. Returns a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn hit(index: u32, generation: u32, slot: i32, cost: f64, now: f64) -> i32 {
+    let Some(cost) = integer(cost) else { return status::INVALID_COST };
+    let Some(now) = time(now) else { return status::INVALID_TIME };
+    shared(|Shared { slabs, result, .. }| {
+        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        if !slab.is_plain(slot, now) {
+            let decision = slab.hit(u32::try_from(slot).ok(), cost, now, None);
+            return finish(result, slab, decision);
+        }
+        match slab.hit_window(slot as u32, cost, now) {
+            Some(decision) => result.write_decision(&decision),
+            None => hit_plain(result, slab, slot as u32, cost, now),
+        }
+    })
+}
+
+/// Decides a plain hit under any policies: a function of its own, so that the commonest hit needs no stack.
+#[inline(never)]
+fn hit_plain(result: &mut ResultBuffer, slab: &mut Slab, slot: u32, cost: u64, now: u64) -> i32 {
+    let decision = slab.hit_plain(slot, cost, now);
+    grow_ahead();
+    match decision {
+        Ok(decision) => result.write_decision(&decision),
+        Err(failure) => status_of(failure),
+    }
+}
+
+/// Decides a hit, or with `peek` only returns its decision, under the numbers of `count` policies in the call buffer, or
+/// under the slab's own if that is 0. Returns a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn hit_with(
+    index: u32,
+    generation: u32,
+    slot: i32,
+    cost: f64,
+    now: f64,
+    count: usize,
+    peek: bool,
+) -> i32 {
+    let Some(cost) = integer(cost) else { return status::INVALID_COST };
+    let Some(now) = time(now) else { return status::INVALID_TIME };
+    let call = match call(count) {
+        Ok(_) if count == 0 => None,
+        Ok(rules) => Some(rules),
+        Err(failure) => return status_of(failure),
+    };
+    shared(|Shared { slabs, result, .. }| {
+        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let slot = u32::try_from(slot).ok();
+        let decision = if peek { slab.peek(slot, cost, now, call) } else { slab.hit(slot, cost, now, call) };
+        finish(result, slab, decision)
+    })
+}
+
+/// Copies a part of a state as it is, from the number at `from` on, for an instance that takes over after a trap. It does
+/// not allocate: the trap may have left the allocator in the middle of its work. Returns how many numbers there were, or
+/// a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn rescue(index: u32, generation: u32, slot: u32, position: usize, from: usize) -> i32 {
+    shared(|Shared { slabs, result, part, .. }| {
+        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let copied = slab.export_part(slot, position, from, part);
+        result.write_list(&part[..copied]);
+        copied as i32
+    })
+}
+
+/// Panics, so that tests can see what a panic leaves behind.
+#[unsafe(no_mangle)]
+#[allow(clippy::panic)]
+pub extern "C" fn crash() {
+    panic!("a test asked for this panic");
+}
+
+/// Writes a decision and returns its status, with the bit for moved slots.
+#[inline(never)]
+fn finish(result: &mut ResultBuffer, slab: &mut Slab, decision: Result<Decision, Failure>) -> i32 {
+    grow_ahead();
+    match decision {
+        Ok(decision) => result.write_decision(&decision) | moved(slab),
+        Err(failure) => status_of(failure),
+    }
+}

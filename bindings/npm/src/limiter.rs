@@ -1,0 +1,196 @@
+//! The limiter's cold operations, by handle. Each returns a number of at least 0, or a status below 0 that says why
+//! nothing was done.
+
+use alloc::boxed::Box;
+use core::hint::black_box;
+
+use tollgate::binding::{Failure, Slab as States, push};
+use tollgate::{Denied, OnFull, Options};
+use wasm_bindgen::prelude::*;
+
+use crate::handles::Handle;
+use crate::hot;
+use crate::numbers::{integer, time};
+use crate::result_buffer::{status, status_of};
+
+/// The owner of a slab, which is dropped with it. Operations name the slab by the handle's numbers.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Slab(Option<Handle>);
+
+#[wasm_bindgen]
+impl Slab {
+    /// Makes a slab for the `count` policies whose numbers are in the call buffer. `denied` is 0 for the default, 1 if
+    /// denied hits count, 2 if they are free; an age of 0 is none. The handle is then in the result buffer.
+    #[allow(clippy::too_many_arguments)]
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        count: usize,
+        denied: u32,
+        max_keys: u32,
+        deny_when_full: bool,
+        clean_period: f64,
+        key_older_than: f64,
+        reports: bool,
+        stored: bool,
+    ) -> Slab {
+        let choice = match denied {
+            0 => None,
+            1 => Some(Denied::Count),
+            _ => Some(Denied::Free),
+        };
+        let on_full = if deny_when_full { OnFull::Deny } else { OnFull::Evict };
+        let options = Options::from_numbers(max_keys, on_full, clean_period as u64, key_older_than as u64);
+        // JavaScript gave the list some room before this call, and here it is given back: for `room`, in whose place the
+        // object that JavaScript gets is allocated after this function, where it could not fail.
+        hot::drop_list();
+        let room = Box::new([0_u64; 16]);
+        let slab = hot::call(count).and_then(|rules| States::new(rules, choice, options, reports, stored));
+        let handle = hot::insert(slab);
+        drop(black_box(room));
+        Self(handle)
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0 {
+            hot::remove(handle);
+        }
+    }
+}
+
+/// The operations on one policy's count, by number.
+pub mod operation {
+    /// Returns the count.
+    pub const GET: u32 = 0;
+    /// Returns when the state ends; 0 without one.
+    pub const EXPIRES_AT: u32 = 1;
+    /// Adds without asking, and returns the count.
+    pub const INC: u32 = 2;
+    /// Sets the count, and returns it.
+    pub const SET: u32 = 3;
+    /// Returns the highest count that can be set.
+    pub const MAX_COUNT: u32 = 4;
+}
+
+/// Does an operation on the count of the policy at a position.
+#[wasm_bindgen]
+pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64, now: f64, position: usize) -> f64 {
+    let slot = own(slot);
+    at_time(index, generation, now, &mut |slab, now| {
+        if position >= slab.policies() {
+            return Err(Failure::At(position));
+        }
+        let amount = integer(amount);
+        match (operation, amount) {
+            (operation::GET, _) => Ok(slab.get(slot, position, now)),
+            (operation::EXPIRES_AT, _) => Ok(slab.expires_at(slot, position, now)),
+            (operation::INC, Some(cost)) => slab.inc(slot, position, cost, now),
+            (operation::SET, Some(count)) if count <= slab.max_count(position) => slab.set(slot, position, count, now),
+            (operation::MAX_COUNT, _) => Ok(slab.max_count(position)),
+            _ => Err(Failure::Amount),
+        }
+    })
+}
+
+/// Frees the slot of a key that JavaScript has forgotten.
+#[wasm_bindgen]
+pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
+    at_time(index, generation, 0.0, &mut |slab, _| {
+        slab.release(slot);
+        Ok(0)
+    })
+}
+
+/// Frees some slots whose states have ended, from a slot on. Returns one more than the slot to go on from; 0 at the end.
+#[wasm_bindgen]
+pub fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
+    at_time(index, generation, now, &mut |slab, now| Ok(slab.clean(now, from)?.map_or(0, |next| u64::from(next) + 1)))
+}
+
+/// Returns 1 if slots were freed or taken since they were last settled.
+#[wasm_bindgen]
+pub fn has_moved(index: u32, generation: u32) -> f64 {
+    at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.has_moved().into()))
+}
+
+/// Lists the slots that were taken and freed since they were last settled: the taken one or -1, how many were freed,
+/// then they, then slot, policy, value and time of each state that expired. JavaScript forgets the keys of the freed
+/// ones before it does anything else.
+#[wasm_bindgen]
+pub fn moves(index: u32, generation: u32) -> f64 {
+    hot::list(Handle { index, generation }, |slab, list| {
+        hot::empty(list);
+        let (freed, expired) = (slab.freed(), slab.expired());
+        push(list, slab.taken().map_or(-1, i64::from))?;
+        push(list, freed.len() as i64)?;
+        for &slot in freed {
+            push(list, slot.into())?;
+        }
+        for state in expired {
+            for number in [state.slot.into(), state.policy as i64, state.value as i64, state.expired_at as i64] {
+                push(list, number)?;
+            }
+        }
+        Ok(0)
+    })
+}
+
+/// Notes that JavaScript has taken over the moves.
+#[wasm_bindgen]
+pub fn settle(index: u32, generation: u32) -> f64 {
+    at_time(index, generation, 0.0, &mut |slab, _| {
+        slab.settle();
+        Ok(0)
+    })
+}
+
+/// Returns how many keys with time left were evicted.
+#[wasm_bindgen]
+pub fn evicted(index: u32, generation: u32) -> f64 {
+    at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.evicted()))
+}
+
+/// Lists the states of a slot: for each policy how many numbers follow, then they; after them, in the same way, those under
+/// other scales. Returns when they end; 0, with an empty list, if they have ended.
+#[wasm_bindgen]
+pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
+    let Some(now) = time(now) else { return status::INVALID_TIME.into() };
+    hot::list(Handle { index, generation }, |slab, list| {
+        hot::empty(list);
+        let ends_at = slab.ends_at(slot, now);
+        if ends_at <= now {
+            return Ok(0);
+        }
+        slab.export(slot, now, list)?;
+        Ok(ends_at)
+    })
+}
+
+/// Reads one key's states, whose numbers are in the input list, into its slot, unless they have ended; without `put` it
+/// only checks them. [`States::load`] says what the numbers are.
+#[wasm_bindgen]
+pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
+    let Some(now) = time(now) else { return status::INVALID_TIME.into() };
+    hot::with_input(Handle { index, generation }, |slab, numbers| slab.load(own(slot), now, numbers, put).map(|()| 0))
+}
+
+/// An operation on a slab at a time.
+type Work<'a> = &'a mut dyn FnMut(&mut States, u64) -> Result<u64, Failure>;
+
+/// Runs `work` on the slab of a handle at a time.
+#[inline(never)]
+fn at_time(index: u32, generation: u32, now: f64, work: Work<'_>) -> f64 {
+    let Some(now) = time(now) else { return status::INVALID_TIME.into() };
+    match hot::with_slab(Handle { index, generation }, |slab| work(slab, now)) {
+        Some(Ok(number)) => number as f64,
+        Some(Err(failure)) => status_of(failure).into(),
+        None => status::INVALID_HANDLE.into(),
+    }
+}
+
+/// Returns the slot of a key; `None` if it has none.
+fn own(slot: i32) -> Option<u32> {
+    u32::try_from(slot).ok()
+}

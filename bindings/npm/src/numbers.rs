@@ -1,0 +1,34 @@
+//! Numbers of JavaScript as the core takes them.
+
+use tollgate::MAX;
+use tollgate::binding::{Failure, PolicyNumbers, Rules, schema};
+
+/// Returns the cost or count that JavaScript gave, if it is one.
+#[inline(always)]
+pub(crate) fn integer(number: f64) -> Option<u64> {
+    // A fraction and NaN come back as something else. Machines convert signed numbers in fewer steps.
+    let integer = number as i64;
+    (integer as f64 == number && integer as u64 <= MAX).then_some(integer as u64)
+}
+
+/// Returns the time that JavaScript gave, if it is one. A fraction is floored.
+#[inline(always)]
+pub(crate) fn time(now: f64) -> Option<u64> {
+    (now >= 0.0 && now <= MAX as f64).then_some(now as i64 as u64)
+}
+
+/// How many numbers of a policy cross: algorithm, limit, rate and scale.
+pub(crate) const PER_POLICY: usize = 4;
+
+/// Reads the numbers of policies; the position of the first that is out of range if one is.
+pub(crate) fn policies(numbers: &[f64]) -> Result<Rules, Failure> {
+    let mut rules = Rules::default();
+    for numbers in numbers.as_chunks::<PER_POLICY>().0 {
+        let [algorithm, limit, rate, scale] = numbers.map(|number| integer(number).unwrap_or(0));
+        if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale == 0 {
+            return Err(Failure::At(rules.len()));
+        }
+        rules.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale })?;
+    }
+    Ok(rules)
+}

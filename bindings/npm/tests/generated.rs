@@ -1,0 +1,55 @@
+//! `js/core/generated.ts` is what Rust writes. It runs before a build, which would write the file again.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+const COMMITTED: &str = include_str!("../../../js/core/generated.ts");
+
+/// The tokens of TypeScript, which a formatter keeps: it moves blanks, chooses quotes, and adds commas at ends.
+fn tokens(code: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut rest = code.chars().peekable();
+    while let Some(first) = rest.next() {
+        let mut token = String::from(first);
+        match first {
+            _ if first.is_whitespace() => continue,
+            '"' | '\'' => {
+                token = "string ".into();
+                while let Some(next) = rest.next().filter(|next| *next != first) {
+                    token.extend(if next == '\\' { rest.next() } else { Some(next) });
+                }
+            }
+            // A comment, to the end of its line.
+            '/' => token.extend(rest.by_ref().take_while(|next| *next != '\n')),
+            _ if first.is_alphanumeric() => {
+                while let Some(next) = rest.next_if(|next| next.is_alphanumeric()) {
+                    token.push(next);
+                }
+            }
+            '}' | ']' if tokens.last().is_some_and(|last| last == ",") => {
+                tokens.pop();
+            }
+            _ => {}
+        }
+        tokens.push(token);
+    }
+    tokens
+}
+
+#[test]
+fn the_committed_file_is_what_rust_writes() {
+    let (committed, written) = (tokens(COMMITTED), tokens(&tollgate_npm::generated::typescript()));
+    let differ = committed.iter().zip(&written).position(|(committed, written)| committed != written);
+    let at = differ.unwrap_or(committed.len().min(written.len()));
+    let around = |tokens: &[String]| tokens.iter().skip(at.saturating_sub(8)).take(16).cloned().collect::<Vec<_>>();
+    assert_eq!(around(&committed), around(&written), "js/core/generated.ts is out of date; `npm run build` writes it");
+    assert_eq!(committed.len(), written.len());
+}
+
+#[test]
+fn only_the_format_may_differ() {
+    let same = [r#"a = { b: "c\"d", e: [1, 2] };"#, "a = {\n  b: 'c\"d',\n  e: [\n1,\n2,\n],\n};\n"];
+    assert_eq!(tokens(same[0]), tokens(same[1]));
+    for other in [r#"a = { b: "cd", e: [1, 2] };"#, r#"a = { b: "c\"d", e: [12] };"#, r#"a = { b: "c\"d" };"#] {
+        assert_ne!(tokens(same[0]), tokens(other));
+    }
+}

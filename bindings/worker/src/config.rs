@@ -1,0 +1,369 @@
+//! The Worker's configuration: read once for each isolate, and as a whole, so that all errors are told at once.
+
+use tollgate::cloudflare::wire::milliseconds;
+use tollgate::{Policy, Span};
+
+use crate::cors::{self, Cors};
+use crate::items::Refusal;
+use crate::path::normalise;
+use crate::pattern::Pattern;
+use crate::policies::{PolicySet, named_policies};
+use crate::reader::{FieldError, FieldErrors, Reader, whole, words};
+use crate::rules::{self, Defaults, Rule};
+use crate::tree::Tree;
+
+/// What `[vars]` has to say.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) upstream: Option<String>,
+    /// Where the paths of requests go on, if the upstream is a URL that has a path.
+    pub(crate) base: Option<Base>,
+    pub(crate) prefix: String,
+    /// The origins whose pages may call the HTTP API.
+    pub(crate) origins: Vec<String>,
+    pub(crate) cors: Cors,
+    pub(crate) headers: Headers,
+    pub(crate) timeout: u64,
+    pub(crate) deny_cache: bool,
+    /// Whether the origin takes another method from a header.
+    pub(crate) method_override: bool,
+    pub(crate) plain_keys: bool,
+    pub(crate) named: Vec<(String, Policy)>,
+    pub(crate) sets: Vec<PolicySet>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// The path of an upstream's URL.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// Without a slash at its end.
+    pub(crate) path: String,
+    /// All paths below it.
+    pub(crate) pattern: Pattern,
+}
+
+/// Which headers a client is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Headers {
+    Standard,
+    /// The standard ones and `X-RateLimit-*`.
+    Legacy,
+    None,
+}
+
+/// What becomes of a request when its object cannot be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnError {
+    Allow,
+    Deny,
+}
+
+pub(crate) const ON_ERROR: &[(&str, OnError)] = &[("allow", OnError::Allow), ("deny", OnError::Deny)];
+
+impl Config {
+    /// The configuration in a tree, or everything that is wrong with it.
+    pub(crate) fn read(tree: Tree) -> Result<Self, FieldErrors> {
+        let mut errors = FieldErrors::new();
+        let mut reader = Reader::new(String::new(), tree, &mut errors);
+        let on_error = reader.word("onError", ON_ERROR).unwrap_or(OnError::Allow);
+        let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(false);
+        let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
+        let mut config = Self {
+            upstream: reader.read("upstream", UPSTREAM, upstream),
+            base: None,
+            prefix: reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into()),
+            origins: cors::origins(&mut reader).unwrap_or_default(),
+            cors: cors::read(&mut reader),
+            headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
+            timeout: reader.read("timeout", TIMEOUT, span).unwrap_or(2_000),
+            deny_cache: reader.read("denyCache", TRUTH, truth).unwrap_or(true),
+            method_override: reader.read("methodOverride", TRUTH, truth).unwrap_or(false),
+            plain_keys: reader.word("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
+            named: Vec::new(),
+            sets: Vec::new(),
+            rules: Vec::new(),
+        };
+        config.base = config.upstream.as_deref().and_then(base);
+        on_misconfigured(&mut reader);
+        let policies = reader.take("policies");
+        let written = reader.list("rules").unwrap_or_default();
+        reader.finish();
+        if config.upstream.is_none() && !written.is_empty() && errors.iter().all(|error| error.path != "upstream") {
+            let problem = "they need an upstream to stand in front of; give upstream, or no rules".into();
+            errors.push(FieldError { path: "rules".into(), problem });
+        }
+        config.named = policies.map(|tree| named_policies(tree, &mut errors)).unwrap_or_default();
+        let defaults = Defaults { on_error, case_sensitive };
+        for (path, tree) in written {
+            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, defaults, &mut errors));
+        }
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
+    }
+
+    /// The policies of these names as one set.
+    pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, Refusal> {
+        PolicySet::of(names, &self.named)
+    }
+}
+
+const UPSTREAM: &str = "the name of a service binding, or a URL such as \"https://origin.example\"";
+
+fn upstream(tree: &Tree) -> Option<String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
+    words(tree).filter(|words| match address(words) {
+        // The request's own path and query follow it.
+        Some(rest) => {
+            !rest.starts_with('/') && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\\".contains(&byte))
+        }
+        None => words.bytes().all(letter),
+    })
+}
+
+/// Reads whether requests pass while the configuration has errors.
+fn on_misconfigured(reader: &mut Reader<'_>) -> bool {
+    reader.word("onMisconfigured", &[("deny", false), ("pass", true)]).unwrap_or(false)
+}
+
+/// Returns the upstream and the prefix of a configuration that has errors, if requests are to pass all the same and
+/// these two have none.
+pub(crate) fn open_gate(tree: Tree) -> Option<(String, String)> {
+    let mut errors = FieldErrors::new();
+    let mut reader = Reader::new(String::new(), tree, &mut errors);
+    let pass = on_misconfigured(&mut reader);
+    let upstream = reader.read("upstream", UPSTREAM, upstream);
+    let prefix = reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into());
+    upstream.filter(|_| pass && errors.is_empty()).map(|upstream| (upstream, prefix))
+}
+
+fn base(upstream: &str) -> Option<Base> {
+    let (_, path) = address(upstream)?.split_once('/')?;
+    let path = path.trim_end_matches('/');
+    let pattern = Pattern::parse(&format!("/{path}/*"))?;
+    (!path.is_empty()).then(|| Base { path: format!("/{path}"), pattern })
+}
+
+/// What follows the scheme of a URL.
+fn address(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    rest.filter(|rest| !rest.is_empty())
+}
+
+pub(crate) const ORIGIN: &str = "an origin as browsers send it, such as \"https://app.example\", or \"*\" for all";
+
+pub(crate) fn is_origin(text: &str) -> bool {
+    // Browsers send no capitals and no slash at the end, and what they do not send would never match.
+    let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._:[]".contains(&byte);
+    text == "*" || address(text).is_some_and(|host| host.bytes().all(letter))
+}
+
+const PREFIX_BY_DEFAULT: &str = "/_tollgate";
+
+const PREFIX: &str = "a path of at least one segment, such as \"/_tollgate\", without a slash at its end";
+
+fn prefix(tree: &Tree) -> Option<String> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    words(tree).filter(|path| {
+        let plain = normalise(path) == *path;
+        plain && path.len() > 1 && path.bytes().all(letter)
+    })
+}
+
+const TIMEOUT: &str = "milliseconds from 1 to 2147483647, or text such as \"250ms\" or \"2s\"";
+
+fn span(tree: &Tree) -> Option<u64> {
+    let span = match tree {
+        Tree::Text(text) => Span::from(text.as_str()),
+        other => Span::from(whole(other)?),
+    };
+    // A timer of the platform takes 31 bits.
+    milliseconds(span).filter(|milliseconds| *milliseconds <= 0x7fff_ffff)
+}
+
+pub(crate) const TRUTH: &str = "true or false";
+
+pub(crate) fn truth(tree: &Tree) -> Option<bool> {
+    match tree {
+        Tree::Truth(truth) => Some(*truth),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(toml: &str) -> Result<Config, Vec<String>> {
+        let tree: Tree = toml::from_str(toml).unwrap();
+        let line = |error: FieldError| format!("{}: {}", error.path, error.problem);
+        Config::read(tree).map_err(|errors| errors.into_iter().map(line).collect())
+    }
+
+    #[test]
+    fn nothing_at_all_is_a_configuration() {
+        let config = config("").unwrap();
+        assert_eq!((config.prefix.as_str(), config.timeout, config.deny_cache), ("/_tollgate", 2_000, true));
+        assert_eq!((config.headers, config.plain_keys), (Headers::Standard, false));
+    }
+
+    #[test]
+    fn everything_can_be_said_in_both_spellings() {
+        let config = config(
+            r#"
+            upstream = "ORIGIN"
+            origins = ["https://app.example", "http://localhost:3000"]
+            prefix = "/limits"
+            headers = "legacy"
+            on_error = "deny"
+            timeout = "250ms"
+            deny_cache = false
+            method_override = true
+            case_sensitive = true
+            on_misconfigured = "pass"
+            cors = { origins = "https://app.example", credentials = true }
+            logKeys = "plain"
+            [policies]
+            api = { algorithm = "token_bucket", capacity = 100, refill_rate = 10 }
+            daily = { algorithm = "fix_window", limit = 1000, scale = "1d" }
+            [[rules]]
+            method = ["GET", "POST"]
+            path = "/api/:version/*"
+            key = ["header:Authorization", "path"]
+            policies = ["api", "daily"]
+            cost = 2
+            mode = "shadow"
+            missing = "deny"
+            on_error = "allow"
+            caseSensitive = false
+            [[rules]]
+            path = "/*"
+            key = "ip"
+            policies = "daily"
+            "#,
+        )
+        .unwrap();
+        assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
+        assert!(config.method_override && config.cors.credentials);
+        assert_eq!((config.rules[0].case_sensitive, config.rules[1].case_sensitive), (false, true));
+        assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
+        assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [2, 1]);
+        // Denied hits are free unless a policy says otherwise.
+        assert!(!config.sets[1].counts_denied());
+    }
+
+    #[test]
+    fn every_error_is_named_by_its_path() {
+        let errors = config(
+            r#"
+            prefix = "limits/"
+            headers = "all"
+            timeout = 0
+            speed = 9
+            upstream = "https://origin.example?q"
+            origins = ["https://app.example/", "https://App.example", "app.example", "*", "null"]
+            [policies]
+            api = { algorithm = "fix_window", limit = 0, scale = "1m" }
+            log = { algorithm = "sliding_window", limit = 2000, scale = "1m" }
+            "" = { algorithm = "fix_window", limit = 1, scale = "1m" }
+            "a\r\nX: b" = { algorithm = "fix_window", limit = 1, scale = "1m" }
+            own = { algorithm = "fix_window", limit = 1, scale = "1m", name = "other" }
+            good = { algorithm = "fix_window", limit = 1, scale = "1m", denied = "count" }
+            fine = { algorithm = "fix_window", limit = 1, scale = "1m" }
+            [[rules]]
+            path = "/a*"
+            key = ["ip", "header"]
+            policies = ["good", "unknown"]
+            [[rules]]
+            path = "/"
+            mode = "skip"
+            policies = ["good"]
+            [[rules]]
+            path = "/"
+            key = []
+            policies = ["good", "fine"]
+            cost = -1
+            limits = [{ key = "ip", policies = "good" }]
+            [[rules]]
+            method = "get"
+            path = "/"
+            "#,
+        )
+        .unwrap_err();
+        let expected = [
+            "prefix: \"limits/\" is not a path",
+            "headers: \"all\" is not one of \"standard\", \"legacy\", \"none\"",
+            "timeout: 0 is not ",
+            "speed: unknown field",
+            "upstream: \"https://origin.example?q\" is not ",
+            "origins[0]: \"https://app.example/\" is not ",
+            "origins[1]: ",
+            "origins[2]: ",
+            "origins[4]: ",
+            "policies.: ",
+            "policies.a\r\nX: b: the name must be",
+            "policies.api.limit: 0 is not ",
+            "policies.log.limit: 2000 is not ",
+            "policies.own.name: \"other\" is not ",
+            "rules[0].path: \"/a*\" is not ",
+            "rules[0].key[1]: \"header\" is not ",
+            "rules[0].policies[1]: \"unknown\" is not one of ",
+            "rules[1].policies: ",
+            "rules[2].key: ",
+            "rules[2].cost: -1 is not an integer",
+            "rules[2].limits: a rule has one key; write key = … and policies = … in the rule itself",
+            "rules[2].policies: denied: \"count\" is not ",
+            "rules[3].method: \"get\" is not ",
+            "rules[3].policies: is required",
+        ];
+        for start in expected {
+            assert!(errors.iter().any(|error| error.starts_with(start)), "{start}\n{errors:#?}");
+        }
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+    }
+
+    #[test]
+    fn a_field_in_both_spellings_is_told_so_and_an_unknown_one_as_it_was_written() {
+        let errors = config("on_error = \"deny\"\nonError = \"deny\"\ndeny_cach = true").unwrap_err();
+        assert!(errors[0].starts_with("deny_cach: unknown field; expected one of "), "{errors:?}");
+        assert_eq!(errors[1..], ["on_error: there is a second value; use one spelling"]);
+    }
+
+    #[test]
+    fn a_rule_is_not_blamed_for_a_policy_that_is_wrong() {
+        let rule = "upstream = \"ORIGIN\"\n[[rules]]\npath = \"/*\"\npolicies = \"api\"\n";
+        let wrong = config(&format!("{rule}[policies]\napi = {{ algorithm = \"fix_window\" }}")).unwrap_err();
+        assert!(wrong.len() == 1 && wrong[0].starts_with("policies.api.limit: "), "{wrong:?}");
+        let none = config(rule).unwrap_err();
+        assert_eq!(none, ["rules[0].policies: \"api\" is not a name that is under policies"]);
+    }
+
+    #[test]
+    fn rules_need_an_upstream() {
+        let policies = "policies.api = { algorithm = \"fix_window\", limit = 1, scale = \"1m\" }";
+        let rules = "[[rules]]\npath = \"/*\"\npolicies = \"api\"";
+        let errors = config(&format!("{policies}\n{rules}")).unwrap_err();
+        assert!(errors.len() == 1 && errors[0].starts_with("rules: they need an upstream"), "{errors:?}");
+        for upstream in ["ORIGIN", "https://origin.example", "http://localhost:8080/base/"] {
+            assert!(config(&format!("upstream = \"{upstream}\"\n{policies}\n{rules}")).is_ok(), "{upstream}");
+        }
+        for upstream in ["https://", "https:///a", "http://a b", "ftp://a", "https://a#b", "origin.example"] {
+            assert!(config(&format!("upstream = \"{upstream}\"")).is_err(), "{upstream}");
+        }
+    }
+
+    #[test]
+    fn a_gate_is_open_only_if_it_says_so_and_leads_somewhere() {
+        let opened = |toml: &str| open_gate(toml::from_str(toml).unwrap());
+        let pass = "on_misconfigured = \"pass\"\nspeed = 9\n";
+        let open = opened(&format!("{pass}upstream = \"ORIGIN\"")).unwrap();
+        assert_eq!(open, ("ORIGIN".into(), "/_tollgate".into()));
+        for closed in ["upstream = \"ORIGIN\"", pass, &format!("{pass}upstream = 1"), "onMisconfigured = \"open\""] {
+            assert_eq!(opened(closed), None, "{closed}");
+        }
+        assert_eq!(opened(&format!("{pass}upstream = \"ORIGIN\"\nprefix = \"/\"")), None);
+    }
+
+    #[test]
+    fn anything_but_a_table_is_one_error() {
+        assert_eq!(Config::read(Tree::Text("x".into())).unwrap_err().len(), 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! What makes a key, and how its parts are written so that no value of one kind can pass for another.
+
+use tollgate::cloudflare::client_key;
+
+use crate::credential::{cookie, credential};
+use crate::digest::digest;
+
+/// The longest name of an object that is written out; a longer one becomes its hash.
+const MAX_NAME: usize = 512;
+
+/// What a key part may be, for error messages.
+pub(crate) const ACCEPTS: &str = "\"ip\", \"path\", \"header:<name>\", \"cookie:<name>\" or \"constant:<text>\"";
+
+/// Where a part of a key comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The client's address.
+    Ip,
+    /// The path, normalised.
+    Path,
+    /// A header, by its name in lower case.
+    Header(Box<str>),
+    /// A cookie.
+    Cookie(Box<str>),
+    /// The same for everyone.
+    Constant(Box<str>),
+}
+
+/// What a request has to make a key from.
+pub(crate) trait Source {
+    /// The value of a header, if there is one.
+    fn header(&self, name: &str) -> Option<String>;
+}
+
+impl Part {
+    /// The part that is written like this, unless it is none.
+    pub(crate) fn parse(written: &str) -> Option<Self> {
+        match written.split_once(':') {
+            None if written == "ip" => Some(Self::Ip),
+            None if written == "path" => Some(Self::Path),
+            Some(("header", name)) if is_token(name) => Some(Self::Header(name.to_ascii_lowercase().into())),
+            Some(("cookie", name)) if is_token(name) => Some(Self::Cookie(name.into())),
+            Some(("constant", text)) if !text.is_empty() => Some(Self::Constant(text.into())),
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the header that the part is the value of.
+    pub(crate) fn header(&self) -> Option<&str> {
+        match self {
+            Self::Header(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns the part's value, encoded; `None` if the request has none. `path` is the normalised path.
+    pub(crate) fn encoded(&self, path: &str, source: &impl Source) -> Option<String> {
+        Some(match self {
+            Self::Ip => encode("ip", &ip(source)),
+            Self::Path => encode("path", path),
+            Self::Header(name) => encode(&format!("header:{name}"), &credential(name, &source.header(name)?)?),
+            Self::Cookie(name) => encode(&format!("cookie:{name}"), &cookie(&source.header("cookie")?, name)?),
+            Self::Constant(text) => encode("constant", text),
+        })
+    }
+}
+
+/// The client's address. Only Cloudflare can set this header; who has none shares one budget.
+pub(crate) fn ip(source: &impl Source) -> String {
+    source.header("cf-connecting-ip").and_then(|address| client_key(&address)).unwrap_or("unknown".into())
+}
+
+/// A value with its kind and its length, which no value can counterfeit.
+pub(crate) fn encode(kind: &str, value: &str) -> String {
+    format!("/{kind}={}:{value}", value.len())
+}
+
+/// Returns the name of the object that holds a key's states, of encoded parts. Names stand on one line.
+pub(crate) fn object_name(key: String) -> String {
+    if key.len() <= MAX_NAME && !key.contains('\n') { key } else { format!("/sha256={}", digest(&key)) }
+}
+
+/// Whether a text can be the name of a header or a cookie.
+fn is_token(name: &str) -> bool {
+    let symbol = |byte| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || symbol(byte))
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::Source;
+
+    /// A request that has these headers.
+    pub(crate) struct Request(pub(crate) Vec<(&'static str, &'static str)>);
+
+    impl Source for Request {
+        fn header(&self, name: &str) -> Option<String> {
+            self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::Request;
+    use super::*;
+
+    fn encoded(part: &str, headers: &[(&'static str, &'static str)]) -> Option<String> {
+        Part::parse(part).unwrap().encoded("/a", &Request(headers.to_vec()))
+    }
+
+    #[test]
+    fn parts_are_encoded_with_kind_and_length() {
+        assert_eq!(encoded("ip", &[("cf-connecting-ip", "::ffff:192.0.2.1")]).unwrap(), "/ip=9:192.0.2.1");
+        assert_eq!(encoded("ip", &[("x-forwarded-for", "192.0.2.1")]).unwrap(), "/ip=7:unknown");
+        assert_eq!(encoded("path", &[]).unwrap(), "/path=2:/a");
+        assert_eq!(encoded("header:X-Key", &[("x-key", "k")]).unwrap(), "/header:x-key=1:k");
+        assert_eq!(encoded("constant:all", &[]).unwrap(), "/constant=3:all");
+    }
+
+    #[test]
+    fn no_value_passes_for_another_kind_or_for_two() {
+        let header = encoded("header:x-key", &[("x-key", "1:k/ip=9:192.0.2.1")]).unwrap();
+        let address = encoded("ip", &[("cf-connecting-ip", "192.0.2.1")]).unwrap();
+        assert_ne!(header, format!("/header:x-key=1:k{address}"));
+        assert_ne!(encode("a", "b/c=1:d"), encode("a", "b") + &encode("c", "d"));
+    }
+
+    #[test]
+    fn missing_parts_are_nothing() {
+        assert_eq!(encoded("header:x-key", &[]), None);
+        assert_eq!(encoded("header:x-key", &[("x-key", "")]), None);
+        assert_eq!(encoded("cookie:id", &[]), None);
+        assert_eq!(encoded("header:x-key", &[("x-key", " \t")]), None);
+        assert_eq!(encoded("cookie:id", &[("cookie", "xid=1; id=")]), None);
+    }
+
+    #[test]
+    fn refuses_what_is_no_part() {
+        for written in ["", "IP", "header:", "header:a b", "cookie:", "constant:", "user", "ip:4"] {
+            assert_eq!(Part::parse(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_long_key_becomes_a_hash_of_its_own_kind() {
+        assert_eq!(object_name("/ip=9:192.0.2.1".into()), "/ip=9:192.0.2.1");
+        let [one, other] = ["a", "b"].map(|letter| object_name(encode("key", &letter.repeat(600))));
+        assert!(one.starts_with("/sha256=") && one.len() == 72);
+        assert_ne!(one, other);
+        assert!(object_name(encode("path", "/a\nb")).starts_with("/sha256="));
+    }
+}

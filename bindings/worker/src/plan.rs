@@ -1,0 +1,156 @@
+//! What is to be done with a request: method, path and header values in, a plan out.
+
+use crate::config::{Base, Config};
+use crate::fold::folded;
+use crate::key::{self, Part, Source};
+use crate::method::{self, Asked, Matters, Methods};
+use crate::path::{normalise, normalise_ended};
+use crate::pattern::Match;
+use crate::reading::{Reading, is_plain, readings};
+use crate::rules::{Missing, Mode, Rule};
+
+/// What is to be done with a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// No limit applies.
+    Pass,
+    /// Its key lacks a part, and the rule at this position denies such requests.
+    Refuse { rule: usize },
+    /// Objects decide, in this order, until one denies.
+    Ask(Vec<Ask>),
+}
+
+/// A question to an object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// The position of the rule.
+    pub(crate) rule: usize,
+    /// The object's name.
+    pub(crate) object: String,
+}
+
+/// A request, as far as rules look at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    /// Looked at for OPTIONS only.
+    pub(crate) has_body: bool,
+}
+
+/// Returns the plan of a request: for every reading of it, the first rule that matches.
+pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) -> Plan {
+    let named = config.rules.iter().any(|rule| !rule.methods.is_empty());
+    let matters = Matters { named, overrides: config.method_override };
+    let asked = method::asked(request.method, request.has_body, matters, source);
+    let mut asks = Vec::with_capacity(1);
+    for position in rules_of(config, asked, request.path) {
+        if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
+            return Plan::Refuse { rule };
+        }
+    }
+    if asks.is_empty() { Plan::Pass } else { Plan::Ask(asks) }
+}
+
+/// Returns the positions of the rules that a request falls under in any reading, in their order.
+fn rules_of(config: &Config, asked: Asked, path: &str) -> Vec<usize> {
+    let mut found = Vec::with_capacity(2);
+    let mut look_up = |reading: Reading<'_>| {
+        for method in asked.methods.each() {
+            for position in first_matches(&config.rules, method, asked.preflight, reading).into_iter().flatten() {
+                if let Err(at) = found.binary_search(&position) {
+                    found.insert(at, position);
+                }
+            }
+        }
+    };
+    readings(path, &mut look_up);
+    if let Some(Base { path: base, pattern }) = config.base.as_ref().filter(|_| !is_plain(path)) {
+        // Dots may leave the base and come back to it.
+        readings(&format!("{base}{path}"), |reading| {
+            if pattern.matches(&reading) != Match::No {
+                look_up(Reading { segments: &reading.segments[pattern.len()..], ..reading });
+            }
+        });
+    }
+    found
+}
+
+/// Returns the first rule that matches in some letter case or but for an end, and the first that matches as the path is
+/// spelled if that is another one: there are origins of both kinds.
+fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Reading<'_>) -> [Option<usize>; 2] {
+    let mut first = None;
+    for (position, rule) in rules.iter().enumerate() {
+        // A preflight is the browser's doing, unless a rule is about just that.
+        let named = if rule.methods.is_empty() { !preflight } else { rule.methods.name(method) };
+        if !named {
+            continue;
+        }
+        match rule.pattern.matches(&reading) {
+            Match::Exact => return [first, Some(position)],
+            Match::Folded if rule.case_sensitive => {}
+            Match::Folded | Match::Longer => first = first.or(Some(position)),
+            Match::No => {}
+        }
+    }
+    [first, None]
+}
+
+/// Adds what is to be asked under a rule. Returns its position as an error if it denies a request without a key.
+fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: &mut Vec<Ask>) -> Result<(), usize> {
+    let rule = &rules[position];
+    if rule.mode == Mode::Skip {
+        return Ok(());
+    }
+    for path in key_paths(rule, path).into_iter().flatten() {
+        match key(rule, &path, source) {
+            Some(key) => add(rules, Ask { rule: position, object: key::object_name(key) }, asks),
+            None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns what `path` is in a rule's key: one path, or two where servers differ in what `;` ends.
+fn key_paths(rule: &Rule, path: &str) -> [Option<String>; 2] {
+    if !rule.key.contains(&Part::Path) {
+        return [Some(String::new()), None];
+    }
+    let fold = |path: String| if rule.case_sensitive { path } else { folded(&path) };
+    let whole = fold(normalise(path));
+    let ended = normalise_ended(path).map(fold).filter(|ended| *ended != whole);
+    [Some(whole), ended]
+}
+
+/// Returns a request's key under a rule; `None` if a part is missing.
+fn key(rule: &Rule, path: &str, source: &impl Source) -> Option<String> {
+    let mut key = String::new();
+    for part in &rule.key {
+        let encoded = part.encoded(path, source).or_else(|| match rule.missing {
+            Missing::Ip => Part::Ip.encoded(path, source),
+            _ => None,
+        });
+        key.push_str(&encoded?);
+    }
+    Some(key)
+}
+
+/// Adds a question, unless the same budget is asked already: then the higher cost counts, once.
+fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
+    let own = &rules[ask.rule];
+    let same = asks.iter_mut().find(|known| {
+        let other = &rules[known.rule];
+        known.object == ask.object && (other.set, other.mode, other.on_error) == (own.set, own.mode, own.on_error)
+    });
+    match same {
+        None => asks.push(ask),
+        Some(known) if rules[known.rule].cost < own.cost => *known = ask,
+        Some(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+use super::*;
+use crate::key::testing;
+use crate::tree::Tree;
+
+const POLICIES: &str = r#"
+    [policies]
+    api = { algorithm = "fix_window", limit = 5, scale = "1m" }
+    other = { algorithm = "fix_window", limit = 9, scale = "1m" }
+"#;
+
+const RULES: &str = r#"
+    [[rules]]
+    path = "/public/*"
+    mode = "skip"
+    [[rules]]
+    method = "POST"
+    path = "/login"
+    key = ["ip", "constant:login"]
+    policies = "api"
+    on_error = "deny"
+    [[rules]]
+    path = "/keyed"
+    key = "header:x-key"
+    missing = "deny"
+    policies = "api"
+    [[rules]]
+    path = "/maybe"
+    key = "header:x-key"
+    missing = "skip"
+    policies = "api"
+    [[rules]]
+    path = "/else"
+    key = "cookie:id"
+    policies = "api"
+    mode = "shadow"
+    [[rules]]
+    method = "OPTIONS"
+    path = "/asked"
+    policies = "api"
+    [[rules]]
+    path = "/*"
+    policies = "api"
+    cost = 3
+"#;
+
+fn configured(rules: &str, upstream: &str) -> Config {
+    let written = format!("upstream = \"{upstream}\"\n{POLICIES}{rules}");
+    Config::read(toml::from_str::<Tree>(&written).unwrap()).unwrap()
+}
+
+pub(super) fn with_rules(rules: &str) -> Config {
+    configured(rules, "ORIGIN")
+}
+
+fn planned_by(config: &Config, method: &str, path: &str, headers: &[(&'static str, &'static str)]) -> Plan {
+    plan(config, Request { method, path, has_body: false }, &testing::Request(headers.to_vec()))
+}
+
+fn planned(method: &str, path: &str, headers: &[(&'static str, &'static str)]) -> Plan {
+    planned_by(&with_rules(RULES), method, path, headers)
+}
+
+/// The one object that is asked.
+fn object(plan: Plan) -> String {
+    match plan {
+        Plan::Ask(asks) if asks.len() == 1 => asks[0].object.clone(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The rules that are asked, in order.
+pub(super) fn rules(plan: Plan) -> Vec<usize> {
+    match plan {
+        Plan::Ask(asks) => asks.into_iter().map(|ask| ask.rule).collect(),
+        Plan::Pass => Vec::new(),
+        Plan::Refuse { rule } => panic!("refused by {rule}"),
+    }
+}
+
+const ADDRESS: &[(&str, &str)] = &[("cf-connecting-ip", "192.0.2.1")];
+
+#[test]
+fn the_first_rule_that_matches_decides() {
+    let ask = |rule: usize, object: &str| Plan::Ask(vec![Ask { rule, object: object.into() }]);
+    assert_eq!(planned("POST", "/login", ADDRESS), ask(1, "/ip=9:192.0.2.1/constant=5:login"));
+    assert_eq!(planned("GET", "/login", ADDRESS), ask(6, "/ip=9:192.0.2.1"));
+}
+
+#[test]
+fn a_method_is_the_same_in_every_spelling_and_get_is_head_too() {
+    assert_eq!(object(planned("post", "/login", ADDRESS)), "/ip=9:192.0.2.1/constant=5:login");
+    let config = with_rules("[[rules]]\nmethod = \"GET\"\npath = \"/*\"\npolicies = \"api\"");
+    for (method, asked) in [("GET", true), ("HEAD", true), ("POST", false)] {
+        assert_eq!(planned_by(&config, method, "/", ADDRESS) != Plan::Pass, asked, "{method}");
+    }
+    let upgrade = [("upgrade", "websocket")];
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"] {
+        assert_eq!(rules(planned_by(&config, method, "/", &upgrade)), [0], "{method}");
+    }
+}
+
+#[test]
+fn only_a_path_that_is_skipped_in_every_reading_is_let_off() {
+    assert_eq!(planned("GET", "/public/a", ADDRESS), Plan::Pass);
+    assert_eq!(planned("GET", "/public/a%20b;c", ADDRESS), Plan::Pass);
+    for path in [
+        "/public/../login",
+        "/public%2fa",
+        "/%70ublic/a",
+        "/public/%2e%2e/x",
+        "/public;x/a",
+        "//public/a",
+        "/PUBLIC/a",
+        "/public/..%2fapi/..%5cpublic",
+        "/public/%2e%2e%2fapi%2f%252e%252e%2fpublic",
+        "/public/..%2fapi/..;/public/x",
+    ] {
+        assert_eq!(object(planned("GET", path, ADDRESS)), "/ip=9:192.0.2.1", "{path}");
+    }
+}
+
+#[test]
+fn every_rule_that_a_reading_finds_is_asked_in_order() {
+    let config = with_rules(
+        r#"
+        [[rules]]
+        path = "/api/*"
+        policies = "other"
+        [[rules]]
+        path = "/login"
+        policies = "api"
+        "#,
+    );
+    for (path, expected) in [
+        ("/api/x", &[0][..]),
+        ("/login", &[1]),
+        ("/Login/", &[1]),
+        ("/api/..%2flogin", &[0, 1]),
+        ("/login/..%2fapi", &[0]),
+        ("/api/..;/login", &[0, 1]),
+        ("/api/%252e%252e/x", &[0]),
+        ("/other", &[]),
+    ] {
+        assert_eq!(rules(planned_by(&config, "POST", path, ADDRESS)), expected, "{path}");
+    }
+}
+
+#[test]
+fn dots_may_leave_the_path_of_the_upstream_and_come_back() {
+    let written = "[[rules]]\npath = \"/login\"\npolicies = \"api\"";
+    let with = |upstream: &str| configured(written, upstream);
+    for path in ["/zz/..%2f..%2fbase%2flogin", "/..%2fBASE/login", "/login", "/%252e%252e/base\\login"] {
+        let config = with("https://origin.example/base/");
+        assert_eq!(rules(planned_by(&config, "GET", path, ADDRESS)), [0], "{path}");
+    }
+    for upstream in ["https://origin.example", "https://origin.example/", "https://origin.example/other"] {
+        assert_eq!(planned_by(&with(upstream), "GET", "/..%2fbase/login", ADDRESS), Plan::Pass, "{upstream}");
+    }
+}
+
+#[test]
+fn letter_case_matters_where_a_rule_says_so() {
+    let config = with_rules(
+        r#"
+        [[rules]]
+        path = "/Exact"
+        key = "path"
+        policies = "other"
+        case_sensitive = true
+        [[rules]]
+        path = "/users/:id"
+        key = "path"
+        policies = "api"
+        "#,
+    );
+    assert_eq!(rules(planned_by(&config, "GET", "/Exact", &[])), [0]);
+    assert_eq!(planned_by(&config, "GET", "/exact", &[]), Plan::Pass);
+    assert_eq!(object(planned_by(&config, "GET", "/Exact", &[])), "/path=6:/Exact");
+    assert_eq!(object(planned_by(&config, "GET", "/USERS/ANN", &[])), "/path=10:/users/ann");
+}
+
+#[test]
+fn a_budget_that_two_rules_share_is_asked_once_at_the_higher_cost() {
+    let config = with_rules(
+        r#"
+        [[rules]]
+        path = "/a"
+        policies = "api"
+        [[rules]]
+        path = "/*"
+        policies = "api"
+        cost = 3
+        "#,
+    );
+    assert_eq!(rules(planned_by(&config, "GET", "/a", ADDRESS)), [0]);
+    assert_eq!(rules(planned_by(&config, "GET", "/%61", ADDRESS)), [1]);
+}
+
+#[test]
+fn a_path_in_a_key_is_the_same_in_every_spelling() {
+    let config = with_rules("[[rules]]\npath = \"/*\"\nkey = \"path\"\npolicies = \"api\"");
+    let named = |path: &str| planned_by(&config, "GET", path, &[]);
+    for path in ["/a/b", "/A/b/", "/a%2fb", "/a%252Fb", "//a\\b", "/a/x/../b"] {
+        assert_eq!(object(named(path)), "/path=4:/a/b", "{path}");
+    }
+    // To some servers it ends the path, to others the segment.
+    let Plan::Ask(asks) = named("/a;/b") else { panic!("not asked") };
+    assert_eq!(asks.iter().map(|ask| &*ask.object).collect::<Vec<_>>(), ["/path=4:/a/b", "/path=2:/a"]);
+}
+
+#[test]
+fn a_missing_part_follows_the_rule() {
+    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Refuse { rule: 2 });
+    assert_eq!(planned("GET", "/maybe", ADDRESS), Plan::Pass);
+    assert_eq!(object(planned("GET", "/else", ADDRESS)), "/ip=9:192.0.2.1");
+    assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "/header:x-key=1:k");
+}
+
+#[test]
+fn preflights_pass_unless_a_rule_names_options() {
+    const PREFLIGHT: &[(&str, &str)] = &[("origin", "https://page.example"), ("access-control-request-method", "POST")];
+    assert_eq!(planned("OPTIONS", "/login", PREFLIGHT), Plan::Pass);
+    assert_eq!(object(planned("OPTIONS", "/asked", PREFLIGHT)), "/ip=7:unknown");
+    assert_eq!(object(planned("OPTIONS", "/login", &PREFLIGHT[1..])), "/ip=7:unknown");
+    assert_eq!(object(planned("OPTIONS", "/login", &[])), "/ip=7:unknown");
+}

@@ -1,0 +1,185 @@
+//! The gateway's rules: which requests are limited, by what key, and how.
+
+use tollgate::Policy;
+
+use crate::config::{ON_ERROR, OnError, TRUTH, truth};
+use crate::key::{self, Part};
+use crate::method::{METHODS, Methods};
+use crate::pattern::{self, Pattern};
+use crate::policies::PolicySet;
+use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
+use crate::text::{AMOUNT, listed, shown};
+use crate::tree::Tree;
+
+/// A rule: the first that matches a request decides about it.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// Those that it names. Empty for all.
+    pub(crate) methods: Methods,
+    pub(crate) pattern: Pattern,
+    /// Whether another letter case is another path.
+    pub(crate) case_sensitive: bool,
+    pub(crate) mode: Mode,
+    pub(crate) key: Vec<Part>,
+    pub(crate) missing: Missing,
+    /// The position of its policies among the sets. A rule that skips has none.
+    pub(crate) set: usize,
+    pub(crate) cost: u64,
+    pub(crate) on_error: OnError,
+}
+
+/// What a rule does with its decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Enforce,
+    /// Decides and reports, but denies nothing.
+    Shadow,
+    /// Does not decide.
+    Skip,
+}
+
+/// What a rule does with a request that lacks a part of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// Counts it by the client's address in the part's place.
+    Ip,
+    Deny,
+    Skip,
+}
+
+/// What a rule does unless it says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) on_error: OnError,
+    pub(crate) case_sensitive: bool,
+}
+
+/// Reads one rule, unless it has errors.
+pub(crate) fn read(
+    path: String,
+    tree: Tree,
+    named: &[(String, Policy)],
+    sets: &mut Vec<PolicySet>,
+    defaults: Defaults,
+    errors: &mut FieldErrors,
+) -> Option<Rule> {
+    let before = errors.len();
+    let mut reader = Reader::new(path, tree, errors);
+    let modes = &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("skip", Mode::Skip)];
+    let mode = reader.word("mode", modes).unwrap_or(Mode::Enforce);
+    let methods = methods(&mut reader);
+    let pattern = pattern(&mut reader);
+    let key = key(&mut reader, mode);
+    let missing = &[("ip", Missing::Ip), ("deny", Missing::Deny), ("skip", Missing::Skip)];
+    let missing = reader.word("missing", missing).unwrap_or(Missing::Ip);
+    let cost = reader.read("cost", AMOUNT, whole).unwrap_or(1);
+    let on_error = reader.word("onError", ON_ERROR).unwrap_or(defaults.on_error);
+    let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(defaults.case_sensitive);
+    reserved(&mut reader);
+    let set = policies(&mut reader, mode, named);
+    reader.finish();
+    if errors.len() > before {
+        return None;
+    }
+    let set = set.map_or(0, |set| place(set, sets));
+    Some(Rule { methods, pattern: pattern?, case_sensitive, mode, key, missing, set, cost, on_error })
+}
+
+/// Rejects `limits`, which is to hold several keys, each with its policies.
+fn reserved(reader: &mut Reader<'_>) {
+    if reader.take("limits").is_some() {
+        let problem = "a rule has one key; write key = … and policies = … in the rule itself, and limit a second key \
+                       behind the gateway, by the HTTP API or the entrypoint";
+        reader.errors.push(FieldError { path: reader.path_of("limits"), problem: problem.into() });
+    }
+}
+
+fn methods(reader: &mut Reader<'_>) -> Methods {
+    let mut methods = Methods::default();
+    for (path, tree) in reader.list("method").unwrap_or_default() {
+        match words(&tree).and_then(|name| Methods::named(&name)) {
+            Some(method) => methods = methods.with(method),
+            None => reader.errors.push(invalid(path, &tree, &format!("one of {}", listed(METHODS)))),
+        }
+    }
+    methods
+}
+
+fn pattern(reader: &mut Reader<'_>) -> Option<Pattern> {
+    let found = reader.take("path").unwrap_or(Tree::Nothing);
+    let pattern = words(&found).and_then(|written| Pattern::parse(&written));
+    if pattern.is_none() {
+        reader.refuse("path", &found, pattern::ACCEPTS);
+    }
+    pattern
+}
+
+/// The parts of the key: the client's address unless it says otherwise.
+fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
+    let Some(list) = reader.list("key") else { return vec![Part::Ip] };
+    if mode == Mode::Skip || list.is_empty() {
+        let problem = if list.is_empty() { "an empty list is no key" } else { "a rule that skips has none" };
+        reader.errors.push(FieldError { path: reader.path_of("key"), problem: problem.into() });
+    }
+    let mut parts = Vec::new();
+    for (path, tree) in list {
+        match words(&tree).and_then(|written| Part::parse(&written)) {
+            Some(part) => parts.push(part),
+            None => reader.errors.push(invalid(path, &tree, key::ACCEPTS)),
+        }
+    }
+    parts
+}
+
+fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> Option<PolicySet> {
+    let path = reader.path_of("policies");
+    let before = reader.errors.len();
+    let mut names = Vec::new();
+    for (path, tree) in reader.list("policies").unwrap_or_default() {
+        match words(&tree) {
+            Some(name) if named.iter().any(|(known, _)| *known == name) => names.push(name),
+            // It is there, but wrong.
+            Some(name) if is_told(&name, reader.errors) => return None,
+            _ => reader.errors.push(invalid(path, &tree, &accepted(named))),
+        }
+    }
+    if mode == Mode::Skip {
+        if !names.is_empty() {
+            let problem = "a rule that skips has none".into();
+            reader.errors.push(FieldError { path, problem });
+        }
+        return None;
+    }
+    if reader.errors.len() > before {
+        return None;
+    }
+    if names.is_empty() {
+        reader.errors.push(invalid(path, &Tree::Nothing, "the name of a policy, or several"));
+        return None;
+    }
+    let set = PolicySet::of(&names, named);
+    if let Err(refusal) = &set {
+        reader.errors.push(FieldError { path, problem: refusal.message.clone() });
+    }
+    set.ok()
+}
+
+/// Whether a policy of that name has errors of its own, which are told already.
+fn is_told(name: &str, errors: &FieldErrors) -> bool {
+    let path = format!("policies.{name}");
+    let of_it = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(of_it))
+}
+
+fn accepted(named: &[(String, Policy)]) -> String {
+    let known: Vec<String> = named.iter().map(|(name, _)| shown(name)).collect();
+    if known.is_empty() { "a name that is under policies".into() } else { format!("one of {}", known.join(", ")) }
+}
+
+/// The position of a set; rules with the same policies share one.
+fn place(set: PolicySet, sets: &mut Vec<PolicySet>) -> usize {
+    sets.iter().position(|known| known.policies == set.policies).unwrap_or_else(|| {
+        sets.push(set);
+        sets.len() - 1
+    })
+}

@@ -1,0 +1,40 @@
+//! A Worker with two limits: one for each address, and one for each user.
+
+use tollgate::Policy;
+use tollgate::cloudflare::{Limits, client_address};
+use worker::{Context, Env, Request, Response, Result, RouteContext, Router, event};
+
+/// The Durable Object that holds the states of one key.
+pub use tollgate::cloudflare::RateLimiterObject;
+
+#[event(fetch)]
+async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response> {
+    let addresses = Limits::new(&env, "LIMITERS", Policy::token_bucket(50, 10, "1m")?.named("address")?)?;
+    let decision = addresses.hit(&format!("address:{}", client_address(&request)?), 1).await?;
+    if !decision.allowed {
+        return addresses.denial(&decision);
+    }
+    Router::new().get_async("/users/:user", greet).delete_async("/users/:user", forgive).run(request, env).await
+}
+
+async fn greet(_request: Request, context: RouteContext<()>) -> Result<Response> {
+    let (users, key) = limits_of_user(&context)?;
+    let decision = users.hit(&key, 1).await?;
+    if !decision.allowed {
+        return users.denial(&decision);
+    }
+    users.with_headers(Response::ok(format!("Hello, {key}\n"))?, &decision)
+}
+
+/// Forgets what a user has used. A real Worker would ask who is calling.
+async fn forgive(_request: Request, context: RouteContext<()>) -> Result<Response> {
+    let (users, key) = limits_of_user(&context)?;
+    let had_used = users.reset(&key).await?;
+    Response::ok(if had_used { "forgiven\n" } else { "nothing to forgive\n" })
+}
+
+fn limits_of_user(context: &RouteContext<()>) -> Result<(Limits, String)> {
+    let limits = Limits::new(&context.env, "LIMITERS", Policy::sliding_window(100, "1h")?.named("user")?)?;
+    let user = context.param("user").map_or("nobody", String::as_str);
+    Ok((limits, format!("user:{user}")))
+}

@@ -1,0 +1,20 @@
+/** The module from the text it is inlined as: nothing to fetch, nothing to configure. `scripts/lib/astext.mjs` writes it. */
+export function compiled(inlined: string): WebAssembly.Module {
+  // First, in base64, which byte each character stands for that stands for one.
+  const common = atob(inlined.slice(0, 120));
+  const others: number[] = [];
+  for (let byte = 0; byte < 256; byte++) if (!common.includes(String.fromCharCode(byte))) others.push(byte);
+  // The 91 printable characters from # to ~, without the backslash; the last two begin a pair.
+  const digit = (at: number) => {
+    const code = inlined.charCodeAt(at);
+    return code < 92 ? code - 35 : code - 36;
+  };
+  const bytes = new Uint8Array(inlined.length);
+  let length = 0;
+  for (let at = 120; at < inlined.length; at++) {
+    const first = digit(at);
+    bytes[length++] =
+      first < 89 ? common.charCodeAt(first) : (others[(first - 89) * 91 + digit(++at)] as number);
+  }
+  return new WebAssembly.Module(bytes.subarray(0, length));
+}

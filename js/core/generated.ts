@@ -1,0 +1,176 @@
+// Generated from Rust: `npm run build` writes this file. Do not edit it.
+
+/** Bits of a status, and statuses below 0: why nothing was done. */
+export const status = {
+  allowed: 1,
+  small: 2,
+  moved: 4,
+  full: 8,
+  invalidCost: -1,
+  invalidTime: -2,
+  invalidHandle: -3,
+  outOfMemory: -4,
+  mismatch: -5,
+  noRoom: -6,
+  invalidAmount: -7,
+  at: -100,
+} as const;
+
+/** The operations on one policy's count. */
+export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4 } as const;
+
+/** Offsets within the result buffer, in bytes. */
+export const resultOffsets = { floats: 0, integers: 40, list: 68, handle: 76 } as const;
+
+/** The algorithms by their names, aliases included. */
+export const algorithms = {
+  fix_window: {
+    position: 0,
+    name: "fix_window",
+    fields: {
+      algorithm: { role: "algorithm" },
+      limit: { role: "limit" },
+      scale: { role: "scale" },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+  fixed_window: {
+    position: 0,
+    name: "fix_window",
+    fields: {
+      algorithm: { role: "algorithm" },
+      limit: { role: "limit" },
+      scale: { role: "scale" },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+  fix_window_per_key: {
+    position: 1,
+    name: "fix_window_per_key",
+    fields: {
+      algorithm: { role: "algorithm" },
+      limit: { role: "limit" },
+      scale: { role: "scale" },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+  sliding_window: {
+    position: 2,
+    name: "sliding_window",
+    fields: {
+      algorithm: { role: "algorithm" },
+      limit: { role: "limit" },
+      scale: { role: "scale" },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+  sliding_counter: {
+    position: 3,
+    name: "sliding_counter",
+    fields: {
+      algorithm: { role: "algorithm" },
+      limit: { role: "limit" },
+      scale: { role: "scale" },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+  token_bucket: {
+    position: 4,
+    name: "token_bucket",
+    fields: {
+      algorithm: { role: "algorithm" },
+      capacity: { role: "limit" },
+      refillRate: { role: "rate" },
+      per: { role: "scale", default: 1000 },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+  leaky_bucket: {
+    position: 5,
+    name: "leaky_bucket",
+    fields: {
+      algorithm: { role: "algorithm" },
+      capacity: { role: "limit" },
+      leakRate: { role: "rate" },
+      per: { role: "scale", default: 1000 },
+      name: { role: "name" },
+      denied: { role: "denied" },
+    },
+  },
+} as const;
+
+/** The units of a duration, in milliseconds. */
+export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 } as const;
+
+/** Spellings, words, defaults and limits. */
+export const schema = {
+  snakeCase: { refill_rate: "refillRate", leak_rate: "leakRate" },
+  deniedWords: ["count", "free"],
+  onFullWords: ["evict", "deny"],
+  maxPolicies: 32,
+  perPolicy: 4,
+  maxKeys: 16000000,
+  defaultMaxKeys: 1000000,
+  defaultCleanPeriod: 60000,
+  maxKeyBytes: 1024,
+} as const;
+
+// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.
+export const rejectedText = "{field}: {found} is not {expected}";
+export const requiredText = "{field} is required ({expected})";
+export const unknownFieldText = "{found} is not a field of {algorithm}; use one of {known}";
+export const unknownPolicyText = "policy: {found} is not a policy of this limiter; use one of {known}";
+export const policyRequiredText = "policy is required where there are several (one of {known})";
+export const invalidTimeText =
+  "clock: {found} is not a time; return milliseconds since the epoch, from 0 to {max}";
+export const otherPoliciesText =
+  "the number of policies of this call is {found}; this limiter accepts {expected} only";
+export const otherAlgorithmText =
+  "the policy of this call has algorithm {found}; this limiter accepts {expected} only";
+export const otherScaleText =
+  "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
+export const higherLimitText =
+  "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
+export const fullText = "the limiter is full: it holds {found} keys and denies new ones";
+export const invalidStateText = "the stored state cannot be read: {problem}";
+export const unsupportedVersionText =
+  "the stored state has version {found}; this library reads version {expected}";
+export const outOfMemoryText = "there is no memory left for another key or hit";
+export const statesDifferText = "the numbers of states and policies differ";
+export const earlierUnplacedText = "a state under another scale belongs to no policy";
+export const stateScaleText = "the scale of {name} is out of range";
+export const stateNumbersText = "the numbers of {name} are not those of a {algorithm}";
+export const integerText = "an integer from {min} to {max}";
+export const durationText = "a duration; use {forms}";
+export const durationFormsText = 'milliseconds or a string such as "500ms", "1s", "5m", "1h" or "1d"';
+export const algorithmText = "an algorithm; use {forms}";
+export const algorithmFormsText = "one of {known}";
+export const nameText = "a name; use {forms}";
+export const nameFormsText = "1 to 64 printable ASCII characters";
+export const uniqueNameText = "unique; give each policy a name of its own";
+export const keyText = "a string of 1 to 1024 UTF-8 bytes";
+export const optionText = "an option; use one of {known}";
+export const onceText = "accepted; give the field once";
+export const policyText = "a policy; use {forms}";
+export const policyFormsText = 'an object such as { algorithm: "fix_window", limit: 100, scale: "1m" }';
+export const policiesText = "accepted; use 1 to 32 policies";
+export const freeForBucketText = 'accepted for a bucket, which never counts denied hits; use "free"';
+export const freeAmongSeveralText =
+  'accepted among several policies, where a denied hit changes nothing; use "free"';
+export const fillableCapacityText = "a capacity that the rate fills within {max} ms";
+export const storedLimitText =
+  "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter";
+export const negativeText = "a negative number";
+export const fractionText = "a fraction";
+export const tooLargeText = "a number above 9007199254740991";
+export const arrayText = "an array";
+export const objectText = "an object";
+export const secondValueText = "a second value";
+export const noPoliciesText = "an empty array";
+export const manyPoliciesText = "an array of more than 32";

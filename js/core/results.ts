@@ -1,0 +1,57 @@
+import type { Decision } from "../types.ts";
+import { status } from "./generated.ts";
+import type { Instance } from "./instance.ts";
+
+const nobody: readonly string[] = Object.freeze([]);
+
+/** Reads decisions out of the result buffer, under policies of these names. */
+export class Results {
+  readonly #names: readonly string[];
+  readonly #single: string | undefined;
+  readonly #alone: readonly string[];
+
+  constructor(names: readonly string[]) {
+    this.#names = names;
+    this.#single = names.length === 1 ? names[0] : undefined;
+    this.#alone = Object.freeze([...names]);
+  }
+
+  /** Returns the decision of an operation that returned `code`. */
+  decision(instance: Instance, code: number): Decision {
+    const single = this.#single;
+    if (single === undefined || (code & (status.small | status.full)) !== status.small)
+      return this.#any(instance, code);
+    if (instance.integers.length === 0) instance.look();
+    const numbers = instance.integers;
+    const allowed = (code & status.allowed) !== 0;
+    return {
+      allowed,
+      count: numbers[0] as number,
+      limit: numbers[1] as number,
+      remaining: numbers[2] as number,
+      retryAfter: numbers[3] as number,
+      resetAfter: numbers[4] as number,
+      policy: single,
+      violated: allowed ? nobody : this.#alone,
+    };
+  }
+
+  /** Returns a decision with large numbers, under several policies, or for want of room. */
+  #any(instance: Instance, code: number): Decision {
+    if (instance.integers.length === 0) instance.look();
+    const { integers, floats } = instance;
+    const numbers = (code & status.small) === 0 ? floats : integers;
+    const denied = integers[6] as number;
+    const decision = {
+      allowed: (code & status.allowed) !== 0,
+      count: numbers[0] as number,
+      limit: numbers[1] as number,
+      remaining: numbers[2] as number,
+      retryAfter: numbers[3] as number,
+      resetAfter: numbers[4] as number,
+      policy: this.#names[integers[5] as number] as string,
+      violated: this.#names.filter((_, position) => (denied >>> position) & 1),
+    };
+    return (code & status.full) === 0 ? decision : { ...decision, reason: "full" };
+  }
+}

@@ -1,0 +1,80 @@
+import { Slab as Owner } from "../../build/npm/tollgate.js";
+import { TollgateError } from "../error.ts";
+import type { ReadOptions } from "../options.ts";
+import { type ReadPolicies, tooSlow } from "../policies.ts";
+import { outOfMemoryText, status, storedLimitText } from "./generated.ts";
+import { currentInstance, type Instance } from "./instance.ts";
+
+/** The options that a slab takes. */
+export type SlabOptions = Pick<ReadOptions, "maxKeys" | "denies" | "cleanPeriod" | "keyOlderThan">;
+
+/** As much as the making of a slab allocates where it cannot return an error. */
+const spare: readonly number[] = /* @__PURE__ */ Array(128).fill(0);
+
+/** The states of some keys in an instance of the wasm, by slot. */
+export class Slab {
+  readonly instance: Instance;
+  readonly index: number;
+  readonly generation: number;
+  readonly #owner: Owner;
+
+  /** With `reports`, expired states are listed; with `stored`, states may leave the process, where logs are short. */
+  constructor(policies: ReadPolicies, options: SlabOptions, reports: boolean, stored = false) {
+    const { numbers, denied, names } = policies;
+    const { maxKeys, denies, cleanPeriod, keyOlderThan } = options;
+    const instance = currentInstance();
+    this.instance = instance;
+    // What the glue allocates for itself would be a trap without memory.
+    if (!this.run(() => instance.writeInput(spare))) throw outOfMemory();
+    this.#owner = this.run(() => {
+      instance.writeCall(numbers);
+      return new Owner(names.length, denied, maxKeys, denies, cleanPeriod, keyOlderThan, reports, stored);
+    });
+    [this.index, this.generation] = instance.handle();
+    if (this.index < 0) throw rejected(policies, this.index, stored);
+  }
+
+  /** Calls into the wasm. */
+  run<Result>(work: (exports: Instance["exports"], index: number, generation: number) => Result): Result {
+    try {
+      return work(this.instance.exports, this.index, this.generation);
+    } catch (error) {
+      // A trap or an exhausted stack: the memory is in an unknown state.
+      this.instance.broken = true;
+      throw error;
+    }
+  }
+
+  /** Reads one key's states into a slot, unless they have ended; without `put` it only checks them. Returns a status. */
+  load(slot: number, now: number, numbers: readonly number[], put: boolean): number {
+    return this.run(({ load }, index, generation) => {
+      if (!this.instance.writeInput(numbers)) return status.outOfMemory;
+      return load(index, generation, slot, now, Number(put));
+    });
+  }
+
+  /** Lists the slots that were taken and freed, and settles them. */
+  takeMoves(): number[] {
+    const code = this.run(({ moves }, index, generation) => moves(index, generation));
+    if (code < 0) throw outOfMemory();
+    const list = this.instance.list();
+    this.run(({ settle }, index, generation) => settle(index, generation));
+    return list;
+  }
+
+  /** Gives the memory back. A slab of an instance that is gone has none. */
+  free(): void {
+    if (!this.instance.broken) this.run(() => this.#owner.free());
+  }
+}
+
+/** Returns the error for a call that found no memory. */
+export const outOfMemory = (): TollgateError => new TollgateError("out_of_memory", outOfMemoryText);
+
+/** Returns the error behind the status of policies that Rust did not accept. */
+function rejected(policies: ReadPolicies, code: number, stored: boolean): TollgateError {
+  if (code > status.at) return outOfMemory();
+  // A bucket is rejected for its capacity, a log for its length.
+  const isLog = stored && policies.origins[status.at - code]?.algorithm === "sliding_window";
+  return isLog ? policies.unfit(code, storedLimitText) : tooSlow(policies, code);
+}

@@ -1,0 +1,50 @@
+import { checkKey, checkVersion } from "./checks.ts";
+import { elements } from "./core/elements.ts";
+import { earlierUnplacedText } from "./core/generated.ts";
+import { copiedLists, unreadable } from "./core/states.ts";
+import { isInteger } from "./durations.ts";
+import { refused } from "./error.ts";
+import { keyFrom } from "./keys.ts";
+import type { Key, Policy, Snapshot } from "./types.ts";
+
+/** A snapshot whose parts were each read once; its states are still to be read. */
+export interface ReadSnapshot {
+  readonly policies: readonly Policy[];
+  readonly keys: readonly (readonly [Key, unknown])[];
+  /** The rows of states under other scales, by the position of their key. */
+  readonly earlier: ReadonlyMap<number, readonly (readonly number[])[]>;
+}
+
+const expected = "a snapshot that snapshot() returned";
+
+/** Reads the outer form of a snapshot. */
+export function readSnapshot(snapshot: Snapshot): ReadSnapshot {
+  const wrong = (field: string, found: unknown) => refused("invalid_state", field, found, expected);
+  if (typeof snapshot === "string")
+    throw refused("invalid_state", "snapshot", snapshot, `${expected}; read the text with JSON.parse`);
+  if (typeof snapshot !== "object" || snapshot === null) throw wrong("snapshot", snapshot);
+  const { version, policies, keys, earlier } = snapshot;
+  if (!Number.isSafeInteger(version)) throw wrong("snapshot.version", version);
+  checkVersion(version);
+  if (!Array.isArray(policies)) throw wrong("snapshot.policies", policies);
+  if (!Array.isArray(keys)) throw wrong("snapshot.keys", keys);
+  const read = elements(keys).map((entry) => {
+    const pair = Array.isArray(entry) ? elements(entry) : [];
+    if (pair.length !== 2) throw wrong("snapshot.keys", entry);
+    const [stored, states] = pair as [never, unknown];
+    const key = keyFrom(stored);
+    checkKey(key);
+    return [key, states] as const;
+  });
+  return { policies, keys: read, earlier: readEarlier(earlier, read.length) };
+}
+
+/** Reads the rows of states under other scales, each of which names its key by its position. */
+function readEarlier(rows: unknown, keys: number): Map<number, number[][]> {
+  const byKey = new Map<number, number[][]>();
+  for (const [key = -1, ...row] of copiedLists(rows ?? [])) {
+    if (!isInteger(key, 0, keys - 1)) throw unreadable(earlierUnplacedText);
+    byKey.set(key, [...(byKey.get(key) ?? []), row]);
+  }
+  return byKey;
+}

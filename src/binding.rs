@@ -1,0 +1,303 @@
+//! A limiter by slot numbers, for bindings whose host language maps keys to slots and names to policies itself.
+//!
+//! It serves the bindings of this workspace; it is not part of the public API and may change in any version.
+
+use alloc::vec::Vec;
+
+use crate::algorithm::Act;
+use crate::algorithm::rule::Rule;
+use crate::conversion::Stored;
+use crate::ledger::is_storable;
+use crate::memory::OutOfMemory;
+use crate::policy::{denied, rule};
+use crate::store::slots::{SlotError, Slots};
+use crate::{Decision, Denied, Options};
+
+pub use crate::headers::{Quota, write_headers, write_problem};
+pub use crate::memory::push;
+pub use crate::policy::schema;
+pub use crate::wording::TEXTS;
+
+/// The numbers of one policy, as they cross where only numbers do: all are in range.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyNumbers {
+    /// The algorithm's position in the schema.
+    pub algorithm: usize,
+    /// The limit or capacity.
+    pub limit: u64,
+    /// The rate; 1 where the algorithm has none.
+    pub rate: u64,
+    /// The `scale` or `per`.
+    pub scale: u64,
+}
+
+impl PolicyNumbers {
+    /// Returns false for a bucket that would take too long to fill or empty.
+    pub fn is_fillable(&self) -> bool {
+        self.rule().is_some()
+    }
+
+    /// Returns the rule; `None` if a bucket would take too long to fill.
+    pub(crate) fn rule(&self) -> Option<Rule> {
+        rule(self.algorithm, self.limit, self.rate, self.scale)
+    }
+}
+
+/// The rules of some policies.
+#[derive(Debug, Default)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Adds the rule of a policy. A bucket that would take too long to fill is an error.
+    pub fn add(&mut self, numbers: &PolicyNumbers) -> Result<(), Failure> {
+        let rule = numbers.rule().ok_or(Failure::At(self.0.len()))?;
+        Ok(push(&mut self.0, rule)?)
+    }
+
+    /// Returns how many there are.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Why an operation did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no memory.
+    OutOfMemory,
+    /// The limiter is full and denies new keys.
+    Full,
+    /// The cost or count is invalid.
+    Amount,
+    /// The policies of a call do not match.
+    Mismatch,
+    /// The policy or state at this position cannot be used.
+    At(usize),
+}
+
+impl From<OutOfMemory> for Failure {
+    fn from(_: OutOfMemory) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+impl From<SlotError> for Failure {
+    fn from(error: SlotError) -> Self {
+        match error {
+            SlotError::Full => Self::Full,
+            SlotError::OutOfMemory => Self::OutOfMemory,
+        }
+    }
+}
+
+/// The most slots that [`Slab::clean`] frees at once, so that what it reports stays small.
+const CLEANED_AT_ONCE: u32 = 64;
+
+/// States by slot. After each operation its owner forgets the keys of the slots in [`Slab::freed`], and only then
+/// gives the key of the operation the slot in [`Slab::taken`], if there is one; then it calls [`Slab::settle`].
+#[derive(Debug)]
+pub struct Slab {
+    slots: Slots,
+}
+
+/// A state that expired.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpiredState {
+    /// Its slot.
+    pub slot: u32,
+    /// The position of its policy.
+    pub policy: usize,
+    /// What it held when it was last touched.
+    pub value: u64,
+    /// When it expired.
+    pub expired_at: u64,
+}
+
+impl Slab {
+    /// Makes an empty slab. With `reports`, expired states are listed for the owner; with `stored`, the states may
+    /// leave the process, where logs are short.
+    pub fn new(
+        Rules(rules): Rules,
+        choice: Option<Denied>,
+        options: Options,
+        reports: bool,
+        stored: bool,
+    ) -> Result<Self, Failure> {
+        if stored && let Some(position) = rules.iter().position(|rule| !is_storable(rule)) {
+            return Err(Failure::At(position));
+        }
+        let denied = denied(&rules, choice);
+        let mut slots = Slots::new(rules, denied, options)?;
+        slots.reports = reports;
+        Ok(Self { slots })
+    }
+
+    /// Returns how many policies it has.
+    pub fn policies(&self) -> usize {
+        self.slots.policy_states().rules().len()
+    }
+
+    /// Returns true if a hit has nothing else to do: its key has a slot, which stays, and nothing is to be swept.
+    #[inline(always)]
+    pub fn is_plain(&self, slot: i32, now: u64) -> bool {
+        self.slots.is_plain(slot, now)
+    }
+
+    /// Decides a plain hit under a single fixed window, in the fewest steps; `None` under any other policies.
+    #[inline(always)]
+    pub fn hit_window(&mut self, slot: u32, cost: u64, now: u64) -> Option<Decision> {
+        self.slots.hit_window(slot, cost, now)
+    }
+
+    /// Decides any plain hit.
+    #[inline(always)]
+    pub fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Result<Decision, Failure> {
+        Ok(self.slots.hit_plain(slot, cost, now)?)
+    }
+
+    /// Decides any hit, perhaps under other numbers; without a slot, that of a key which has none.
+    pub fn hit(&mut self, slot: Option<u32>, cost: u64, now: u64, call: Option<Rules>) -> Result<Decision, Failure> {
+        let rules = self.adjusted(call)?;
+        self.slots.hit(slot, rules.as_deref(), cost, now)
+    }
+
+    /// Returns the decision of a hit, perhaps under other numbers, and changes nothing.
+    pub fn peek(&mut self, slot: Option<u32>, cost: u64, now: u64, call: Option<Rules>) -> Result<Decision, Failure> {
+        let rules = self.adjusted(call)?;
+        Ok(self.slots.peek(slot, rules.as_deref(), cost, now))
+    }
+
+    /// Adds to one policy's count without asking.
+    pub fn inc(&mut self, slot: Option<u32>, position: usize, cost: u64, now: u64) -> Result<u64, Failure> {
+        match cost {
+            0 => Ok(self.slots.get(slot, position, now)),
+            cost => self.change(slot, position, Act::Inc(cost), now),
+        }
+    }
+
+    /// Sets one policy's count, which is at most [`Slab::max_count`].
+    pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
+        self.change(slot, position, Act::Set(count), now)
+    }
+
+    /// Returns the highest count that a policy may be set to.
+    pub fn max_count(&self, position: usize) -> u64 {
+        self.slots.policy_states().most_to_set(position)
+    }
+
+    /// Returns one policy's count.
+    pub fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
+        self.slots.get(slot, position, now)
+    }
+
+    /// Returns when one policy's state ends; 0 without one.
+    pub fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
+        self.slots.expires_at(slot, position, now)
+    }
+
+    /// Frees the slot of a key that the owner has forgotten.
+    pub fn release(&mut self, slot: u32) {
+        self.slots.release(slot);
+    }
+
+    /// Frees slots whose states have ended, from a slot on. Returns the slot to go on from; `None` at the end.
+    pub fn clean(&mut self, now: u64, from: u32) -> Result<Option<u32>, Failure> {
+        Ok(self.slots.clean(from, CLEANED_AT_ONCE, now)?)
+    }
+
+    /// Returns true if slots were freed or taken since [`Slab::settle`].
+    #[inline]
+    pub fn has_moved(&self) -> bool {
+        self.slots.taken.is_some() || !self.slots.freed.is_empty()
+    }
+
+    /// Returns the slot that the last operation took for a key without one.
+    pub fn taken(&self) -> Option<u32> {
+        self.slots.taken
+    }
+
+    /// Returns the slots that were freed since [`Slab::settle`].
+    pub fn freed(&self) -> &[u32] {
+        &self.slots.freed
+    }
+
+    /// Returns the states that the freed slots held, if they expired and are reported.
+    pub fn expired(&self) -> impl ExactSizeIterator<Item = ExpiredState> + '_ {
+        self.slots.expired.iter().map(|state| ExpiredState {
+            slot: state.slot,
+            policy: state.policy,
+            value: state.value,
+            expired_at: state.expired_at,
+        })
+    }
+
+    /// Notes that the owner of the keys has taken over what moved.
+    pub fn settle(&mut self) {
+        self.slots.taken = None;
+        self.slots.freed.clear();
+        self.slots.expired.clear();
+    }
+
+    /// Returns how many keys with time left were evicted.
+    pub fn evicted(&self) -> u64 {
+        self.slots.evicted()
+    }
+
+    /// Returns when the states of a slot end; `now` or earlier if they have.
+    pub fn ends_at(&self, slot: u32, now: u64) -> u64 {
+        self.slots.ends_at(slot, now)
+    }
+
+    /// Adds the states of a slot as they are to `numbers`: for each policy how many numbers follow, then they. After them
+    /// the states under other scales, in the same way: position of the policy, scale, end, numbers.
+    pub fn export(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), Failure> {
+        Ok(self.slots.export_flat(slot, now, numbers)?)
+    }
+
+    /// Copies a part of one policy's state, from the number at `from` on, without allocating. Returns how many numbers
+    /// there were.
+    pub fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
+        if position < self.policies() { self.slots.export_part(slot, position, from, part) } else { 0 }
+    }
+
+    /// Reads one key's states into its slot, unless they have ended; without `put` it only checks them. For each policy
+    /// there are two lists, each with its length before it: the scale by which its state was made and the numbers, or
+    /// nothing; scale, end and numbers of its state under another scale, or nothing.
+    pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<(), Failure> {
+        let staged = self.slots.stage_by(now, |policy_states, key| {
+            let mut rest = numbers;
+            let mut list = |position: usize| {
+                let (&count, numbers) = rest.split_first().ok_or(Failure::At(position))?;
+                let (list, after) = numbers.split_at_checked(count as usize).ok_or(Failure::At(position))?;
+                rest = after;
+                Ok::<_, Failure>(list)
+            };
+            for position in 0..policy_states.rules().len() {
+                let (state, earlier) = (list(position)?, list(position)?);
+                let Some((&scale, numbers)) = state.split_first() else { continue };
+                let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
+                let stored = Stored { scale: scale as u64, numbers, earlier };
+                if !stored.load(position, policy_states, key, now)? {
+                    return Err(Failure::At(position));
+                }
+            }
+            Ok(())
+        });
+        let (ended, ()) = staged?;
+        if !ended && put {
+            self.slots.import(slot, now)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Failure> {
+        Ok(self.slots.change(slot, position, act, now)?)
+    }
+
+    /// Returns the rules of one call, adjusted to the slab's own.
+    fn adjusted(&mut self, call: Option<Rules>) -> Result<Option<Vec<Rule>>, Failure> {
+        let Some(Rules(mut rules)) = call else { return Ok(None) };
+        if self.slots.adjust(&mut rules) { Ok(Some(rules)) } else { Err(Failure::Mismatch) }
+    }
+}

@@ -1,0 +1,178 @@
+//! One key's account: its states in memory, and in a row that outlives the memory.
+
+use worker::{console_error, console_warn};
+
+use super::fault::Fault;
+use super::policies;
+use super::row::{LoadError, Row};
+use super::states::{Loaded, States};
+use super::wire::{self, Reply};
+use crate::{Answer, Error, Ledger, Operation, Policies};
+
+/// How many bytes of a row that cannot be read are logged.
+const LOGGED: usize = 256;
+
+/// One key's account.
+#[derive(Debug)]
+pub(super) struct Account {
+    /// The object's id, for the log.
+    id: String,
+    row: Row,
+    /// What the row holds, once it was read, and denials that were counted since.
+    states: Option<States>,
+    memory: Option<Memory>,
+}
+
+/// What an earlier operation left: the policies as they were given, and the states under them.
+#[derive(Debug)]
+struct Memory {
+    policies: String,
+    counts_denied: bool,
+    ledger: Ledger,
+    /// Whether the row does not hold what was made of it when it was read under these policies.
+    unsaved: bool,
+}
+
+/// What an alarm found.
+#[derive(Debug)]
+pub(super) struct Expired {
+    /// The states that have ended.
+    pub(super) ended: States,
+    /// Whether nothing is left, so that the whole storage can be deleted.
+    pub(super) empty: bool,
+}
+
+impl Account {
+    /// Returns the account in an object's storage. The row is not read before the first operation.
+    pub(super) fn new(state: &worker::State) -> Self {
+        Self { id: state.id().to_string(), row: Row::new(&state.storage()), states: None, memory: None }
+    }
+
+    /// Does one operation under policies given as JSON, and saves what must last before it returns.
+    pub(super) fn apply(&mut self, operation: Operation<'_>, policies: &str, now: u64) -> Result<Reply, Fault> {
+        let reply = self.recall(policies, now).and_then(|()| self.perform(operation, now));
+        if matches!(reply, Err(Fault::Platform(_))) {
+            // What was not saved did not happen: the row is read again.
+            self.forget();
+        }
+        reply
+    }
+
+    /// Returns the policies of the last operation.
+    pub(super) fn policies(&self) -> Option<&Policies> {
+        self.memory.as_ref().map(|memory| memory.ledger.policies())
+    }
+
+    /// Takes out the states that have ended. If others are left, the alarm is set again.
+    pub(super) fn expire(&mut self, now: u64) -> Result<Expired, Fault> {
+        let unsaved = self.memory.as_ref().is_some_and(|memory| memory.unsaved);
+        let mut states = match self.states(now) {
+            Ok(states) => states,
+            Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
+            Err(LoadError::Unreadable(error)) => {
+                self.set_aside(&error, now)?;
+                return Ok(Expired { ended: States::default(), empty: false });
+            }
+        };
+        let ended = states.take_ended(now);
+        if states.0.is_empty() {
+            self.forget();
+            self.row.emptied();
+            return Ok(Expired { ended, empty: true });
+        }
+        self.row.rung();
+        if unsaved || !ended.0.is_empty() {
+            self.row.save(&states, now)?;
+        } else {
+            self.row.ring_again(&states, now)?;
+        }
+        self.states = Some(states);
+        Ok(Expired { ended, empty: false })
+    }
+
+    /// Returns everything that is known of the key, with what is only in memory. Takes it out of its place.
+    fn states(&mut self, now: u64) -> Result<States, LoadError> {
+        let mut states = match self.states.take() {
+            Some(states) => states,
+            None => self.row.load()?,
+        };
+        if let Some(memory) = self.memory.take() {
+            states.keep(&memory.ledger, now);
+        }
+        Ok(states)
+    }
+
+    fn forget(&mut self) {
+        (self.states, self.memory) = (None, None);
+    }
+
+    /// Puts the key's states under these policies into memory, unless they are there.
+    fn recall(&mut self, policies: &str, now: u64) -> Result<(), Fault> {
+        if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
+            return Ok(());
+        }
+        let built = policies::read(policies)?;
+        let counts_denied = wire::counts_denied(&built);
+        let mut ledger = Ledger::new(built)?;
+        let loaded = self.states(now).and_then(|states| {
+            let loaded = states.load(&mut ledger, now).map_err(LoadError::Unreadable);
+            self.states = Some(states);
+            loaded
+        });
+        let Loaded { afresh, changed } = match loaded {
+            Ok(loaded) => loaded,
+            Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
+            Err(LoadError::Unreadable(error)) => {
+                self.set_aside(&error, now)?;
+                return Err(error.into());
+            }
+        };
+        if !afresh.is_empty() {
+            console_warn!("{}", serde_json::json!({ "event": "afresh", "policies": afresh }));
+        }
+        self.memory = Some(Memory { policies: policies.into(), counts_denied, ledger, unsaved: changed });
+        Ok(())
+    }
+
+    /// Starts afresh after a row that cannot be read. The caller gets the error, once; the row stays for a week.
+    fn set_aside(&mut self, error: &Error, now: u64) -> Result<(), Fault> {
+        self.forget();
+        let bytes = self.row.set_aside(now)?;
+        let row: String = bytes.iter().take(LOGGED).map(|byte| format!("{byte:02x}")).collect();
+        let line = serde_json::json!({
+            "event": "unreadable",
+            "object": self.id,
+            "code": error.code(),
+            "message": error.to_string(),
+            "bytes": bytes.len(),
+            "row": row,
+        });
+        console_error!("{line}");
+        Ok(())
+    }
+
+    /// Decides, and saves what must last. A denied hit is not among it, so it costs no row.
+    fn perform(&mut self, operation: Operation<'_>, now: u64) -> Result<Reply, Fault> {
+        let Self { row, states: Some(states), memory: Some(memory), .. } = self else {
+            return Err(Error::state("there is none").into());
+        };
+        let ledger = &mut memory.ledger;
+        let was_used = operation == Operation::Reset && ledger.expires_at(now) > 0;
+        let is_hit = matches!(operation, Operation::Hit { .. });
+        // A hit of cost 0 tells a state that had to follow the clock, which must last, from a denial that was counted.
+        let followed = is_hit && memory.counts_denied && ledger.apply(Operation::Hit { cost: 0 }, now)?.1;
+        let (answer, changed) = ledger.apply(operation, now)?;
+        let counted_denial =
+            is_hit && memory.counts_denied && matches!(answer, Answer::Decision(decision) if !decision.allowed);
+        if followed || memory.unsaved || changed && !counted_denial {
+            states.keep(ledger, now);
+            row.save(states, now)?;
+            memory.unsaved = false;
+        }
+        Ok(match answer {
+            Answer::Decision(decision) => Reply::Decision(decision),
+            Answer::Number(number) => Reply::Number(number),
+            Answer::Done => Reply::Reset(was_used),
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! A policy's state under another `scale` than its own.
+//!
+//! A policy whose `scale` changes must find its state again when it changes back, or each change would admit a whole
+//! limit anew. So the state of the former scale is kept beside the converted one, and every cost that is charged to the
+//! policy is charged to it as well, without asking. When the policy comes back to that scale, it is the state.
+//!
+//! It is kept for one scale after it was last in force, and at least until it ends. Of several the longest scale is kept.
+//! Buckets need none: their content converts exactly, but for a rounding against the client.
+
+use crate::Decision;
+use crate::algorithm::log::Log;
+use crate::algorithm::rule::Rule;
+use crate::algorithm::{Act, Outcome, Push};
+use crate::memory::{OutOfMemory, push};
+use crate::number::{MAX, in_range};
+use crate::policy_states::{Entry, EntryMut, PolicyStates};
+use alloc::vec::Vec;
+
+/// A state under another scale.
+#[derive(Clone, Debug)]
+pub(crate) struct Earlier {
+    /// The position of its policy.
+    pub(crate) position: usize,
+    /// The policy's rule with the other scale.
+    rule: Rule,
+    /// When it is no longer kept.
+    pub(crate) until: u64,
+    words: [u64; 3],
+    log: Log,
+}
+
+impl Earlier {
+    /// Adds to `list` a state of the policy at `position`, made under `scale`. Returns whether the numbers are valid.
+    pub(crate) fn read(
+        list: &mut Vec<Self>,
+        position: usize,
+        own: &Rule,
+        scale: u64,
+        numbers: &[i64],
+        now: u64,
+    ) -> Result<bool, OutOfMemory> {
+        let Some(rule) = with_scale(own, scale, numbers) else { return Ok(false) };
+        let mut earlier = Self { position, rule, until: 0, words: [0; 3], log: Log::EMPTY };
+        rule.clear(earlier.entry_mut(), now);
+        let valid = rule.import(earlier.entry_mut(), scale, numbers)?;
+        let ends_at = rule.ends_at(earlier.entry(), now);
+        if ends_at > now {
+            earlier.until = (now + scale).max(ends_at).min(MAX);
+        }
+        push(list, earlier)?;
+        Ok(valid)
+    }
+
+    /// Adds to `list` what [`Earlier::export`] wrote after the position. Returns whether the numbers are valid.
+    pub(crate) fn import(
+        list: &mut Vec<Self>,
+        position: usize,
+        own: &Rule,
+        numbers: &[i64],
+        now: u64,
+    ) -> Result<bool, OutOfMemory> {
+        let Some((&[scale, until], numbers)) = numbers.split_first_chunk() else { return Ok(false) };
+        if !in_range(until) || scale < 1 || !in_range(scale) {
+            return Ok(false);
+        }
+        let valid = Self::read(list, position, own, scale as u64, numbers, now)?;
+        if let Some(earlier) = list.last_mut() {
+            earlier.until = until as u64;
+        }
+        Ok(valid)
+    }
+
+    /// Gives the policy's position, the scale, the end and the state as plain numbers to `push`.
+    pub(crate) fn export(&self, push: Push<'_>) -> Result<(), OutOfMemory> {
+        push(self.position as i64)?;
+        push(self.scale() as i64)?;
+        push(self.until as i64)?;
+        self.rule.export(self.entry(), push)
+    }
+
+    pub(crate) fn scale(&self) -> u64 {
+        self.rule.scale()
+    }
+
+    /// Whether it is still kept.
+    pub(crate) fn is_live(&self, now: u64) -> bool {
+        self.until > now
+    }
+
+    /// Returns the count by its own scale.
+    pub(crate) fn count(&self, now: u64) -> u64 {
+        self.rule.peek(self.entry(), Act::LOOK, now).count
+    }
+
+    /// Makes room for a cost, so that charging it next cannot run out of memory.
+    fn prepare(&mut self, cost: u64, now: u64) -> Result<(), OutOfMemory> {
+        let rule = self.rule;
+        rule.prepare(self.entry_mut(), Act::Inc(cost), now)
+    }
+
+    fn charge(&mut self, cost: u64, now: u64) {
+        let rule = self.rule;
+        rule.act(self.entry_mut(), Act::Inc(cost), now, &mut Outcome::default());
+        // A clock that was far ahead must not keep it for ever.
+        self.until = self.until.min(now + 2 * rule.scale());
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        Entry { words: &self.words, logs: core::slice::from_ref(&self.log) }
+    }
+
+    fn entry_mut(&mut self) -> EntryMut<'_> {
+        EntryMut { words: &mut self.words, logs: core::slice::from_mut(&mut self.log) }
+    }
+}
+
+/// Returns a rule with another scale; `None` if its states need none of that.
+fn with_scale(own: &Rule, scale: u64, numbers: &[i64]) -> Option<Rule> {
+    match *own {
+        Rule::Window(window) => Some(Rule::Window(crate::algorithm::window::Window { scale, ..window })),
+        Rule::SlidingWindow(window) => {
+            // Another limit must not shorten the log: the limit may change back as well.
+            let total = numbers.iter().skip(1).step_by(2).fold(0, |sum: u64, &cost| sum.saturating_add(cost as u64));
+            let keep = window.keep.max(total.min(MAX));
+            Some(Rule::SlidingWindow(crate::algorithm::sliding_window::SlidingWindow { scale, keep, ..window }))
+        }
+        Rule::Bucket(_) => None,
+    }
+}
+
+/// Returns when the last of them is no longer kept; 0 if there are none.
+pub(crate) fn last_until(earlier: &[Earlier]) -> u64 {
+    earlier.iter().map(|earlier| earlier.until).max().unwrap_or(0)
+}
+
+/// Drops those that are no longer kept.
+pub(crate) fn drop_ended(earlier: &mut Vec<Earlier>, now: u64) {
+    earlier.retain(|earlier| earlier.is_live(now));
+}
+
+/// Returns the live ones as plain numbers: `before`, and what [`Earlier::export`] gives.
+pub(crate) fn export_earlier(earlier: &[Earlier], before: &[i64], now: u64) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+    let mut rows = Vec::new();
+    for earlier in earlier.iter().filter(|earlier| earlier.is_live(now)) {
+        let mut row = Vec::new();
+        row.try_reserve(before.len())?;
+        row.extend_from_slice(before);
+        earlier.export(&mut |number| push(&mut row, number))?;
+        push(&mut rows, row)?;
+    }
+    Ok(rows)
+}
+
+/// Does a hit, and charges it to the earlier states too.
+pub(crate) fn hit(
+    policy_states: &PolicyStates,
+    rules: &[Rule],
+    mut entry: EntryMut<'_>,
+    earlier: &mut Vec<Earlier>,
+    cost: u64,
+    now: u64,
+    outcome: &mut Outcome,
+) -> Decision {
+    if earlier.is_empty() {
+        return policy_states.hit(rules, entry, cost, now, outcome);
+    }
+    drop_ended(earlier, now);
+    let decision = policy_states.peek(rules, entry.as_read(), cost, now);
+    let charges = policy_states.charges(&decision, cost);
+    if charges && earlier.iter_mut().any(|earlier| earlier.prepare(cost, now).is_err()) {
+        outcome.out_of_memory = true;
+        return decision;
+    }
+    let decision = policy_states.hit(rules, entry.reborrow(), cost, now, outcome);
+    if charges && outcome.changed().is_ok() {
+        for earlier in earlier {
+            earlier.charge(cost, now);
+        }
+    }
+    decision
+}
+
+/// Changes one policy's state without asking, and returns the count. What is added is charged to the earlier state too;
+/// setting a count drops it.
+pub(crate) fn change(
+    policy_states: &PolicyStates,
+    position: usize,
+    entry: EntryMut<'_>,
+    earlier: &mut Vec<Earlier>,
+    act: Act,
+    now: u64,
+) -> Result<u64, OutOfMemory> {
+    drop_ended(earlier, now);
+    let of_policy = |earlier: &&mut Earlier| earlier.position == position;
+    if let Act::Inc(cost) = act {
+        earlier.iter_mut().filter(of_policy).try_for_each(|earlier| earlier.prepare(cost, now))?;
+    }
+    let count = policy_states.change(position, entry, act, now)?;
+    match act {
+        Act::Inc(cost) => earlier.iter_mut().filter(of_policy).for_each(|earlier| earlier.charge(cost, now)),
+        _ => earlier.retain(|earlier| earlier.position != position),
+    }
+    Ok(count)
+}

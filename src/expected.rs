@@ -1,0 +1,102 @@
+//! What a field accepts, as an error says it.
+
+use alloc::borrow::Cow;
+use core::fmt::{self, Display, Formatter};
+
+use crate::number::MAX;
+use crate::policy::schema::ALGORITHMS;
+use crate::text::{Listed, Quoted};
+use crate::wording::{self, fill};
+
+/// What a field accepts. It is displayed so that "… is not" can stand before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Expected {
+    /// An integer of a range.
+    Integer {
+        /// The lowest.
+        min: u64,
+        /// The highest.
+        max: u64,
+    },
+    /// A duration.
+    Duration,
+    /// The name of an algorithm.
+    Algorithm,
+    /// The name of a policy.
+    Name,
+    /// A name that no other policy of the list has.
+    UniqueName,
+    /// A key that may leave the process.
+    Key,
+    /// One of some words.
+    OneOf(&'static [&'static str]),
+    /// One of the names of options.
+    Option(Cow<'static, [&'static str]>),
+    /// One value, where a field was given twice.
+    Once,
+    /// An object with the fields of a policy.
+    Policy,
+    /// A list of 1 to [`MAX_POLICIES`](crate::MAX_POLICIES) policies.
+    Policies,
+    /// `"free"`, the only choice that a bucket has.
+    FreeForBucket,
+    /// `"free"`, the only choice among several policies.
+    FreeAmongSeveral,
+    /// A capacity that the rate fills in time.
+    FillableCapacity,
+    /// A limit that a log outside the process may have.
+    StoredLimit,
+    /// Anything else, in words.
+    Described(&'static str),
+}
+
+impl Expected {
+    /// Returns the accepted forms alone, for "… is required (…)".
+    pub fn forms(&self) -> impl Display + '_ {
+        Forms(self)
+    }
+}
+
+/// The accepted forms of an expected value, without the noun before them.
+struct Forms<'a>(&'a Expected);
+
+impl Display for Forms<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Expected::Duration => f.write_str(wording::DURATION_FORMS),
+            Expected::Algorithm => fill(f, wording::ALGORITHM_FORMS, &["known"], &[&Listed(ALGORITHMS)]),
+            Expected::Name => f.write_str(wording::NAME_FORMS),
+            Expected::Policy => f.write_str(wording::POLICY_FORMS),
+            expected => expected.fmt(f),
+        }
+    }
+}
+
+impl Display for Expected {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer { min, max } => fill(f, wording::INTEGER, &["min", "max"], &[min, max]),
+            Self::Duration => fill(f, wording::DURATION, &["forms"], &[&Forms(self)]),
+            Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
+            Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
+            Self::UniqueName => f.write_str(wording::UNIQUE_NAME),
+            Self::Key => f.write_str(wording::KEY),
+            Self::OneOf(words) => {
+                for (position, word) in words.iter().enumerate() {
+                    write!(f, "{}{}", if position == 0 { "" } else { " or " }, Quoted(word))?;
+                }
+                Ok(())
+            }
+            Self::Option(names) => fill(f, wording::OPTION, &["known"], &[&Listed(names)]),
+            Self::Once => f.write_str(wording::ONCE),
+            Self::Policy => fill(f, wording::POLICY, &["forms"], &[&Forms(self)]),
+            Self::Policies => f.write_str(wording::POLICIES),
+            Self::FreeForBucket => f.write_str(wording::FREE_FOR_BUCKET),
+            Self::FreeAmongSeveral => f.write_str(wording::FREE_AMONG_SEVERAL),
+            Self::FillableCapacity => fill(f, wording::FILLABLE_CAPACITY, &["max"], &[&MAX]),
+            Self::StoredLimit => f.write_str(wording::STORED_LIMIT),
+            Self::Described(words) => f.write_str(words),
+        }
+    }
+}

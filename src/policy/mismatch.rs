@@ -1,0 +1,18 @@
+//! Why the policies of one call do not match those of a limiter.
+
+use crate::algorithm::rule::Rule;
+use crate::error::Mismatch;
+
+/// Returns the first difference between a limiter's own rules and those of a call that was rejected.
+pub(crate) fn mismatch(own: &[Rule], call: &[Rule]) -> Mismatch {
+    let differ = own.iter().zip(call).find(|(one, other)| own.len() == call.len() && !one.adjust(&mut { **other }));
+    let Some((own, call)) = differ else { return Mismatch::Policies { found: call.len(), expected: own.len() } };
+    if own.name() != call.name() {
+        return Mismatch::Algorithm { found: call.name(), expected: own.name() };
+    }
+    if own.scale() != call.scale() {
+        let field = if matches!(own, Rule::Bucket(_)) { "per" } else { "scale" };
+        return Mismatch::Scale { field, found: call.scale(), expected: own.scale() };
+    }
+    Mismatch::Limit { found: call.limit(), max: own.limit() }
+}

@@ -1,0 +1,167 @@
+//! The table of policies: algorithms, fields, defaults, ranges, and the wording of what is accepted.
+//!
+//! The readers in Rust use it as it is. `js/core/generated.ts` is written from it, so that TypeScript
+//! knows the same names and ranges.
+
+use crate::number::MAX;
+
+/// The schema of one algorithm's policies.
+#[derive(Debug)]
+pub struct AlgorithmSchema {
+    /// The algorithm's name.
+    pub name: &'static str,
+    /// Further names under which it is accepted.
+    pub aliases: &'static [&'static str],
+    /// Its fields, in the order in which errors list them.
+    pub fields: &'static [Field],
+}
+
+/// The schema of one field.
+#[derive(Debug)]
+pub struct Field {
+    /// The field's name, in camelCase.
+    pub name: &'static str,
+    /// The same in snake_case, where that differs.
+    pub snake_case: Option<&'static str>,
+    /// The meaning of the field.
+    pub role: Role,
+    /// The number that is used where the field is left out; without one the field is required, unless its role
+    /// is [`Role::Name`] or [`Role::Denied`].
+    pub default: Option<u64>,
+}
+
+/// The meaning of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The algorithm's name.
+    Algorithm,
+    /// The limit or capacity: an integer from 1 to [`MAX`].
+    Limit,
+    /// How much flows in each `per`: an integer from 1 to [`MAX`].
+    Rate,
+    /// A duration.
+    Scale,
+    /// The policy's name.
+    Name,
+    /// What a denied hit does.
+    Denied,
+}
+
+const fn field(name: &'static str, role: Role) -> Field {
+    Field { name, snake_case: None, role, default: None }
+}
+
+const ALGORITHM: Field = field("algorithm", Role::Algorithm);
+const LIMIT: Field = field("limit", Role::Limit);
+const CAPACITY: Field = field("capacity", Role::Limit);
+const REFILL_RATE: Field =
+    Field { name: "refillRate", snake_case: Some("refill_rate"), role: Role::Rate, default: None };
+const LEAK_RATE: Field = Field { name: "leakRate", snake_case: Some("leak_rate"), role: Role::Rate, default: None };
+const SCALE: Field = field("scale", Role::Scale);
+const PER: Field = Field { name: "per", snake_case: None, role: Role::Scale, default: Some(1_000) };
+const NAME: Field = field("name", Role::Name);
+const DENIED: Field = field("denied", Role::Denied);
+
+const WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, NAME, DENIED];
+const TOKEN_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, REFILL_RATE, PER, NAME, DENIED];
+const LEAKY_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, LEAK_RATE, PER, NAME, DENIED];
+
+const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSchema {
+    AlgorithmSchema { name, aliases: &[], fields }
+}
+
+/// The schema of every algorithm. The position of an algorithm here is its number wherever only numbers cross.
+pub static ALGORITHM_SCHEMAS: &[AlgorithmSchema] = &[
+    AlgorithmSchema { name: "fix_window", aliases: &["fixed_window"], fields: WINDOW_FIELDS },
+    algorithm("fix_window_per_key", WINDOW_FIELDS),
+    algorithm("sliding_window", WINDOW_FIELDS),
+    algorithm("sliding_counter", WINDOW_FIELDS),
+    algorithm("token_bucket", TOKEN_BUCKET_FIELDS),
+    algorithm("leaky_bucket", LEAKY_BUCKET_FIELDS),
+];
+
+/// The names of the algorithms.
+pub const ALGORITHMS: &[&str] =
+    &["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter", "token_bucket", "leaky_bucket"];
+
+// Positions in that list.
+pub(crate) const FIX_WINDOW: usize = 0;
+pub(crate) const FIX_WINDOW_PER_KEY: usize = 1;
+pub(crate) const SLIDING_WINDOW: usize = 2;
+pub(crate) const SLIDING_COUNTER: usize = 3;
+pub(crate) const TOKEN_BUCKET: usize = 4;
+pub(crate) const LEAKY_BUCKET: usize = 5;
+
+/// The words of `denied`, in the order of the numbers 1 and 2 by which they cross; 0 is "left out".
+pub const DENIED_WORDS: &[&str] = &["count", "free"];
+
+/// The units of a duration, in milliseconds.
+pub const DURATION_UNITS: &[(&str, u64)] =
+    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// The longest name of a policy.
+pub const MAX_NAME: usize = 64;
+
+/// The most policies that one limiter takes.
+pub const MAX_POLICIES: usize = 32;
+
+/// The highest limit of a sliding window whose log is stored outside the process.
+pub const MAX_STORED_LOG: u64 = 1_000;
+
+/// The most keys that a limiter in JavaScript takes: its `Map` holds no more.
+pub const MAX_KEYS_IN_JS: u64 = 16_000_000;
+
+/// The default of `max_keys`.
+pub const DEFAULT_MAX_KEYS: u32 = 1_000_000;
+
+/// The default of `clean_period`, in milliseconds.
+pub const DEFAULT_CLEAN_PERIOD: u64 = 60_000;
+
+/// The words of `on_full`.
+pub const ON_FULL_WORDS: &[&str] = &["evict", "deny"];
+
+/// The longest key, in UTF-8 bytes, that a store outside the process takes.
+pub const MAX_KEY_BYTES: usize = 1_024;
+
+/// The range of limits, capacities and rates.
+pub const AMOUNTS: (u64, u64) = (1, MAX);
+
+impl AlgorithmSchema {
+    /// Returns the position of the algorithm with that name or alias.
+    pub fn position(name: &str) -> Option<usize> {
+        ALGORITHM_SCHEMAS.iter().position(|schema| schema.name == name || schema.aliases.contains(&name))
+    }
+
+    /// Returns the field with that role, which an algorithm has at most once.
+    pub fn field(&self, role: Role) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.role == role)
+    }
+}
+
+impl Field {
+    /// Returns true if a field was written under this name, in either spelling.
+    pub fn is(&self, written: &str) -> bool {
+        self.name == written || self.snake_case == Some(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_schemas() {
+        let names: Vec<_> = ALGORITHM_SCHEMAS.iter().map(|schema| schema.name).collect();
+        assert_eq!(names, ALGORITHMS);
+        for (position, name) in [
+            (FIX_WINDOW, "fix_window"),
+            (FIX_WINDOW_PER_KEY, "fix_window_per_key"),
+            (SLIDING_WINDOW, "sliding_window"),
+            (SLIDING_COUNTER, "sliding_counter"),
+            (TOKEN_BUCKET, "token_bucket"),
+            (LEAKY_BUCKET, "leaky_bucket"),
+        ] {
+            assert_eq!(AlgorithmSchema::position(name), Some(position));
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! One key's states under all of a limiter's policies, side by side, and every operation on them.
+
+pub(crate) use crate::algorithm::entry::{Entry, EntryMut};
+
+use crate::algorithm::bucket::{Bucket, Kind};
+use crate::algorithm::entry::{EntryState, Place};
+use crate::algorithm::rule::{Rule, dispatch};
+use crate::algorithm::{Act, Algorithm, Outcome, Push};
+use crate::memory::{OutOfMemory, copied, push};
+use crate::number::MAX;
+use crate::{Decision, Denied, Violated};
+use alloc::vec::Vec;
+
+/// The rules of all policies, and where each policy's state begins within an entry.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyStates {
+    rules: Vec<Rule>,
+    /// The rules by which states end: widened by the numbers of single calls.
+    widest: Vec<Rule>,
+    denied: Denied,
+}
+
+impl PolicyStates {
+    pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Result<Self, OutOfMemory> {
+        Ok(Self { denied, widest: copied(&rules)?, rules })
+    }
+
+    /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry ends.
+    pub(crate) fn place(&self, position: usize) -> Place {
+        let mut place = Place { word: 0, log: 0 };
+        for rule in self.rules.iter().take(position) {
+            place.word += dispatch!(rule, algorithm => algorithm.width());
+            place.log += usize::from(matches!(rule, Rule::SlidingWindow(_)));
+        }
+        place
+    }
+
+    /// Returns the number of words and logs of an entry.
+    pub(crate) fn size(&self) -> Place {
+        self.place(self.rules.len())
+    }
+
+    /// Returns the limiter's own rules.
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Makes rules with the numbers of one call rules for these states. Returns whether they can be. Stored states then
+    /// live by the longer of the two.
+    pub(crate) fn adjust(&mut self, call: &mut [Rule]) -> bool {
+        let fit =
+            call.len() == self.rules.len() && self.rules.iter().zip(&mut *call).all(|(own, call)| own.adjust(call));
+        if fit {
+            for (widest, rule) in self.widest.iter_mut().zip(call) {
+                widest.widen(rule);
+            }
+        }
+        fit
+    }
+
+    /// From now on a key without a state may have been used: one that was restored from elsewhere, under the numbers of
+    /// a single call there, and has ended by ours. It starts with our own capacity at the most.
+    pub(crate) fn start_within_capacity(&mut self) {
+        for rule in &mut self.rules {
+            if let Rule::Bucket(bucket) = rule {
+                bucket.bounded = true;
+            }
+        }
+    }
+
+    /// Makes an entry that of a key never used.
+    pub(crate) fn clear(&self, mut entry: EntryMut<'_>, now: u64) {
+        for position in 0..self.rules.len() {
+            self.clear_one(position, entry.reborrow(), now);
+        }
+    }
+
+    fn clear_one(&self, position: usize, mut entry: EntryMut<'_>, now: u64) {
+        self.rules[position].clear(entry.from(self.place(position)), now);
+    }
+
+    /// Returns the operation that a hit of a cost is.
+    #[inline(always)]
+    pub(crate) fn hit_of(&self, cost: u64) -> Act {
+        match self.denied {
+            Denied::Free => Act::Hit(cost),
+            Denied::Count => Act::Count(cost),
+        }
+    }
+
+    /// Does the same as [`PolicyStates::hit_inlined`]. In wasm it is compiled once, for its size.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn hit(
+        &self,
+        rules: &[Rule],
+        entry: EntryMut<'_>,
+        cost: u64,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        self.hit_inlined(rules, entry, cost, now, outcome)
+    }
+
+    /// Asks all policies, and charges all of them if all allow it. Says in `outcome` what became of the states.
+    #[inline(always)]
+    pub(crate) fn hit_inlined(
+        &self,
+        rules: &[Rule],
+        entry: EntryMut<'_>,
+        cost: u64,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        match rules {
+            [rule] => rule.act(entry, self.hit_of(cost), now, outcome),
+            _ => self.hit_all(rules, entry, cost, now, outcome),
+        }
+    }
+
+    #[inline(never)]
+    fn hit_all(&self, rules: &[Rule], mut entry: EntryMut<'_>, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
+        let decision = self.peek(rules, entry.as_read(), cost, now);
+        // A denial by one policy charges none; a look lets each state that is too far ahead follow the clock.
+        let act = if decision.allowed { Act::Hit(cost) } else { Act::LOOK };
+        for (position, rule) in rules.iter().enumerate() {
+            if rule.prepare(entry.from(self.place(position)), act, now).is_err() {
+                outcome.out_of_memory = true;
+                return decision;
+            }
+        }
+        for (position, rule) in rules.iter().enumerate() {
+            rule.act(entry.from(self.place(position)), act, now, outcome);
+        }
+        decision
+    }
+
+    /// Returns what a hit would return.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn peek(&self, rules: &[Rule], entry: Entry<'_>, cost: u64, now: u64) -> Decision {
+        match rules {
+            [rule] => rule.peek(entry, self.hit_of(cost), now),
+            _ => self.peek_all(rules, entry, cost, now),
+        }
+    }
+
+    /// Combines the decisions of several policies: the one that binds the client most, and who denied.
+    #[inline(never)]
+    fn peek_all(&self, rules: &[Rule], entry: Entry<'_>, cost: u64, now: u64) -> Decision {
+        let mut binding = Decision::NOTHING;
+        let mut violated = Violated::default();
+        for (position, rule) in rules.iter().enumerate() {
+            let mut decision = rule.peek(entry.from(self.place(position)), self.hit_of(cost), now);
+            decision.policy = position;
+            if !decision.allowed {
+                violated.add(position);
+            }
+            if position == 0 || decision.binds_more_than(&binding) {
+                binding = decision;
+            }
+        }
+        binding.violated = violated;
+        binding
+    }
+
+    /// Whether a hit with this decision is charged.
+    pub(crate) fn charges(&self, decision: &Decision, cost: u64) -> bool {
+        cost > 0 && (decision.allowed || self.denied == Denied::Count)
+    }
+
+    /// Changes one policy's state without asking, and returns the count.
+    pub(crate) fn change(
+        &self,
+        position: usize,
+        mut entry: EntryMut<'_>,
+        act: Act,
+        now: u64,
+    ) -> Result<u64, OutOfMemory> {
+        let mut outcome = Outcome::default();
+        let decision = self.rules[position].act(entry.from(self.place(position)), act, now, &mut outcome);
+        outcome.changed()?;
+        Ok(decision.count)
+    }
+
+    /// Returns the count of one policy.
+    pub(crate) fn get(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
+        self.rules[position].peek(entry.from(self.place(position)), Act::LOOK, now).count
+    }
+
+    /// Returns when one policy's state ends; 0 if it has ended.
+    pub(crate) fn expires_at(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
+        let ends = self.rules[position].ends_at(entry.from(self.place(position)), now);
+        if ends > now { ends } else { 0 }
+    }
+
+    /// Returns when the last of the states ends by the widest rules; `now` or earlier if it has.
+    pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
+        let ends = |(position, rule): (usize, &Rule)| rule.ends_at(entry.from(self.place(position)), now);
+        self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
+    }
+
+    /// Returns the count of one policy's state when it was last changed, and when it ended by that.
+    pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>) -> (u64, u64) {
+        let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
+        let latest = dispatch!(rule, algorithm => algorithm.latest(EntryState::of(own)));
+        (self.get(position, entry, latest), rule.ends_at(own, latest))
+    }
+
+    /// Returns the states as plain numbers.
+    pub(crate) fn export(&self, entry: Entry<'_>) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+        let mut states = Vec::new();
+        states.try_reserve_exact(self.rules.len())?;
+        for position in 0..self.rules.len() {
+            let mut numbers = Vec::new();
+            self.export_one(position, entry, &mut |number| push(&mut numbers, number))?;
+            states.push(numbers);
+        }
+        Ok(states)
+    }
+
+    /// Gives one policy's state as plain numbers to `push`.
+    pub(crate) fn export_one(&self, position: usize, entry: Entry<'_>, push: Push<'_>) -> Result<(), OutOfMemory> {
+        self.rules[position].export(entry.from(self.place(position)), push)
+    }
+
+    /// Reads one policy's state from plain numbers that were made under `scale`. Returns whether they are valid.
+    pub(crate) fn import(
+        &self,
+        position: usize,
+        mut entry: EntryMut<'_>,
+        scale: u64,
+        numbers: &[i64],
+    ) -> Result<bool, OutOfMemory> {
+        self.rules[position].import(entry.from(self.place(position)), scale, numbers)
+    }
+
+    /// Returns the largest count that a policy may be set to: a token bucket holds no more than its capacity.
+    pub(crate) fn most_to_set(&self, position: usize) -> u64 {
+        match &self.rules[position] {
+            Rule::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
+            _ => MAX,
+        }
+    }
+}

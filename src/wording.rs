@@ -1,0 +1,150 @@
+//! The wording of errors. `js/core/generated.ts` has the same texts, so that both languages say the same.
+
+use core::fmt::{self, Display, Formatter, Write};
+
+/// Defines the texts, and the list of all of them by name.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
+        $($(#[$doc])* pub(crate) const $name: &str = $text;)*
+
+        /// Every text by its name.
+        pub const TEXTS: &[(&str, &str)] = &[$((stringify!($name), $name),)*];
+    };
+}
+
+texts! {
+    /// A value that is not accepted.
+    REJECTED = "{field}: {found} is not {expected}";
+    /// A field that is required and missing.
+    REQUIRED = "{field} is required ({expected})";
+    /// A field that an algorithm does not have.
+    UNKNOWN_FIELD = "{found} is not a field of {algorithm}; use one of {known}";
+    /// A name that no policy of a limiter has.
+    UNKNOWN_POLICY = "policy: {found} is not a policy of this limiter; use one of {known}";
+    /// A name that is required among several policies.
+    POLICY_REQUIRED = "policy is required where there are several (one of {known})";
+    /// A time that is not accepted.
+    INVALID_TIME = "clock: {found} is not a time; return milliseconds since the epoch, from 0 to {max}";
+    /// Another number of policies.
+    OTHER_POLICIES = "the number of policies of this call is {found}; this limiter accepts {expected} only";
+    /// Another algorithm.
+    OTHER_ALGORITHM = "the policy of this call has algorithm {found}; this limiter accepts {expected} only";
+    /// Another scale.
+    OTHER_SCALE = "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
+    /// A limit that a log is too short for.
+    HIGHER_LIMIT = "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
+    /// A limiter without room for another key.
+    FULL = "the limiter is full: it holds {found} keys and denies new ones";
+    /// A stored state that cannot be read.
+    INVALID_STATE = "the stored state cannot be read: {problem}";
+    /// A stored state of another version.
+    UNSUPPORTED_VERSION = "the stored state has version {found}; this library reads version {expected}";
+    /// No memory.
+    OUT_OF_MEMORY = "there is no memory left for another key or hit";
+
+    /// Several states.
+    STATES_DIFFER = "the numbers of states and policies differ";
+    /// An earlier state without a policy.
+    EARLIER_UNPLACED = "a state under another scale belongs to no policy";
+    /// A scale out of range.
+    STATE_SCALE = "the scale of {name} is out of range";
+    /// Numbers that are not a state.
+    STATE_NUMBERS = "the numbers of {name} are not those of a {algorithm}";
+
+    /// An integer.
+    INTEGER = "an integer from {min} to {max}";
+    /// A duration.
+    DURATION = "a duration; use {forms}";
+    /// The forms of a duration.
+    DURATION_FORMS = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+    /// An algorithm.
+    ALGORITHM = "an algorithm; use {forms}";
+    /// The names of the algorithms.
+    ALGORITHM_FORMS = "one of {known}";
+    /// A policy's name.
+    NAME = "a name; use {forms}";
+    /// The forms of a name.
+    NAME_FORMS = "1 to 64 printable ASCII characters";
+    /// A name that is given twice.
+    UNIQUE_NAME = "unique; give each policy a name of its own";
+    /// A key that may leave the process.
+    KEY = "a string of 1 to 1024 UTF-8 bytes";
+    /// An option.
+    OPTION = "an option; use one of {known}";
+    /// A field that is given twice.
+    ONCE = "accepted; give the field once";
+    /// A policy.
+    POLICY = "a policy; use {forms}";
+    /// The forms of a policy.
+    POLICY_FORMS = "an object such as { algorithm: \"fix_window\", limit: 100, scale: \"1m\" }";
+    /// A list of policies.
+    POLICIES = "accepted; use 1 to 32 policies";
+    /// The choice of a bucket.
+    FREE_FOR_BUCKET = "accepted for a bucket, which never counts denied hits; use \"free\"";
+    /// The choice among several policies.
+    FREE_AMONG_SEVERAL = "accepted among several policies, where a denied hit changes nothing; use \"free\"";
+    /// A capacity.
+    FILLABLE_CAPACITY = "a capacity that the rate fills within {max} ms";
+    /// A limit.
+    STORED_LIMIT = "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter";
+
+    /// A number below 0.
+    NEGATIVE = "a negative number";
+    /// A number that is no integer.
+    FRACTION = "a fraction";
+    /// A number above the range.
+    TOO_LARGE = "a number above 9007199254740991";
+    /// A list.
+    ARRAY = "an array";
+    /// An object.
+    OBJECT = "an object";
+    /// A second value of one field.
+    SECOND_VALUE = "a second value";
+    /// No policies.
+    NO_POLICIES = "an empty array";
+    /// Too many policies.
+    MANY_POLICIES = "an array of more than 32";
+}
+
+/// Writes a text with its `{names}` replaced. A name without a value stays as it is.
+pub(crate) fn fill(f: &mut Formatter<'_>, text: &str, names: &[&str], values: &[&dyn Display]) -> fmt::Result {
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        f.write_str(before)?;
+        let value = after.split_once('}').and_then(|(name, after)| {
+            let value = values.get(names.iter().position(|known| *known == name)?)?;
+            Some((value, after))
+        });
+        match value {
+            Some((value, after)) => {
+                value.fmt(f)?;
+                rest = after;
+            }
+            None => {
+                f.write_char('{')?;
+                rest = after;
+            }
+        }
+    }
+    f.write_str(rest)
+}
+
+/// A text with its `{names}` replaced.
+pub(crate) struct Filled<'a>(pub(crate) &'a str, pub(crate) &'a [&'a str], pub(crate) &'a [&'a dyn Display]);
+
+impl Display for Filled<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        fill(f, self.0, self.1, self.2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_and_other_braces_stay() {
+        let filled = Filled("{a} is {b}, { c } {d}", &["a", "b"], &[&1, &"{a}"]).to_string();
+        assert_eq!(filled, "1 is {a}, { c } {d}");
+    }
+}

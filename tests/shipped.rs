@@ -1,0 +1,391 @@
+//! The wasm that the npm package ships, `build/npm/tollgate_bg.wasm`, through its plain exports: every recorded trace,
+//! and handles, slots and numbers that no program of ours would pass. Run it after a build.
+
+#![cfg(target_arch = "wasm32")]
+#![allow(clippy::expect_used)]
+
+mod traces;
+
+use std::collections::HashMap;
+
+use js_sys::WebAssembly::{Instance, Memory, Module};
+use js_sys::{Array, BigInt64Array, Float64Array, Function, Int32Array, Object, Reflect, Uint8Array, Uint32Array};
+use tollgate::{ALGORITHMS, Answer, Decision, Operation, Policy, Violated};
+use traces::Subject;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+const SHIPPED: &[u8] = include_bytes!("../build/npm/tollgate_bg.wasm");
+
+// As `js/core/generated.ts` has them.
+const ALLOWED: i32 = 1;
+const SMALL: i32 = 2;
+const INVALID_COST: f64 = -1.0;
+const INVALID_TIME: f64 = -2.0;
+const INVALID_HANDLE: f64 = -3.0;
+const GET: f64 = 0.0;
+const EXPIRES_AT: f64 = 1.0;
+const INC: f64 = 2.0;
+const SET: f64 = 3.0;
+const MAX_COUNT: f64 = 4.0;
+const INTEGERS: u32 = 40;
+const LIST: u32 = 68;
+const HANDLE: u32 = 76;
+
+const NOW: f64 = 1_767_227_321_853.0;
+const MAX: f64 = 9_007_199_254_740_991.0;
+
+/// An instance of the shipped wasm.
+#[derive(Clone)]
+struct Shipped(Object);
+
+impl Shipped {
+    fn new() -> Self {
+        let module = Module::new(&Uint8Array::from(SHIPPED)).expect("the shipped wasm compiles");
+        let imports = Object::new();
+        for import in Module::imports(&module).iter() {
+            let part = |name: &str| Reflect::get(&import, &name.into()).expect("a description of an import");
+            let functions = match Reflect::get(&imports, &part("module")).expect("an object").dyn_into::<Object>() {
+                Ok(functions) => functions,
+                Err(_) => Object::new(),
+            };
+            // The glue's functions, which the plain exports never call.
+            Reflect::set(&functions, &part("name"), &Function::new_no_args("")).expect("a plain object");
+            Reflect::set(&imports, &part("module"), &functions).expect("a plain object");
+        }
+        Self(Instance::new(&module, &imports).expect("an instance").exports())
+    }
+
+    /// Calls an export. A trap is an error in JavaScript, and fails the test.
+    fn call(&self, name: &str, arguments: &[f64]) -> f64 {
+        let export: Function = self.export(name).unchecked_into();
+        let array: Array = arguments.iter().map(|number| JsValue::from_f64(*number)).collect();
+        match export.apply(&JsValue::UNDEFINED, &array) {
+            Ok(returned) => returned.as_f64().unwrap_or_default(),
+            Err(thrown) => panic!("{name}({arguments:?}) threw {thrown:?}"),
+        }
+    }
+
+    fn export(&self, name: &str) -> JsValue {
+        Reflect::get(&self.0, &name.into()).expect("an object of exports")
+    }
+
+    fn memory(&self) -> JsValue {
+        self.export("memory").unchecked_into::<Memory>().buffer()
+    }
+
+    /// Makes a slab for policies by their numbers: algorithm, limit, rate and scale of each.
+    fn slab(&self, numbers: &[f64]) -> Slab {
+        let call = Float64Array::new_with_byte_offset(&self.memory(), self.call("call_buffer", &[]) as u32);
+        call.subarray(0, numbers.len() as u32).copy_from(numbers);
+        let policies = (numbers.len() / 4) as f64;
+        let owner = self.call("slab_new", &[policies, 0.0, 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
+        let buffer = self.call("result_buffer", &[]) as u32;
+        let handle = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + HANDLE, 2);
+        let (index, generation) = (handle.get_index(0).into(), handle.get_index(1).into());
+        assert!(index >= 0.0, "{numbers:?}: {index}");
+        Slab { wasm: self.clone(), owner, policies, index, generation, slots: HashMap::new() }
+    }
+
+    /// Returns the list that the last operation left.
+    fn list(&self) -> Vec<i64> {
+        let buffer = self.call("result_buffer", &[]) as u32;
+        let list = Uint32Array::new_with_byte_offset_and_length(&self.memory(), buffer + LIST, 2);
+        let (address, length) = (list.get_index(0), list.get_index(1));
+        BigInt64Array::new_with_byte_offset_and_length(&self.memory(), address, length).to_vec()
+    }
+
+    /// Returns the decision that the last operation left.
+    fn decision(&self, status: i32) -> Decision {
+        let buffer = self.call("result_buffer", &[]) as u32;
+        let integers = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + INTEGERS, 7).to_vec();
+        let numbers: Vec<f64> = match status & SMALL {
+            0 => Float64Array::new_with_byte_offset_and_length(&self.memory(), buffer, 5).to_vec(),
+            _ => integers.iter().map(|&number| number.into()).collect(),
+        };
+        Decision {
+            allowed: status & ALLOWED != 0,
+            count: numbers[0] as u64,
+            limit: numbers[1] as u64,
+            remaining: numbers[2] as u64,
+            retry_after: numbers[3].is_finite().then_some(numbers[3] as u64),
+            reset_after: numbers[4] as u64,
+            policy: integers[5] as usize,
+            violated: Violated::from_bits(integers[6] as u32),
+            reason: None,
+        }
+    }
+}
+
+/// A slab, and the slots of its keys, as `js/limiter.ts` keeps them.
+struct Slab {
+    wasm: Shipped,
+    owner: f64,
+    policies: f64,
+    index: f64,
+    generation: f64,
+    slots: HashMap<String, f64>,
+}
+
+impl Slab {
+    /// Calls an export that takes the slab's handle before its other arguments.
+    fn call(&self, name: &str, arguments: &[f64]) -> f64 {
+        self.wasm.call(name, &[&[self.index, self.generation], arguments].concat())
+    }
+
+    fn slot(&self, key: &str) -> f64 {
+        self.slots.get(key).copied().unwrap_or(-1.0)
+    }
+
+    fn peek(&self, key: &str, cost: f64, now: f64) -> Decision {
+        let status = self.call("hit_with", &[self.slot(key), cost, now, 0.0, 1.0]);
+        assert!(status >= 0.0, "{status}");
+        self.wasm.decision(status as i32)
+    }
+
+    fn hit(&mut self, key: &str, cost: f64, now: f64) -> Decision {
+        let status = self.call("hit", &[self.slot(key), cost, now]);
+        assert!(status >= 0.0, "{status}");
+        let decision = self.wasm.decision(status as i32);
+        self.take_moves(key);
+        decision
+    }
+
+    fn count(&mut self, key: &str, operation: f64, amount: f64, now: f64) -> u64 {
+        let number = self.call("count", &[operation, self.slot(key), amount, now, 0.0]);
+        assert!(number >= 0.0, "{number}");
+        self.take_moves(key);
+        number as u64
+    }
+
+    /// Forgets the keys whose slots were freed, and gives the key of the last operation its slot.
+    fn take_moves(&mut self, key: &str) {
+        if self.call("has_moved", &[]) == 0.0 {
+            return;
+        }
+        assert_eq!(self.call("moves", &[]), 0.0);
+        let moves = self.wasm.list();
+        let freed = &moves[2..][..moves[1] as usize];
+        self.slots.retain(|_, slot| !freed.contains(&(*slot as i64)));
+        if moves[0] >= 0 {
+            self.slots.insert(key.into(), moves[0] as f64);
+        }
+        assert_eq!(self.call("settle", &[]), 0.0);
+    }
+
+    /// Returns everything that the slab holds of its keys, policy by policy.
+    fn contents(&self) -> Vec<(String, u32, Vec<i64>)> {
+        let mut all = Vec::new();
+        for (key, &slot) in &self.slots {
+            for position in 0..self.policies as u32 {
+                assert!(self.call("rescue", &[slot, position.into(), 0.0]) > 0.0);
+                all.push((key.clone(), position, self.wasm.list()));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    fn free(self) {
+        self.wasm.call("__wbg_slab_free", &[self.owner, 0.0]);
+    }
+}
+
+/// Answers the operations of a trace through the exports.
+fn through_exports(policy: Policy) -> Subject {
+    let rate = serde_json::to_value(&policy).expect("JSON");
+    let rate = ["refillRate", "leakRate"].iter().find_map(|field| rate[field].as_f64()).unwrap_or(1.0);
+    let algorithm = ALGORITHMS.iter().position(|name| *name == policy.algorithm()).expect("an algorithm");
+    let mut slab = Shipped::new().slab(&[algorithm as f64, policy.limit() as f64, rate, policy.scale() as f64]);
+    Box::new(move |op| {
+        let (key, now) = (op.key.as_str(), op.at as f64);
+        Answer::Number(match op.operation() {
+            Operation::Hit { cost } => {
+                let peeked = slab.peek(key, cost as f64, now);
+                let decision = slab.hit(key, cost as f64, now);
+                assert_eq!(peeked, decision);
+                return Answer::Decision(decision);
+            }
+            Operation::Inc { cost, .. } => slab.count(key, INC, cost as f64, now),
+            Operation::Set { count, .. } => slab.count(key, SET, count as f64, now),
+            Operation::Get { .. } => slab.count(key, GET, 0.0, now),
+            _ => slab.count(key, EXPIRES_AT, 0.0, now),
+        })
+    })
+}
+
+macro_rules! traces {
+    ($($algorithm:ident)+) => { $(
+        #[test]
+        fn $algorithm() {
+            traces::run(include_str!(concat!("vectors/", stringify!($algorithm), ".json")), through_exports);
+        }
+    )+ };
+}
+
+traces!(fix_window fix_window_per_key sliding_window token_bucket leaky_bucket);
+
+/// A slab of each algorithm and one of several policies, each with a few keys in use.
+fn in_use(wasm: &Shipped) -> Vec<Slab> {
+    let one = |algorithm: usize| vec![algorithm as f64, 5.0, 2.0, 1_000.0];
+    let mut all: Vec<_> = (0..ALGORITHMS.len()).map(one).collect();
+    all.push(all.concat());
+    let mut slabs: Vec<_> = all.iter().map(|numbers| wasm.slab(numbers)).collect();
+    for slab in &mut slabs {
+        for (key, cost) in [("a", 1.0), ("b", 2.0), ("c", 3.0)] {
+            assert!(slab.hit(key, cost, NOW).allowed);
+        }
+    }
+    slabs
+}
+
+/// Numbers of which some are valid as a cost, a time, a slot or a part of a handle, and most are not.
+const NUMBERS: [f64; 22] = [
+    0.0,
+    -0.0,
+    1.0,
+    2.0,
+    7.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1e3,
+    2_147_483_647.0,
+    -2_147_483_648.0,
+    2_147_483_648.0,
+    4_294_967_295.0,
+    4_294_967_296.0,
+    MAX,
+    MAX + 1.0,
+    9.3e18,
+    1.8e19,
+    1e308,
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+];
+
+/// The exports that take a handle, with arguments that are valid.
+const BY_HANDLE: [(&str, &[f64]); 10] = [
+    ("hit", &[0.0, 1.0, NOW]),
+    ("hit_with", &[0.0, 1.0, NOW, 0.0, 0.0]),
+    ("count", &[INC, 0.0, 1.0, NOW, 0.0]),
+    ("release", &[0.0]),
+    ("clean", &[NOW, 0.0]),
+    ("has_moved", &[]),
+    ("moves", &[]),
+    ("settle", &[]),
+    ("evicted", &[]),
+    ("save", &[0.0, NOW]),
+];
+
+#[test]
+fn a_handle_that_is_stale_wrong_or_was_never_given_changes_nothing() {
+    let wasm = Shipped::new();
+    let mut slabs = in_use(&wasm);
+    // Its index is given again, to the last slab, and the old handle is stale.
+    let dropped = slabs.remove(2);
+    let stale = (dropped.index, dropped.generation);
+    dropped.free();
+    slabs.push(wasm.slab(&[0.0, 5.0, 1.0, 1_000.0]));
+    let last = slabs.last_mut().expect("a slab");
+    assert_eq!((last.index, last.generation), (stale.0, stale.1 + 1.0));
+    last.hit("a", 1.0, NOW);
+
+    let contents = |slabs: &[Slab]| slabs.iter().map(Slab::contents).collect::<Vec<_>>();
+    let before = contents(&slabs);
+    // As wasm takes them: 32 bits of the number.
+    let bits = |number: f64| if number.is_finite() { number.trunc().rem_euclid(4_294_967_296.0) as u32 } else { 0 };
+    let live: Vec<_> = slabs.iter().map(|slab| (bits(slab.index), bits(slab.generation))).collect();
+    let parts = NUMBERS.iter().flat_map(|&index| NUMBERS.map(|generation| (index, generation)));
+    let wrong: Vec<_> = parts.chain([stale]).filter(|&(a, b)| !live.contains(&(bits(a), bits(b)))).collect();
+    assert!(wrong.len() > 300 && wrong.contains(&stale));
+    for (index, generation) in wrong {
+        for (name, arguments) in BY_HANDLE {
+            let status = wasm.call(name, &[&[index, generation], arguments].concat());
+            assert_eq!(status, INVALID_HANDLE, "{name} of {index} {generation}");
+        }
+        assert_eq!(wasm.call("rescue", &[index, generation, 0.0, 0.0, 0.0]), INVALID_HANDLE);
+        wasm.call("input", &[4.0]);
+        assert_eq!(wasm.call("load", &[index, generation, 0.0, NOW, 1.0]), INVALID_HANDLE);
+    }
+    assert_eq!(contents(&slabs), before);
+}
+
+#[test]
+fn any_slot_cost_and_time_is_a_status_and_other_slabs_stay_as_they_are() {
+    let wasm = Shipped::new();
+    let (mut slabs, others) = (in_use(&wasm), in_use(&wasm));
+    let contents = || others.iter().map(Slab::contents).collect::<Vec<_>>();
+    let before = contents();
+    for slab in &mut slabs {
+        for slot in NUMBERS {
+            for number in NUMBERS {
+                let is_cost = number >= 0.0 && number <= MAX && number.fract() == 0.0;
+                let is_time = (0.0..=MAX).contains(&number);
+                let hit = slab.call("hit", &[slot, number, NOW]);
+                assert_eq!(hit == INVALID_COST, !is_cost, "a cost of {number}: {hit}");
+                let hit = slab.call("hit", &[slot, 1.0, number]);
+                assert_eq!(hit == INVALID_TIME, !is_time, "a time of {number}: {hit}");
+                for peek in [0.0, 1.0] {
+                    slab.call("hit_with", &[slot, number, NOW, 0.0, peek]);
+                    slab.call("hit_with", &[slot, 1.0, number, 0.0, peek]);
+                    slab.call("hit_with", &[slot, 1.0, NOW, number, peek]);
+                }
+                for operation in [GET, EXPIRES_AT, INC, SET, MAX_COUNT, 5.0, number] {
+                    slab.call("count", &[operation, slot, number, NOW, 0.0]);
+                    slab.call("count", &[operation, slot, 1.0, number, 0.0]);
+                    slab.call("count", &[operation, slot, 1.0, NOW, number]);
+                }
+                slab.call("save", &[slot, number]);
+                slab.call("clean", &[number, slot]);
+                slab.call("moves", &[]);
+                slab.call("settle", &[]);
+            }
+            for position in [0.0, 1.0, 4_294_967_295.0] {
+                for from in [0.0, 1.0, 4_294_967_295.0] {
+                    slab.call("rescue", &[slot, position, from]);
+                }
+            }
+            slab.call("release", &[slot]);
+        }
+    }
+    assert_eq!(contents(), before);
+    // The abused ones still decide: a key that they do not know starts afresh.
+    for mut slab in slabs {
+        slab.slots.clear();
+        assert_eq!(slab.hit("new", 1.0, NOW).limit, 5);
+        slab.free();
+    }
+    for mut slab in others {
+        assert_eq!(slab.peek("a", 1.0, NOW), slab.hit("a", 1.0, NOW));
+    }
+}
+
+#[test]
+fn any_numbers_as_a_state_are_a_status_and_other_slabs_stay_as_they_are() {
+    let wasm = Shipped::new();
+    let (slabs, others) = (in_use(&wasm), in_use(&wasm));
+    let contents = || others.iter().map(Slab::contents).collect::<Vec<_>>();
+    let before = contents();
+    for slab in &slabs {
+        for length in 0..8 {
+            for (at, number) in NUMBERS.iter().enumerate() {
+                // A scale and a length that are nearly right, then strange numbers, and one more in any place.
+                let mut state = vec![1_000.0, f64::from(length) - 2.0];
+                state.extend(NUMBERS.iter().cycle().skip(at).take(8));
+                state.truncate(length as usize);
+                if let Some(one) = state.get_mut(at % 8) {
+                    *one = *number;
+                }
+                for [slot, now, put] in [[0.0, NOW, 1.0], [-1.0, NOW, 1.0], [*number, NOW, 0.0], [0.0, *number, 1.0]] {
+                    let address = wasm.call("input", &[length.into()]) as u32;
+                    Float64Array::new_with_byte_offset_and_length(&wasm.memory(), address, length).copy_from(&state);
+                    slab.call("load", &[slot, now, put]);
+                }
+            }
+        }
+        assert_eq!(wasm.call("input", &[4_294_967_295.0]), 0.0);
+    }
+    assert_eq!(contents(), before);
+}
