@@ -6,7 +6,7 @@ import { type CopiedStates, copiedStates, placed, saved, unreadableAs } from "./
 import { fill, inWords, TollgateError, wrongAmount } from "./error.ts";
 import { storedKey } from "./keys.ts";
 import { type ReadOptions, readOptions } from "./options.ts";
-import { callNumbers, mismatch, ReadPolicies, tooSlow } from "./policies.ts";
+import { mismatch, ReadPolicies, readCall, tooSlow } from "./policies.ts";
 import { type ReadSnapshot, readSnapshot } from "./snapshot.ts";
 import { checkTime, invalidTime } from "./time.ts";
 import type {
@@ -170,15 +170,19 @@ export class RateLimiter {
     let removed = 0;
     // In parts, so that what is reported of a million keys is never in memory at once.
     for (let from = 0; from >= 0; ) {
+      // Whoever is told what expired may have used the limiter.
+      this.#prepare(now);
       // What was freed before it failed has to be forgotten as well.
       this.#isUnsettled = true;
       const next = this.#slab.run(({ clean }, index, generation) => clean(index, generation, now, from));
       const held = this.#slots.size;
       const expired = this.#takeMoves();
-      removed += held - this.#slots.size;
+      const freed = held - this.#slots.size;
+      removed += freed;
       this.#report(expired);
-      if (next < 0) throw this.#failure(next);
-      from = next - 1;
+      // Without memory to report all of a part it goes on as long as it gets anywhere.
+      if (next < 0 && freed === 0) throw this.#failure(next);
+      if (next >= 0) from = next - 1;
     }
     return removed;
   }
@@ -222,9 +226,10 @@ export class RateLimiter {
   ): RateLimiter {
     const read = readSnapshot(snapshot);
     checkIsObject(options);
-    const { policies = read.policies, ...rest } = options;
+    const made = new ReadPolicies(read.policies);
+    const { policies = made.policies, ...rest } = options;
     const limiter = new RateLimiter(policies, rest);
-    limiter.#takeOver(new ReadPolicies(read.policies).origins, read);
+    limiter.#takeOver(made.origins, read);
     return limiter;
   }
 
@@ -244,7 +249,8 @@ export class RateLimiter {
 
   /** Decides a hit under the policies of this call, if it has any, or with `peek` only returns its decision. */
   #hitWith(key: Key, cost: number, policies: Policies | undefined, peek: 0 | 1): Decision {
-    const call = policies === undefined ? [] : callNumbers(policies);
+    const read = policies === undefined ? undefined : readCall(policies);
+    const call = read?.numbers ?? [];
     const now = this.#clock();
     if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
     this.#prepare(now);
@@ -259,8 +265,8 @@ export class RateLimiter {
       this.#isUnsettled = true;
       this.#moving = key;
     }
-    if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(policies));
-    if (code <= status.at) throw tooSlow(new ReadPolicies(policies), code);
+    if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(read?.copies));
+    if (code <= status.at) throw tooSlow(new ReadPolicies(read?.copies), code);
     return this.#decision(code, cost, now);
   }
 
@@ -339,9 +345,12 @@ export class RateLimiter {
 
   /** Settles what an interrupted operation left, and moves to another instance of the wasm if this one is broken. */
   #prepare(now: number): void {
-    if (this.#isDisposed) throw this.#failure(status.invalidHandle);
-    if (this.#slab.instance.broken) this.#recover(now);
-    if (this.#isUnsettled) this.#settle();
+    // Again, since whoever is told what expired may have used the limiter.
+    do {
+      if (this.#isDisposed) throw this.#failure(status.invalidHandle);
+      if (this.#slab.instance.broken) this.#recover(now);
+      if (this.#isUnsettled) this.#settle();
+    } while (this.#isUnsettled || this.#isDisposed || this.#slab.instance.broken);
   }
 
   /** Takes over the slots that an operation on the moving key freed and took, and reports what expired. */
@@ -352,9 +361,7 @@ export class RateLimiter {
   /** Forgets the keys of freed slots, gives the moving key its slot, and returns what expired, policy by policy. */
   #takeMoves(): Expired[][] {
     const slab = this.#slab;
-    const code = slab.run(({ moves }, index, generation) => moves(index, generation));
-    if (code < 0) throw this.#failure(code);
-    const expired = this.#move(slab.instance.list());
+    const expired = this.#move(slab.moves());
     // Only now: an operation that is interrupted before leaves the moves to the next one.
     slab.run(({ settle }, index, generation) => settle(index, generation));
     this.#isUnsettled = false;
@@ -435,47 +442,64 @@ export class RateLimiter {
   }
 
   /**
-   * Moves all states from a broken instance of the wasm to the one in use. Where that is not possible the limiter
-   * starts empty, and says so once.
+   * Moves all states from a broken instance of the wasm to the one in use. Keys whose states cannot be read there start
+   * afresh, and the limiter says so once.
    */
   #recover(now: number): void {
-    const states = this.#rescued();
+    checkTime(now);
+    const rescued = this.#rescued();
     const fresh = this.#emptySlab();
     const slots = new Map<Key, number>();
     const keys: Key[] = [];
-    for (const [key, numbers] of states ?? []) {
-      this.#load(fresh, -1, key, numbers, checkTime(now), true);
+    let lost = rescued === undefined;
+    for (const [key, numbers] of rescued?.states ?? []) {
+      if (fresh.load(-1, now, numbers, true) < 0) {
+        lost = true;
+        continue;
+      }
       const [taken = -1] = fresh.takeMoves();
       if (taken < 0) continue;
       slots.set(key, taken);
       keys[taken] = key;
     }
-    const evicted = states === undefined ? 0 : this.#evicted();
     // Nothing fails from here on. Before, the next operation tries again: a stack is not exhausted for ever.
-    this.#evictedBefore = evicted;
+    this.#evictedBefore += rescued?.evicted ?? 0;
     this.#slab = fresh;
     this.#slots = slots;
     this.#keys = keys;
     this.#isUnsettled = false;
-    if (states === undefined)
-      throw new TollgateError("state_lost", "the limiter's states were lost in a trap; it starts empty");
+    this.#report(rescued?.expired ?? []);
+    if (lost)
+      throw new TollgateError(
+        "state_lost",
+        "states of this limiter were lost in a trap; those keys start afresh",
+      );
   }
 
-  /** Copies all states out of a broken instance; `undefined` if that traps. */
-  #rescued(): (readonly [Key, readonly number[]])[] | undefined {
+  /** Copies everything out of a broken instance; `undefined` if that traps. */
+  #rescued(): Rescued | undefined {
     const { instance, index, generation } = this.#slab;
     const { origins } = this.#read;
     try {
-      this.#move(instance.rescuedMoves(index, generation));
-      return Array.from(this.#slots, ([key, slot]) => {
-        const states = origins.map((_, at) => instance.rescued(index, generation, slot, at));
-        return [key, placed({ states, earlier: [] }, origins, origins, new Set())] as const;
+      instance.revive();
+      const expired = this.#move(instance.moves(index, generation));
+      const states = Array.from(this.#slots, ([key, slot]) => {
+        const copied = instance.rescued(index, generation, slot, origins.length);
+        return [key, placed(copied, origins, origins, new Set())] as const;
       });
+      return { expired, states, evicted: instance.evicted(index, generation) };
     } catch (error) {
       if (error instanceof WebAssembly.RuntimeError) return undefined;
       throw error;
     }
   }
+}
+
+/** What was copied out of a broken instance. */
+interface Rescued {
+  readonly expired: Expired[][];
+  readonly states: readonly (readonly [Key, readonly number[]])[];
+  readonly evicted: number;
 }
 
 /** Returns the error for a cost or a time that is not even a number. */

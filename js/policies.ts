@@ -36,7 +36,7 @@ export class ReadPolicies {
     const read: ReadPolicy[] = [];
     for (const copy of copies) read.push(readPolicy(copy));
     checkTogether(read);
-    this.policies = Object.freeze(copies) as readonly Policy[];
+    this.policies = Object.freeze(copies.map(Object.freeze)) as readonly Policy[];
     this.numbers = read.flatMap(({ numbers }) => numbers);
     this.denied = read.length === 1 ? (read[0]?.denied ?? 0) : 0;
     this.origins = originsOf(read);
@@ -74,10 +74,20 @@ export class ReadPolicies {
 export const tooSlow = (policies: ReadPolicies, code: number): TollgateError =>
   policies.unfit(code, fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER }));
 
-/** Reads the numbers of policies for one call. */
-export function callNumbers(policies: Policies): readonly number[] {
-  if (Array.isArray(policies)) return new ReadPolicies(policies).numbers;
-  return readPolicy(policies).numbers;
+/** The policies of one call: their numbers, and copies from which an error can be told. */
+export interface ReadCall {
+  readonly numbers: readonly number[];
+  readonly copies: unknown;
+}
+
+/** Reads the policies of one call. A single one, as almost always, in the fewest steps. */
+export function readCall(policies: Policies): ReadCall {
+  if (Array.isArray(policies)) {
+    const { numbers, policies: copies } = new ReadPolicies(policies);
+    return { numbers, copies };
+  }
+  const copies = copyOf(policies);
+  return { numbers: readPolicy(copies).numbers, copies };
 }
 
 /** Copies policies, each of whose fields is read once. What is no object stays as it is, to be rejected. */
@@ -88,9 +98,7 @@ function copiesOf(policies: unknown): unknown[] {
 }
 
 const copyOf = (policy: unknown): unknown =>
-  typeof policy === "object" && policy !== null && !Array.isArray(policy)
-    ? Object.freeze({ ...policy })
-    : policy;
+  typeof policy === "object" && policy !== null && !Array.isArray(policy) ? { ...policy } : policy;
 
 /** Returns the first difference between the policies of a call and a limiter's own, which Rust found. */
 export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {

@@ -98,10 +98,7 @@ export function step(
 }
 
 /** Returns the only slot of a slab; -1 if it has none. */
-function slotIn(slab: Slab): number {
-  slab.run(({ moves }, index, generation) => moves(index, generation));
-  return slab.instance.list()[0] ?? -1;
-}
+const slotIn = (slab: Slab): number => slab.moves()[0] ?? -1;
 
 /** Does the operation, and returns a decision, a number, or nothing. */
 function work(

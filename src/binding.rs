@@ -10,11 +10,11 @@ use crate::conversion::Stored;
 use crate::ledger::is_storable;
 use crate::memory::OutOfMemory;
 use crate::policy::{denied, rule};
-use crate::store::slots::{SlotError, Slots};
+use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options};
 
 pub use crate::headers::{Quota, write_headers, write_problem};
-pub use crate::memory::push;
+use crate::memory::push;
 pub use crate::policy::schema;
 pub use crate::wording::TEXTS;
 
@@ -101,19 +101,6 @@ pub struct Slab {
     slots: Slots,
 }
 
-/// A state that expired.
-#[derive(Clone, Copy, Debug)]
-pub struct ExpiredState {
-    /// Its slot.
-    pub slot: u32,
-    /// The position of its policy.
-    pub policy: usize,
-    /// What it held when it was last touched.
-    pub value: u64,
-    /// When it expired.
-    pub expired_at: u64,
-}
-
 impl Slab {
     /// Makes an empty slab. With `reports`, expired states are listed for the owner; with `stored`, the states may
     /// leave the process, where logs are short.
@@ -130,6 +117,8 @@ impl Slab {
         let denied = denied(&rules, choice);
         let mut slots = Slots::new(rules, denied, options)?;
         slots.reports = reports;
+        // So that cleaning works on without memory, a few slots at a time.
+        slots.reserve_reports(FREED_AT_MOST)?;
         Ok(Self { slots })
     }
 
@@ -212,24 +201,29 @@ impl Slab {
         self.slots.taken.is_some() || !self.slots.freed.is_empty()
     }
 
-    /// Returns the slot that the last operation took for a key without one.
-    pub fn taken(&self) -> Option<u32> {
-        self.slots.taken
-    }
-
-    /// Returns the slots that were freed since [`Slab::settle`].
-    pub fn freed(&self) -> &[u32] {
-        &self.slots.freed
-    }
-
-    /// Returns the states that the freed slots held, if they expired and are reported.
-    pub fn expired(&self) -> impl ExactSizeIterator<Item = ExpiredState> + '_ {
-        self.slots.expired.iter().map(|state| ExpiredState {
-            slot: state.slot,
-            policy: state.policy,
-            value: state.value,
-            expired_at: state.expired_at,
-        })
+    /// Copies a part of the list of moves since [`Slab::settle`], from the number at `from` on: the slot that was taken or
+    /// -1, how many were freed, then they, then slot, policy, value and time of each state that expired. Returns how many
+    /// numbers there were.
+    pub fn moves_part(&self, from: usize, part: &mut [i64]) -> usize {
+        let Slots { taken, freed, expired, .. } = &self.slots;
+        let head = 2 + freed.len();
+        let number = |at: usize| match at {
+            0 => Some(taken.map_or(-1, i64::from)),
+            1 => Some(freed.len() as i64),
+            at if at < head => freed.get(at - 2).map(|&slot| slot.into()),
+            at => expired.get((at - head) / 4).map(|state| match (at - head) % 4 {
+                0 => state.slot.into(),
+                1 => state.policy as i64,
+                2 => state.value as i64,
+                _ => state.expired_at as i64,
+            }),
+        };
+        let mut copied = 0;
+        while let (Some(place), Some(number)) = (part.get_mut(copied), number(from + copied)) {
+            *place = number;
+            copied += 1;
+        }
+        copied
     }
 
     /// Notes that the owner of the keys has taken over what moved.
@@ -255,10 +249,10 @@ impl Slab {
         Ok(self.slots.export_flat(slot, now, numbers)?)
     }
 
-    /// Copies a part of one policy's state, from the number at `from` on, without allocating. Returns how many numbers
-    /// there were.
+    /// Copies a part of one policy's state, from the number at `from` on, without allocating. The positions after the
+    /// last policy are those of the states under other scales. Returns how many numbers there were.
     pub fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
-        if position < self.policies() { self.slots.export_part(slot, position, from, part) } else { 0 }
+        self.slots.export_part(slot, position, from, part)
     }
 
     /// Reads one key's states into its slot, unless they have ended; without `put` it only checks them. For each policy

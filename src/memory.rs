@@ -30,7 +30,7 @@ pub(crate) fn defaults<T: Default>(len: usize) -> Result<Vec<T>, OutOfMemory> {
 }
 
 /// Appends a value.
-pub fn push<T>(list: &mut Vec<T>, value: T) -> Result<(), OutOfMemory> {
+pub(crate) fn push<T>(list: &mut Vec<T>, value: T) -> Result<(), OutOfMemory> {
     list.try_reserve(1)?;
     list.push(value);
     Ok(())

@@ -163,7 +163,7 @@ impl Slab {
         if self.call("has_moved", &[]) == 0.0 {
             return;
         }
-        assert_eq!(self.call("moves", &[]), 0.0);
+        assert!(self.call("moves", &[0.0]) >= 2.0);
         let moves = self.wasm.list();
         let freed = &moves[2..][..moves[1] as usize];
         self.slots.retain(|_, slot| !freed.contains(&(*slot as i64)));
@@ -339,7 +339,7 @@ fn any_slot_cost_and_time_is_a_status_and_other_slabs_stay_as_they_are() {
                 }
                 slab.call("save", &[slot, number]);
                 slab.call("clean", &[number, slot]);
-                slab.call("moves", &[]);
+                slab.call("moves", &[0.0]);
                 slab.call("settle", &[]);
             }
             for position in [0.0, 1.0, 4_294_967_295.0] {

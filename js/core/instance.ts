@@ -2,6 +2,7 @@ import { __wbg_reset_state, initSync } from "../../build/npm/tollgate.js";
 import wasm from "../../build/npm/tollgate_bg.wasm";
 import { resultOffsets } from "./generated.ts";
 import { allowed } from "./module.ts";
+import type { CopiedStates } from "./states.ts";
 
 /**
  * The exports of the wasm that take and return numbers: `bindings/npm/src/hot.rs` and `limiter.rs` say what each does.
@@ -34,7 +35,7 @@ export interface Exports {
   ): number;
   release(index: number, generation: number, slot: number): number;
   clean(index: number, generation: number, now: number, from: number): number;
-  moves(index: number, generation: number): number;
+  moves(index: number, generation: number, from: number): number;
   settle(index: number, generation: number): number;
   evicted(index: number, generation: number): number;
   save(index: number, generation: number, slot: number, now: number): number;
@@ -47,7 +48,7 @@ export class Instance {
   readonly exports: Exports;
   /**
    * Set by whoever catches what the wasm throws, before anything else, since an exhausted stack has no room for a call.
-   * Only `rescued` and `rescuedMoves` may be called from then on.
+   * From then on only `moves`, `rescued` and `evicted` may be called, after `revive`.
    */
   broken = false;
   /** The numbers of the last decision. Empty after the memory has grown: then `look` makes them anew. */
@@ -99,27 +100,43 @@ export class Instance {
     return Array.from(new BigInt64Array(buffer, address, length), Number);
   }
 
-  /** Copies the state of a policy in a slot out of a broken instance, whose stack starts anew. */
-  rescued(index: number, generation: number, slot: number, position: number): number[] {
-    this.exports.__stack_pointer.value = this.#stack;
+  /** Copies a list that the wasm gives in parts, from the number at `from` on, until a part is empty. */
+  parts(part: (from: number) => number): number[] {
     const numbers: number[] = [];
     for (;;) {
-      const part = this.exports.rescue(index, generation, slot, position, numbers.length);
-      if (part <= 0) return numbers;
+      const count = part(numbers.length);
+      if (count <= 0) return numbers;
       for (const number of this.list()) numbers.push(number);
     }
   }
 
-  /** Returns how many keys with time left were evicted from a slab, also of a broken instance. */
-  evicted(index: number, generation: number): number {
-    if (this.broken) this.exports.__stack_pointer.value = this.#stack;
-    return this.exports.evicted(index, generation);
+  /** Copies the moves of a slab that are not settled. */
+  moves(index: number, generation: number): number[] {
+    return this.parts((from) => this.exports.moves(index, generation, from));
   }
 
-  /** Copies the moves that a broken instance has not settled. */
-  rescuedMoves(index: number, generation: number): number[] {
+  /** Copies the states in a slot out of a broken instance: those of so many policies, then those under other scales. */
+  rescued(index: number, generation: number, slot: number, policies: number): CopiedStates {
+    const state = (position: number) =>
+      this.parts((from) => this.exports.rescue(index, generation, slot, position, from));
+    const states = Array.from({ length: policies }, (_, position) => state(position));
+    const earlier: number[][] = [];
+    for (;;) {
+      const row = state(policies + earlier.length);
+      if (row.length === 0) return { states, earlier };
+      earlier.push(row);
+    }
+  }
+
+  /** Prepares a broken instance for `moves`, `rescued` and `evicted`: its stack starts anew. */
+  revive(): void {
     this.exports.__stack_pointer.value = this.#stack;
-    return this.exports.moves(index, generation) === 0 ? this.list() : [];
+  }
+
+  /** Returns how many keys with time left were evicted from a slab, also of a broken instance. */
+  evicted(index: number, generation: number): number {
+    if (this.broken) this.revive();
+    return this.exports.evicted(index, generation);
   }
 }
 

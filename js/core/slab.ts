@@ -53,11 +53,14 @@ export class Slab {
     });
   }
 
+  /** Lists the slots that were taken and freed since they were settled. Empty if the slab is gone. */
+  moves(): number[] {
+    return this.run((_, index, generation) => this.instance.moves(index, generation));
+  }
+
   /** Lists the slots that were taken and freed, and settles them. */
   takeMoves(): number[] {
-    const code = this.run(({ moves }, index, generation) => moves(index, generation));
-    if (code < 0) throw outOfMemory();
-    const list = this.instance.list();
+    const list = this.moves();
     this.run(({ settle }, index, generation) => settle(index, generation));
     return list;
   }

@@ -499,3 +499,109 @@ test("dropping many limiters takes each once, and disposing unregisters first", 
   );
   assert.deepEqual(found, { times: 1, count: 1 });
 });
+
+test("without memory, expired keys are cleaned with reports, and new keys take the place of ended ones", () => {
+  const found = inFreshProcess(
+    `
+    import { RateLimiter } from "tollgate";
+    let now = ${now};
+    let reported = 0;
+    const options = { clock: () => now, beforeClean: (_, entries) => (reported += entries.length) };
+    const filled = (more) => {
+      const limiter = new RateLimiter({ algorithm: "sliding_window", limit: 9, scale: "1m" }, more);
+      let keys = 0;
+      try {
+        for (; ; keys++) limiter.hit(keys);
+      } catch ({ code }) {
+        if (code !== "out_of_memory") throw code;
+      }
+      return [limiter, keys];
+    };
+    const [limiter, keys] = filled(options);
+    now += 3_600_000;
+    const before = limiter.get(3);
+    const removed = limiter.clean();
+    const after = limiter.hit("again").remaining;
+    limiter[Symbol.dispose]();
+
+    // Only new keys come, and everything has ended: they are let in, at the latest after looking at every slot.
+    const [flooded, most] = filled({ clock: () => now });
+    now += 3_600_000;
+    let allowed = 0;
+    for (let key = 0; key < most; key++)
+      try {
+        allowed += Number(flooded.hit("new:" + key).allowed);
+      } catch ({ code }) {
+        if (code !== "out_of_memory") throw code;
+      }
+    console.log(JSON.stringify({ all: removed === keys && reported === keys, before, after, allowed: allowed / most }));
+  `,
+    "--wasm-max-mem-pages=40",
+  );
+  assert.deepEqual({ ...found, allowed: 0 }, { all: true, before: 0, after: 8, allowed: 0 });
+  assert.ok(found.allowed > 0.9, `${found.allowed} of the new keys were allowed`);
+});
+
+test("a trap keeps the states under another scale", () => {
+  const found = inFreshProcess(`
+    ${arming}
+    let time = ${now};
+    const policyOf = (scale) => ({ algorithm: "fix_window_per_key", limit: 5, scale, denied: "free" });
+    const clock2 = () => time;
+    let limiter = new RateLimiter(policyOf("1d"), { clock: clock2 });
+    const admitted = () => Array.from({ length: 9 }, () => limiter.hit("key").allowed).filter(Boolean).length;
+    const first = admitted();
+    limiter = RateLimiter.restore(limiter.snapshot(), { clock: clock2, policies: policyOf("1s") });
+    armed.add("count");
+    const panicked = thrown(() => limiter.get("key"));
+    const earlier = limiter.snapshot().earlier.length;
+    time += 3_000;
+    limiter = RateLimiter.restore(limiter.snapshot(), { clock: clock2, policies: policyOf("1d") });
+    console.log(JSON.stringify({ first, panicked, earlier, second: admitted() }));
+  `);
+  assert.deepEqual(found, { first: 5, panicked: "RuntimeError", earlier: 1, second: 0 });
+});
+
+test("a key whose state cannot be read after a trap starts afresh, alone", () => {
+  const found = inFreshProcess(`
+    ${arming.replace("armed.delete(name) ? exports.crash()", "armed.delete(name) ? (value(...args), exports.crash())")}
+    limiters[1].hit("other", 4);
+    armed.add("release");
+    const panicked = thrown(() => limiters[1].reset("key"));
+    const next = thrown(() => limiters[1].get("other", "window"));
+    console.log(JSON.stringify({
+      panicked, next: next === "nothing" || next === "state_lost", other: limiters[1].get("other", "window"), key: limiters[1].get("key", "window"),
+    }));
+  `);
+  assert.deepEqual(found, { panicked: "RuntimeError", next: true, other: 4, key: 0 });
+});
+
+test("a snapshot's policies and those of one call are read once", () => {
+  const limiter = new RateLimiter({ algorithm: "fix_window", limit: 9, scale: "1d" }, { clock });
+  limiter.hit("a", 5);
+  const { version, keys, earlier } = limiter.snapshot();
+  let reads = 0;
+  const policies = [
+    {
+      algorithm: "fix_window",
+      limit: 9,
+      get scale() {
+        reads += 1;
+        return reads === 1 ? "1d" : "1s";
+      },
+    },
+  ];
+  assert.equal(RateLimiter.restore({ version, policies, keys, earlier }, { clock }).get("a"), 5);
+  assert.equal(reads, 1);
+  const call = {
+    algorithm: "fix_window",
+    limit: 9,
+    get scale() {
+      reads += 1;
+      return "1h";
+    },
+  };
+  reads = 0;
+  assert.throws(() => limiter.hit("a", 1, call), { code: "policy_mismatch" });
+  assert.equal(reads, 1);
+});

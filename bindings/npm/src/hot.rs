@@ -225,6 +225,19 @@ pub extern "C" fn rescue(index: u32, generation: u32, slot: u32, position: usize
     })
 }
 
+/// Copies a part of the list of moves since they were last settled, from the number at `from` on: the slot that was taken
+/// or -1, how many were freed, then they, then slot, policy, value and time of each state that expired. It does not
+/// allocate, like `rescue`. Returns how many numbers there were, or a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn moves(index: u32, generation: u32, from: usize) -> i32 {
+    shared(|Shared { slabs, result, part, .. }| {
+        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let copied = slab.moves_part(from, part);
+        result.write_list(&part[..copied]);
+        copied as i32
+    })
+}
+
 /// Panics, so that tests can see what a panic leaves behind.
 #[unsafe(no_mangle)]
 #[allow(clippy::panic)]

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use core::hint::black_box;
 
-use tollgate::binding::{Failure, Slab as States, push};
+use tollgate::binding::{Failure, Slab as States};
 use tollgate::{Denied, OnFull, Options};
 use wasm_bindgen::prelude::*;
 
@@ -113,28 +113,6 @@ pub fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
 #[wasm_bindgen]
 pub fn has_moved(index: u32, generation: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.has_moved().into()))
-}
-
-/// Lists the slots that were taken and freed since they were last settled: the taken one or -1, how many were freed,
-/// then they, then slot, policy, value and time of each state that expired. JavaScript forgets the keys of the freed
-/// ones before it does anything else.
-#[wasm_bindgen]
-pub fn moves(index: u32, generation: u32) -> f64 {
-    hot::list(Handle { index, generation }, |slab, list| {
-        hot::empty(list);
-        let (freed, expired) = (slab.freed(), slab.expired());
-        push(list, slab.taken().map_or(-1, i64::from))?;
-        push(list, freed.len() as i64)?;
-        for &slot in freed {
-            push(list, slot.into())?;
-        }
-        for state in expired {
-            for number in [state.slot.into(), state.policy as i64, state.value as i64, state.expired_at as i64] {
-                push(list, number)?;
-            }
-        }
-        Ok(0)
-    })
 }
 
 /// Notes that JavaScript has taken over the moves.

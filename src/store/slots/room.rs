@@ -55,11 +55,23 @@ impl Slots {
         Ok(slot)
     }
 
+    /// Frees an ended slot of a few, where there is no memory for another.
+    fn reuse(&mut self, now: u64) -> Result<(), NoSlot> {
+        let Candidate { slot, ends_at, next } = self.soonest(now);
+        self.probe = next;
+        if self.made == 0 || ends_at > now {
+            return Err(NoSlot::OutOfMemory);
+        }
+        self.reserve_reports(1)?;
+        self.drop_entry(slot, true);
+        Ok(())
+    }
+
     /// Adds a free slot. At `max_keys`, frees one: an ended one of a few, else by eviction the one of them that would end
     /// soonest.
     fn make_room(&mut self, now: u64) -> Result<(), NoSlot> {
         if self.made < self.options.max_keys {
-            return Ok(self.add()?);
+            return self.add().or_else(|OutOfMemory| self.reuse(now));
         }
         let Candidate { slot, ends_at, next } = self.soonest(now);
         let ended = ends_at <= now;

@@ -23,18 +23,24 @@ impl Slots {
         Ok(())
     }
 
-    /// Copies a part of one policy's state as plain numbers, from the number at `from` on. Returns how many there were.
+    /// Copies a part of one policy's state as plain numbers, from the number at `from` on; after the policies, of an earlier
+    /// state. Returns how many there were.
     pub(crate) fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
         let (mut at, mut copied) = (0, 0);
-        // It ends early when the part is full.
-        let _ = self.policy_states.export_one(position, self.entries.get(slot), &mut |number| {
+        let push: Push<'_> = &mut |number| {
             if at >= from {
                 *part.get_mut(copied).ok_or(OutOfMemory)? = number;
                 copied += 1;
             }
             at += 1;
             Ok(())
-        });
+        };
+        let policies = self.policy_states.rules().len();
+        // It ends early when the part is full.
+        let _ = match position.checked_sub(policies) {
+            None => self.policy_states.export_one(position, self.entries.get(slot), push),
+            Some(earlier) => self.earlier.get(slot).get(earlier).map_or(Ok(()), |earlier| earlier.export(push)),
+        };
         copied
     }
 

@@ -71,7 +71,7 @@ impl Slots {
     }
 
     /// Makes room to report so many freed slots to the owner.
-    pub(super) fn reserve_reports(&mut self, slots: usize) -> Result<(), OutOfMemory> {
+    pub(crate) fn reserve_reports(&mut self, slots: usize) -> Result<(), OutOfMemory> {
         self.freed.try_reserve(slots)?;
         if self.reports {
             self.expired.try_reserve(slots * self.policy_states.rules().len())?;
