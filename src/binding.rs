@@ -94,8 +94,8 @@ impl From<SlotError> for Failure {
 /// The most slots that [`Slab::clean`] frees at once, so that what it reports stays small.
 const CLEANED_AT_ONCE: u32 = 64;
 
-/// States by slot. After each operation its owner forgets the keys of the slots in [`Slab::freed`], and only then
-/// gives the key of the operation the slot in [`Slab::taken`], if there is one; then it calls [`Slab::settle`].
+/// States by slot. After each operation its owner reads [`Slab::moves_part`]: it forgets the keys of the slots that were
+/// freed, and only then gives the key of the operation the slot that was taken; then it calls [`Slab::settle`].
 #[derive(Debug)]
 pub struct Slab {
     slots: Slots,
