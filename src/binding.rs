@@ -8,13 +8,12 @@ use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
 use crate::conversion::Stored;
 use crate::ledger::is_storable;
-use crate::memory::OutOfMemory;
+use crate::memory::{OutOfMemory, push};
 use crate::policy::{denied, rule};
 use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options};
 
 pub use crate::headers::{Quota, write_headers, write_problem};
-use crate::memory::push;
 pub use crate::policy::schema;
 pub use crate::wording::TEXTS;
 

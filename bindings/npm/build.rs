@@ -4,7 +4,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "wasm32") {
         println!("cargo::rustc-link-arg-cdylib=--export=__stack_pointer");
-        // Nothing here recurses; a small stack keeps the first memory small.
+        // A small stack keeps the first memory small: no function here recurses.
         println!("cargo::rustc-link-arg-cdylib=-zstack-size=131072");
     }
 }

@@ -9,7 +9,7 @@ pub enum Fault {
     Coded {
         /// The stable name of the error.
         code: &'static str,
-        /// What is wrong.
+        /// The message.
         message: String,
     },
     /// An error of the platform, unchanged.

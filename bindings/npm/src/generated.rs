@@ -1,4 +1,4 @@
-//! What TypeScript must know of Rust, written as TypeScript: `js/core/generated.ts`.
+//! Writes `js/core/generated.ts`: statuses, offsets, the schema of policies and the texts of errors as TypeScript.
 
 use alloc::format;
 use alloc::string::String;

@@ -109,12 +109,6 @@ pub fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
     at_time(index, generation, now, &mut |slab, now| Ok(slab.clean(now, from)?.map_or(0, |next| u64::from(next) + 1)))
 }
 
-/// Returns 1 if slots were freed or taken since they were last settled.
-#[wasm_bindgen]
-pub fn has_moved(index: u32, generation: u32) -> f64 {
-    at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.has_moved().into()))
-}
-
 /// Notes that JavaScript has taken over the moves.
 #[wasm_bindgen]
 pub fn settle(index: u32, generation: u32) -> f64 {

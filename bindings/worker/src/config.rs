@@ -25,7 +25,7 @@ pub(crate) struct Config {
     pub(crate) headers: Headers,
     pub(crate) timeout: u64,
     pub(crate) deny_cache: bool,
-    /// Whether the origin takes another method from a header.
+    /// True if the origin takes another method from a header.
     pub(crate) method_override: bool,
     pub(crate) plain_keys: bool,
     pub(crate) named: Vec<(String, Policy)>,

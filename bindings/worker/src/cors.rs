@@ -1,13 +1,13 @@
-//! Which pages of other origins may read what the gateway answers itself: denials, refusals and failures.
+//! The origins whose pages may read responses that the gateway makes itself: denials, rejections and errors.
 
 use crate::config::{ORIGIN, TRUTH, is_origin, truth};
 use crate::reader::{FieldError, Reader, invalid, words};
 
-/// Who may read an answer of the gateway's own.
+/// The origins that may read a response of the gateway itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cors {
     pub(crate) origins: Vec<String>,
-    /// Whether also with credentials, such as cookies.
+    /// True if their requests may carry credentials, such as cookies.
     pub(crate) credentials: bool,
 }
 

@@ -11,7 +11,7 @@ pub enum Fault {
     Mistake {
         /// The stable name of the error.
         code: &'static str,
-        /// What is wrong.
+        /// The message.
         message: String,
     },
     /// An error of the platform, unchanged.

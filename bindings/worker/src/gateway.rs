@@ -90,7 +90,7 @@ impl Gateway {
         Ok(sets)
     }
 
-    /// What there is to know of each rule: its set of policies, its cost, whether it only reports, whether it lets
+    /// Returns the facts of each rule: its set of policies, its cost, whether it only reports, whether it lets
     /// through what could not be asked, and the headers in its key.
     pub fn rules(&self) -> Array {
         let rule = |&Rule { set, cost, mode, on_error, ref key, .. }: &Rule| {

@@ -56,7 +56,7 @@ pub(crate) struct Asked {
 pub(crate) struct Matters {
     /// Whether any rule names methods.
     pub(crate) named: bool,
-    /// Whether the origin takes another method from a header.
+    /// True if the origin takes another method from a header.
     pub(crate) overrides: bool,
 }
 
