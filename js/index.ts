@@ -10,6 +10,7 @@ export { type AcquireOptions, Throttle, type ThrottleOptions } from "./throttle/
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
+  CalendarPolicy,
   Decision,
   Duration,
   Expired,
@@ -24,5 +25,6 @@ export type {
   State,
   StoredKey,
   TokenBucketPolicy,
+  UtcOffset,
   WindowPolicy,
 } from "./types.ts";

@@ -1,5 +1,5 @@
-/** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`. */
-export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+/** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`, `"1w"`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d" | "w"}`;
 
 /** What every policy may have. */
 export interface PolicyBase {
@@ -23,6 +23,23 @@ export interface WindowPolicy extends PolicyBase {
   /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
   readonly denied?: "count" | "free" | undefined;
 }
+
+/** A policy that counts hits in days, weeks or months of the calendar. */
+export interface CalendarPolicy extends PolicyBase {
+  /** `fixed_window` is another name of `fix_window`. */
+  readonly algorithm: "fix_window" | "fixed_window";
+  /** How much may happen in a window. */
+  readonly limit: number;
+  /** The unit of the calendar. A week begins on Monday. */
+  readonly scale: "day" | "week" | "month";
+  /** How far clocks are ahead of UTC, from `"-14:00"` to `"+14:00"`; `"+00:00"` by default. It is fixed: it does not follow daylight saving time. */
+  readonly utcOffset?: UtcOffset | undefined;
+  /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
+  readonly denied?: "count" | "free" | undefined;
+}
+
+/** An offset from UTC: `"+02:00"`, `"-05:30"`, `"Z"`. */
+export type UtcOffset = "Z" | `${"+" | "-"}${number}:${number}`;
 
 /** A bucket of tokens that starts full and refills steadily. */
 export interface TokenBucketPolicy extends PolicyBase {
@@ -53,7 +70,7 @@ export interface LeakyBucketPolicy extends PolicyBase {
 }
 
 /** An algorithm and its numbers. */
-export type Policy = WindowPolicy | TokenBucketPolicy | LeakyBucketPolicy;
+export type Policy = WindowPolicy | CalendarPolicy | TokenBucketPolicy | LeakyBucketPolicy;
 
 /** One policy, or several that are one atomic decision. The objects are copied when they are read. */
 export type Policies = Policy | readonly Policy[];
@@ -135,7 +152,7 @@ export interface Origin {
   readonly name: string;
   /** The name of its algorithm. */
   readonly algorithm: string;
-  /** Its `scale` or `per`, in milliseconds. */
+  /** Its `scale` or `per`, in milliseconds; below 0 a unit of the calendar at its offset from UTC. */
   readonly scale: number;
 }
 

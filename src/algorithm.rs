@@ -5,6 +5,7 @@
 //! committed did not happen, which is how `peek` and a denied hit change nothing.
 
 pub(crate) mod bucket;
+pub(crate) mod calendar;
 mod content;
 pub(crate) mod entry;
 pub(crate) mod log;

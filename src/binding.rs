@@ -10,6 +10,7 @@ use crate::conversion::Stored;
 use crate::ledger::is_storable;
 use crate::memory::{OutOfMemory, push};
 use crate::policy::{denied, rule};
+use crate::scale::Scale;
 use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options};
 
@@ -26,8 +27,8 @@ pub struct PolicyNumbers {
     pub limit: u64,
     /// The rate; 1 where the algorithm has none.
     pub rate: u64,
-    /// The `scale` or `per`.
-    pub scale: u64,
+    /// The `scale` or `per`, as it is stored: below 0 a unit of the calendar.
+    pub scale: i64,
 }
 
 impl PolicyNumbers {
@@ -36,9 +37,9 @@ impl PolicyNumbers {
         self.rule().is_some()
     }
 
-    /// Returns the rule; `None` if a bucket would take too long to fill.
+    /// Returns the rule; `None` if a bucket would take too long to fill, or if the algorithm does not take the scale.
     pub(crate) fn rule(&self) -> Option<Rule> {
-        rule(self.algorithm, self.limit, self.rate, self.scale)
+        rule(self.algorithm, self.limit, self.rate, Scale::from_number(self.scale, self.algorithm)?)
     }
 }
 
@@ -47,7 +48,7 @@ impl PolicyNumbers {
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Adds the rule of a policy. A bucket that would take too long to fill is an error.
+    /// Adds the rule of a policy. A bucket that would take too long to fill is an error, and so is an invalid scale.
     pub fn add(&mut self, numbers: &PolicyNumbers) -> Result<(), Failure> {
         let rule = numbers.rule().ok_or(Failure::At(self.0.len()))?;
         Ok(push(&mut self.0, rule)?)
@@ -270,7 +271,9 @@ impl Slab {
                 let (state, earlier) = (list(position)?, list(position)?);
                 let Some((&scale, numbers)) = state.split_first() else { continue };
                 let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
-                let stored = Stored { scale: scale as u64, numbers, earlier };
+                let algorithm = policy_states.rules()[position].position();
+                let scale = Scale::from_number(scale, algorithm).ok_or(Failure::At(position))?;
+                let stored = Stored { scale, numbers, earlier };
                 if !stored.load(position, policy_states, key, now)? {
                     return Err(Failure::At(position));
                 }

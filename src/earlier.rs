@@ -14,6 +14,7 @@ use crate::algorithm::{Act, Outcome, Push};
 use crate::memory::{OutOfMemory, push};
 use crate::number::{MAX, in_range};
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
+use crate::scale::Scale;
 use alloc::vec::Vec;
 
 /// A state under another scale.
@@ -35,17 +36,17 @@ impl Earlier {
         list: &mut Vec<Self>,
         position: usize,
         own: &Rule,
-        scale: u64,
+        scale: Scale,
         numbers: &[i64],
         now: u64,
     ) -> Result<bool, OutOfMemory> {
         let Some(rule) = with_scale(own, scale, numbers) else { return Ok(false) };
         let mut earlier = Self { position, rule, until: 0, words: [0; 3], log: Log::EMPTY };
         rule.clear(earlier.entry_mut(), now);
-        let valid = rule.import(earlier.entry_mut(), scale, numbers)?;
+        let valid = rule.import(earlier.entry_mut(), rule.scale(), numbers)?;
         let ends_at = rule.ends_at(earlier.entry(), now);
         if ends_at > now {
-            earlier.until = (now + scale).max(ends_at).min(MAX);
+            earlier.until = (now + rule.scale()).max(ends_at).min(MAX);
         }
         push(list, earlier)?;
         Ok(valid)
@@ -60,10 +61,10 @@ impl Earlier {
         now: u64,
     ) -> Result<bool, OutOfMemory> {
         let Some((&[scale, until], numbers)) = numbers.split_first_chunk() else { return Ok(false) };
-        if !in_range(until) || scale < 1 || !in_range(scale) {
+        let Some(scale) = Scale::from_number(scale, own.position()).filter(|_| in_range(until)) else {
             return Ok(false);
-        }
-        let valid = Self::read(list, position, own, scale as u64, numbers, now)?;
+        };
+        let valid = Self::read(list, position, own, scale, numbers, now)?;
         if let Some(earlier) = list.last_mut() {
             earlier.until = until as u64;
         }
@@ -73,13 +74,13 @@ impl Earlier {
     /// Gives the policy's position, the scale, the end and the state as plain numbers to `push`.
     pub(crate) fn export(&self, push: Push<'_>) -> Result<(), OutOfMemory> {
         push(self.position as i64)?;
-        push(self.scale() as i64)?;
+        push(self.scale().number())?;
         push(self.until as i64)?;
         self.rule.export(self.entry(), push)
     }
 
-    pub(crate) fn scale(&self) -> u64 {
-        self.rule.scale()
+    pub(crate) fn scale(&self) -> Scale {
+        self.rule.stored_scale()
     }
 
     /// Whether it is still kept.
@@ -115,13 +116,13 @@ impl Earlier {
 }
 
 /// Returns a rule with another scale; `None` if its states need none of that.
-fn with_scale(own: &Rule, scale: u64, numbers: &[i64]) -> Option<Rule> {
+fn with_scale(own: &Rule, scale: Scale, numbers: &[i64]) -> Option<Rule> {
     match *own {
-        Rule::Window(window) => Some(Rule::Window(crate::algorithm::window::Window { scale, ..window })),
+        Rule::Window(window) => window.with_scale(scale).map(Rule::Window),
         Rule::SlidingWindow(window) => {
             // Another limit must not shorten the log: the limit may change back as well.
             let total = numbers.iter().skip(1).step_by(2).fold(0, |sum: u64, &cost| sum.saturating_add(cost as u64));
-            let keep = window.keep.max(total.min(MAX));
+            let (keep, scale) = (window.keep.max(total.min(MAX)), scale.length());
             Some(Rule::SlidingWindow(crate::algorithm::sliding_window::SlidingWindow { scale, keep, ..window }))
         }
         Rule::Bucket(_) => None,

@@ -136,6 +136,8 @@ pub enum Mismatch {
         /// The limiter's, in milliseconds.
         expected: u64,
     },
+    /// One of them has windows of the calendar, and the `scale` or `utcOffset` differ.
+    Calendar,
     /// A sliding window keeps hits for its own limit only.
     Limit {
         /// The call's limit.
@@ -287,6 +289,7 @@ impl Mismatch {
             Self::Policies { .. } => wording::OTHER_POLICIES,
             Self::Algorithm { .. } => wording::OTHER_ALGORITHM,
             Self::Scale { .. } => wording::OTHER_SCALE,
+            Self::Calendar => wording::OTHER_CALENDAR,
             Self::Limit { .. } => wording::HIGHER_LIMIT,
         }
     }
@@ -298,6 +301,7 @@ impl Display for Mismatch {
             Self::Policies { found, expected } => ("", found, expected),
             Self::Algorithm { found, expected } => ("", found, expected),
             Self::Scale { field, found, expected } => (field, found, expected),
+            Self::Calendar => ("", &"", &""),
             Self::Limit { found, max } => ("", found, max),
         };
         fill(f, self.text(), &["field", "found", "expected"], &[&field, found, expected])

@@ -21,6 +21,12 @@ pub enum Expected {
     },
     /// A duration.
     Duration,
+    /// A duration, or a unit of the calendar.
+    Scale,
+    /// An offset from UTC.
+    UtcOffset,
+    /// No offset from UTC, since the policy's `scale` is a duration.
+    CalendarOnly,
     /// The name of an algorithm.
     Algorithm,
     /// The name of a policy.
@@ -65,6 +71,8 @@ impl Display for Forms<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Expected::Duration => f.write_str(wording::DURATION_FORMS),
+            Expected::Scale => f.write_str(wording::SCALE_FORMS),
+            Expected::UtcOffset => f.write_str(wording::UTC_OFFSET_FORMS),
             Expected::Algorithm => fill(f, wording::ALGORITHM_FORMS, &["known"], &[&Listed(ALGORITHMS)]),
             Expected::Name => f.write_str(wording::NAME_FORMS),
             Expected::Policy => f.write_str(wording::POLICY_FORMS),
@@ -78,6 +86,9 @@ impl Display for Expected {
         match self {
             Self::Integer { min, max } => fill(f, wording::INTEGER, &["min", "max"], &[min, max]),
             Self::Duration => fill(f, wording::DURATION, &["forms"], &[&Forms(self)]),
+            Self::Scale => fill(f, wording::SCALE, &["forms"], &[&Forms(self)]),
+            Self::UtcOffset => fill(f, wording::UTC_OFFSET, &["forms"], &[&Forms(self)]),
+            Self::CalendarOnly => f.write_str(wording::CALENDAR_ONLY),
             Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
             Self::UniqueName => f.write_str(wording::UNIQUE_NAME),

@@ -48,6 +48,7 @@ mod options;
 mod policy;
 mod policy_states;
 mod record;
+mod scale;
 mod snapshot;
 mod step;
 mod store;
@@ -58,6 +59,7 @@ mod wording;
 pub mod cloudflare;
 pub mod guide;
 
+pub use algorithm::calendar::Calendar;
 #[cfg(feature = "system-clock")]
 pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock};

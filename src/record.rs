@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::conversion::Stored;
 use crate::key_states::KeyStates;
 use crate::memory::{OutOfMemory, collect, push};
-use crate::number::MAX;
 use crate::policy_states::PolicyStates;
+use crate::scale::Scale;
 use crate::text::Quoted;
 use crate::wording::{self, Filled};
 use crate::{Error, MAX_POLICIES, Policies, Policy};
@@ -51,7 +51,7 @@ pub struct Record {
 pub(crate) struct MadeBy {
     pub(crate) name: String,
     pub(crate) algorithm: String,
-    pub(crate) scale: u64,
+    pub(crate) scale: i64,
 }
 
 impl MadeBy {
@@ -62,12 +62,12 @@ impl MadeBy {
 
     /// What a state under a policy of that name is made by.
     pub(crate) fn of(name: &str, policy: &Policy) -> Self {
-        Self { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.scale() }
+        Self { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.rule.stored_scale().number() }
     }
 
     /// Whether a state that was made by this needs no conversion under a policy.
     pub(crate) fn suits(&self, policy: &Policy) -> bool {
-        self.algorithm == policy.algorithm() && self.scale == policy.scale()
+        self.algorithm == policy.algorithm() && self.scale == policy.rule.stored_scale().number()
     }
 }
 
@@ -78,15 +78,16 @@ pub(crate) struct Origin<'a> {
     pub name: &'a str,
     /// The policy's algorithm.
     pub algorithm: &'a str,
-    /// The policy's `scale` or `per`, in milliseconds.
-    pub scale: u64,
+    /// The policy's `scale` or `per`, as a [`Scale`] is stored. It may be anything at all.
+    pub scale: i64,
 }
 
 impl<'a> Origin<'a> {
     /// Returns the origins of states under these policies.
     pub(crate) fn all(policies: &'a Policies) -> Result<Vec<Self>, OutOfMemory> {
         let named = policies.names().zip(policies.iter());
-        collect(named.map(|(name, policy)| Self { name, algorithm: policy.algorithm(), scale: policy.scale() }))
+        let scale = |policy: &Policy| policy.rule.stored_scale().number();
+        collect(named.map(|(name, policy)| Self { name, algorithm: policy.algorithm(), scale: scale(policy) }))
     }
 }
 
@@ -185,12 +186,12 @@ pub(crate) fn load_states<'a>(
             afresh.add(position);
             continue;
         }
-        if !(1..=MAX).contains(&origin.scale) {
+        let Some(scale) = Scale::from_number(origin.scale, policy.rule.position()) else {
             return Err(Error::state(Filled(wording::STATE_SCALE, &["name"], &[&Quoted(name)]).to_string()));
-        }
+        };
         let is_own = |row: &&[i64]| row.first() == Some(&(number as i64));
         let earlier = earlier.clone().find(is_own).and_then(|row| row.get(1..));
-        if !(Stored { scale: origin.scale, numbers, earlier }).load(position, policy_states, key, now)? {
+        if !(Stored { scale, numbers, earlier }).load(position, policy_states, key, now)? {
             let problem = Filled(wording::STATE_NUMBERS, &["name", "algorithm"], &[&Quoted(name), &origin.algorithm]);
             return Err(Error::state(problem.to_string()));
         }

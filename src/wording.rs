@@ -31,6 +31,8 @@ texts! {
     OTHER_ALGORITHM = "the policy of this call has algorithm {found}; this limiter accepts {expected} only";
     /// Another scale.
     OTHER_SCALE = "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
+    /// Another scale, where one is of the calendar.
+    OTHER_CALENDAR = "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
     /// A limit that a log is too short for.
     HIGHER_LIMIT = "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
     /// A limiter without room for another key.
@@ -57,6 +59,16 @@ texts! {
     DURATION = "a duration; use {forms}";
     /// The forms of a duration.
     DURATION_FORMS = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+    /// A duration, or a unit of the calendar.
+    SCALE = "a duration or a unit of the calendar; use {forms}";
+    /// The forms of those.
+    SCALE_FORMS = "milliseconds, a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\", or \"day\", \"week\" or \"month\"";
+    /// An offset from UTC.
+    UTC_OFFSET = "an offset from UTC; use {forms}";
+    /// The forms of an offset.
+    UTC_OFFSET_FORMS = "a string from \"-14:00\" to \"+14:00\", or \"Z\"";
+    /// An offset without a calendar.
+    CALENDAR_ONLY = "accepted with a duration; use it with scale \"day\", \"week\" or \"month\"";
     /// An algorithm.
     ALGORITHM = "an algorithm; use {forms}";
     /// The names of the algorithms.

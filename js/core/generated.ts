@@ -31,6 +31,7 @@ export const algorithms = {
       algorithm: { role: "algorithm" },
       limit: { role: "limit" },
       scale: { role: "scale" },
+      utcOffset: { role: "utcOffset" },
       name: { role: "name" },
       denied: { role: "denied" },
     },
@@ -42,6 +43,7 @@ export const algorithms = {
       algorithm: { role: "algorithm" },
       limit: { role: "limit" },
       scale: { role: "scale" },
+      utcOffset: { role: "utcOffset" },
       name: { role: "name" },
       denied: { role: "denied" },
     },
@@ -106,13 +108,17 @@ export const algorithms = {
 } as const;
 
 /** The units of a duration, in milliseconds. */
-export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 } as const;
+export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000, w: 604800000 } as const;
+
+/** The units of the calendar as numbers, each less the offset from UTC in minutes. */
+export const calendarScales = { day: -10000, week: -20000, month: -30000 } as const;
 
 /** Spellings, words, defaults and limits. */
 export const schema = {
-  snakeCase: { refill_rate: "refillRate", leak_rate: "leakRate" },
+  snakeCase: { utc_offset: "utcOffset", refill_rate: "refillRate", leak_rate: "leakRate" },
   deniedWords: ["count", "free"],
   onFullWords: ["evict", "deny"],
+  maxUtcOffset: 840,
   maxPolicies: 32,
   perPolicy: 4,
   maxKeys: 16000000,
@@ -135,6 +141,8 @@ export const otherAlgorithmText =
   "the policy of this call has algorithm {found}; this limiter accepts {expected} only";
 export const otherScaleText =
   "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
+export const otherCalendarText =
+  "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
 export const higherLimitText =
   "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
 export const fullText = "the limiter is full: it holds {found} keys and denies new ones";
@@ -149,6 +157,12 @@ export const stateNumbersText = "the numbers of {name} are not those of a {algor
 export const integerText = "an integer from {min} to {max}";
 export const durationText = "a duration; use {forms}";
 export const durationFormsText = 'milliseconds or a string such as "500ms", "1s", "5m", "1h" or "1d"';
+export const scaleText = "a duration or a unit of the calendar; use {forms}";
+export const scaleFormsText =
+  'milliseconds, a string such as "500ms", "1s", "5m", "1h" or "1d", or "day", "week" or "month"';
+export const utcOffsetText = "an offset from UTC; use {forms}";
+export const utcOffsetFormsText = 'a string from "-14:00" to "+14:00", or "Z"';
+export const calendarOnlyText = 'accepted with a duration; use it with scale "day", "week" or "month"';
 export const algorithmText = "an algorithm; use {forms}";
 export const algorithmFormsText = "one of {known}";
 export const nameText = "a name; use {forms}";

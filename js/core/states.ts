@@ -1,4 +1,4 @@
-import { isInteger } from "../durations.ts";
+import { isCalendarScale, isInteger } from "../durations.ts";
 import { fill, inWords, TollgateError } from "../error.ts";
 import type { Origin } from "../types.ts";
 import { elements } from "./elements.ts";
@@ -92,7 +92,7 @@ export function placed(
       add([0, 0]);
       continue;
     }
-    if (!isInteger(origin.scale, 1)) throw unreadable(fill(stateScaleText, { name: inWords(name) }), key);
+    if (!isScale(origin)) throw unreadable(fill(stateScaleText, { name: inWords(name) }), key);
     const state = states[at] as readonly number[];
     const row = earlier.find(([position]) => position === at) ?? [0];
     add([1 + state.length, origin.scale]);
@@ -102,3 +102,7 @@ export function placed(
   }
   return numbers;
 }
+
+/** Returns true for a scale that the algorithm can have. */
+const isScale = ({ algorithm, scale }: Origin): boolean =>
+  isInteger(scale, 1) || (algorithm === "fix_window" && isCalendarScale(scale));

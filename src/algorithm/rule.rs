@@ -10,6 +10,7 @@ use crate::memory::OutOfMemory;
 use crate::policy::schema::{
     ALGORITHMS, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
+use crate::scale::Scale;
 
 /// An algorithm with its numbers. Which one it is has a byte of its own, that takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ impl Rule {
     /// The position of the algorithm in the schema.
     pub(crate) fn position(&self) -> usize {
         match self {
-            Self::Window(Window { kind: window::Kind::Clock, .. }) => FIX_WINDOW,
+            Self::Window(Window { kind: window::Kind::Clock | window::Kind::Calendar(_), .. }) => FIX_WINDOW,
             Self::Window(Window { kind: window::Kind::Key, .. }) => FIX_WINDOW_PER_KEY,
             Self::Window(Window { kind: window::Kind::Sliding, .. }) => SLIDING_COUNTER,
             Self::SlidingWindow(_) => SLIDING_WINDOW,
@@ -66,12 +67,20 @@ impl Rule {
         dispatch!(self, algorithm => algorithm.limit())
     }
 
-    /// The window's `scale` or the bucket's `per`.
+    /// The window's `scale` or the bucket's `per`, in milliseconds; of a window of the calendar the longest.
     pub(crate) fn scale(&self) -> u64 {
         match self {
             Self::Window(window) => window.scale,
             Self::SlidingWindow(window) => window.scale,
             Self::Bucket(bucket) => bucket.per,
+        }
+    }
+
+    /// The `scale` or `per` as it is stored.
+    pub(crate) fn stored_scale(&self) -> Scale {
+        match self {
+            Self::Window(Window { kind: window::Kind::Calendar(calendar), .. }) => (*calendar).into(),
+            _ => Scale::of_time(self.scale()),
         }
     }
 
@@ -128,7 +137,7 @@ impl Rule {
         match self {
             Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
             // It lives to its end, though nothing may have been counted.
-            Self::Window(window) if window.kind == window::Kind::Clock => {
+            Self::Window(window) if matches!(window.kind, window::Kind::Clock | window::Kind::Calendar(_)) => {
                 window.window_ends_at(EntryState::of(entry), now)
             }
             _ => match self.peek(entry, Act::LOOK, now).reset_after {

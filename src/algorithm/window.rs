@@ -1,7 +1,8 @@
 //! Counters of windows of time.
 //!
 //! - `fix_window`: one counter per window of the clock, so that all keys' windows begin and end
-//!   together. Allowed while `count + cost <= limit` in the window `floor(now / scale)`.
+//!   together. Allowed while `count + cost <= limit` in the window `floor(now / scale)`, or in the
+//!   day, week or month of the calendar.
 //! - `fix_window_per_key`: the same, in a window that starts at the key's first hit, so that keys
 //!   do not all come back at once. It is over when `start + scale <= now`.
 //! - `sliding_counter`: two counters that stand in for a log: this window's, and the last one's by
@@ -14,15 +15,18 @@
 //! a key may have made up to `limit * (1 + elapsed / scale)` hits within one `scale`, never at once.
 //! Had they come at its start, it denies some that a log would allow.
 
+use super::calendar::CalendarScale;
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
+use crate::scale::Scale;
 
 /// The numbers of a window policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     pub(crate) kind: Kind,
     pub(crate) limit: u64,
+    /// How long a window is; one of the calendar, at the most.
     pub(crate) scale: u64,
 }
 
@@ -35,6 +39,8 @@ pub(crate) enum Kind {
     Key,
     /// At multiples of the scale, and the window before counts too: `sliding_counter`.
     Sliding,
+    /// With a day, week or month of the calendar: `fix_window` too.
+    Calendar(CalendarScale),
 }
 
 /// When a window that is none began: so long ago that it has ended whatever the time.
@@ -56,7 +62,28 @@ impl Window {
     /// When a window that begins now begins.
     #[inline(always)]
     fn begin(&self, now: u64) -> i64 {
-        if self.kind == Kind::Key { now as i64 } else { start_of(now, self.scale) }
+        match self.kind {
+            Kind::Key => now as i64,
+            Kind::Calendar(calendar) => calendar.start_of(now) as i64,
+            Kind::Clock | Kind::Sliding => (now - now % self.scale) as i64,
+        }
+    }
+
+    /// Returns the length of the window that begins at a time.
+    #[inline(always)]
+    fn length(&self, start: i64) -> u64 {
+        if let Kind::Calendar(calendar) = self.kind { calendar.length(start) } else { self.scale }
+    }
+
+    /// Returns the same policy with another scale; `None` if its windows are not of the calendar.
+    pub(crate) fn with_scale(self, scale: Scale) -> Option<Self> {
+        let kind = match (self.kind, scale.calendar()) {
+            (Kind::Clock | Kind::Calendar(_), Some(calendar)) => Kind::Calendar(calendar),
+            (Kind::Calendar(_), None) => Kind::Clock,
+            (kind, None) => kind,
+            (Kind::Key | Kind::Sliding, Some(_)) => return None,
+        };
+        Some(Self { kind, scale: scale.length(), ..self })
     }
 
     /// What a window is worth to a time outside it.
@@ -93,8 +120,8 @@ impl Window {
     pub(crate) fn window_ends_at(&self, state: &[u64], now: u64) -> u64 {
         let start = state.first().map_or(NONE, |&start| start as i64);
         let follows = start > (now + self.scale) as i64;
-        let start = if follows { start_of(now, self.scale) } else { start };
-        (start + self.scale as i64).max(0) as u64
+        let start = if follows { self.begin(now) } else { start };
+        (start + self.length(start) as i64).max(0) as u64
     }
 
     /// When enough has faded of a window for a cost to fit.
@@ -107,12 +134,6 @@ impl Window {
         };
         end - ratio(beside, self.scale, 0, fading.max(1)).min(self.scale)
     }
-}
-
-/// When the window of the clock began.
-#[inline(always)]
-fn start_of(now: u64, scale: u64) -> i64 {
-    (now - now % scale) as i64
 }
 
 impl Algorithm for Window {
@@ -132,7 +153,7 @@ impl Algorithm for Window {
         };
         let mut view = View { start, current, previous, faded: 0, followed: false };
         // Most hits fall into the stored window.
-        if (now as i64 - start) as u64 >= self.scale {
+        if (now as i64 - start) as u64 >= self.length(start) {
             self.leave(&mut view, now);
         }
         self.fade(&mut view, now);
@@ -179,18 +200,18 @@ impl Algorithm for Window {
 
     #[inline(always)]
     fn fits_at(&self, _state: &[u64], view: &View, cost: u64) -> u64 {
-        let end = view.start as u64 + self.scale;
+        let end = view.start as u64 + self.length(view.start);
         if self.kind == Kind::Sliding { self.fades_at(view, cost, end) } else { end }
     }
 
     #[inline(always)]
     fn unused_at(&self, view: &View) -> u64 {
         let windows = match (self.kind, view.current, view.previous) {
-            (Kind::Clock, 0, _) | (Kind::Sliding, 0, 0) => return 0,
+            (Kind::Clock | Kind::Calendar(_), 0, _) | (Kind::Sliding, 0, 0) => return 0,
             (Kind::Sliding, 1.., _) => 2,
             _ => 1,
         };
-        (view.start + windows * self.scale as i64).max(0) as u64
+        (view.start + windows * self.length(view.start) as i64).max(0) as u64
     }
 
     /// Its start, its hits, and those of the window before if they count.
@@ -220,15 +241,15 @@ impl Algorithm for Window {
         Ok(())
     }
 
-    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+    fn import(&self, state: &mut [u64], _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (start, current, previous) = match (self.kind, numbers) {
             (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
-            (Kind::Clock | Kind::Key, &[start, current]) => (start, current, 0),
-            (Kind::Clock | Kind::Key, []) => return Ok(true),
+            (Kind::Sliding, _) => return Ok(false),
+            (_, &[start, current]) => (start, current, 0),
+            (_, []) => return Ok(true),
             _ => return Ok(false),
         };
-        let begins = self.kind == Kind::Key || (start as u64).is_multiple_of(scale);
-        if !begins || !in_range(start) || !in_range(current) || !in_range(previous) {
+        if !in_range(start) || self.begin(start as u64) != start || !in_range(current) || !in_range(previous) {
             return Ok(false);
         }
         let (current, previous) = (current as u64, previous as u64);

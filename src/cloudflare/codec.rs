@@ -23,6 +23,7 @@ pub(super) struct Stored {
 struct StoredState<Text, Numbers> {
     name: Text,
     algorithm: Text,
+    /// In two's complement, so that what is no duration is a number too.
     scale: u64,
     count: u64,
     ends: u64,
@@ -54,12 +55,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
 
 fn stored(kept: &Kept) -> StoredState<&str, &[i64]> {
     let Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends } = kept;
-    StoredState { name, algorithm, scale: *scale, count: *count, ends: *ends, state, earlier }
+    StoredState { name, algorithm, scale: *scale as u64, count: *count, ends: *ends, state, earlier }
 }
 
 fn kept(stored: StoredState<String, Vec<i64>>) -> Kept {
     let StoredState { name, algorithm, scale, count, ends, state, earlier } = stored;
-    Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends }
+    Kept { made_by: MadeBy { name, algorithm, scale: scale as i64 }, state, earlier, count, ends }
 }
 
 #[cfg(test)]

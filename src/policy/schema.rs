@@ -26,7 +26,7 @@ pub struct Field {
     /// The meaning of the field.
     pub role: Role,
     /// The number that is used where the field is left out; without one the field is required, unless its role
-    /// is [`Role::Name`] or [`Role::Denied`].
+    /// is [`Role::UtcOffset`], [`Role::Name`] or [`Role::Denied`].
     pub default: Option<u64>,
 }
 
@@ -39,8 +39,10 @@ pub enum Role {
     Limit,
     /// How much flows in each `per`: an integer from 1 to [`MAX`].
     Rate,
-    /// A duration.
+    /// A duration; for an algorithm with an offset from UTC, a unit of the calendar too.
     Scale,
+    /// The offset from UTC of a unit of the calendar.
+    UtcOffset,
     /// The policy's name.
     Name,
     /// What a denied hit does.
@@ -58,10 +60,13 @@ const REFILL_RATE: Field =
     Field { name: "refillRate", snake_case: Some("refill_rate"), role: Role::Rate, default: None };
 const LEAK_RATE: Field = Field { name: "leakRate", snake_case: Some("leak_rate"), role: Role::Rate, default: None };
 const SCALE: Field = field("scale", Role::Scale);
+const UTC_OFFSET: Field =
+    Field { name: "utcOffset", snake_case: Some("utc_offset"), role: Role::UtcOffset, default: None };
 const PER: Field = Field { name: "per", snake_case: None, role: Role::Scale, default: Some(1_000) };
 const NAME: Field = field("name", Role::Name);
 const DENIED: Field = field("denied", Role::Denied);
 
+const FIX_WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, UTC_OFFSET, NAME, DENIED];
 const WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, NAME, DENIED];
 const TOKEN_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, REFILL_RATE, PER, NAME, DENIED];
 const LEAKY_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, LEAK_RATE, PER, NAME, DENIED];
@@ -72,7 +77,7 @@ const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSch
 
 /// The schema of every algorithm. The position of an algorithm here is its number wherever only numbers cross.
 pub static ALGORITHM_SCHEMAS: &[AlgorithmSchema] = &[
-    AlgorithmSchema { name: "fix_window", aliases: &["fixed_window"], fields: WINDOW_FIELDS },
+    AlgorithmSchema { name: "fix_window", aliases: &["fixed_window"], fields: FIX_WINDOW_FIELDS },
     algorithm("fix_window_per_key", WINDOW_FIELDS),
     algorithm("sliding_window", WINDOW_FIELDS),
     algorithm("sliding_counter", WINDOW_FIELDS),
@@ -97,7 +102,14 @@ pub const DENIED_WORDS: &[&str] = &["count", "free"];
 
 /// The units of a duration, in milliseconds.
 pub const DURATION_UNITS: &[(&str, u64)] =
-    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
+
+/// The units of the calendar that a `scale` may name, and the numbers by which they are stored and cross, each less the
+/// offset from UTC in minutes: no duration is below 0.
+pub const CALENDAR_SCALES: &[(&str, i64)] = &[("day", -10_000), ("week", -20_000), ("month", -30_000)];
+
+/// The largest offset from UTC, in minutes.
+pub const MAX_UTC_OFFSET: i64 = 14 * 60;
 
 /// The longest name of a policy.
 pub const MAX_NAME: usize = 64;

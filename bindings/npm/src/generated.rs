@@ -8,8 +8,8 @@ use core::mem::offset_of;
 
 use tollgate::binding::TEXTS;
 use tollgate::binding::schema::{
-    ALGORITHM_SCHEMAS, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field, MAX_KEY_BYTES,
-    MAX_KEYS_IN_JS, MAX_POLICIES, ON_FULL_WORDS, Role,
+    ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
+    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
 };
 
 use crate::limiter::operation;
@@ -21,7 +21,7 @@ const HEAD: &str = "// Generated from Rust: `npm run build` writes this file. Do
 /// Returns the text of `js/core/generated.ts`.
 pub fn typescript() -> String {
     let mut text = String::from(HEAD);
-    for (about, name, value) in [statuses(), operations(), offsets(), schemas(), units(), limits()] {
+    for (about, name, value) in [statuses(), operations(), offsets(), schemas(), units(), calendar_scales(), limits()] {
         let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
     }
     text.push_str("\n// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.\n");
@@ -94,6 +94,7 @@ fn field_value(field: &Field) -> String {
         Role::Limit => "limit",
         Role::Rate => "rate",
         Role::Scale => "scale",
+        Role::UtcOffset => "utcOffset",
         Role::Name => "name",
         Role::Denied => "denied",
     };
@@ -106,6 +107,12 @@ fn units() -> Constant {
     ("The units of a duration, in milliseconds.", "durationUnits", object(units))
 }
 
+fn calendar_scales() -> Constant {
+    let units = CALENDAR_SCALES.iter().map(|(unit, number)| ((*unit).into(), format!("{number}")));
+    let about = "The units of the calendar as numbers, each less the offset from UTC in minutes.";
+    (about, "calendarScales", object(units))
+}
+
 fn limits() -> Constant {
     let spellings = ALGORITHM_SCHEMAS.iter().flat_map(|schema| schema.fields);
     let mut snake_case: Vec<_> =
@@ -115,6 +122,7 @@ fn limits() -> Constant {
         ("snakeCase", object(snake_case)),
         ("deniedWords", format!("{DENIED_WORDS:?}")),
         ("onFullWords", format!("{ON_FULL_WORDS:?}")),
+        ("maxUtcOffset", format!("{MAX_UTC_OFFSET}")),
         ("maxPolicies", format!("{MAX_POLICIES}")),
         ("perPolicy", format!("{PER_POLICY}")),
         ("maxKeys", format!("{MAX_KEYS_IN_JS}")),

@@ -24,11 +24,12 @@ pub(crate) const PER_POLICY: usize = 4;
 pub(crate) fn policies(numbers: &[f64]) -> Result<Rules, Failure> {
     let mut rules = Rules::default();
     for numbers in numbers.as_chunks::<PER_POLICY>().0 {
-        let [algorithm, limit, rate, scale] = numbers.map(|number| integer(number).unwrap_or(0));
-        if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale == 0 {
+        let &[.., scale] = numbers;
+        let [algorithm, limit, rate, _] = numbers.map(|number| integer(number).unwrap_or(0));
+        if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale % 1.0 != 0.0 {
             return Err(Failure::At(rules.len()));
         }
-        rules.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale })?;
+        rules.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale: scale as i64 })?;
     }
     Ok(rules)
 }

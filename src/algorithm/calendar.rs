@@ -1,0 +1,149 @@
+//! Windows of the calendar: days, weeks from Monday, and months, at a fixed offset from UTC.
+//!
+//! Days are counted from Monday, 1 January of the year 1 of the Gregorian calendar, so that weeks and leap years are
+//! regular from the first day on, and no number is negative. An offset is fixed: there is no daylight saving time, and
+//! every day has 24 hours.
+
+use core::fmt::{self, Display, Formatter};
+
+use crate::policy::schema::{CALENDAR_SCALES, MAX_UTC_OFFSET};
+
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
+/// The number of the day on which time begins: 1 January 1970.
+const EPOCH: u64 = 719_162;
+
+/// A unit of the calendar, for [`Policy::calendar`](crate::Policy::calendar).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Calendar {
+    /// From midnight to midnight.
+    Day,
+    /// From Monday to Sunday.
+    Week,
+    /// From the first day of a month to its last.
+    Month,
+}
+
+impl Calendar {
+    /// All units, in the order of [`CALENDAR_SCALES`].
+    pub(crate) const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
+
+    /// Returns the unit of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let position = CALENDAR_SCALES.iter().position(|(known, _)| *known == name)?;
+        Self::ALL.get(position).copied()
+    }
+
+    /// Returns the unit's name, as a policy is written with it.
+    pub(crate) fn name(self) -> &'static str {
+        CALENDAR_SCALES[self as usize].0
+    }
+
+    /// Returns the most days that it has.
+    fn most_days(self) -> u64 {
+        match self {
+            Self::Day => 1,
+            Self::Week => 7,
+            Self::Month => 31,
+        }
+    }
+}
+
+/// A unit of the calendar where clocks are ahead of UTC by an offset in minutes, or behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CalendarScale {
+    pub(crate) unit: Calendar,
+    pub(crate) offset: i16,
+}
+
+impl CalendarScale {
+    /// Returns the length of the longest window, in milliseconds.
+    pub(crate) fn longest(self) -> u64 {
+        self.unit.most_days() * DAY
+    }
+
+    /// Returns when the window around a time begins. The first one begins with time itself.
+    pub(crate) fn start_of(self, time: u64) -> u64 {
+        self.window(time).0
+    }
+
+    /// Returns the length of the window that begins at a time.
+    pub(crate) fn length(self, start: i64) -> u64 {
+        let (start, end) = self.window(start.max(0) as u64);
+        end - start
+    }
+
+    /// Returns the start and the end of the window around a time.
+    #[cold]
+    #[inline(never)]
+    fn window(self, time: u64) -> (u64, u64) {
+        // Local time is this much ahead of `time`.
+        let ahead = (EPOCH * DAY).wrapping_add_signed(i64::from(self.offset) * MINUTE as i64);
+        let day = (time + ahead) / DAY;
+        let (first, days) = match self.unit {
+            Calendar::Day => (day, 1),
+            Calendar::Week => (day - day % 7, 7),
+            Calendar::Month => month_of(day),
+        };
+        ((first * DAY).saturating_sub(ahead), (first + days) * DAY - ahead)
+    }
+}
+
+/// Returns the first day of a day's month, and how many days that month has.
+fn month_of(day: u64) -> (u64, u64) {
+    // 400 years have 146,097 days. The year by that average is never later than a year after the right one, and never
+    // earlier than one before it.
+    let mut year = day * 400 / 146_097;
+    while first_day(year) > day {
+        year -= 1;
+    }
+    while first_day(year + 1) <= day {
+        year += 1;
+    }
+    let february = first_day(year + 1) - first_day(year) - 337;
+    let mut first = first_day(year);
+    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if first + days > day {
+            return (first, days);
+        }
+        first += days;
+    }
+    (first, 31)
+}
+
+/// Returns the first day after so many years.
+fn first_day(years: u64) -> u64 {
+    365 * years + years / 4 - years / 100 + years / 400
+}
+
+/// Parses an offset from UTC as ISO 8601 writes it, in minutes: `"Z"`, `"+02:00"`. `None` if it is none, or too large.
+pub(crate) fn parse_offset(text: &str) -> Option<i16> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let &[sign, tens, ones, b':', ten_minutes @ b'0'..=b'5', minutes] = text.as_bytes() else { return None };
+    let mut offset = 0;
+    for (digit, weight) in [(tens, 600), (ones, 60), (ten_minutes, 10), (minutes, 1)] {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        offset += i16::from(digit - b'0') * weight;
+    }
+    match sign {
+        _ if i64::from(offset) > MAX_UTC_OFFSET => None,
+        b'+' => Some(offset),
+        b'-' => Some(-offset),
+        _ => None,
+    }
+}
+
+/// An offset in minutes as [`parse_offset`] takes it.
+pub(crate) struct WrittenOffset(pub(crate) i16);
+
+impl Display for WrittenOffset {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.unsigned_abs());
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
