@@ -77,8 +77,7 @@ impl Stored<'_> {
         }
         // A log of a longer scale holds all that one of a shorter scale needs.
         let is_needed = |scale: &Scale| *scale != own_scale && (!is_log || scale.length() > own.scale());
-        // Of two that are as long the last: it comes after the other in this order.
-        let longest = states.iter().rev().map(Earlier::scale).filter(is_needed).max_by_key(|scale| scale.length());
+        let longest = states.iter().map(Earlier::scale).filter(is_needed).max_by_key(|scale| scale.length());
         while let Some(state) = states.pop() {
             if Some(state.scale()) == longest {
                 return push(&mut key.earlier, state);

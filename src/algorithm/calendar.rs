@@ -1,8 +1,7 @@
 //! Windows of the calendar: days, weeks from Monday, and months, at a fixed offset from UTC.
 //!
-//! Days are counted from Monday, 1 January of the year 1 of the Gregorian calendar, so that weeks and leap years are
-//! regular from the first day on, and no number is negative. An offset is fixed: there is no daylight saving time, and
-//! every day has 24 hours.
+//! Days are counted from 1 March of the year 0 of the Gregorian calendar. So a leap day is the last of its year, and no
+//! number is negative. An offset is fixed: there is no daylight saving time, and every day has 24 hours.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -11,7 +10,7 @@ use crate::policy::schema::{CALENDAR_SCALES, MAX_UTC_OFFSET};
 const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
 /// The number of the day on which time begins: 1 January 1970.
-const EPOCH: u64 = 719_162;
+const EPOCH: u64 = 719_468;
 
 /// A unit of the calendar, for [`Policy::calendar`](crate::Policy::calendar).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,57 +63,51 @@ impl CalendarScale {
     }
 
     /// Returns when the window around a time begins. The first one begins with time itself.
-    pub(crate) fn start_of(self, time: u64) -> u64 {
-        self.window(time).0
+    pub(crate) fn start_of(self, time: u64) -> i64 {
+        self.edge(time, 0)
     }
 
     /// Returns the length of the window that begins at a time.
     pub(crate) fn length(self, start: i64) -> u64 {
-        let (start, end) = self.window(start.max(0) as u64);
-        end - start
+        let start = start.max(0);
+        (self.edge(start as u64, 1) - start) as u64
     }
 
-    /// Returns the start and the end of the window around a time.
+    /// Returns when the window around a time begins, or so many windows of that length later.
     #[cold]
     #[inline(never)]
-    fn window(self, time: u64) -> (u64, u64) {
+    fn edge(self, time: u64, later: u64) -> i64 {
         // Local time is this much ahead of `time`.
         let ahead = (EPOCH * DAY).wrapping_add_signed(i64::from(self.offset) * MINUTE as i64);
         let day = (time + ahead) / DAY;
         let (first, days) = match self.unit {
             Calendar::Day => (day, 1),
-            Calendar::Week => (day - day % 7, 7),
+            // The first day of all was a Wednesday.
+            Calendar::Week => (day - (day + 2) % 7, 7),
             Calendar::Month => month_of(day),
         };
-        ((first * DAY).saturating_sub(ahead), (first + days) * DAY - ahead)
+        ((first + later * days) * DAY).saturating_sub(ahead) as i64
     }
 }
 
 /// Returns the first day of a day's month, and how many days that month has.
 fn month_of(day: u64) -> (u64, u64) {
-    // 400 years have 146,097 days. The year by that average is never later than a year after the right one, and never
-    // earlier than one before it.
-    let mut year = day * 400 / 146_097;
-    while first_day(year) > day {
-        year -= 1;
+    // 4,800 months have 146,097 days. By that average it is the right month, or one next to it.
+    let mut month = day * 4_800 / 146_097;
+    while first_day(month) > day {
+        month -= 1;
     }
-    while first_day(year + 1) <= day {
-        year += 1;
+    while first_day(month + 1) <= day {
+        month += 1;
     }
-    let february = first_day(year + 1) - first_day(year) - 337;
-    let mut first = first_day(year);
-    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if first + days > day {
-            return (first, days);
-        }
-        first += days;
-    }
-    (first, 31)
+    (first_day(month), first_day(month + 1) - first_day(month))
 }
 
-/// Returns the first day after so many years.
-fn first_day(years: u64) -> u64 {
-    365 * years + years / 4 - years / 100 + years / 400
+/// Returns the first day of the month after so many.
+fn first_day(months: u64) -> u64 {
+    let (years, months) = (months / 12, months % 12);
+    // From March on five months have 153 days, long and short in turn.
+    365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5
 }
 
 /// Parses an offset from UTC as ISO 8601 writes it, in minutes: `"Z"`, `"+02:00"`. `None` if it is none, or too large.

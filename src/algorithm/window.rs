@@ -64,9 +64,21 @@ impl Window {
     fn begin(&self, now: u64) -> i64 {
         match self.kind {
             Kind::Key => now as i64,
-            Kind::Calendar(calendar) => calendar.start_of(now) as i64,
+            Kind::Calendar(calendar) => calendar.start_of(now),
             Kind::Clock | Kind::Sliding => (now - now % self.scale) as i64,
         }
+    }
+
+    // Comparing kinds would compare units of the calendar too, in a call of its own.
+
+    #[inline(always)]
+    fn slides(&self) -> bool {
+        matches!(self.kind, Kind::Sliding)
+    }
+
+    #[inline(always)]
+    fn is_per_key(&self) -> bool {
+        matches!(self.kind, Kind::Key)
     }
 
     /// Returns the length of the window that begins at a time.
@@ -94,12 +106,12 @@ impl Window {
             // The clock stepped back.
             view.followed = -age > scale;
             // Counters of nothing hold no time, so that they are the same stored or not.
-            if view.followed || (self.kind == Kind::Sliding && view.previous + view.current == 0) {
+            if view.followed || (self.slides() && view.previous + view.current == 0) {
                 view.start = self.begin(now);
             }
             return;
         }
-        if self.kind == Kind::Sliding && age < 2 * scale {
+        if self.slides() && age < 2 * scale {
             (view.start, view.previous) = (view.start + scale, view.current);
         } else {
             (view.start, view.previous) = (NONE, 0);
@@ -147,7 +159,7 @@ impl Algorithm for Window {
     #[inline(always)]
     fn view(&self, state: &[u64], now: u64) -> View {
         let (start, current, previous) = match *state {
-            [start, current, previous, ..] if self.kind == Kind::Sliding => (start as i64, current, previous),
+            [start, current, previous, ..] if self.slides() => (start as i64, current, previous),
             [start, current, ..] => (start as i64, current, 0),
             _ => (NONE, 0, 0),
         };
@@ -179,7 +191,7 @@ impl Algorithm for Window {
 
     #[inline(always)]
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
-        if self.kind == Kind::Key {
+        if self.is_per_key() {
             view.start = NONE;
         }
         (view.current, view.previous, view.faded) = (0, 0, 0);
@@ -190,7 +202,7 @@ impl Algorithm for Window {
     fn commit(&self, state: &mut [u64], view: View) {
         if let [start, current, before @ ..] = state {
             (*start, *current) = (view.start as u64, view.current);
-            if self.kind == Kind::Sliding
+            if self.slides()
                 && let [previous, ..] = before
             {
                 *previous = view.previous;
@@ -201,7 +213,7 @@ impl Algorithm for Window {
     #[inline(always)]
     fn fits_at(&self, _state: &[u64], view: &View, cost: u64) -> u64 {
         let end = view.start as u64 + self.length(view.start);
-        if self.kind == Kind::Sliding { self.fades_at(view, cost, end) } else { end }
+        if self.slides() { self.fades_at(view, cost, end) } else { end }
     }
 
     #[inline(always)]
@@ -216,7 +228,7 @@ impl Algorithm for Window {
 
     /// Its start, its hits, and those of the window before if they count.
     fn width(&self) -> usize {
-        if self.kind == Kind::Sliding { 3 } else { 2 }
+        if self.slides() { 3 } else { 2 }
     }
 
     fn latest(&self, state: &[u64]) -> u64 {
@@ -224,7 +236,7 @@ impl Algorithm for Window {
     }
 
     fn clear(&self, state: &mut [u64], now: u64) {
-        let start = if self.kind == Kind::Sliding { self.begin(now) } else { NONE };
+        let start = if self.slides() { self.begin(now) } else { NONE };
         self.commit(state, View { start, current: 0, previous: 0, faded: 0, followed: false });
     }
 
@@ -233,7 +245,7 @@ impl Algorithm for Window {
         let (&[start, current, ..], previous) = (state, state.get(2)) else { return Ok(()) };
         if start as i64 != NONE {
             push(start as i64)?;
-            if self.kind == Kind::Sliding {
+            if self.slides() {
                 push(previous.map_or(0, |&previous| previous as i64))?;
             }
             push(current as i64)?;

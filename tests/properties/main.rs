@@ -9,6 +9,7 @@
 mod support;
 
 mod admission;
+mod calendar;
 mod clock_steps;
 mod drift;
 mod limiter_model;

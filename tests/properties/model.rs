@@ -61,10 +61,10 @@ impl Model {
         let state = match (&self.state, self.spec.kind) {
             (State::Unused, _) => State::Unused,
             (&State::Window { start, count }, kind) => {
-                let new_start = if kind == FixWindow { self.spec.start_of(now) } else { now };
+                let new_start = if kind.is_fix_window() { self.spec.start_of(now) } else { now };
                 match () {
                     () if far_ahead(start) => State::Window { start: new_start, count },
-                    () if start + scale <= now => State::Unused,
+                    () if self.spec.end_of(start) <= now => State::Unused,
                     () => State::Window { start, count },
                 }
             }
@@ -152,7 +152,7 @@ impl Model {
     pub(crate) fn charge(&mut self, cost: u64, now: u64) {
         let cost = i128::from(cost);
         let fresh = match self.spec.kind {
-            FixWindow => State::Window { start: self.spec.start_of(now), count: 0 },
+            FixWindow | CalendarWindow => State::Window { start: self.spec.start_of(now), count: 0 },
             FixWindowPerKey => State::Window { start: now, count: 0 },
             SlidingWindow => State::Log(Vec::new()),
             SlidingCounter => State::Pair { start: self.spec.start_of(now), previous: 0, current: 0 },
@@ -185,7 +185,7 @@ impl Model {
         match &mut self.state {
             State::Unused => {}
             State::Window { start, count: held } => {
-                *start = if spec.kind == FixWindow { *start } else { now };
+                *start = if spec.kind.is_fix_window() { *start } else { now };
                 *held = count;
             }
             State::Log(hits) => {
@@ -247,7 +247,7 @@ impl Model {
         let model = self.at(now);
         match model.state {
             // A window set to 0 is a state until its end.
-            State::Window { start, .. } => start + self.spec.scale,
+            State::Window { start, .. } => self.spec.end_of(start),
             _ if model.unused(now) => 0,
             _ => now + first(|wait| model.unused(now + wait)),
         }
