@@ -11,6 +11,8 @@ use tollgate::{
 
 const INTEGER: &str = "an integer from 1 to 9007199254740991";
 const DURATION: &str = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+const SCALE: &str =
+    "milliseconds, a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\", or \"day\", \"week\" or \"month\"";
 const TOO_LARGE: &str = "a number above 9007199254740991";
 
 /// An error of this code whose message has all of these words.
@@ -124,21 +126,22 @@ fn durations() {
         json!("1S"),
         json!("1sec"),
         json!("1m30s"),
-        json!("1w"),
+        json!("1mo"),
+        json!("14892857w"),
         json!("104249992d"),
         json!("99999999999999999999s"),
         json!(false),
         json!([1]),
     ];
     for (policy, _, field) in good() {
+        let (expected, forms) = match policy["algorithm"] == "fix_window" {
+            true => (" is not a duration or a unit of the calendar; use ", SCALE),
+            false => (" is not a duration; use ", DURATION),
+        };
         for value in &bad {
             let mut policy = policy.clone();
             policy[field] = value.clone();
-            assert_error(
-                &from_json(&policy),
-                "invalid_policy",
-                &[&format!("{field}: "), " is not a duration; use ", DURATION],
-            );
+            assert_error(&from_json(&policy), "invalid_policy", &[&format!("{field}: "), expected, forms]);
         }
     }
     assert_error(&Policy::fix_window(1, 0).unwrap_err(), "invalid_policy", &["scale: 0", DURATION]);
@@ -146,7 +149,7 @@ fn durations() {
     let endless = std::time::Duration::MAX;
     assert_error(&Policy::fix_window(1, endless).unwrap_err(), "invalid_policy", &["scale: ", DURATION]);
     let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1 }));
-    assert_error(&error, "invalid_policy", &[&format!("scale is required ({DURATION})")]);
+    assert_error(&error, "invalid_policy", &[&format!("scale is required ({SCALE})")]);
 }
 
 #[test]

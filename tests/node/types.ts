@@ -73,9 +73,9 @@ new RateLimiter({ algorithm: "fix_window", limit: "1", scale: "1s" });
 // @ts-expect-error: policies are needed
 new RateLimiter();
 
-const durations: Duration[] = [250, "250ms", "1s", "5m", "1h", "1d"];
+const durations: Duration[] = [250, "250ms", "1s", "5m", "1h", "1d", "2w"];
 // @ts-expect-error: no such unit
-const fortnight: Duration = "1w";
+const fortnight: Duration = "1y";
 // @ts-expect-error: a unit is needed
 const unitless: Duration = "1";
 
