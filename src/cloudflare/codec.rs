@@ -89,6 +89,20 @@ mod tests {
     }
 
     #[test]
+    fn a_scale_of_the_calendar_is_read_as_it_was_written() {
+        let month = Policy::calendar(9, crate::Calendar::Month).unwrap().utc_offset("-05:30").unwrap();
+        let mut ledger = Ledger::new(month.clone()).unwrap();
+        ledger.apply(Operation::Hit { cost: 3 }, 1_767_225_600_123).unwrap();
+        let mut states = States::default();
+        states.keep(&ledger, 1_767_225_600_123);
+        assert_eq!(states.0[0].made_by.scale, -29_670);
+        let read = decode(&encode(7, &states)).unwrap().states;
+        let mut again = Ledger::new(month).unwrap();
+        read.load(&mut again, 1_767_225_600_123).unwrap();
+        assert_eq!(again.record(1_767_225_600_123), ledger.record(1_767_225_600_123));
+    }
+
+    #[test]
     fn anything_else_is_an_error_and_no_panic() {
         let bytes = encode(7, &states());
         for length in 0..bytes.len() {

@@ -2,6 +2,7 @@
 
 import {
   type Algorithm,
+  type CalendarPolicy,
   type Decision,
   type Duration,
   type ErrorCode,
@@ -68,6 +69,17 @@ new RateLimiter({ algorithm: "token_bucket", limit: 1, refillRate: 1 });
 new RateLimiter({ algorithm: "leaky_bucket", capacity: 1, refillRate: 1 });
 // @ts-expect-error: a bucket's denied hits are always free
 new RateLimiter({ algorithm: "token_bucket", capacity: 1, refillRate: 1, denied: "count" });
+const monthly: CalendarPolicy = { algorithm: "fix_window", limit: 1, scale: "month", utcOffset: "+05:30" };
+new RateLimiter([
+  monthly,
+  { algorithm: "fixed_window", limit: 1, scale: "day", utcOffset: "Z", denied: "free" },
+]);
+// @ts-expect-error: an offset goes with the calendar
+new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "1d", utcOffset: "+05:30" });
+// @ts-expect-error: only fix_window has a calendar
+new RateLimiter({ algorithm: "sliding_window", limit: 1, scale: "month" });
+// @ts-expect-error: an offset has a sign
+new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "day", utcOffset: "02:00" });
 // @ts-expect-error: a limit is a number
 new RateLimiter({ algorithm: "fix_window", limit: "1", scale: "1s" });
 // @ts-expect-error: policies are needed
