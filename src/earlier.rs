@@ -118,7 +118,7 @@ impl Earlier {
 /// Returns a rule with another scale; `None` if its states need none of that.
 fn with_scale(own: &Rule, scale: Scale, numbers: &[i64]) -> Option<Rule> {
     match *own {
-        Rule::Window(window) => window.with_scale(scale).map(Rule::Window),
+        Rule::Window(window) => Some(Rule::Window(window.with_scale(scale))),
         Rule::SlidingWindow(window) => {
             // Another limit must not shorten the log: the limit may change back as well.
             let total = numbers.iter().skip(1).step_by(2).fold(0, |sum: u64, &cost| sum.saturating_add(cost as u64));

@@ -1,6 +1,6 @@
 //! A decision as a client reads it: `RateLimit` fields, `Retry-After`, and a problem body. The one place that writes them.
 
-use crate::algorithm::calendar::{Calendar, CalendarScale};
+use crate::algorithm::calendar::Calendar;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
 use crate::binding::PolicyNumbers;
@@ -60,7 +60,7 @@ impl<'a> Quota<'a> {
 /// Returns the period of a policy; 0 for months, which differ: a decision does not say which one it was made in.
 fn period(rule: &Rule) -> u64 {
     match rule {
-        Rule::Window(Window { kind: Kind::Calendar(CalendarScale { unit: Calendar::Month, .. }), .. }) => 0,
+        Rule::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
         rule => rule.period(),
     }
 }

@@ -84,7 +84,7 @@ impl Policy {
     /// # }
     /// ```
     pub fn calendar(limit: u64, unit: Calendar) -> Result<Self, Error> {
-        Self::from_numbers(FIX_WINDOW, limit, 1, CalendarScale { unit, offset: 0 }.into())
+        Self::from_numbers(FIX_WINDOW, limit, 1, CalendarScale::new(unit, 0).into())
     }
 
     /// The same policy with days that begin at midnight where clocks differ from UTC by `offset`: from `"-14:00"` to
@@ -106,7 +106,7 @@ impl Policy {
         let expected = self.expected_offset();
         match (&mut self.rule, parse_offset(offset)) {
             (Rule::Window(Window { kind: window::Kind::Calendar(calendar), .. }), Some(parsed)) => {
-                calendar.offset = parsed;
+                *calendar = CalendarScale::new(calendar.unit(), parsed);
                 Ok(self)
             }
             _ => Err(Error::policy("utcOffset", offset, expected)),

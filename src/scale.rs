@@ -1,11 +1,10 @@
 //! The one number that a policy's `scale` or `per` is, wherever it is stored or only numbers cross.
 
-use crate::algorithm::calendar::{Calendar, CalendarScale};
+use crate::algorithm::calendar::CalendarScale;
 use crate::number::{MAX, in_range};
-use crate::policy::schema::{CALENDAR_SCALES, FIX_WINDOW, MAX_UTC_OFFSET};
+use crate::policy::schema::FIX_WINDOW;
 
-/// A `scale` or `per`: milliseconds from 1 to [`MAX`], or below 0 a unit of the calendar. That is the unit's number in
-/// [`CALENDAR_SCALES`] less its offset from UTC in minutes.
+/// A `scale` or `per`: milliseconds from 1 to [`MAX`], or below 0 a unit of the calendar. It is valid once it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale(i64);
 
@@ -17,13 +16,9 @@ impl Scale {
 
     /// Returns the scale that a number is to the algorithm at a position of the schema; `None` if it is none.
     pub(crate) fn from_number(number: i64, algorithm: usize) -> Option<Self> {
-        let scale = Self(number);
-        let is_valid = match number {
-            ..0 => algorithm == FIX_WINDOW && scale.calendar().is_some(),
-            0 => false,
-            _ => in_range(number),
-        };
-        is_valid.then_some(scale)
+        let is_time = number > 0 && in_range(number);
+        let is_valid = is_time || (algorithm == FIX_WINDOW && CalendarScale::is_valid(number));
+        is_valid.then_some(Self(number))
     }
 
     /// Returns the number.
@@ -33,13 +28,7 @@ impl Scale {
 
     /// Returns the unit of the calendar; `None` for a length of time.
     pub(crate) fn calendar(self) -> Option<CalendarScale> {
-        for (&unit, &(_, number)) in Calendar::ALL.iter().zip(CALENDAR_SCALES) {
-            let offset = number.wrapping_sub(self.0);
-            if (-MAX_UTC_OFFSET..=MAX_UTC_OFFSET).contains(&offset) {
-                return Some(CalendarScale { unit, offset: offset as i16 });
-            }
-        }
-        None
+        (self.0 < 0).then(|| CalendarScale::of_valid(self.0))
     }
 
     /// Returns the length in milliseconds: of a unit of the calendar, the longest.
@@ -49,7 +38,7 @@ impl Scale {
 }
 
 impl From<CalendarScale> for Scale {
-    fn from(CalendarScale { unit, offset }: CalendarScale) -> Self {
-        Self(CALENDAR_SCALES[unit as usize].1 - i64::from(offset))
+    fn from(scale: CalendarScale) -> Self {
+        Self(scale.number().into())
     }
 }

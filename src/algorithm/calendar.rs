@@ -25,41 +25,72 @@ pub enum Calendar {
 }
 
 impl Calendar {
-    /// All units, in the order of [`CALENDAR_SCALES`].
-    pub(crate) const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
+    const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     /// Returns the unit of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        let position = CALENDAR_SCALES.iter().position(|(known, _)| *known == name)?;
-        Self::ALL.get(position).copied()
+        Self::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
     /// Returns the unit's name, as a policy is written with it.
     pub(crate) fn name(self) -> &'static str {
         CALENDAR_SCALES[self as usize].0
     }
-
-    /// Returns the most days that it has.
-    fn most_days(self) -> u64 {
-        match self {
-            Self::Day => 1,
-            Self::Week => 7,
-            Self::Month => 31,
-        }
-    }
 }
 
-/// A unit of the calendar where clocks are ahead of UTC by an offset in minutes, or behind.
+/// A unit of the calendar at an offset from UTC, as one number: that of the unit in [`CALENDAR_SCALES`] less the offset in
+/// minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct CalendarScale {
-    pub(crate) unit: Calendar,
-    pub(crate) offset: i16,
-}
+pub(crate) struct CalendarScale(i32);
+
+/// How far the numbers of two units are apart. Half of it is more than any offset.
+const APART: i32 = 10_000;
 
 impl CalendarScale {
+    pub(crate) fn new(unit: Calendar, offset: i16) -> Self {
+        Self(-APART * (unit as i32 + 1) - i32::from(offset))
+    }
+
+    /// Whether a number is that of a unit at some offset.
+    pub(crate) fn is_valid(number: i64) -> bool {
+        CALENDAR_SCALES.iter().any(|(_, unit)| unit.wrapping_sub(number).unsigned_abs() <= MAX_UTC_OFFSET)
+    }
+
+    /// Returns the unit and offset of a number that is valid.
+    pub(crate) fn of_valid(number: i64) -> Self {
+        Self(number as i32)
+    }
+
+    pub(crate) fn number(self) -> i32 {
+        self.0
+    }
+
+    pub(crate) fn unit(self) -> Calendar {
+        match self.position() {
+            1 => Calendar::Day,
+            2 => Calendar::Week,
+            _ => Calendar::Month,
+        }
+    }
+
+    /// Returns how many minutes clocks are ahead of UTC.
+    pub(crate) fn offset(self) -> i16 {
+        (-self.0 - APART * self.position()) as i16
+    }
+
+    /// Returns the position of the unit in [`CALENDAR_SCALES`], from 1 on.
+    fn position(self) -> i32 {
+        (APART / 2 - self.0) / APART
+    }
+
     /// Returns the length of the longest window, in milliseconds.
     pub(crate) fn longest(self) -> u64 {
-        self.unit.most_days() * DAY
+        let days = match self.unit() {
+            Calendar::Day => 1,
+            Calendar::Week => 7,
+            Calendar::Month => 31,
+        };
+        days * DAY
     }
 
     /// Returns when the window around a time begins. The first one begins with time itself.
@@ -78,9 +109,9 @@ impl CalendarScale {
     #[inline(never)]
     fn edge(self, time: u64, later: u64) -> i64 {
         // Local time is this much ahead of `time`.
-        let ahead = (EPOCH * DAY).wrapping_add_signed(i64::from(self.offset) * MINUTE as i64);
+        let ahead = (EPOCH * DAY).wrapping_add_signed(i64::from(self.offset()) * MINUTE as i64);
         let day = (time + ahead) / DAY;
-        let (first, days) = match self.unit {
+        let (first, days) = match self.unit() {
             Calendar::Day => (day, 1),
             // The first day of all was a Wednesday.
             Calendar::Week => (day - (day + 2) % 7, 7),
@@ -124,7 +155,7 @@ pub(crate) fn parse_offset(text: &str) -> Option<i16> {
         offset += i16::from(digit - b'0') * weight;
     }
     match sign {
-        _ if i64::from(offset) > MAX_UTC_OFFSET => None,
+        _ if offset as u64 > MAX_UTC_OFFSET => None,
         b'+' => Some(offset),
         b'-' => Some(-offset),
         _ => None,
@@ -138,5 +169,41 @@ impl Display for WrittenOffset {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (sign, minutes) = (if self.0 < 0 { '-' } else { '+' }, self.0.unsigned_abs());
         write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_schema() {
+        for (unit, (name, number)) in Calendar::ALL.into_iter().zip(CALENDAR_SCALES) {
+            assert_eq!((unit.name(), i64::from(CalendarScale::new(unit, 0).number())), (*name, *number));
+        }
+    }
+
+    #[test]
+    fn a_number_is_a_unit_at_an_offset_or_nothing() {
+        let mut known = 0;
+        for number in -70_000..=70_000 {
+            if CalendarScale::is_valid(number) {
+                let scale = CalendarScale::of_valid(number);
+                assert_eq!(CalendarScale::new(scale.unit(), scale.offset()), scale);
+                known += 1;
+            }
+        }
+        assert_eq!(known, 3 * (2 * 840 + 1));
+        assert!(!CalendarScale::is_valid(i64::MIN) && !CalendarScale::is_valid(i64::MAX));
+    }
+
+    #[test]
+    fn offsets_are_read_as_they_are_written() {
+        for offset in -840..=840 {
+            assert_eq!(parse_offset(&WrittenOffset(offset).to_string()), Some(offset));
+        }
+        for text in ["", "+14:01", "+00:60", "+2:00", "+02:0a", "\u{2212}02:00", "+02:00 ", "z"] {
+            assert_eq!(parse_offset(text), None, "{text}");
+        }
     }
 }

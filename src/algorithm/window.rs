@@ -33,14 +33,14 @@ pub(crate) struct Window {
 /// When windows begin, and what of them counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// At multiples of the scale: `fix_window`.
+    /// With a day, week or month of the calendar: `fix_window`.
+    Calendar(CalendarScale),
+    /// At multiples of the scale: `fix_window` too.
     Clock,
     /// At a key's first hit: `fix_window_per_key`.
     Key,
     /// At multiples of the scale, and the window before counts too: `sliding_counter`.
     Sliding,
-    /// With a day, week or month of the calendar: `fix_window` too.
-    Calendar(CalendarScale),
 }
 
 /// When a window that is none began: so long ago that it has ended whatever the time.
@@ -87,15 +87,14 @@ impl Window {
         if let Kind::Calendar(calendar) = self.kind { calendar.length(start) } else { self.scale }
     }
 
-    /// Returns the same policy with another scale; `None` if its windows are not of the calendar.
-    pub(crate) fn with_scale(self, scale: Scale) -> Option<Self> {
+    /// Returns the same policy with another scale, which its algorithm takes.
+    pub(crate) fn with_scale(self, scale: Scale) -> Self {
         let kind = match (self.kind, scale.calendar()) {
-            (Kind::Clock | Kind::Calendar(_), Some(calendar)) => Kind::Calendar(calendar),
+            (_, Some(calendar)) => Kind::Calendar(calendar),
             (Kind::Calendar(_), None) => Kind::Clock,
             (kind, None) => kind,
-            (Kind::Key | Kind::Sliding, Some(_)) => return None,
         };
-        Some(Self { kind, scale: scale.length(), ..self })
+        Self { kind, scale: scale.length(), ..self }
     }
 
     /// What a window is worth to a time outside it.

@@ -130,7 +130,7 @@ impl PolicyDraft {
         let value = self.get(field)?;
         let expected = if schema.field(Role::UtcOffset).is_some() { Expected::Scale } else { Expected::Duration };
         if let (Some(unit), Expected::Scale) = (value.as_text().and_then(Calendar::named), &expected) {
-            return Ok(CalendarScale { unit, offset: 0 }.into());
+            return Ok(CalendarScale::new(unit, 0).into());
         }
         let written = if *value == Value::Null { field.default } else { value.as_duration() };
         written.map(Scale::of_time).ok_or_else(|| Error::policy(field.name, value.found(), expected))
@@ -229,12 +229,12 @@ impl Serialize for Policy {
                 Role::Limit => map.serialize_entry(field.name, &rule.limit())?,
                 Role::Rate => map.serialize_entry(field.name, &rule.rate())?,
                 Role::Scale => match calendar {
-                    Some(calendar) => map.serialize_entry(field.name, calendar.unit.name())?,
+                    Some(calendar) => map.serialize_entry(field.name, calendar.unit().name())?,
                     None => map.serialize_entry(field.name, &rule.scale())?,
                 },
                 Role::UtcOffset => match calendar {
-                    Some(CalendarScale { offset, .. }) if offset != 0 => {
-                        map.serialize_entry(field.name, &WrittenOffset(offset).to_string())?;
+                    Some(calendar) if calendar.offset() != 0 => {
+                        map.serialize_entry(field.name, &WrittenOffset(calendar.offset()).to_string())?;
                     }
                     _ => {}
                 },

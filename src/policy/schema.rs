@@ -109,7 +109,7 @@ pub const DURATION_UNITS: &[(&str, u64)] =
 pub const CALENDAR_SCALES: &[(&str, i64)] = &[("day", -10_000), ("week", -20_000), ("month", -30_000)];
 
 /// The largest offset from UTC, in minutes.
-pub const MAX_UTC_OFFSET: i64 = 14 * 60;
+pub const MAX_UTC_OFFSET: u64 = 14 * 60;
 
 /// The longest name of a policy.
 pub const MAX_NAME: usize = 64;

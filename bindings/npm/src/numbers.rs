@@ -26,7 +26,7 @@ pub(crate) fn policies(numbers: &[f64]) -> Result<Rules, Failure> {
     for numbers in numbers.as_chunks::<PER_POLICY>().0 {
         let &[.., scale] = numbers;
         let [algorithm, limit, rate, _] = numbers.map(|number| integer(number).unwrap_or(0));
-        if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale % 1.0 != 0.0 {
+        if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale as i64 as f64 != scale {
             return Err(Failure::At(rules.len()));
         }
         rules.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale: scale as i64 })?;
