@@ -1,4 +1,11 @@
-import { durationFormsText, durationText, durationUnits } from "./core/generated.ts";
+import {
+  calendarScales,
+  durationFormsText,
+  durationText,
+  durationUnits,
+  schema,
+  ttlText,
+} from "./core/generated.ts";
 import { fill } from "./error.ts";
 
 const form = /^(\d+)([a-z]+)$/;
@@ -16,9 +23,32 @@ export function milliseconds(duration: unknown): number | undefined {
 
 const unitOf = (unit: string): number => durationUnits[unit as keyof typeof durationUnits];
 
+/** Returns the number of a unit of the calendar in UTC; `undefined` if it is none. */
+export const calendarScale = (unit: unknown): number | undefined =>
+  typeof unit === "string" && Object.hasOwn(calendarScales, unit)
+    ? calendarScales[unit as keyof typeof calendarScales]
+    : undefined;
+
+/** Returns true for a number that Rust stores for a unit of the calendar at some offset from UTC. */
+export const isCalendarScale = (scale: number): boolean =>
+  Object.values(calendarScales).some((unit) => isInteger(Math.abs(unit - scale), 0, schema.maxUtcOffset));
+
+const offsetForm = /^([+-])(\d\d):([0-5]\d)$/;
+
+/** Returns an offset from UTC in minutes; `undefined` if it is none. */
+export function minutes(offset: unknown): number | undefined {
+  if (offset === "Z") return 0;
+  const [, sign, hours, minutes] = (typeof offset === "string" && offsetForm.exec(offset)) || [];
+  const time = Number(hours) * 60 + Number(minutes);
+  return time <= schema.maxUtcOffset ? (sign === "-" ? -time : time) : undefined;
+}
+
 /** Returns true for an integer of a range. */
 export const isInteger = (value: unknown, min = 0, max: number = Number.MAX_SAFE_INTEGER): value is number =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+
+/** How long a reservation may last, in words. */
+export const ttlExpected = (): string => fill(ttlText, { forms: durationFormsText });
 
 /** A duration, in words. */
 export const durationExpected: string = /* @__PURE__ */ fill(durationText, { forms: durationFormsText });

@@ -7,6 +7,7 @@ import {
   objectText,
   rejectedText,
   requiredText,
+  signedIntegerText,
   tooLargeText,
 } from "./core/generated.ts";
 
@@ -26,6 +27,8 @@ export type ErrorCode =
   | "policy_mismatch"
   | "unknown_policy"
   | "full"
+  | "reserve_only"
+  | "invalid_reservation"
   | "invalid_state"
   | "unsupported_version"
   | "out_of_memory"
@@ -130,6 +133,13 @@ export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER): str
  */
 export const wrongAmount = (field: "cost" | "count", amount: unknown, max?: number): TollgateError =>
   refused(`invalid_${field}`, field, amount, integer(0, max));
+
+/**
+ * The error for a cost to add that is not accepted: it may be negative.
+ * @internal
+ */
+export const wrongInc = (amount: unknown): TollgateError =>
+  refused("invalid_cost", "cost", amount, fill(signedIntegerText, { max: Number.MAX_SAFE_INTEGER }));
 
 /**
  * The keys that may leave the process, in words.

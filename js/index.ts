@@ -2,6 +2,7 @@ export { type IpKeyOptions, ipKey } from "./address.ts";
 export { type ErrorCode, TollgateError } from "./error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { RateLimiter } from "./limiter.ts";
+export { Reservation } from "./reservation.ts";
 export { type Operation, type Step, step } from "./step.ts";
 export type { Timer } from "./throttle/alarm.ts";
 export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";
@@ -10,9 +11,13 @@ export { type AcquireOptions, Throttle, type ThrottleOptions } from "./throttle/
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
+  CalendarPolicy,
+  ConcurrencyPolicy,
+  Costs,
   Decision,
   Duration,
   Expired,
+  Extension,
   Key,
   LeakyBucketPolicy,
   Options,
@@ -20,9 +25,12 @@ export type {
   Policies,
   Policy,
   PolicyBase,
+  ReserveOptions,
+  Settlement,
   Snapshot,
   State,
   StoredKey,
   TokenBucketPolicy,
+  UtcOffset,
   WindowPolicy,
 } from "./types.ts";

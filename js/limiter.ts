@@ -1,23 +1,40 @@
-import { checkIsObject, checkKey, storedVersion } from "./checks.ts";
-import { fullText, operation, status } from "./core/generated.ts";
+import { checkIsObject, checkKey, copiedOptions, storedVersion } from "./checks.ts";
+import {
+  fullText,
+  operation,
+  question,
+  reserveOnlyText,
+  schema,
+  settlements,
+  status,
+} from "./core/generated.ts";
 import { Results } from "./core/results.ts";
 import { outOfMemory, Slab } from "./core/slab.ts";
 import { type CopiedStates, copiedStates, placed, saved, unreadableAs } from "./core/states.ts";
-import { fill, inWords, TollgateError, wrongAmount } from "./error.ts";
+import { costsByPosition, usedByPosition } from "./costs.ts";
+import { ttlExpected } from "./durations.ts";
+import { fill, inWords, refused, TollgateError, wrongAmount, wrongInc } from "./error.ts";
 import { storedKey } from "./keys.ts";
-import { type ReadOptions, readOptions } from "./options.ts";
+import { type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { mismatch, ReadPolicies, readCall, tooSlow } from "./policies.ts";
+import { Reservation } from "./reservation.ts";
+import { idText, parsedId, randomBits } from "./reservation-id.ts";
 import { type ReadSnapshot, readSnapshot } from "./snapshot.ts";
 import { checkTime, invalidTime } from "./time.ts";
 import type {
   Algorithm,
+  Costs,
   Decision,
+  Duration,
   Expired,
+  Extension,
   Key,
   Options,
   Origin,
   Policies,
   Policy,
+  ReserveOptions,
+  Settlement,
   Snapshot,
   StoredKey,
 } from "./types.ts";
@@ -57,6 +74,7 @@ export class RateLimiter {
   /** How many keys were evicted in instances of the wasm that are gone. */
   #evictedBefore = 0;
   #warned = false;
+  #ttl: number | undefined;
 
   constructor(policies: Policies, options: Options = {}) {
     this.#options = readOptions(options);
@@ -79,7 +97,7 @@ export class RateLimiter {
   }
 
   /**
-   * Decides whether the key may act now, and takes `cost` if so.
+   * Decides whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name.
    * A third argument gives other numbers for this call only: the same algorithm and `scale`, another limit, capacity or rate.
    *
    * @example
@@ -92,11 +110,12 @@ export class RateLimiter {
    * limiter.hit("user:43", 5, paying);
    * ```
    */
-  hit(key: Key, cost = 1, policies?: Policies): Decision {
+  hit(key: Key, cost: Costs = 1, policies?: Policies): Decision {
     // Kept short, so that engines inline it into the caller's loop.
-    if (policies !== undefined) return this.#hitWith(key, cost, policies, 0);
+    if (policies !== undefined || typeof cost !== "number")
+      return this.#hitWith(key, cost, policies, question.hit);
     const now = this.#clock();
-    if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
+    if (typeof now !== "number") throw invalidTime(now);
     if (this.#isUnsettled || this.#slab.instance.broken) this.#prepare(now);
     // The slot is looked up last: the clock is not ours, and may have used the limiter.
     const slot = this.#slotOf(key);
@@ -117,12 +136,60 @@ export class RateLimiter {
   }
 
   /** Returns the decision of a hit, and changes nothing. */
-  peek(key: Key, cost = 1, policies?: Policies): Decision {
-    return this.#hitWith(key, cost, policies, 1);
+  peek(key: Key, cost: Costs = 1, policies?: Policies): Decision {
+    return this.#hitWith(key, cost, policies, question.peek);
   }
 
   /**
-   * Adds to the count without asking, and returns it: what has happened is recorded, whether it fits or not.
+   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
+   * ends and it is charged in full. Nothing is charged before.
+   *
+   * @example Tokens that are known only afterwards, and a limit on what runs at the same time
+   * ```ts
+   * import { RateLimiter } from "tollgate";
+   *
+   * const limiter = new RateLimiter([
+   *   { name: "rpm", algorithm: "sliding_window", limit: 60, scale: "1m" },
+   *   { name: "tpm", algorithm: "sliding_window", limit: 90000, scale: "1m" },
+   *   { name: "running", algorithm: "concurrency", limit: 5 },
+   * ]);
+   * const reservation = limiter.reserve("user:42", { tpm: 4000 }, { ttl: "2m" });
+   * if (reservation.allowed) reservation.settle({ tpm: 1234 });
+   * console.log(limiter.get("user:42", "tpm")); // => 1234
+   * ```
+   */
+  reserve(key: Key, cost: Costs = 1, options: ReserveOptions = {}): Reservation {
+    const { ttl, policies } = readReserveOptions(options);
+    const isByPolicy = typeof cost !== "number";
+    const reserved = { bits: randomBits(), ttl: ttl ?? this.#defaultTtl(), end: 0 };
+    const decision = this.#hitWith(key, cost, policies, question.reserve, reserved);
+    const { bits, end } = reserved;
+    const id = decision.allowed ? idText({ key, bits, end, isByPolicy }) : "";
+    return new Reservation(this.#settling, key, decision, id, decision.allowed ? end : 0);
+  }
+
+  /**
+   * Closes a reservation by its id and charges what was used; by default all of it. Returns `"settled"`, `"expired"` (it
+   * had been charged in full) or `"closed"` (it had been settled).
+   */
+  settle(id: string, used?: Costs): Settlement {
+    return this.#close(id, (isByPolicy) => usedByPosition(used, this.#read, isByPolicy)) as Settlement;
+  }
+
+  /** Closes a reservation by its id without charging anything. */
+  cancel(id: string): Settlement {
+    return this.settle(id, 0);
+  }
+
+  /** Moves the end of a reservation, by its id, to so long from now. */
+  extend(id: string, ttl: Duration): Extension {
+    const extended = this.#extendUntil(id, ttl);
+    return typeof extended === "number" ? "extended" : extended;
+  }
+
+  /**
+   * Adds to the count without asking, and returns it: what has happened is recorded, whether it fits or not. A negative
+   * cost gives back, down to nothing used; a window does not restart.
    * With several policies, `policy` names the one that counts it.
    *
    * @example Counting only failures
@@ -152,10 +219,24 @@ export class RateLimiter {
     return this.#count(operation.expiresAt, key, 0, policy);
   }
 
-  /** Forgets the key. Returns true if there was anything to forget. */
-  reset(key: Key): boolean {
-    this.#prepare(this.#now());
+  /**
+   * Forgets what the key used, and returns true if there was anything to forget. Reservations stay open, unless
+   * `reservations` says to drop them.
+   */
+  reset(key: Key, options: { readonly reservations?: boolean | undefined } = {}): boolean {
+    const { reservations = false } = copiedOptions(options, ["reservations"]);
+    if (typeof reservations !== "boolean")
+      throw refused("invalid_option", "reservations", reservations, "a boolean");
+    const now = checkTime(this.#clock());
+    this.#prepare(now);
     const slot = this.#slotOf(key);
+    if (slot >= 0 && !reservations) {
+      const open = this.#slab.run(({ reset_used }, index, generation) =>
+        reset_used(index, generation, slot, now),
+      );
+      if (open < 0) throw this.#failure(open);
+      if (open > 0) return true;
+    }
     const code = this.#slab.run(({ release }, index, generation) => release(index, generation, slot >>> 0));
     if (code < 0) throw this.#failure(code);
     if (slot < 0) return false;
@@ -205,15 +286,17 @@ export class RateLimiter {
     this.#prepare(now);
     const keys: (readonly [StoredKey, CopiedStates["states"]])[] = [];
     const rows: number[][] = [];
+    const open: number[][] = [];
     for (const [key, slot] of this.#slots) {
       const code = this.#slab.run(({ save }, index, generation) => save(index, generation, slot, now));
       if (code < 0) throw this.#failure(code);
       if (code === 0) continue;
-      const { states, earlier } = saved(this.#slab.instance.list(), this.policies.length);
+      const { states, earlier, reservations } = saved(this.#slab.instance.list(), this.policies.length);
       for (const row of earlier) rows.push([keys.length, ...row]);
+      for (const row of reservations) open.push([keys.length, ...row]);
       keys.push([storedKey(key), states]);
     }
-    return { version: storedVersion, policies: this.policies, keys, earlier: rows };
+    return { version: storedVersion, policies: this.policies, keys, earlier: rows, reservations: open };
   }
 
   /**
@@ -247,19 +330,38 @@ export class RateLimiter {
     return new Slab(this.#read, this.#options, this.#options.beforeClean !== undefined);
   }
 
-  /** Decides a hit under the policies of this call, if it has any, or with `peek` only returns its decision. */
-  #hitWith(key: Key, cost: number, policies: Policies | undefined, peek: 0 | 1): Decision {
+  /** What a reservation needs of the limiter. */
+  readonly #settling = {
+    settle: (id: string, used?: Costs) => this.settle(id, used),
+    extendUntil: (id: string, ttl: Duration) => this.#extendUntil(id, ttl),
+  };
+
+  /** Decides a question under the policies of this call, if it has any. Sets the end of what is to be reserved. */
+  #hitWith(
+    key: Key,
+    cost: Costs,
+    policies: Policies | undefined,
+    asked: number,
+    reserved?: Reserved,
+  ): Decision {
     const read = policies === undefined ? undefined : readCall(policies);
     const call = read?.numbers ?? [];
+    const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#read, 1);
     const now = this.#clock();
-    if (typeof cost !== "number" || typeof now !== "number") throw notNumbers(cost, now);
+    if (typeof now !== "number") throw invalidTime(now);
     this.#prepare(now);
     const slot = this.#slotOf(key);
     const { instance } = this.#slab;
     instance.writeCall(call);
-    const count = call.length >> 2;
+    if (costs !== undefined) instance.writeCosts(costs);
+    if (reserved !== undefined) {
+      reserved.end = Math.floor(now) + reserved.ttl;
+      instance.writeReservation(reserved.bits, reserved.ttl, reserved.end);
+    }
+    const count = call.length / schema.perPolicy;
+    const kind = asked + (costs === undefined ? 0 : question.byPolicy);
     const code = this.#slab.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, cost, now, count, peek),
+      hit_with(index, generation, slot, costs === undefined ? (cost as number) : 0, now, count, kind),
     );
     if (code >= 0 && (code & status.moved) !== 0) {
       this.#isUnsettled = true;
@@ -268,6 +370,56 @@ export class RateLimiter {
     if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(read?.copies));
     if (code <= status.at) throw tooSlow(new ReadPolicies(read?.copies), code);
     return this.#decision(code, cost, now);
+  }
+
+  /** Closes or extends a reservation. `numbers` returns the costs, and for an extension the ttl. */
+  #close(
+    text: string,
+    numbers: (isByPolicy: boolean) => readonly number[],
+    ttl = 0,
+    extended?: (now: number) => void,
+  ): Settlement | Extension {
+    const { key, bits, end, isByPolicy } = parsedId(text);
+    const costs = numbers(isByPolicy);
+    const now = checkTime(this.#clock());
+    this.#prepare(now);
+    const slot = this.#slotOf(key);
+    this.#slab.instance.writeCosts(costs);
+    this.#slab.instance.writeReservation(bits, ttl, end);
+    const code = this.#slab.run(({ close }, index, generation) =>
+      close(index, generation, slot, now, Number(extended !== undefined)),
+    );
+    this.#isUnsettled = true;
+    this.#moving = key;
+    if (code < 0) throw this.#failure(code);
+    this.#settle();
+    const settlement = settlements[code] as Settlement | Extension;
+    if (settlement === "extended") extended?.(now);
+    return settlement;
+  }
+
+  /** Moves the end of a reservation, and returns it. */
+  #extendUntil(id: string, ttl: Duration): "expired" | "closed" | number {
+    const lasts = readTtl(ttl);
+    if (lasts === undefined) throw refused("invalid_option", "ttl", ttl, ttlExpected());
+    let end = 0;
+    const word = this.#close(
+      id,
+      () => [],
+      lasts,
+      (now) => {
+        end = Math.floor(now) + lasts;
+      },
+    );
+    return word === "extended" ? end : (word as "expired" | "closed");
+  }
+
+  /** How long a reservation lasts that does not say. */
+  #defaultTtl(): number {
+    this.#ttl ??= this.#slab.run(({ count }, index, generation) =>
+      count(index, generation, operation.defaultTtl, -1, 0, 0, 0),
+    );
+    return this.#ttl;
   }
 
   /** Does an operation on the count of one policy. */
@@ -285,13 +437,13 @@ export class RateLimiter {
       this.#moving = key;
     }
     if (number === status.invalidAmount) throw this.#wrongAmount(kind, amount, position);
-    if (number < 0) throw this.#failure(number);
+    if (number < 0) throw this.#failure(number, undefined, undefined, kind === operation.set ? "set" : "inc");
     if (this.#isUnsettled) this.#settle();
     return number;
   }
 
   #wrongAmount(kind: number, amount: unknown, position: number): TollgateError {
-    if (kind !== operation.set) return wrongAmount("cost", amount);
+    if (kind !== operation.set) return wrongInc(amount);
     const most = this.#slab.run(({ count }, index, generation) =>
       count(index, generation, operation.maxCount, -1, 0, 0, position),
     );
@@ -308,7 +460,7 @@ export class RateLimiter {
   }
 
   /** Returns the decision behind a status. There is one return, so that a caller who only reads it costs no allocation. */
-  #decision(code: number, cost: number, now: number): Decision {
+  #decision(code: number, cost: Costs, now: number): Decision {
     if (code < 0) throw this.#failure(code, cost, now);
     const decision = this.#results.decision(this.#slab.instance, code);
     // Most hits are of a key that has its slot already, and free none.
@@ -317,7 +469,11 @@ export class RateLimiter {
   }
 
   /** Returns the error behind a negative status. */
-  #failure(code: number, cost?: unknown, now?: unknown): TollgateError {
+  #failure(code: number, cost?: unknown, now?: unknown, operation = "hit"): TollgateError {
+    if (code <= status.reserveOnly && code > status.at) {
+      const policy = inWords(this.#read.names[status.reserveOnly - code]);
+      return new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation }));
+    }
     switch (code) {
       case status.invalidCost:
         return wrongAmount("cost", cost);
@@ -336,11 +492,6 @@ export class RateLimiter {
     if (this.#isDisposed) throw this.#failure(status.invalidHandle);
     const { instance, index, generation } = this.#slab;
     return this.#evictedBefore + instance.evicted(index, generation);
-  }
-
-  /** The time for an operation that needs none but to move to another instance. */
-  #now(): number {
-    return this.#slab.instance.broken ? checkTime(this.#clock()) : 0;
   }
 
   /** Settles what an interrupted operation left, and moves to another instance of the wasm if this one is broken. */
@@ -414,14 +565,14 @@ export class RateLimiter {
   }
 
   /** Reads all states into an empty limiter, or on an error none. */
-  #takeOver(origins: readonly Origin[], { keys, earlier: rows }: ReadSnapshot): void {
+  #takeOver(origins: readonly Origin[], { keys, earlier: rows, reservations: open }: ReadSnapshot): void {
     const now = checkTime(this.#clock());
     const { origins: own } = this.#read;
     const afresh = new Set<string>();
     const all = keys.map(([key, lists], at) => {
       const states = copiedStates(lists, origins.length, inWords(key));
-      const earlier = rows.get(at) ?? [];
-      return [key, placed({ states, earlier }, origins, own, afresh, inWords(key))] as const;
+      const [earlier, reservations] = [rows.get(at) ?? [], open.get(at) ?? []];
+      return [key, placed({ states, earlier, reservations }, origins, own, afresh, inWords(key))] as const;
     });
     for (const [key, numbers] of all) this.#load(this.#slab, -1, key, numbers, now, false);
     for (const name of afresh)
@@ -437,7 +588,7 @@ export class RateLimiter {
   /** Reads one key's states into a slot; without `put` it only checks them. */
   #load(slab: Slab, slot: number, key: Key, numbers: readonly number[], now: number, put: boolean): void {
     const code = slab.load(slot, now, numbers, put);
-    if (code <= status.at) throw unreadableAs(this.#read.origins[status.at - code] as Origin, inWords(key));
+    if (code <= status.at) throw unreadableAs(this.#read.origins[status.at - code], inWords(key));
     if (code < 0) throw this.#failure(code);
   }
 
@@ -502,6 +653,9 @@ interface Rescued {
   readonly evicted: number;
 }
 
-/** Returns the error for a cost or a time that is not even a number. */
-const notNumbers = (cost: unknown, now: unknown): TollgateError =>
-  typeof cost === "number" ? invalidTime(now) : wrongAmount("cost", cost);
+/** What is to be reserved: its end is set when the clock is read. */
+interface Reserved {
+  readonly bits: readonly number[];
+  readonly ttl: number;
+  end: number;
+}

@@ -1,9 +1,9 @@
 import { checkFunctions, copiedOptions } from "./checks.ts";
 import { schema } from "./core/generated.ts";
-import { durationExpected, isInteger, milliseconds } from "./durations.ts";
+import { durationExpected, isInteger, milliseconds, ttlExpected } from "./durations.ts";
 import { integer, refused } from "./error.ts";
 import { oneOf } from "./policy.ts";
-import type { Options } from "./types.ts";
+import type { Options, ReserveOptions } from "./types.ts";
 
 const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
 
@@ -37,4 +37,22 @@ export function readOptions(given: Options): ReadOptions {
   const cleanPeriod = duration("cleanPeriod", schema.defaultCleanPeriod);
   const keyOlderThan = duration("keyOlderThan", 0);
   return { clock, beforeClean, maxKeys, denies: onFull === "deny", cleanPeriod, keyOlderThan };
+}
+
+/** Returns how long a reservation lasts, in milliseconds; `undefined` if it may not last so long. */
+export function readTtl(ttl: unknown): number | undefined {
+  const time = milliseconds(ttl);
+  return time !== undefined && time <= schema.maxTtl ? time : undefined;
+}
+
+/** Reads the options of a reservation. Each is read once. */
+export function readReserveOptions(given: ReserveOptions): {
+  readonly ttl: number | undefined;
+  readonly policies: ReserveOptions["policies"];
+} {
+  const { ttl: written, policies } = copiedOptions(given, ["ttl", "policies"]);
+  const ttl = written === undefined ? undefined : readTtl(written);
+  if (written !== undefined && ttl === undefined)
+    throw refused("invalid_option", "ttl", written, ttlExpected());
+  return { ttl, policies };
 }

@@ -6,6 +6,7 @@ import {
   manyPoliciesText,
   noPoliciesText,
   otherAlgorithmText,
+  otherCalendarText,
   otherPoliciesText,
   otherScaleText,
   policiesText,
@@ -61,12 +62,12 @@ export class ReadPolicies {
   /** Returns the error behind the status of a policy that Rust did not accept. */
   unfit(code: number, expected: string): TollgateError {
     const position = status.at - code;
-    const field = "limit" in this.#policy(position) ? "limit" : "capacity";
+    const field = this.#policy(position).limit == null ? "capacity" : "limit";
     return refused("invalid_policy", field, this.limit(position), expected);
   }
 
-  #policy(position: number): object {
-    return this.policies[position] as object;
+  #policy(position: number): { readonly limit?: unknown } {
+    return this.policies[position] as { readonly limit?: unknown };
   }
 }
 
@@ -110,7 +111,13 @@ export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
     const other = call.origins[at] as Origin;
     if (other.algorithm !== algorithm) return error(otherAlgorithmText, other.algorithm, algorithm);
     const field = "capacity" in (own.policies[at] as object) ? "per" : "scale";
-    if (other.scale !== scale) return error(otherScaleText, other.scale, scale, field);
+    if (other.scale !== scale)
+      return error(
+        Math.min(scale, other.scale) < 0 ? otherCalendarText : otherScaleText,
+        other.scale,
+        scale,
+        field,
+      );
     if (algorithm === "sliding_window" && call.limit(at) > own.limit(at))
       return error(higherLimitText, call.limit(at), own.limit(at));
   }

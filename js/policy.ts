@@ -2,6 +2,7 @@ import {
   algorithmFormsText,
   algorithms,
   algorithmText,
+  calendarOnlyText,
   durationFormsText,
   freeForBucketText,
   nameFormsText,
@@ -9,18 +10,29 @@ import {
   onceText,
   policyFormsText,
   policyText,
+  scaleFormsText,
+  scaleText,
   schema,
   secondValueText,
   unknownFieldText,
+  utcOffsetFormsText,
+  utcOffsetText,
 } from "./core/generated.ts";
-import { durationExpected, isInteger, milliseconds } from "./durations.ts";
+import {
+  calendarScale,
+  durationExpected,
+  isInteger,
+  milliseconds,
+  minutes,
+  ttlExpected,
+} from "./durations.ts";
 import { type ErrorCode, fill, integer, inWords, refusedAs, TollgateError } from "./error.ts";
 
 /** A policy that was read. */
 export interface ReadPolicy {
   readonly algorithm: string;
   readonly name: string | undefined;
-  /** Its algorithm's position, limit, rate and scale. */
+  /** Its algorithm's position, limit, rate and scale, as a scale is stored. */
   readonly numbers: readonly [algorithm: number, limit: number, rate: number, scale: number];
   /** 0: left out, 1: denied hits count, 2: they are free. */
   readonly denied: number;
@@ -32,7 +44,7 @@ interface AlgorithmSchema {
   readonly fields: Readonly<Record<string, { readonly role: Role; readonly default?: number }>>;
 }
 
-type Role = "algorithm" | "limit" | "rate" | "scale" | "name" | "denied";
+type Role = "algorithm" | "limit" | "rate" | "scale" | "utcOffset" | "ttl" | "name" | "denied";
 
 /** The values of a policy's fields, by role. */
 type Values = { [role in Role]?: unknown };
@@ -41,10 +53,13 @@ type Values = { [role in Role]?: unknown };
 export function readPolicy(policy: unknown): ReadPolicy {
   const entries = entriesOf(policy);
   const found = schemaOf(entries);
-  const [values, isTwice] = valuesOf(entries, found);
+  const [values, twice] = valuesOf(entries, found);
   const limit = amount(found, values, "limit");
-  if (isTwice) throw refusedAs("invalid_policy", fieldOf(found, "rate"), secondValueText, onceText);
-  const numbers = [found.position, limit, amount(found, values, "rate"), scale(found, values)] as const;
+  if (twice === "rate") throw givenTwice(found, twice);
+  const rate = amount(found, values, "rate");
+  const time = scale(found, values);
+  if (twice !== undefined) throw givenTwice(found, twice);
+  const numbers = [found.position, limit, rate, time - offset(time, values)] as const;
   return { algorithm: found.name, numbers, name: nameIn(values), denied: deniedIn(found, values) };
 }
 
@@ -72,10 +87,10 @@ function schemaOf(entries: readonly [string, unknown][]): AlgorithmSchema {
   throw wrong("unknown_algorithm", "algorithm", algorithm, fill(algorithmText, { forms }), forms);
 }
 
-/** Returns the values by role, and whether the rate was given in both of its spellings. */
-function valuesOf(entries: readonly [string, unknown][], found: AlgorithmSchema): [Values, boolean] {
+/** Returns the values by role, and the role of a field that was given in both of its spellings. */
+function valuesOf(entries: readonly [string, unknown][], found: AlgorithmSchema): [Values, Role | undefined] {
   const values: Values = {};
-  let isTwice = false;
+  let twice: Role | undefined;
   let unknown: string | undefined;
   for (const [written, value] of entries) {
     if (value == null) continue;
@@ -83,10 +98,10 @@ function valuesOf(entries: readonly [string, unknown][], found: AlgorithmSchema)
     const field = Object.hasOwn(found.fields, name) ? found.fields[name] : undefined;
     if (field === undefined) unknown = unknown === undefined || written < unknown ? written : unknown;
     else if (values[field.role] === undefined) values[field.role] = value;
-    else isTwice = true;
+    else twice = field.role;
   }
   if (unknown !== undefined) throw unknownField(unknown, found);
-  return [values, isTwice];
+  return [values, twice];
 }
 
 function unknownField(written: string, found: AlgorithmSchema): TollgateError {
@@ -94,6 +109,9 @@ function unknownField(written: string, found: AlgorithmSchema): TollgateError {
   const values = { found: inWords(written), algorithm, known: Object.keys(fields).join(", ") };
   return new TollgateError("unknown_field", fill(unknownFieldText, values));
 }
+
+const givenTwice = (found: AlgorithmSchema, role: Role) =>
+  refusedAs("invalid_policy", fieldOf(found, role), secondValueText, onceText);
 
 const fieldOf = ({ fields }: AlgorithmSchema, role: Role): string =>
   Object.keys(fields).find((name) => fields[name]?.role === role) ?? role;
@@ -110,13 +128,29 @@ function amount(found: AlgorithmSchema, values: Values, role: "limit" | "rate"):
   throw wrong("invalid_policy", field, value, integer(1));
 }
 
-function scale(found: AlgorithmSchema, { scale: value }: Values): number {
-  const time = milliseconds(value);
-  if (time !== undefined) return time;
-  const field = fieldOf(found, "scale");
+/** Returns the number of the `scale`, in UTC, the `per`, or the `ttl` of a concurrency limit. */
+function scale(found: AlgorithmSchema, values: Values): number {
+  const role = "ttl" in found.fields ? "ttl" : "scale";
+  const hasCalendar = "utcOffset" in found.fields;
+  const value = values[role];
+  const time = milliseconds(value) ?? (hasCalendar ? calendarScale(value) : undefined);
+  if (time !== undefined && (role === "scale" || time <= schema.maxTtl)) return time;
+  const field = fieldOf(found, role);
   const otherwise = value === undefined ? found.fields[field]?.default : undefined;
   if (otherwise !== undefined) return otherwise;
-  throw wrong("invalid_policy", field, value, durationExpected, durationFormsText);
+  if (hasCalendar)
+    throw wrong("invalid_policy", field, value, fill(scaleText, { forms: scaleFormsText }), scaleFormsText);
+  const expected = role === "ttl" ? ttlExpected() : durationExpected;
+  throw wrong("invalid_policy", field, value, expected, durationFormsText);
+}
+
+/** Returns the offset from UTC that goes with a scale, in minutes. */
+function offset(scale: number, { utcOffset }: Values): number {
+  if (utcOffset === undefined) return 0;
+  if (scale > 0) throw wrong("invalid_policy", "utcOffset", utcOffset, calendarOnlyText);
+  const offset = minutes(utcOffset);
+  if (offset !== undefined) return offset;
+  throw wrong("invalid_policy", "utcOffset", utcOffset, fill(utcOffsetText, { forms: utcOffsetFormsText }));
 }
 
 function nameIn({ name }: Values): string | undefined {

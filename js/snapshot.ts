@@ -1,6 +1,6 @@
 import { checkKey, checkVersion } from "./checks.ts";
 import { elements } from "./core/elements.ts";
-import { earlierUnplacedText } from "./core/generated.ts";
+import { earlierUnplacedText, reservationNumbersText } from "./core/generated.ts";
 import { copiedLists, unreadable } from "./core/states.ts";
 import { isInteger } from "./durations.ts";
 import { refused } from "./error.ts";
@@ -13,6 +13,8 @@ export interface ReadSnapshot {
   readonly keys: readonly (readonly [Key, unknown])[];
   /** The rows of states under other scales, by the position of their key. */
   readonly earlier: ReadonlyMap<number, readonly (readonly number[])[]>;
+  /** The rows of open reservations, by the position of their key. */
+  readonly reservations: ReadonlyMap<number, readonly (readonly number[])[]>;
 }
 
 const expected = "a snapshot that snapshot() returned";
@@ -23,7 +25,7 @@ export function readSnapshot(snapshot: Snapshot): ReadSnapshot {
   if (typeof snapshot === "string")
     throw refused("invalid_state", "snapshot", snapshot, `${expected}; read the text with JSON.parse`);
   if (typeof snapshot !== "object" || snapshot === null) throw wrong("snapshot", snapshot);
-  const { version, policies, keys, earlier } = snapshot;
+  const { version, policies, keys, earlier, reservations } = snapshot;
   if (!Number.isSafeInteger(version)) throw wrong("snapshot.version", version);
   checkVersion(version);
   if (!Array.isArray(policies)) throw wrong("snapshot.policies", policies);
@@ -36,14 +38,19 @@ export function readSnapshot(snapshot: Snapshot): ReadSnapshot {
     checkKey(key);
     return [key, states] as const;
   });
-  return { policies, keys: read, earlier: readEarlier(earlier, read.length) };
+  return {
+    policies,
+    keys: read,
+    earlier: rowsByKey(earlier, read.length, earlierUnplacedText),
+    reservations: rowsByKey(reservations, read.length, reservationNumbersText),
+  };
 }
 
-/** Reads the rows of states under other scales, each of which names its key by its position. */
-function readEarlier(rows: unknown, keys: number): Map<number, number[][]> {
+/** Reads rows, each of which names its key by its position. */
+function rowsByKey(rows: unknown, keys: number, problem: string): Map<number, number[][]> {
   const byKey = new Map<number, number[][]>();
   for (const [key = -1, ...row] of copiedLists(rows ?? [])) {
-    if (!isInteger(key, 0, keys - 1)) throw unreadable(earlierUnplacedText);
+    if (!isInteger(key, 0, keys - 1)) throw unreadable(problem);
     byKey.set(key, [...(byKey.get(key) ?? []), row]);
   }
   return byKey;

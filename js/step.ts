@@ -1,6 +1,6 @@
 import { checkVersion, storedVersion } from "./checks.ts";
 import { elements } from "./core/elements.ts";
-import { operation as counting, status } from "./core/generated.ts";
+import { operation as counting, question, reserveOnlyText, status } from "./core/generated.ts";
 import { Results } from "./core/results.ts";
 import { outOfMemory, Slab } from "./core/slab.ts";
 import {
@@ -12,7 +12,7 @@ import {
   unreadable,
   unreadableAs,
 } from "./core/states.ts";
-import { refused, wrongAmount } from "./error.ts";
+import { fill, inWords, refused, TollgateError, wrongAmount, wrongInc } from "./error.ts";
 import { readOptions } from "./options.ts";
 import { ReadPolicies } from "./policies.ts";
 import { isTime } from "./time.ts";
@@ -78,7 +78,7 @@ export function step(
     if (stored !== undefined) {
       const numbers = placed(stored, stored.policies, own.origins, afresh);
       const code = slab.load(-1, now, numbers, true);
-      if (code <= status.at) throw unreadableAs(own.origins[status.at - code] as Origin);
+      if (code <= status.at) throw unreadableAs(own.origins[status.at - code]);
       if (code < 0) throw outOfMemory();
     }
     const result = work(slab, own, operation, amount, now, policy);
@@ -112,11 +112,11 @@ function work(
   if (operation === "reset") return {};
   const slot = slotIn(slab);
   if (operation === "hit" || operation === "peek") {
-    const peek = Number(operation === "peek");
     const code = slab.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, amount, now, 0, peek),
+      hit_with(index, generation, slot, amount, now, 0, question[operation]),
     );
     if (code === status.outOfMemory) throw outOfMemory();
+    checkCountable(own, operation, code);
     if (code < 0) throw wrongAmount("cost", amount);
     return { decision: new Results(own.names).decision(slab.instance, code) };
   }
@@ -125,11 +125,17 @@ function work(
     slab.run(({ count }, index, generation) => count(index, generation, kind, slot, amount, now, position));
   const value = count(counting[operation]);
   if (value === status.outOfMemory) throw outOfMemory();
+  checkCountable(own, operation, value);
   if (value < 0)
-    throw operation === "set"
-      ? wrongAmount("count", amount, count(counting.maxCount))
-      : wrongAmount("cost", amount);
+    throw operation === "set" ? wrongAmount("count", amount, count(counting.maxCount)) : wrongInc(amount);
   return { value };
+}
+
+/** Checks that a status does not say that a policy counts reservations alone. */
+function checkCountable(own: ReadPolicies, operation: Operation, code: number): void {
+  if (code > status.reserveOnly || code <= status.at) return;
+  const policy = inWords(own.names[status.reserveOnly - code]);
+  throw new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation }));
 }
 
 /** A state that was copied. */
@@ -138,7 +144,7 @@ type Copied = Pick<State, "policies"> & CopiedStates;
 /** Copies a stored state, each part of which is read once, and checks the copy. */
 function readState(state: State): Copied {
   if (typeof state !== "object") throw refused("invalid_state", "state", state, "a state that step returned");
-  const { version, policies, states, earlier } = state;
+  const { version, policies, states, earlier, reservations } = state;
   if (!Array.isArray(policies))
     throw refused("invalid_state", "state.policies", policies, "an array that step returned");
   const origins = elements(policies).map((origin) => {
@@ -153,6 +159,7 @@ function readState(state: State): Copied {
     policies: origins,
     states: copiedStates(states, origins.length),
     earlier: copiedLists(earlier ?? []),
+    reservations: copiedLists(reservations ?? []),
   };
 }
 
@@ -164,4 +171,5 @@ const plain = (state: Copied | null | undefined): string =>
         state.policies.map(({ name, algorithm, scale }) => [name, algorithm, scale]),
         state.states,
         state.earlier,
+        state.reservations,
       ]);

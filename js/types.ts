@@ -1,5 +1,5 @@
-/** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`. */
-export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+/** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`, `"1w"`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d" | "w"}`;
 
 /** What every policy may have. */
 export interface PolicyBase {
@@ -23,6 +23,23 @@ export interface WindowPolicy extends PolicyBase {
   /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
   readonly denied?: "count" | "free" | undefined;
 }
+
+/** A policy that counts hits in days, weeks or months of the calendar. */
+export interface CalendarPolicy extends PolicyBase {
+  /** `fixed_window` is another name of `fix_window`. */
+  readonly algorithm: "fix_window" | "fixed_window";
+  /** How much may happen in a window. */
+  readonly limit: number;
+  /** The unit of the calendar. A week begins on Monday. */
+  readonly scale: "day" | "week" | "month";
+  /** How far clocks are ahead of UTC, from `"-14:00"` to `"+14:00"`; `"+00:00"` by default. It is fixed: it does not follow daylight saving time. */
+  readonly utcOffset?: UtcOffset | undefined;
+  /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
+  readonly denied?: "count" | "free" | undefined;
+}
+
+/** An offset from UTC: `"+02:00"`, `"-05:30"`, `"Z"`. */
+export type UtcOffset = "Z" | `${"+" | "-"}${number}:${number}`;
 
 /** A bucket of tokens that starts full and refills steadily. */
 export interface TokenBucketPolicy extends PolicyBase {
@@ -52,8 +69,40 @@ export interface LeakyBucketPolicy extends PolicyBase {
   readonly denied?: "free" | undefined;
 }
 
+/** A limit on what goes on at the same time: only reservations count. */
+export interface ConcurrencyPolicy extends PolicyBase {
+  /** The limit on reservations. */
+  readonly algorithm: "concurrency";
+  /** How much may be reserved at the same time. */
+  readonly limit: number;
+  /** How long a reservation lasts that does not say: one minute, unless it says otherwise, and at most a day. */
+  readonly ttl?: Duration | undefined;
+}
+
 /** An algorithm and its numbers. */
-export type Policy = WindowPolicy | TokenBucketPolicy | LeakyBucketPolicy;
+export type Policy =
+  | WindowPolicy
+  | CalendarPolicy
+  | TokenBucketPolicy
+  | LeakyBucketPolicy
+  | ConcurrencyPolicy;
+
+/** What something costs: one number under all policies, or one for each by its name. A policy that is left out costs 1. */
+export type Costs = number | Readonly<Record<string, number>>;
+
+/** What came of settling a reservation: it was open; it had been charged in full; it had been settled before. */
+export type Settlement = "settled" | "expired" | "closed";
+
+/** What came of extending a reservation. */
+export type Extension = "extended" | "expired" | "closed";
+
+/** How a reservation is made. */
+export interface ReserveOptions {
+  /** How long it lasts; by default the `ttl` of a concurrency policy, or one minute. At most a day. */
+  readonly ttl?: Duration | undefined;
+  /** Other numbers for this call only. */
+  readonly policies?: Policies | undefined;
+}
 
 /** One policy, or several that are one atomic decision. The objects are copied when they are read. */
 export type Policies = Policy | readonly Policy[];
@@ -127,6 +176,8 @@ export interface Snapshot {
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
   /** The states of policies whose `scale` changed: of each the key's position, the policy's, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
+  /** The open reservations: of each the key's position, four numbers of its id, start, end, ttl and amounts. */
+  readonly reservations: readonly (readonly number[])[];
 }
 
 /** What a state was made by: as much of its policy as is needed to read it. */
@@ -135,7 +186,7 @@ export interface Origin {
   readonly name: string;
   /** The name of its algorithm. */
   readonly algorithm: string;
-  /** Its `scale` or `per`, in milliseconds. */
+  /** Its `scale` or `per`, in milliseconds; below 0 a unit of the calendar at its offset from UTC. */
   readonly scale: number;
 }
 
@@ -149,4 +200,6 @@ export interface State {
   readonly states: readonly (readonly number[])[];
   /** The states of policies whose `scale` changed: of each the policy's position, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
+  /** The open reservations: of each four numbers of its id, start, end, ttl and an amount for each policy. */
+  readonly reservations: readonly (readonly number[])[];
 }

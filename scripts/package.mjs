@@ -142,7 +142,7 @@ async function writeTypes(dist) {
     folder,
   ]);
   const files = [
-    ...["types", "error", "limiter", "headers", "step", "address"],
+    ...["types", "error", "reservation", "limiter", "headers", "step", "address"],
     ...["platform", "alarm", "fetch", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");

@@ -5,8 +5,11 @@
 //! committed did not happen, which is how `peek` and a denied hit change nothing.
 
 pub(crate) mod bucket;
+pub(crate) mod calendar;
+pub(crate) mod concurrency;
 mod content;
 pub(crate) mod entry;
+pub(crate) mod forecast;
 pub(crate) mod log;
 pub(crate) mod rule;
 pub(crate) mod sliding_window;
@@ -16,7 +19,8 @@ pub(crate) mod window;
 
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, NEVER};
-use crate::{Decision, Violated};
+use crate::wording::NEGATIVE;
+use crate::{Decision, Error, Found, Violated};
 use entry::EntryState;
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
@@ -31,6 +35,8 @@ pub(crate) trait Algorithm {
 
     /// The most that fits at once: the limit or the capacity.
     fn limit(&self) -> u64;
+    /// How far behind a state the clock may be before the state follows it.
+    fn period(&self) -> u64;
     /// The most that is counted: what is past it stays denied instead of wrapping.
     fn most(&self) -> u64 {
         MAX
@@ -44,6 +50,8 @@ pub(crate) trait Algorithm {
     fn used(&self, view: &Self::View) -> u64;
     /// Adds `cost`, whether it fits or not.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
+    /// Gives back `cost`, but no more than is used. A window does not restart.
+    fn refund(&self, view: &mut Self::View, cost: u64, now: u64);
     /// Makes the view as if nothing had been used, and answers the cost that makes it as if `count` had just been (or
     /// that leaves `count` tokens).
     fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
@@ -61,7 +69,7 @@ pub(crate) trait Algorithm {
 
     /// How many words a state takes; none if it is a log.
     fn width(&self) -> usize;
-    /// The last time a state knows of.
+    /// The last time a state knows of; 0 if it is as if unused and holds none.
     fn latest(&self, state: &Self::State) -> u64;
     /// Makes a state that of a key never used.
     fn clear(&self, state: &mut Self::State, now: u64);
@@ -79,8 +87,7 @@ pub(crate) trait Algorithm {
         let allowed = !act.asks() || self.used(&view) + amount <= self.limit();
         let charges = act.charges(allowed);
         if charges {
-            let cost = if let Act::Set(count) = act { self.wipe(&mut view, count) } else { amount };
-            self.charge(&mut view, cost, now);
+            self.apply(&mut view, act, now);
         }
         let fits_at = match allowed {
             true => 0,
@@ -92,6 +99,19 @@ pub(crate) trait Algorithm {
         // A state that followed the clock is kept even on a denial: else it would follow it for ever.
         let changes = charges || self.followed(&view);
         Tried { view, charged, changes }
+    }
+
+    /// Changes a view by an operation that is charged.
+    #[inline(always)]
+    fn apply(&self, view: &mut Self::View, act: Act, now: u64) {
+        match act {
+            Act::Refund(cost) => self.refund(view, cost, now),
+            Act::Set(count) => {
+                let cost = self.wipe(view, count);
+                self.charge(view, cost, now);
+            }
+            _ => self.charge(view, act.amount(), now),
+        }
     }
 
     /// Does the same. In wasm it is compiled once, for its size; elsewhere wherever it is used, for its speed.
@@ -128,7 +148,7 @@ pub(crate) trait Algorithm {
 /// costs a copy on every hit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
-    changed: bool,
+    pub(crate) changed: bool,
     /// Nothing was changed, and the decision is invalid.
     pub(crate) out_of_memory: bool,
 }
@@ -162,17 +182,33 @@ pub(crate) enum Act {
     Inc(u64),
     /// Makes it as if that much had just been used, or leaves that many tokens.
     Set(u64),
+    /// Gives a cost back.
+    Refund(u64),
 }
 
 impl Act {
     /// Reads, and changes nothing: a hit of no cost.
     pub(crate) const LOOK: Self = Self::Hit(0);
 
+    /// Returns the operation that adds a cost without asking, or gives it back if it is below 0.
+    pub(crate) fn inc(cost: i64) -> Result<Self, Error> {
+        let amount = cost.unsigned_abs();
+        match (amount <= MAX, cost < 0) {
+            (true, false) => Ok(Self::Inc(amount)),
+            (true, true) => Ok(Self::Refund(amount)),
+            (false, _) => {
+                Err(Error::InvalidInc { found: if cost < 0 { Found::Described(NEGATIVE) } else { amount.into() } })
+            }
+        }
+    }
+
     /// The cost or the count.
     #[inline(always)]
-    fn amount(self) -> u64 {
+    pub(crate) fn amount(self) -> u64 {
         match self {
-            Self::Hit(amount) | Self::Count(amount) | Self::Inc(amount) | Self::Set(amount) => amount,
+            Self::Hit(amount) | Self::Count(amount) | Self::Inc(amount) | Self::Set(amount) | Self::Refund(amount) => {
+                amount
+            }
         }
     }
 
@@ -184,7 +220,7 @@ impl Act {
 
     /// Whether it is charged, if it is allowed or not.
     #[inline(always)]
-    fn charges(self, allowed: bool) -> bool {
+    pub(crate) fn charges(self, allowed: bool) -> bool {
         matches!(self, Self::Set(_)) || (self.amount() > 0 && (allowed || matches!(self, Self::Count(_))))
     }
 }

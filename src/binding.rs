@@ -9,10 +9,14 @@ use crate::algorithm::rule::Rule;
 use crate::conversion::Stored;
 use crate::ledger::is_storable;
 use crate::memory::{OutOfMemory, push};
+use crate::open::Reserved;
+use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{denied, rule};
+use crate::scale::Scale;
 use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
-use crate::{Decision, Denied, Options};
+use crate::{Decision, Denied, Options, Settlement};
 
+pub use crate::costs::{AS_RESERVED, PositionCosts};
 pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::policy::schema;
 pub use crate::wording::TEXTS;
@@ -26,8 +30,8 @@ pub struct PolicyNumbers {
     pub limit: u64,
     /// The rate; 1 where the algorithm has none.
     pub rate: u64,
-    /// The `scale` or `per`.
-    pub scale: u64,
+    /// The `scale` or `per`, as it is stored: below 0 a unit of the calendar.
+    pub scale: i64,
 }
 
 impl PolicyNumbers {
@@ -36,9 +40,9 @@ impl PolicyNumbers {
         self.rule().is_some()
     }
 
-    /// Returns the rule; `None` if a bucket would take too long to fill.
+    /// Returns the rule; `None` if a bucket would take too long to fill, or if the algorithm does not take the scale.
     pub(crate) fn rule(&self) -> Option<Rule> {
-        rule(self.algorithm, self.limit, self.rate, self.scale)
+        rule(self.algorithm, self.limit, self.rate, Scale::from_number(self.scale, self.algorithm)?)
     }
 }
 
@@ -47,7 +51,7 @@ impl PolicyNumbers {
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Adds the rule of a policy. A bucket that would take too long to fill is an error.
+    /// Adds the rule of a policy. A bucket that would take too long to fill is an error, and so is an invalid scale.
     pub fn add(&mut self, numbers: &PolicyNumbers) -> Result<(), Failure> {
         let rule = numbers.rule().ok_or(Failure::At(self.0.len()))?;
         Ok(push(&mut self.0, rule)?)
@@ -71,6 +75,8 @@ pub enum Failure {
     Amount,
     /// The policies of a call do not match.
     Mismatch,
+    /// The policy at this position counts reservations alone.
+    ReserveOnly(usize),
     /// The policy or state at this position cannot be used.
     At(usize),
 }
@@ -116,6 +122,9 @@ impl Slab {
         let denied = denied(&rules, choice);
         let mut slots = Slots::new(rules, denied, options)?;
         slots.reports = reports;
+        if stored {
+            slots.max_reservations = MAX_STORED_RESERVATIONS;
+        }
         // So that cleaning works on without memory, a few slots at a time.
         slots.reserve_reports(FREED_AT_MOST)?;
         Ok(Self { slots })
@@ -145,27 +154,98 @@ impl Slab {
     }
 
     /// Decides any hit, perhaps under other numbers; without a slot, that of a key which has none.
-    pub fn hit(&mut self, slot: Option<u32>, cost: u64, now: u64, call: Option<Rules>) -> Result<Decision, Failure> {
+    pub fn hit(
+        &mut self,
+        slot: Option<u32>,
+        costs: &PositionCosts,
+        now: u64,
+        call: Option<Rules>,
+    ) -> Result<Decision, Failure> {
+        if let Some(position) = self.slots.policy_states().reserve_only() {
+            return Err(Failure::ReserveOnly(position));
+        }
         let rules = self.adjusted(call)?;
-        self.slots.hit(slot, rules.as_deref(), cost, now)
+        self.slots.hit(slot, rules.as_deref(), costs, now)
     }
 
     /// Returns the decision of a hit, perhaps under other numbers, and changes nothing.
-    pub fn peek(&mut self, slot: Option<u32>, cost: u64, now: u64, call: Option<Rules>) -> Result<Decision, Failure> {
+    pub fn peek(
+        &mut self,
+        slot: Option<u32>,
+        costs: &PositionCosts,
+        now: u64,
+        call: Option<Rules>,
+    ) -> Result<Decision, Failure> {
         let rules = self.adjusted(call)?;
-        Ok(self.slots.peek(slot, rules.as_deref(), cost, now))
+        Ok(self.slots.peek(slot, rules.as_deref(), costs, now)?)
     }
 
-    /// Adds to one policy's count without asking.
-    pub fn inc(&mut self, slot: Option<u32>, position: usize, cost: u64, now: u64) -> Result<u64, Failure> {
+    /// Decides a reservation of this id, perhaps under other numbers. Its ttl is in range.
+    pub fn reserve(
+        &mut self,
+        slot: Option<u32>,
+        costs: &PositionCosts,
+        (bits, ttl): ([u32; 4], u64),
+        now: u64,
+        call: Option<Rules>,
+    ) -> Result<Decision, Failure> {
+        if !(1..=MAX_TTL).contains(&ttl) {
+            return Err(Failure::Amount);
+        }
+        let rules = self.adjusted(call)?;
+        self.slots.reserve_costs(slot, rules.as_deref(), costs, Reserved::new(bits, now, ttl), now)
+    }
+
+    /// Returns how long a reservation lasts that does not say.
+    pub fn default_ttl(&self) -> u64 {
+        let rules = self.slots.policy_states().rules().iter();
+        rules.filter(|rule| rule.is_concurrency()).map(Rule::scale).max().unwrap_or(DEFAULT_TTL)
+    }
+
+    /// Closes a reservation and charges what was used, or with a `ttl` moves its end. `end` is the one it was made with.
+    pub fn settle_reservation(
+        &mut self,
+        slot: Option<u32>,
+        (bits, end): ([u32; 4], u64),
+        used: &PositionCosts,
+        ttl: Option<u64>,
+        now: u64,
+    ) -> Result<Settlement, Failure> {
+        let found = match (slot, ttl) {
+            (Some(slot), None) => self.slots.settle_reservation(slot, bits, used, now)?,
+            (Some(slot), Some(ttl @ 1..=MAX_TTL)) => self.slots.extend_reservation(slot, bits, ttl, now)?,
+            (Some(_), Some(_)) => return Err(Failure::Amount),
+            (None, _) if self.slots.has_evicted_open() => Some(Settlement::Expired),
+            (None, _) => None,
+        };
+        let missing = if now >= end { Settlement::Expired } else { Settlement::Closed };
+        Ok(found.unwrap_or(missing))
+    }
+
+    /// Forgets what was used in a slot. Returns false if nothing is open, so that the owner can forget the key.
+    pub fn reset_used(&mut self, slot: u32, now: u64) -> Result<bool, Failure> {
+        Ok(self.slots.reset_used(slot, now)?)
+    }
+
+    /// Adds to one policy's count without asking, or gives back.
+    pub fn inc(&mut self, slot: Option<u32>, position: usize, cost: i64, now: u64) -> Result<u64, Failure> {
+        self.check_countable(position)?;
         match cost {
-            0 => Ok(self.slots.get(slot, position, now)),
-            cost => self.change(slot, position, Act::Inc(cost), now),
+            0 => Ok(self.slots.get(slot, position, now)?),
+            cost => self.change(slot, position, Act::inc(cost).map_err(|_| Failure::Amount)?, now),
+        }
+    }
+
+    fn check_countable(&self, position: usize) -> Result<(), Failure> {
+        match self.slots.policy_states().rules()[position].is_concurrency() {
+            true => Err(Failure::ReserveOnly(position)),
+            false => Ok(()),
         }
     }
 
     /// Sets one policy's count, which is at most [`Slab::max_count`].
     pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
+        self.check_countable(position)?;
         self.change(slot, position, Act::Set(count), now)
     }
 
@@ -175,13 +255,13 @@ impl Slab {
     }
 
     /// Returns one policy's count.
-    pub fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.slots.get(slot, position, now)
+    pub fn get(&self, slot: Option<u32>, position: usize, now: u64) -> Result<u64, Failure> {
+        Ok(self.slots.get(slot, position, now)?)
     }
 
     /// Returns when one policy's state ends; 0 without one.
-    pub fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.slots.expires_at(slot, position, now)
+    pub fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> Result<u64, Failure> {
+        Ok(self.slots.expires_at(slot, position, now)?)
     }
 
     /// Frees the slot of a key that the owner has forgotten.
@@ -243,7 +323,8 @@ impl Slab {
     }
 
     /// Adds the states of a slot as they are to `numbers`: for each policy how many numbers follow, then they. After them
-    /// the states under other scales, in the same way: position of the policy, scale, end, numbers.
+    /// the states under other scales, in the same way: position of the policy, scale, end, numbers; then the open
+    /// reservations: -1, four numbers of the id, start, end, ttl, and an amount for each policy.
     pub fn export(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), Failure> {
         Ok(self.slots.export_flat(slot, now, numbers)?)
     }
@@ -256,25 +337,31 @@ impl Slab {
 
     /// Reads one key's states into its slot, unless they have ended; without `put` it only checks them. For each policy
     /// there are two lists, each with its length before it: the scale by which its state was made and the numbers, or
-    /// nothing; scale, end and numbers of its state under another scale, or nothing.
+    /// nothing; scale, end and numbers of its state under another scale, or nothing. Then a list for each open reservation,
+    /// as [`Slab::export`] gives it without the -1.
     pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<(), Failure> {
         let staged = self.slots.stage_by(now, |policy_states, key| {
             let mut rest = numbers;
-            let mut list = |position: usize| {
-                let (&count, numbers) = rest.split_first().ok_or(Failure::At(position))?;
-                let (list, after) = numbers.split_at_checked(count as usize).ok_or(Failure::At(position))?;
-                rest = after;
-                Ok::<_, Failure>(list)
-            };
             for position in 0..policy_states.rules().len() {
-                let (state, earlier) = (list(position)?, list(position)?);
+                let (state, earlier) = (list_in(&mut rest, position)?, list_in(&mut rest, position)?);
                 let Some((&scale, numbers)) = state.split_first() else { continue };
                 let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
-                let stored = Stored { scale: scale as u64, numbers, earlier };
+                let algorithm = policy_states.rules()[position].position();
+                let scale = Scale::from_number(scale, algorithm).ok_or(Failure::At(position))?;
+                let stored = Stored { scale, numbers, earlier };
                 if !stored.load(position, policy_states, key, now)? {
                     return Err(Failure::At(position));
                 }
             }
+            let policies = policy_states.rules().len();
+            while !rest.is_empty() {
+                // The position after the last policy stands for a reservation.
+                let row = list_in(&mut rest, policies)?;
+                if !key.extra.open.import(row, policies)? {
+                    return Err(Failure::At(policies));
+                }
+            }
+            key.key_mut(policy_states, policy_states.rules()).refresh(now);
             Ok(())
         });
         let (ended, ()) = staged?;
@@ -293,4 +380,12 @@ impl Slab {
         let Some(Rules(mut rules)) = call else { return Ok(None) };
         if self.slots.adjust(&mut rules) { Ok(Some(rules)) } else { Err(Failure::Mismatch) }
     }
+}
+
+/// Takes a list, whose length stands before it, from the front of some numbers. An error names the position.
+fn list_in<'a>(rest: &mut &'a [i64], position: usize) -> Result<&'a [i64], Failure> {
+    let (&count, numbers) = rest.split_first().ok_or(Failure::At(position))?;
+    let (list, after) = numbers.split_at_checked(count as usize).ok_or(Failure::At(position))?;
+    *rest = after;
+    Ok(list)
 }

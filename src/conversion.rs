@@ -6,12 +6,13 @@ use crate::earlier::{Earlier, drop_ended};
 use crate::key_states::KeyStates;
 use crate::memory::{OutOfMemory, push};
 use crate::policy_states::PolicyStates;
+use crate::scale::Scale;
 use alloc::vec::Vec;
 
 /// One policy's state as it was stored.
 pub(crate) struct Stored<'a> {
     /// The scale by which it was made.
-    pub(crate) scale: u64,
+    pub(crate) scale: Scale,
     pub(crate) numbers: &'a [i64],
     /// The state of another scale that was kept beside it, as [`Earlier::export`] wrote it.
     pub(crate) earlier: Option<&'a [i64]>,
@@ -27,8 +28,10 @@ impl Stored<'_> {
         now: u64,
     ) -> Result<bool, OutOfMemory> {
         let own = &policy_states.rules()[position];
-        if self.earlier.is_none() && (self.scale == own.scale() || matches!(own, Rule::Bucket(_))) {
-            return policy_states.import(position, key.entry_mut(), self.scale, self.numbers);
+        if self.earlier.is_none()
+            && (self.scale == own.stored_scale() || matches!(own, Rule::Bucket(_) | Rule::Concurrency(_)))
+        {
+            return policy_states.import(position, key.entry_mut(), self.scale.length(), self.numbers);
         }
         // The last state, and the one that was kept beside it.
         let mut states = Vec::new();
@@ -52,33 +55,34 @@ impl Stored<'_> {
         now: u64,
     ) -> Result<(), OutOfMemory> {
         let own = &policy_states.rules()[position];
+        let own_scale = own.stored_scale();
         let is_log = matches!(own, Rule::SlidingWindow(_));
         let kept_scale = states.get(1).filter(|kept| kept.is_live(now)).map(Earlier::scale);
         drop_ended(&mut states, now);
-        if states.is_empty() && self.scale != own.scale() {
+        if states.is_empty() && self.scale != own_scale {
             // It is as if it had not been stored.
             return Ok(());
         }
         // The stored numbers of the state to go on with: the one of the own scale, or of a log the longest.
         let (mut scale, mut numbers) = (self.scale, self.numbers);
         if let Some(kept) = kept_scale
-            && scale != own.scale()
-            && (kept == own.scale() || (is_log && kept > scale))
+            && scale != own_scale
+            && (kept == own_scale || (is_log && kept.length() > scale.length()))
         {
             (scale, numbers) = (kept, self.earlier.and_then(|numbers| numbers.get(2..)).unwrap_or_default());
         }
-        if is_log || scale == own.scale() {
+        if is_log || scale == own_scale {
             policy_states.import(position, key.entry_mut(), own.scale(), numbers)?;
         } else if let Some(count) = states.iter().map(|state| state.count(now)).max() {
             // When in the old window the hits came is not known: all of them count in a window that begins now.
             policy_states.change(position, key.entry_mut(), Act::Set(count), now)?;
         }
         // A log of a longer scale holds all that one of a shorter scale needs.
-        let is_needed = |scale: u64| scale != own.scale() && (!is_log || scale > own.scale());
-        let longest = states.iter().map(Earlier::scale).filter(|&scale| is_needed(scale)).max();
+        let is_needed = |scale: &Scale| *scale != own_scale && (!is_log || scale.length() > own.scale());
+        let longest = states.iter().map(Earlier::scale).filter(is_needed).max_by_key(|scale| scale.length());
         while let Some(state) = states.pop() {
             if Some(state.scale()) == longest {
-                return push(&mut key.earlier, state);
+                return push(&mut key.extra.earlier, state);
             }
         }
         Ok(())

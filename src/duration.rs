@@ -72,9 +72,15 @@ mod tests {
 
     #[test]
     fn reads_every_unit() {
-        for (text, milliseconds) in
-            [("250ms", 250), ("1s", 1_000), ("5m", 300_000), ("1h", 3_600_000), ("1d", 86_400_000), ("007s", 7_000)]
-        {
+        for (text, milliseconds) in [
+            ("250ms", 250),
+            ("1s", 1_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("1d", 86_400_000),
+            ("2w", 1_209_600_000),
+            ("007s", 7_000),
+        ] {
             assert_eq!(parse(text), Some(milliseconds), "{text}");
         }
     }
@@ -95,6 +101,7 @@ mod tests {
             "1m30s",
             "99999999999999999999s",
             "213503982334602d",
+            "30500568905w",
             "١s",
         ] {
             assert_eq!(parse(text), None, "{text}");

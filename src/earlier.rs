@@ -7,13 +7,13 @@
 //! It is kept for one scale after it was last in force, and at least until it ends. Of several the longest scale is kept.
 //! Buckets need none: their content converts exactly, but for a rounding against the client.
 
-use crate::Decision;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome, Push};
 use crate::memory::{OutOfMemory, push};
 use crate::number::{MAX, in_range};
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
+use crate::scale::Scale;
 use alloc::vec::Vec;
 
 /// A state under another scale.
@@ -35,17 +35,17 @@ impl Earlier {
         list: &mut Vec<Self>,
         position: usize,
         own: &Rule,
-        scale: u64,
+        scale: Scale,
         numbers: &[i64],
         now: u64,
     ) -> Result<bool, OutOfMemory> {
         let Some(rule) = with_scale(own, scale, numbers) else { return Ok(false) };
         let mut earlier = Self { position, rule, until: 0, words: [0; 3], log: Log::EMPTY };
         rule.clear(earlier.entry_mut(), now);
-        let valid = rule.import(earlier.entry_mut(), scale, numbers)?;
+        let valid = rule.import(earlier.entry_mut(), rule.scale(), numbers)?;
         let ends_at = rule.ends_at(earlier.entry(), now);
         if ends_at > now {
-            earlier.until = (now + scale).max(ends_at).min(MAX);
+            earlier.until = (now + rule.scale()).max(ends_at).min(MAX);
         }
         push(list, earlier)?;
         Ok(valid)
@@ -60,10 +60,10 @@ impl Earlier {
         now: u64,
     ) -> Result<bool, OutOfMemory> {
         let Some((&[scale, until], numbers)) = numbers.split_first_chunk() else { return Ok(false) };
-        if !in_range(until) || scale < 1 || !in_range(scale) {
+        let Some(scale) = Scale::from_number(scale, own.position()).filter(|_| in_range(until)) else {
             return Ok(false);
-        }
-        let valid = Self::read(list, position, own, scale as u64, numbers, now)?;
+        };
+        let valid = Self::read(list, position, own, scale, numbers, now)?;
         if let Some(earlier) = list.last_mut() {
             earlier.until = until as u64;
         }
@@ -73,13 +73,13 @@ impl Earlier {
     /// Gives the policy's position, the scale, the end and the state as plain numbers to `push`.
     pub(crate) fn export(&self, push: Push<'_>) -> Result<(), OutOfMemory> {
         push(self.position as i64)?;
-        push(self.scale() as i64)?;
+        push(self.scale().number())?;
         push(self.until as i64)?;
         self.rule.export(self.entry(), push)
     }
 
-    pub(crate) fn scale(&self) -> u64 {
-        self.rule.scale()
+    pub(crate) fn scale(&self) -> Scale {
+        self.rule.stored_scale()
     }
 
     /// Whether it is still kept.
@@ -115,16 +115,16 @@ impl Earlier {
 }
 
 /// Returns a rule with another scale; `None` if its states need none of that.
-fn with_scale(own: &Rule, scale: u64, numbers: &[i64]) -> Option<Rule> {
+fn with_scale(own: &Rule, scale: Scale, numbers: &[i64]) -> Option<Rule> {
     match *own {
-        Rule::Window(window) => Some(Rule::Window(crate::algorithm::window::Window { scale, ..window })),
+        Rule::Window(window) => Some(Rule::Window(window.with_scale(scale))),
         Rule::SlidingWindow(window) => {
             // Another limit must not shorten the log: the limit may change back as well.
             let total = numbers.iter().skip(1).step_by(2).fold(0, |sum: u64, &cost| sum.saturating_add(cost as u64));
-            let keep = window.keep.max(total.min(MAX));
+            let (keep, scale) = (window.keep.max(total.min(MAX)), scale.length());
             Some(Rule::SlidingWindow(crate::algorithm::sliding_window::SlidingWindow { scale, keep, ..window }))
         }
-        Rule::Bucket(_) => None,
+        Rule::Bucket(_) | Rule::Concurrency(_) => None,
     }
 }
 
@@ -151,33 +151,26 @@ pub(crate) fn export_earlier(earlier: &[Earlier], before: &[i64], now: u64) -> R
     Ok(rows)
 }
 
-/// Does a hit, and charges it to the earlier states too.
-pub(crate) fn hit(
-    policy_states: &PolicyStates,
-    rules: &[Rule],
-    mut entry: EntryMut<'_>,
-    earlier: &mut Vec<Earlier>,
+/// Charges a cost of the policy at a position to its earlier states; with `prepares` it only makes room for it.
+pub(crate) fn charge(
+    earlier: &mut [Earlier],
+    position: usize,
     cost: u64,
     now: u64,
-    outcome: &mut Outcome,
-) -> Decision {
-    if earlier.is_empty() {
-        return policy_states.hit(rules, entry, cost, now, outcome);
+    prepares: bool,
+) -> Result<(), OutOfMemory> {
+    for earlier in earlier.iter_mut().filter(|earlier| earlier.position == position) {
+        if prepares { earlier.prepare(cost, now)? } else { earlier.charge(cost, now) }
     }
-    drop_ended(earlier, now);
-    let decision = policy_states.peek(rules, entry.as_read(), cost, now);
-    let charges = policy_states.charges(&decision, cost);
-    if charges && earlier.iter_mut().any(|earlier| earlier.prepare(cost, now).is_err()) {
-        outcome.out_of_memory = true;
-        return decision;
+    Ok(())
+}
+
+/// Gives a cost back to the earlier states of the policy at a position.
+fn refund(earlier: &mut [Earlier], position: usize, cost: u64, now: u64) {
+    for earlier in earlier.iter_mut().filter(|earlier| earlier.position == position) {
+        let rule = earlier.rule;
+        rule.act(earlier.entry_mut(), Act::Refund(cost), now, &mut Outcome::default());
     }
-    let decision = policy_states.hit(rules, entry.reborrow(), cost, now, outcome);
-    if charges && outcome.changed().is_ok() {
-        for earlier in earlier {
-            earlier.charge(cost, now);
-        }
-    }
-    decision
 }
 
 /// Changes one policy's state without asking, and returns the count. What is added is charged to the earlier state too;
@@ -191,13 +184,13 @@ pub(crate) fn change(
     now: u64,
 ) -> Result<u64, OutOfMemory> {
     drop_ended(earlier, now);
-    let of_policy = |earlier: &&mut Earlier| earlier.position == position;
     if let Act::Inc(cost) = act {
-        earlier.iter_mut().filter(of_policy).try_for_each(|earlier| earlier.prepare(cost, now))?;
+        charge(earlier, position, cost, now, true)?;
     }
     let count = policy_states.change(position, entry, act, now)?;
     match act {
-        Act::Inc(cost) => earlier.iter_mut().filter(of_policy).for_each(|earlier| earlier.charge(cost, now)),
+        Act::Inc(cost) => charge(earlier, position, cost, now, false)?,
+        Act::Refund(cost) => refund(earlier, position, cost, now),
         _ => earlier.retain(|earlier| earlier.position != position),
     }
     Ok(count)

@@ -59,6 +59,11 @@ pub enum Error {
         /// The cost.
         found: Found,
     },
+    /// A cost to add out of range, which may be negative.
+    InvalidInc {
+        /// The cost.
+        found: Found,
+    },
     /// A count out of range.
     InvalidCount {
         /// The count.
@@ -106,6 +111,23 @@ pub enum Error {
         /// The version that this library reads.
         supported: u64,
     },
+    /// A hit, an addition or a count for a policy that counts reservations alone.
+    ReserveOnly {
+        /// The policy's name.
+        policy: Box<str>,
+        /// The operation.
+        operation: &'static str,
+    },
+    /// One number to settle a reservation of costs by policy.
+    SettleByPolicy {
+        /// The number.
+        found: u64,
+    },
+    /// A text that is not the id of a reservation.
+    InvalidReservation {
+        /// The text.
+        found: Found,
+    },
     /// There is no memory for what the operation would have to keep.
     OutOfMemory,
 }
@@ -136,6 +158,8 @@ pub enum Mismatch {
         /// The limiter's, in milliseconds.
         expected: u64,
     },
+    /// One of them has windows of the calendar, and the `scale` or `utcOffset` differ.
+    Calendar,
     /// A sliding window keeps hits for its own limit only.
     Limit {
         /// The call's limit.
@@ -158,6 +182,7 @@ impl Error {
             Self::UnknownField { .. } => "unknown_field",
             Self::InvalidKey { .. } => "invalid_key",
             Self::InvalidCost { .. } => "invalid_cost",
+            Self::InvalidInc { .. } => "invalid_cost",
             Self::InvalidCount { .. } => "invalid_count",
             Self::InvalidTime { .. } => "invalid_time",
             Self::InvalidOption { .. } => "invalid_option",
@@ -166,6 +191,9 @@ impl Error {
             Self::Full { .. } => "full",
             Self::InvalidState { .. } => "invalid_state",
             Self::UnsupportedVersion { .. } => "unsupported_version",
+            Self::ReserveOnly { .. } => "reserve_only",
+            Self::SettleByPolicy { .. } => "invalid_cost",
+            Self::InvalidReservation { .. } => "invalid_reservation",
             Self::OutOfMemory => "out_of_memory",
         }
     }
@@ -182,9 +210,11 @@ impl Error {
             Self::InvalidOption { option, .. } => Some(option),
             Self::UnknownAlgorithm { .. } => Some("algorithm"),
             Self::InvalidKey { .. } => Some("key"),
-            Self::InvalidCost { .. } => Some("cost"),
+            Self::InvalidCost { .. } | Self::InvalidInc { .. } => Some("cost"),
             Self::InvalidCount { .. } => Some("count"),
             Self::UnknownPolicy { .. } => Some("policy"),
+            Self::SettleByPolicy { .. } => Some("used"),
+            Self::InvalidReservation { .. } => Some("id"),
             _ => None,
         }
     }
@@ -217,6 +247,8 @@ impl Error {
             Self::UnknownAlgorithm { found } => (found, Expected::Algorithm),
             Self::InvalidKey { found } => (found, Expected::Key),
             Self::InvalidCost { found } => (found, amount(MAX)),
+            Self::InvalidInc { found } => (found, Expected::SignedInteger),
+            Self::InvalidReservation { found } => (found, Expected::Reservation),
             Self::InvalidCount { found, max } => (found, amount(*max)),
             _ => return None,
         })
@@ -233,6 +265,8 @@ impl Error {
             Self::Full { .. } => wording::FULL,
             Self::InvalidState { .. } => wording::INVALID_STATE,
             Self::UnsupportedVersion { .. } => wording::UNSUPPORTED_VERSION,
+            Self::ReserveOnly { .. } => wording::RESERVE_ONLY,
+            Self::SettleByPolicy { .. } => wording::SETTLE_BY_POLICY,
             Self::OutOfMemory => wording::OUT_OF_MEMORY,
             _ if matches!(self.rejection(), Some((Found::Missing, _))) => wording::REQUIRED,
             _ => wording::REJECTED,
@@ -259,6 +293,10 @@ impl Error {
             Self::Full { max_keys } => fill(f, text, &["found"], &[max_keys]),
             Self::InvalidState { problem } => fill(f, text, &["problem"], &[problem]),
             Self::UnsupportedVersion { found, supported } => fill(f, text, &["found", "expected"], &[found, supported]),
+            Self::ReserveOnly { policy, operation } => {
+                fill(f, text, &["policy", "operation"], &[&Quoted(policy), operation])
+            }
+            Self::SettleByPolicy { found } => fill(f, text, &["found"], &[found]),
             _ => f.write_str(text),
         }
     }
@@ -287,6 +325,7 @@ impl Mismatch {
             Self::Policies { .. } => wording::OTHER_POLICIES,
             Self::Algorithm { .. } => wording::OTHER_ALGORITHM,
             Self::Scale { .. } => wording::OTHER_SCALE,
+            Self::Calendar => wording::OTHER_CALENDAR,
             Self::Limit { .. } => wording::HIGHER_LIMIT,
         }
     }
@@ -298,6 +337,7 @@ impl Display for Mismatch {
             Self::Policies { found, expected } => ("", found, expected),
             Self::Algorithm { found, expected } => ("", found, expected),
             Self::Scale { field, found, expected } => (field, found, expected),
+            Self::Calendar => ("", &"", &""),
             Self::Limit { found, max } => ("", found, max),
         };
         fill(f, self.text(), &["field", "found", "expected"], &[&field, found, expected])

@@ -19,8 +19,18 @@ pub enum Expected {
         /// The highest.
         max: u64,
     },
+    /// An integer that may be negative.
+    SignedInteger,
     /// A duration.
     Duration,
+    /// A duration, or a unit of the calendar.
+    Scale,
+    /// An offset from UTC.
+    UtcOffset,
+    /// No offset from UTC, since the policy's `scale` is a duration.
+    CalendarOnly,
+    /// A duration of at most a day, for a reservation.
+    Ttl,
     /// The name of an algorithm.
     Algorithm,
     /// The name of a policy.
@@ -47,6 +57,8 @@ pub enum Expected {
     FillableCapacity,
     /// A limit that a log outside the process may have.
     StoredLimit,
+    /// The id of a reservation.
+    Reservation,
     /// Anything else, in words.
     Described(&'static str),
 }
@@ -64,7 +76,9 @@ struct Forms<'a>(&'a Expected);
 impl Display for Forms<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Expected::Duration => f.write_str(wording::DURATION_FORMS),
+            Expected::Duration | Expected::Ttl => f.write_str(wording::DURATION_FORMS),
+            Expected::Scale => f.write_str(wording::SCALE_FORMS),
+            Expected::UtcOffset => f.write_str(wording::UTC_OFFSET_FORMS),
             Expected::Algorithm => fill(f, wording::ALGORITHM_FORMS, &["known"], &[&Listed(ALGORITHMS)]),
             Expected::Name => f.write_str(wording::NAME_FORMS),
             Expected::Policy => f.write_str(wording::POLICY_FORMS),
@@ -77,7 +91,12 @@ impl Display for Expected {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer { min, max } => fill(f, wording::INTEGER, &["min", "max"], &[min, max]),
+            Self::SignedInteger => fill(f, wording::SIGNED_INTEGER, &["max"], &[&MAX]),
             Self::Duration => fill(f, wording::DURATION, &["forms"], &[&Forms(self)]),
+            Self::Scale => fill(f, wording::SCALE, &["forms"], &[&Forms(self)]),
+            Self::UtcOffset => fill(f, wording::UTC_OFFSET, &["forms"], &[&Forms(self)]),
+            Self::CalendarOnly => f.write_str(wording::CALENDAR_ONLY),
+            Self::Ttl => fill(f, wording::TTL, &["forms"], &[&Forms(self)]),
             Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
             Self::UniqueName => f.write_str(wording::UNIQUE_NAME),
@@ -96,6 +115,7 @@ impl Display for Expected {
             Self::FreeAmongSeveral => f.write_str(wording::FREE_AMONG_SEVERAL),
             Self::FillableCapacity => fill(f, wording::FILLABLE_CAPACITY, &["max"], &[&MAX]),
             Self::StoredLimit => f.write_str(wording::STORED_LIMIT),
+            Self::Reservation => f.write_str(wording::RESERVATION),
             Self::Described(words) => f.write_str(words),
         }
     }

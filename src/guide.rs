@@ -19,6 +19,7 @@
 //! | policy | allows |
 //! | --- | --- |
 //! | [`fix_window`](crate::Policy::fix_window) | so many in each minute, hour or day of the clock |
+//! | [`calendar`](crate::Policy::calendar) | so many in each day, week or month of the calendar |
 //! | [`fix_window_per_key`](crate::Policy::fix_window_per_key) | so many in a window that starts at a key's first hit |
 //! | [`sliding_window`](crate::Policy::sliding_window) | so many in any stretch of time, exactly |
 //! | [`sliding_counter`](crate::Policy::sliding_counter) | about as many, from two counters |

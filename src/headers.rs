@@ -1,5 +1,8 @@
 //! A decision as a client reads it: `RateLimit` fields, `Retry-After`, and a problem body. The one place that writes them.
 
+use crate::algorithm::calendar::Calendar;
+use crate::algorithm::rule::Rule;
+use crate::algorithm::window::{Kind, Window};
 use crate::binding::PolicyNumbers;
 use crate::{Decision, Policies, Violated};
 use alloc::string::{String, ToString};
@@ -11,7 +14,8 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// The headers for a decision, by the draft of the IETF's HTTP API group (draft-ietf-httpapi-ratelimit-headers-11).
 ///
 /// `RateLimit-Policy` tells each policy's quota and window, `RateLimit` what is left of the one that
-/// binds most, and on a denial that ends, `Retry-After` says when.
+/// binds most, and on a denial that ends, `Retry-After` says when. A window of a calendar month is left
+/// out, since it has no constant length.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy, rate_limit_headers};
@@ -31,7 +35,7 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// ```
 pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'static str, String)> {
     let quotas = policies.iter().zip(policies.names());
-    let quotas = quotas.map(|(policy, name)| Quota { name, limit: policy.limit(), period: policy.period() });
+    let quotas = quotas.map(|(policy, name)| Quota { name, limit: policy.limit(), period: period(&policy.rule) });
     let mut headers = Vec::with_capacity(3);
     fields(decision, quotas, &mut |name, value| headers.push((name, value)));
     headers
@@ -42,13 +46,22 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
 pub struct Quota<'a> {
     name: &'a str,
     limit: u64,
+    /// 0 if it is not always the same.
     period: u64,
 }
 
 impl<'a> Quota<'a> {
     /// Returns the quota of a policy that is known by its numbers.
     pub fn of(policy: &PolicyNumbers, name: &'a str) -> Self {
-        Self { name, limit: policy.limit, period: policy.rule().map_or(policy.scale, |rule| rule.period()) }
+        Self { name, limit: policy.limit, period: policy.rule().map_or(0, |rule| period(&rule)) }
+    }
+}
+
+/// Returns the period of a policy; 0 for months, which differ: a decision does not say which one it was made in.
+fn period(rule: &Rule) -> u64 {
+    match rule {
+        Rule::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
+        rule => rule.period(),
     }
 }
 

@@ -3,9 +3,11 @@
 use crate::Decision;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::algorithm::{Act, Outcome};
-use crate::earlier::{self, Earlier, last_until};
-use crate::memory::{OutOfMemory, defaults};
+use crate::costs::PositionCosts;
+use crate::earlier::last_until;
+use crate::extra::{Extra, KeyMut, listed};
+use crate::memory::{OutOfMemory, copied, defaults, push};
+use crate::open::Open;
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use alloc::vec::Vec;
 
@@ -14,15 +16,49 @@ use alloc::vec::Vec;
 pub(crate) struct KeyStates {
     pub(crate) words: Vec<u64>,
     pub(crate) logs: Vec<Log>,
-    /// The states of policies whose scale changed.
-    pub(crate) earlier: Vec<Earlier>,
+    /// What it has beside them.
+    pub(crate) extra: Extra,
 }
 
 impl KeyStates {
     /// Makes room for the states of a key. They must be cleared before use.
     pub(crate) fn new(policy_states: &PolicyStates) -> Result<Self, OutOfMemory> {
         let size = policy_states.size();
-        Ok(Self { words: defaults(size.word)?, logs: defaults(size.log)?, earlier: Vec::new() })
+        Ok(Self { words: defaults(size.word)?, logs: defaults(size.log)?, extra: Extra::default() })
+    }
+
+    /// Returns a copy of an entry beside what is open, in which what has expired is charged; `None` if nothing has.
+    fn expired(
+        policy_states: &PolicyStates,
+        entry: Entry<'_>,
+        extra: &Extra,
+        now: u64,
+    ) -> Result<Option<Self>, OutOfMemory> {
+        if !extra.open.is_due(now) {
+            return Ok(None);
+        }
+        let mut logs = Vec::new();
+        for log in entry.logs {
+            push(&mut logs, log.try_clone()?)?;
+        }
+        let extra = Extra { earlier: Vec::new(), open: extra.open.try_clone()? };
+        let mut copy = Self { words: copied(entry.words)?, logs, extra };
+        copy.key_mut(policy_states, policy_states.rules()).expire(now)?;
+        Ok(Some(copy))
+    }
+
+    /// Reads an entry beside what is open, with what has expired charged.
+    pub(crate) fn read<T>(
+        policy_states: &PolicyStates,
+        entry: Entry<'_>,
+        extra: &Extra,
+        now: u64,
+        read: impl FnOnce(Entry<'_>, &Open) -> T,
+    ) -> Result<T, OutOfMemory> {
+        Ok(match Self::expired(policy_states, entry, extra, now)? {
+            None => read(entry, &extra.open),
+            Some(expired) => read(expired.entry(), &expired.extra.open),
+        })
     }
 
     pub(crate) fn entry(&self) -> Entry<'_> {
@@ -33,43 +69,66 @@ impl KeyStates {
         EntryMut { words: &mut self.words, logs: &mut self.logs }
     }
 
+    /// Returns the states to be changed under these rules, with what is beside them.
+    pub(crate) fn key_mut<'a>(&'a mut self, policy_states: &'a PolicyStates, rules: &'a [Rule]) -> KeyMut<'a> {
+        let entry = EntryMut { words: &mut self.words, logs: &mut self.logs };
+        KeyMut { policy_states, rules, entry, extra: &mut self.extra }
+    }
+
     /// Makes the states those of a key never used.
     pub(crate) fn clear(&mut self, policy_states: &PolicyStates, now: u64) {
         policy_states.clear(self.entry_mut(), now);
-        self.earlier.clear();
+        self.extra = Extra::default();
+    }
+
+    /// Returns what a hit would return.
+    pub(crate) fn peek(
+        &self,
+        policy_states: &PolicyStates,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
+        Self::read(policy_states, self.entry(), &self.extra, now, |entry, open| {
+            policy_states.peek_beside(policy_states.rules(), entry, open, costs, now)
+        })
+    }
+
+    /// Returns what one policy shows.
+    pub(crate) fn look(
+        &self,
+        policy_states: &PolicyStates,
+        position: usize,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
+        Self::read(policy_states, self.entry(), &self.extra, now, |entry, open| {
+            policy_states.look(position, entry, open, now)
+        })
+    }
+
+    /// Returns when one policy's state ends; 0 if it has ended.
+    pub(crate) fn expires_at(
+        &self,
+        policy_states: &PolicyStates,
+        position: usize,
+        now: u64,
+    ) -> Result<u64, OutOfMemory> {
+        Self::read(policy_states, self.entry(), &self.extra, now, |entry, open| {
+            policy_states.expires_beside(position, entry, open, now)
+        })
     }
 
     /// Returns when the last of the states ends; `now` or earlier if it has.
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, now: u64) -> u64 {
-        policy_states.all_end_at(self.entry(), now).max(last_until(&self.earlier))
+        match Self::expired(policy_states, self.entry(), &self.extra, now) {
+            Ok(Some(expired)) => {
+                expired.extra.end_at(policy_states, expired.entry(), now).max(last_until(&self.extra.earlier))
+            }
+            // Without memory for a copy, what is due ends a little later.
+            _ => self.extra.end_at(policy_states, self.entry(), now),
+        }
     }
 
-    /// Asks all policies, and charges all of them if all allow it.
-    pub(crate) fn hit(
-        &mut self,
-        policy_states: &PolicyStates,
-        rules: &[Rule],
-        cost: u64,
-        now: u64,
-        outcome: &mut Outcome,
-    ) -> Decision {
-        let entry = EntryMut { words: &mut self.words, logs: &mut self.logs };
-        earlier::hit(policy_states, rules, entry, &mut self.earlier, cost, now, outcome)
-    }
-
-    /// Changes one policy's state without asking, and returns the count.
-    pub(crate) fn change(
-        &mut self,
-        policy_states: &PolicyStates,
-        position: usize,
-        act: Act,
-        now: u64,
-    ) -> Result<u64, OutOfMemory> {
-        let entry = EntryMut { words: &mut self.words, logs: &mut self.logs };
-        earlier::change(policy_states, position, entry, &mut self.earlier, act, now)
-    }
-
-    /// Moves the states into the entry of a slot, except the earlier ones.
+    /// Moves the states into the entry of a slot, except what is beside them.
     pub(crate) fn move_to(&mut self, entry: EntryMut<'_>) {
         for (word, own) in entry.words.iter_mut().zip(&self.words) {
             *word = *own;
@@ -85,9 +144,9 @@ impl KeyStates {
 pub(crate) struct Batch {
     words: Vec<u64>,
     logs: Vec<Log>,
-    earlier: Vec<Vec<Earlier>>,
-    /// Whether a key has earlier states.
-    pub(crate) with_earlier: bool,
+    extras: Vec<Vec<Extra>>,
+    /// Whether a key has anything beside its states.
+    pub(crate) with_extras: bool,
 }
 
 impl Batch {
@@ -95,16 +154,17 @@ impl Batch {
     pub(crate) fn push(&mut self, key: &mut KeyStates) -> Result<(), OutOfMemory> {
         self.words.try_reserve(key.words.len())?;
         self.logs.try_reserve(key.logs.len())?;
-        self.earlier.try_reserve(1)?;
-        self.with_earlier |= !key.earlier.is_empty();
-        self.earlier.push(core::mem::take(&mut key.earlier));
+        self.extras.try_reserve(1)?;
+        let extra = listed(&mut key.extra)?;
+        self.with_extras |= !extra.is_empty();
+        self.extras.push(extra);
         self.words.extend_from_slice(&key.words);
         self.logs.extend(key.logs.iter_mut().map(core::mem::take));
         Ok(())
     }
 
-    /// Moves the states of the key that was added as number `index` into `key`.
-    pub(crate) fn take(&mut self, index: usize, key: &mut KeyStates) {
+    /// Moves the states of the key that was added as number `index` into `key`, and returns what is beside them.
+    pub(crate) fn take(&mut self, index: usize, key: &mut KeyStates) -> Vec<Extra> {
         let (words, logs) = (key.words.len(), key.logs.len());
         if let Some(staged) = self.words.get(index * words..(index + 1) * words) {
             key.words.copy_from_slice(staged);
@@ -112,6 +172,6 @@ impl Batch {
         for (log, staged) in key.logs.iter_mut().zip(self.logs.iter_mut().skip(index * logs)) {
             *log = core::mem::take(staged);
         }
-        key.earlier = self.earlier.get_mut(index).map(core::mem::take).unwrap_or_default();
+        self.extras.get_mut(index).map(core::mem::take).unwrap_or_default()
     }
 }

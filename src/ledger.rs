@@ -2,13 +2,18 @@
 
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
+use crate::costs::{AS_RESERVED, PositionCosts};
 use crate::earlier::export_earlier;
+#[cfg(feature = "cloudflare")]
+use crate::extra::Extra;
 use crate::key_states::KeyStates;
 use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
-use crate::policy::schema::MAX_STORED_LOG;
+use crate::open::{Reserved, export_open};
+use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
 use crate::policy_states::PolicyStates;
-use crate::{Decision, Error, Expected, IntoPolicies, Policies, Record};
+use crate::reservation::{bits_of, check_ttl, default_ttl};
+use crate::{Costs, Decision, Error, Expected, IntoPolicies, Policies, Record, ReservationId, Settlement};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -26,12 +31,12 @@ pub enum Operation<'a> {
         /// How much it would weigh.
         cost: u64,
     },
-    /// Adds without asking.
+    /// Adds without asking; below 0, gives back.
     Inc {
         /// The policy that counts it.
         policy: Option<&'a str>,
         /// How much is added.
-        cost: u64,
+        cost: i64,
     },
     /// Makes it as if `count` had just been used, or leaves `count` tokens.
     Set {
@@ -50,8 +55,55 @@ pub enum Operation<'a> {
         /// The policy that is read.
         policy: Option<&'a str>,
     },
-    /// Forgets the key.
+    /// Forgets what was used. Reservations stay open.
     Reset,
+    /// Forgets the key with its reservations.
+    ResetAll,
+    /// Asks, and takes if it fits, with a cost for each policy.
+    HitCosts {
+        /// How much it weighs.
+        costs: Costs<'a>,
+    },
+    /// What such a hit would answer.
+    PeekCosts {
+        /// How much it would weigh.
+        costs: Costs<'a>,
+    },
+    /// Asks, and opens a reservation if it fits.
+    Reserve {
+        /// How much is reserved.
+        costs: Costs<'a>,
+        /// For how long, in milliseconds; by default as the policies say.
+        ttl: Option<u64>,
+        /// 128 random bits for the id.
+        random: u128,
+    },
+    /// Closes a reservation and charges what was used.
+    Settle {
+        /// The reservation.
+        id: ReservationId,
+        /// How much was used; by default all that was reserved.
+        used: Option<Costs<'a>>,
+    },
+    /// Moves the end of a reservation.
+    Extend {
+        /// The reservation.
+        id: ReservationId,
+        /// How long it lasts from now, in milliseconds.
+        ttl: u64,
+    },
+}
+
+impl Operation<'_> {
+    /// Returns the name of an operation that a concurrency policy rejects.
+    fn rejected_name(&self) -> Option<&'static str> {
+        match self {
+            Self::Hit { .. } | Self::HitCosts { .. } => Some("hit"),
+            Self::Inc { .. } => Some("inc"),
+            Self::Set { .. } => Some("set"),
+            _ => None,
+        }
+    }
 }
 
 /// What an [`Operation`] answers.
@@ -63,6 +115,15 @@ pub enum Answer {
     Number(u64),
     /// To a reset.
     Done,
+    /// To a reservation.
+    Reserved {
+        /// The decision.
+        decision: Decision,
+        /// The reservation's id; `None` if it was denied.
+        id: Option<ReservationId>,
+    },
+    /// To settling or extending a reservation.
+    Settled(Settlement),
 }
 
 /// One key's states under all policies.
@@ -165,7 +226,8 @@ impl Ledger {
     /// # }
     /// ```
     pub fn record(&self, now: u64) -> Option<Record> {
-        (self.expires_at(now) > 0).then(|| Record::new(&self.policies, self.states(), self.earlier(now)))
+        let record = || Record::new(&self.policies, self.states(), self.earlier(now), self.reservations());
+        (self.expires_at(now) > 0).then(record)
     }
 
     /// The states as plain numbers.
@@ -175,7 +237,12 @@ impl Ledger {
 
     /// Returns the states of policies whose scale changed, as plain numbers.
     pub(crate) fn earlier(&self, now: u64) -> Vec<Vec<i64>> {
-        or_abort(export_earlier(&self.states.earlier, &[], now))
+        or_abort(export_earlier(&self.states.extra.earlier, &[], now))
+    }
+
+    /// Returns the open reservations as plain numbers.
+    pub(crate) fn reservations(&self) -> Vec<Vec<i64>> {
+        or_abort(export_open(&self.states.extra.open, &[]))
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -198,8 +265,9 @@ impl Ledger {
     #[cfg(feature = "cloudflare")]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..self.policies().len()).map(|position| {
-            let (count, ends) = self.policy_states.last_value(position, self.states.entry());
-            let earlier = self.states.earlier.iter().filter(|earlier| earlier.position == position);
+            let Extra { earlier, open } = &self.states.extra;
+            let (count, ends) = self.policy_states.last_value(position, self.states.entry(), open);
+            let earlier = earlier.iter().filter(|earlier| earlier.position == position);
             (count, earlier.map(|earlier| earlier.until).fold(ends, u64::max))
         })
     }
@@ -234,41 +302,88 @@ impl Ledger {
         now: u64,
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
-        let Self { policy_states, states, .. } = self;
-        let mut changed = false;
+        self.check_countable(&operation, position)?;
+        let Self { policies, policy_states, states } = self;
+        let mut key = states.key_mut(policy_states, policy_states.rules());
+        let mut outcome = Outcome::default();
         let answer = match operation {
             Operation::Hit { cost } => {
-                let (rules, cost) = (policy_states.rules(), check_cost(cost)?);
-                let mut outcome = Outcome::default();
-                let decision = states.hit(policy_states, rules, cost, now, &mut outcome);
-                changed = outcome.changed()?;
-                Answer::Decision(decision)
+                Answer::Decision(key.hit(&PositionCosts::All(check_cost(cost)?), now, &mut outcome))
+            }
+            Operation::HitCosts { costs } => {
+                Answer::Decision(key.hit(&costs.at_positions(policies, 1)?, now, &mut outcome))
             }
             Operation::Peek { cost } => {
-                Answer::Decision(policy_states.peek(policy_states.rules(), states.entry(), check_cost(cost)?, now))
+                Answer::Decision(states.peek(policy_states, &PositionCosts::All(check_cost(cost)?), now)?)
+            }
+            Operation::PeekCosts { costs } => {
+                Answer::Decision(states.peek(policy_states, &costs.at_positions(policies, 1)?, now)?)
             }
             // Adding 0 only reads, here as in a limiter.
             Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
-                Answer::Number(policy_states.get(position, states.entry(), now))
+                Answer::Number(states.look(policy_states, position, now)?.count)
             }
             Operation::Inc { cost, .. } => {
-                let act = Act::Inc(check_cost(cost)?);
-                changed = true;
-                Answer::Number(states.change(policy_states, position, act, now)?)
+                let count = key.change(position, Act::inc(cost)?, now)?;
+                outcome.changed = true;
+                Answer::Number(count)
             }
             Operation::Set { count, .. } => {
                 check_count(count, policy_states.most_to_set(position))?;
-                changed = true;
-                Answer::Number(states.change(policy_states, position, Act::Set(count), now)?)
+                let count = key.change(position, Act::Set(count), now)?;
+                outcome.changed = true;
+                Answer::Number(count)
             }
-            Operation::ExpiresAt { .. } => Answer::Number(policy_states.expires_at(position, states.entry(), now)),
+            Operation::ExpiresAt { .. } => Answer::Number(states.expires_at(policy_states, position, now)?),
             Operation::Reset => {
-                changed = true;
-                states.clear(policy_states, now);
+                key.reset_used(now)?;
+                outcome.changed = true;
                 Answer::Done
             }
+            Operation::ResetAll => {
+                states.clear(policy_states, now);
+                outcome.changed = true;
+                Answer::Done
+            }
+            Operation::Reserve { costs, ttl, random } => {
+                let ttl = ttl.map_or_else(|| Ok(default_ttl(policies)), |ttl| check_ttl(ttl.into()))?;
+                let reserved = Reserved::new(bits_of(random), now, ttl);
+                let positions = costs.at_positions(policies, 1)?;
+                let decision = key.reserve(&positions, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
+                let id = ReservationId { random, end: reserved.end(), by_policy: costs.is_by_policy() };
+                Answer::Reserved { decision, id: decision.allowed.then_some(id) }
+            }
+            Operation::Settle { id, used } => {
+                id.check_used(used)?;
+                let used = used.unwrap_or(Costs::ByPolicy(&[])).at_positions(policies, AS_RESERVED)?;
+                outcome.changed = key.expire(now)?;
+                let settlement = key.settle(id.bits(), &used, now)?;
+                outcome.changed |= settlement.is_some();
+                Answer::Settled(settlement.unwrap_or(id.missing(now)))
+            }
+            Operation::Extend { id, ttl } => {
+                let ttl = check_ttl(ttl.into())?;
+                outcome.changed = key.expire(now)?;
+                let settlement = key.extend(id.bits(), ttl, now)?;
+                outcome.changed |= settlement.is_some();
+                Answer::Settled(settlement.unwrap_or(id.missing(now)))
+            }
         };
-        Ok((answer, changed))
+        Ok((answer, outcome.changed()?))
+    }
+
+    /// Checks that no concurrency policy is hit or counted.
+    fn check_countable(&self, operation: &Operation<'_>, position: usize) -> Result<(), Error> {
+        let Some(name) = operation.rejected_name() else { return Ok(()) };
+        let rejects = match self.policy_states.reserve_only() {
+            Some(first) if name == "hit" => Some(first),
+            Some(_) if self.policy_states.rules()[position].is_concurrency() => Some(position),
+            _ => None,
+        };
+        match rejects {
+            Some(position) => Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation: name }),
+            None => Ok(()),
+        }
     }
 
     fn clear(&mut self, now: u64) {

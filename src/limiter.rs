@@ -2,20 +2,23 @@
 
 mod by_policy;
 mod cleaning;
+mod reserving;
 mod states;
 
 use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 
 use crate::algorithm::rule::Rule;
+use crate::costs::PositionCosts;
 use crate::memory::collect;
 use crate::number::{check_cost, check_time};
 use crate::policy::mismatch;
 use crate::store::index::Index;
 use crate::store::slots::Slots;
-use crate::{Clock, Decision, Error, IntoPolicies, Options, Policies};
+use crate::{Clock, Costs, Decision, Error, IntoPolicies, Options, Policies};
 use cleaning::BeforeClean;
 
 pub use cleaning::Cleaned;
@@ -104,7 +107,30 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        self.hit_by(key, None, check_cost(cost)?, now)
+        self.check_hit()?;
+        self.hit_by(key, None, &PositionCosts::All(check_cost(cost)?), now)
+    }
+
+    /// The same with a cost for each policy.
+    ///
+    /// ```
+    /// # use tollgate::{Costs, Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(60, "1m")?.named("rpm")?, Policy::fix_window(9_000, "1m")?.named("tpm")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// assert!(limiter.hit_costs("user:42", Costs::ByPolicy(&[("rpm", 1), ("tpm", 1_500)]))?.allowed);
+    /// assert!(limiter.hit_costs("user:42", Costs::ByPolicy(&[("tokens", 1_500)])).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hit_costs<Q>(&mut self, key: &Q, costs: Costs<'_>) -> Result<Decision, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        self.check_hit()?;
+        self.hit_by(key, None, &costs.at_positions(&self.policies, 1)?, now)
     }
 
     /// The same with other numbers, for this call only: the same algorithms and `scale`s, but another
@@ -127,12 +153,10 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        check_cost(cost)?;
-        let mut call = collect(policies.iter().map(|policy| policy.rule))?;
-        if !self.slots.adjust(&mut call) {
-            return Err(Error::PolicyMismatch(mismatch(self.slots.policy_states().rules(), &call)));
-        }
-        self.hit_by(key, Some(&call), cost, now)
+        let costs = PositionCosts::All(check_cost(cost)?);
+        self.check_hit()?;
+        let call = self.adjusted(policies)?;
+        self.hit_by(key, Some(&call), &costs, now)
     }
 
     /// What a hit would answer. Changes nothing.
@@ -152,10 +176,31 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        Ok(self.slots.peek(self.index.get(key), None, check_cost(cost)?, now))
+        Ok(self.slots.peek(self.index.get(key), None, &PositionCosts::All(check_cost(cost)?), now)?)
     }
 
-    /// Adds without asking, and answers the count: what has happened is recorded, whether it fits or not.
+    /// What a hit with a cost for each policy would answer. Changes nothing.
+    ///
+    /// ```
+    /// # use tollgate::{Costs, Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let limiter = Limiter::<u32, _>::new(Policy::fix_window(1, "1m")?.named("rpm")?, ManualClock::new(0))?;
+    /// assert!(!limiter.peek_costs(&42, Costs::ByPolicy(&[("rpm", 2)]))?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn peek_costs<Q>(&self, key: &Q, costs: Costs<'_>) -> Result<Decision, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let costs = costs.at_positions(&self.policies, 1)?;
+        Ok(self.slots.peek(self.index.get(key), None, &costs, now)?)
+    }
+
+    /// Adds without asking, and answers the count: what has happened is recorded, whether it fits or not. A negative cost
+    /// gives back, down to nothing used; a window does not restart.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -164,10 +209,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(3, "1m")?, ManualClock::new(0))?;
     /// assert!(limiter.peek("login:42", 1)?.allowed);
     /// assert_eq!(limiter.inc("login:42", 1)?, 1);
+    /// assert_eq!(limiter.inc("login:42", -1)?, 0);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn inc<Q>(&mut self, key: &Q, cost: u64) -> Result<u64, Error>
+    pub fn inc<Q>(&mut self, key: &Q, cost: i64) -> Result<u64, Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -232,19 +278,43 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.expires_at_policy(key, None)
     }
 
-    /// Forgets the key. Says whether there was anything to forget.
+    /// Forgets what the key used. Says whether there was anything to forget. Reservations stay open.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
     /// # fn main() -> Result<(), tollgate::Error> {
     /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1m")?, ManualClock::new(0))?;
     /// limiter.hit("login:42", 9)?;
-    /// assert!(limiter.reset("login:42"));
+    /// assert!(limiter.reset("login:42")?);
     /// assert_eq!(limiter.get("login:42")?, 0);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn reset<Q>(&mut self, key: &Q) -> bool
+    pub fn reset<Q>(&mut self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        match self.index.get(key) {
+            Some(slot) if self.slots.reset_used(slot, now)? => Ok(true),
+            _ => Ok(self.reset_all(key)),
+        }
+    }
+
+    /// Forgets the key with its open reservations. Says whether there was anything to forget.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy, Reserve};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::fix_window(9, "1m")?, ManualClock::new(0))?;
+    /// let reservation = limiter.reserve("login:42", Reserve::new(1))?.reservation;
+    /// assert!(reservation.is_some() && limiter.reset_all("login:42"));
+    /// assert_eq!(limiter.get("login:42")?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset_all<Q>(&mut self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -318,8 +388,26 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         &self.policies
     }
 
+    /// Checks that a hit can change all policies.
     #[inline]
-    fn hit_by<Q>(&mut self, key: &Q, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, Error>
+    fn check_hit(&self) -> Result<(), Error> {
+        match self.slots.policy_states().reserve_only() {
+            None => Ok(()),
+            Some(position) => Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation: "hit" }),
+        }
+    }
+
+    /// Returns the rules of one call.
+    fn adjusted(&mut self, policies: &Policies) -> Result<Vec<Rule>, Error> {
+        let mut call = collect(policies.iter().map(|policy| policy.rule))?;
+        if self.slots.adjust(&mut call) {
+            return Ok(call);
+        }
+        Err(Error::PolicyMismatch(mismatch(self.slots.policy_states().rules(), &call)))
+    }
+
+    #[inline]
+    fn hit_by<Q>(&mut self, key: &Q, rules: Option<&[Rule]>, costs: &PositionCosts, now: u64) -> Result<Decision, Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -330,17 +418,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             if !self.slots.freed.is_empty() {
                 self.forget();
             }
-            return self.slots.hit_slot(slot, rules, cost, now);
+            return self.slots.hit_slot(slot, rules, costs, now);
         }
         self.index.reserve(self.slots.slots_with_one_more())?;
-        let decision = self.slots.hit::<Error>(None, rules, cost, now)?;
-        self.settle(key);
+        let decision = self.slots.hit::<Error>(None, rules, costs, now)?;
+        self.take_moves(key);
         Ok(decision)
     }
 
     /// Forgets the keys of freed slots, and only then gives the key of this operation its slot. The index has room for it.
     #[inline]
-    fn settle<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) {
+    fn take_moves<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) {
         if !self.slots.freed.is_empty() {
             self.forget();
         }

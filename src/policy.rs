@@ -9,15 +9,18 @@ mod value;
 use alloc::boxed::Box;
 
 use crate::algorithm::bucket::{Bucket, Kind};
+use crate::algorithm::calendar::{Calendar, CalendarScale, parse_offset};
+use crate::algorithm::concurrency::Concurrency;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::window::{self, Window};
 use crate::duration::Span;
 use crate::number::MAX;
+use crate::scale::Scale;
 use crate::{Error, Expected};
 use schema::{
-    ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_NAME, Role,
-    SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+    ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_NAME,
+    MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
 
 pub use draft::PolicyDraft;
@@ -57,13 +60,63 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// At most `limit` in each window of the clock, `scale` long.
+    /// At most `limit` in each window of the clock, `scale` long. [`Policy::calendar`] has days, weeks and months.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(100, "1m").unwrap().scale(), 60_000);
     /// ```
     pub fn fix_window(limit: u64, scale: impl Into<Span>) -> Result<Self, Error> {
         Self::new(FIX_WINDOW, limit, 1, scale.into())
+    }
+
+    /// At most `limit` in each day, week or month of the calendar, in UTC or at an [offset](Policy::utc_offset) from it.
+    ///
+    /// The algorithm is `fix_window`. A week begins on Monday.
+    ///
+    /// ```
+    /// use tollgate::{Calendar, Limiter, ManualClock, Policy};
+    ///
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let clock = ManualClock::new(1_835_308_800_000); // 28 February 2028
+    /// let mut limiter = Limiter::<String, _>::new(Policy::calendar(1_000_000, Calendar::Month)?, &clock)?;
+    /// let two_days = 2 * 86_400_000;
+    /// assert_eq!(limiter.hit("tenant:42", 1)?.reset_after, two_days);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn calendar(limit: u64, unit: Calendar) -> Result<Self, Error> {
+        Self::from_numbers(FIX_WINDOW, limit, 1, CalendarScale::new(unit, 0).into())
+    }
+
+    /// The same policy with days that begin at midnight where clocks differ from UTC by `offset`: from `"-14:00"` to
+    /// `"+14:00"`, or `"Z"`.
+    ///
+    /// The offset is fixed: it does not follow daylight saving time.
+    ///
+    /// ```
+    /// # use tollgate::{Calendar, Policy};
+    /// assert!(Policy::calendar(9, Calendar::Day).unwrap().utc_offset("+05:30").is_ok());
+    /// assert!(Policy::calendar(9, Calendar::Day).unwrap().utc_offset("India").is_err());
+    /// assert!(Policy::fix_window(9, "1d").unwrap().utc_offset("+05:30").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The text is no such offset, or the policy's windows are not of the calendar.
+    pub fn utc_offset(mut self, offset: &str) -> Result<Self, Error> {
+        let expected = self.expected_offset();
+        match (&mut self.rule, parse_offset(offset)) {
+            (Rule::Window(Window { kind: window::Kind::Calendar(calendar), .. }), Some(parsed)) => {
+                *calendar = CalendarScale::new(calendar.unit(), parsed);
+                Ok(self)
+            }
+            _ => Err(Error::policy("utcOffset", offset, expected)),
+        }
+    }
+
+    /// Returns what the field `utcOffset` accepts.
+    fn expected_offset(&self) -> Expected {
+        if self.rule.stored_scale().calendar().is_some() { Expected::UtcOffset } else { Expected::CalendarOnly }
     }
 
     /// At most `limit` in a window that starts at the key's first hit and is `scale` long.
@@ -111,6 +164,19 @@ impl Policy {
         Self::new(LEAKY_BUCKET, capacity, leak_rate, per.into())
     }
 
+    /// At most `limit` at the same time: only reservations count, each until it is settled or its `ttl` ends.
+    ///
+    /// The `ttl` is at most a day, and is the default of a reservation's own.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Policy::concurrency(5, "30s").unwrap().limit(), 5);
+    /// ```
+    pub fn concurrency(limit: u64, ttl: impl Into<Span>) -> Result<Self, Error> {
+        let ttl = ttl.into().checked().and_then(|ttl| if ttl <= MAX_TTL { Ok(ttl) } else { Err(ttl.into()) });
+        let ttl = ttl.map_err(|found| Error::policy("ttl", found, Expected::Ttl))?;
+        Self::from_numbers(CONCURRENCY, limit, 1, Scale::of_time(ttl))
+    }
+
     /// The same policy with a name, for headers, logs and limiters with several policies.
     ///
     /// ```
@@ -135,8 +201,7 @@ impl Policy {
     /// assert!(Policy::token_bucket(1, 1, "1s").unwrap().denied(Denied::Count).is_err());
     /// ```
     pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
-        let bucket = matches!(self.rule, Rule::Bucket(_));
-        if bucket && denied == Denied::Count {
+        if matches!(self.rule, Rule::Bucket(_) | Rule::Concurrency(_)) && denied == Denied::Count {
             return Err(Error::policy("denied", "count", Expected::FreeForBucket));
         }
         self.denied = Some(denied);
@@ -161,7 +226,8 @@ impl Policy {
         self.rule.limit()
     }
 
-    /// The window's `scale`, or a bucket's `per`, in milliseconds.
+    /// The window's `scale`, or a bucket's `per`, in milliseconds. Of windows of the calendar the longest: 31 days for
+    /// months.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().scale(), 1_000);
@@ -184,12 +250,11 @@ impl Policy {
         let schema = &ALGORITHM_SCHEMAS[algorithm];
         let name = |role| schema.field(role).map_or("", |field| field.name);
         let scale = scale.checked().map_err(|found| Error::policy(name(Role::Scale), found, Expected::Duration))?;
-        Self::from_numbers(algorithm, limit, rate, scale)
+        Self::from_numbers(algorithm, limit, rate, Scale::of_time(scale))
     }
 
     /// Returns the policy of the algorithm at a position of the schema, with numbers of which the scale is in range.
-    #[doc(hidden)]
-    pub fn from_numbers(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Result<Self, Error> {
+    fn from_numbers(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Result<Self, Error> {
         let schema = &ALGORITHM_SCHEMAS[algorithm];
         let (min, max) = AMOUNTS;
         for (role, number) in [(Role::Limit, limit), (Role::Rate, rate)] {
@@ -229,7 +294,7 @@ impl Policy {
 /// Returns what a denied hit does, given the policy's own choice: among several policies, always nothing.
 pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
     match (rules, choice) {
-        ([Rule::Bucket(_)], None) => Denied::Free,
+        ([Rule::Bucket(_) | Rule::Concurrency(_)], None) => Denied::Free,
         ([_], choice) => choice.unwrap_or(Denied::Count),
         _ => Denied::Free,
     }
@@ -237,19 +302,21 @@ pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
 
 /// Returns the algorithm at a position of the schema with numbers that are in range; `None` if a bucket would take too
 /// long to fill or empty.
-pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Option<Rule> {
+pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Option<Rule> {
     let rule = unchecked_rule(algorithm, limit, rate, scale);
     (rule.period() <= MAX).then_some(rule)
 }
 
 /// Returns the same for any bucket.
-fn unchecked_rule(algorithm: usize, limit: u64, rate: u64, scale: u64) -> Rule {
+fn unchecked_rule(algorithm: usize, limit: u64, rate: u64, by: Scale) -> Rule {
+    let scale = by.length();
     let window = |kind| Rule::Window(Window { kind, limit, scale });
     match algorithm {
-        FIX_WINDOW => window(window::Kind::Clock),
+        FIX_WINDOW => window(by.calendar().map_or(window::Kind::Clock, window::Kind::Calendar)),
         FIX_WINDOW_PER_KEY => window(window::Kind::Key),
         SLIDING_WINDOW => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
         SLIDING_COUNTER => window(window::Kind::Sliding),
+        CONCURRENCY => Rule::Concurrency(Concurrency { limit, ttl: scale }),
         _ => {
             let kind = if algorithm == TOKEN_BUCKET { Kind::Token } else { Kind::Leaky };
             Rule::Bucket(Bucket::new(kind, limit, rate, scale))

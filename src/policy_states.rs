@@ -3,11 +3,13 @@
 pub(crate) use crate::algorithm::entry::{Entry, EntryMut};
 
 use crate::algorithm::bucket::{Bucket, Kind};
-use crate::algorithm::entry::{EntryState, Place};
+use crate::algorithm::entry::Place;
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
+use crate::costs::PositionCosts;
 use crate::memory::{OutOfMemory, copied, push};
 use crate::number::MAX;
+use crate::open::Open;
 use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
 
@@ -23,6 +25,11 @@ pub(crate) struct PolicyStates {
 impl PolicyStates {
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Result<Self, OutOfMemory> {
         Ok(Self { denied, widest: copied(&rules)?, rules })
+    }
+
+    /// Returns the position of the first policy that counts reservations alone, which no hit can change.
+    pub(crate) fn reserve_only(&self) -> Option<usize> {
+        self.rules.iter().position(Rule::is_concurrency)
     }
 
     /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry ends.
@@ -114,59 +121,103 @@ impl PolicyStates {
     ) -> Decision {
         match rules {
             [rule] => rule.act(entry, self.hit_of(cost), now, outcome),
-            _ => self.hit_all(rules, entry, cost, now, outcome),
+            _ => self.hit_all(rules, entry, &PositionCosts::All(cost), now, outcome),
+        }
+    }
+
+    /// Does the same with a cost for each policy.
+    pub(crate) fn hit_costs(
+        &self,
+        rules: &[Rule],
+        entry: EntryMut<'_>,
+        costs: &PositionCosts,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        match rules {
+            [_] => self.hit(rules, entry, costs.at(0), now, outcome),
+            _ => self.hit_all(rules, entry, costs, now, outcome),
         }
     }
 
     #[inline(never)]
-    fn hit_all(&self, rules: &[Rule], mut entry: EntryMut<'_>, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
-        let decision = self.peek(rules, entry.as_read(), cost, now);
+    fn hit_all(
+        &self,
+        rules: &[Rule],
+        mut entry: EntryMut<'_>,
+        costs: &PositionCosts,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        let decision = self.peek_all(rules, entry.as_read(), costs, now);
         // A denial by one policy charges none; a look lets each state that is too far ahead follow the clock.
-        let act = if decision.allowed { Act::Hit(cost) } else { Act::LOOK };
+        let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
         for (position, rule) in rules.iter().enumerate() {
-            if rule.prepare(entry.from(self.place(position)), act, now).is_err() {
+            if rule.prepare(entry.from(self.place(position)), act(position), now).is_err() {
                 outcome.out_of_memory = true;
                 return decision;
             }
         }
         for (position, rule) in rules.iter().enumerate() {
-            rule.act(entry.from(self.place(position)), act, now, outcome);
+            rule.act(entry.from(self.place(position)), act(position), now, outcome);
         }
         decision
     }
 
     /// Returns what a hit would return.
-    #[cfg_attr(target_arch = "wasm32", inline(never))]
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn peek(&self, rules: &[Rule], entry: Entry<'_>, cost: u64, now: u64) -> Decision {
+    pub(crate) fn peek(&self, rules: &[Rule], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
         match rules {
-            [rule] => rule.peek(entry, self.hit_of(cost), now),
-            _ => self.peek_all(rules, entry, cost, now),
+            [rule] => rule.peek(entry, self.hit_of(costs.at(0)), now),
+            _ => self.peek_all(rules, entry, costs, now),
         }
     }
 
-    /// Combines the decisions of several policies: the one that binds the client most, and who denied.
     #[inline(never)]
-    fn peek_all(&self, rules: &[Rule], entry: Entry<'_>, cost: u64, now: u64) -> Decision {
-        let mut binding = Decision::NOTHING;
-        let mut violated = Violated::default();
-        for (position, rule) in rules.iter().enumerate() {
-            let mut decision = rule.peek(entry.from(self.place(position)), self.hit_of(cost), now);
-            decision.policy = position;
-            if !decision.allowed {
-                violated.add(position);
-            }
-            if position == 0 || decision.binds_more_than(&binding) {
-                binding = decision;
-            }
+    fn peek_all(&self, rules: &[Rule], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
+        combined(rules, |position, rule| {
+            rule.peek(entry.from(self.place(position)), self.hit_of(costs.at(position)), now)
+        })
+    }
+
+    /// Returns what a hit would return beside what is open, none of which is due.
+    pub(crate) fn peek_beside(
+        &self,
+        rules: &[Rule],
+        entry: Entry<'_>,
+        open: &Open,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Decision {
+        combined(rules, |position, rule| {
+            let act = self.hit_of(costs.at(position));
+            rule.peek_beside(entry.from(self.place(position)), act, open.of(position), now)
+        })
+    }
+
+    /// Returns what one policy shows beside what is open.
+    pub(crate) fn look(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> Decision {
+        self.rules[position].peek_beside(entry.from(self.place(position)), Act::LOOK, open.of(position), now)
+    }
+
+    /// Returns when one policy's state ends beside what is open; 0 if it has ended.
+    pub(crate) fn expires_beside(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
+        match self.look(position, entry, open, now).reset_after {
+            0 => self.expires_at(position, entry, now),
+            after => (now + after).max(self.expires_at(position, entry, now)),
         }
-        binding.violated = violated;
-        binding
+    }
+
+    /// Returns when all that is open is gone by the widest rules.
+    pub(crate) fn open_ends_at(&self, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
+        let ends = |(position, rule): (usize, &Rule)| {
+            now + rule.peek_beside(entry.from(self.place(position)), Act::LOOK, open.of(position), now).reset_after
+        };
+        self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
     /// Whether a hit with this decision is charged.
-    pub(crate) fn charges(&self, decision: &Decision, cost: u64) -> bool {
-        cost > 0 && (decision.allowed || self.denied == Denied::Count)
+    pub(crate) fn charges(&self, decision: &Decision, costs: &PositionCosts) -> bool {
+        (decision.allowed || self.denied == Denied::Count) && !costs.is_nothing(self.rules.len())
     }
 
     /// Changes one policy's state without asking, and returns the count.
@@ -200,11 +251,13 @@ impl PolicyStates {
         self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
-    /// Returns the count of one policy's state when it was last changed, and when it ended by that.
-    pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>) -> (u64, u64) {
+    /// Returns the count of one policy's state when it was last changed, and when it ends by that, beside what is open.
+    pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>, open: &Open) -> (u64, u64) {
         let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
-        let latest = dispatch!(rule, algorithm => algorithm.latest(EntryState::of(own)));
-        (self.get(position, entry, latest), rule.ends_at(own, latest))
+        let latest = rule.latest(own);
+        let shown = self.look(position, entry, open, latest);
+        let open_until = if open.is_empty() { 0 } else { latest + shown.reset_after };
+        (shown.count, rule.ends_at(own, latest).max(open_until))
     }
 
     /// Returns the states as plain numbers.
@@ -242,4 +295,23 @@ impl PolicyStates {
             _ => MAX,
         }
     }
+}
+
+/// Combines the decisions of several policies: the one that binds the client most, and the policies that denied.
+#[inline(always)]
+fn combined(rules: &[Rule], decide: impl Fn(usize, &Rule) -> Decision) -> Decision {
+    let mut binding = Decision::NOTHING;
+    let mut violated = Violated::default();
+    for (position, rule) in rules.iter().enumerate() {
+        let mut decision = decide(position, rule);
+        decision.policy = position;
+        if !decision.allowed {
+            violated.add(position);
+        }
+        if position == 0 || decision.binds_more_than(&binding) {
+            binding = decision;
+        }
+    }
+    binding.violated = violated;
+    binding
 }

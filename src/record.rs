@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::conversion::Stored;
 use crate::key_states::KeyStates;
 use crate::memory::{OutOfMemory, collect, push};
-use crate::number::MAX;
+use crate::policy::schema::RESERVATION_HEAD as HEAD;
 use crate::policy_states::PolicyStates;
+use crate::scale::Scale;
 use crate::text::Quoted;
 use crate::wording::{self, Filled};
 use crate::{Error, MAX_POLICIES, Policies, Policy};
@@ -28,7 +29,7 @@ pub(crate) const VERSION: u64 = 2;
 /// let record = step(&policies, None, Operation::Hit { cost: 3 }, 61_000)?.record.unwrap();
 ///
 /// let json = serde_json::to_string(&record).unwrap();
-/// assert_eq!(json, r#"{"version":2,"policies":[{"name":"fix_window","algorithm":"fix_window","scale":60000}],"states":[[60000,3]],"earlier":[]}"#);
+/// assert_eq!(json, r#"{"version":2,"policies":[{"name":"fix_window","algorithm":"fix_window","scale":60000}],"states":[[60000,3]],"earlier":[],"reservations":[]}"#);
 /// assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
 /// # Ok(())
 /// # }
@@ -44,6 +45,9 @@ pub struct Record {
     /// and the state.
     #[serde(default)]
     pub(crate) earlier: Vec<Vec<i64>>,
+    /// The open reservations: of each four numbers of its id, its start, end and ttl, and an amount for each policy.
+    #[serde(default)]
+    pub(crate) reservations: Vec<Vec<i64>>,
 }
 
 /// What a state was made by: as much of its policy as is needed to read it.
@@ -51,7 +55,7 @@ pub struct Record {
 pub(crate) struct MadeBy {
     pub(crate) name: String,
     pub(crate) algorithm: String,
-    pub(crate) scale: u64,
+    pub(crate) scale: i64,
 }
 
 impl MadeBy {
@@ -62,12 +66,12 @@ impl MadeBy {
 
     /// What a state under a policy of that name is made by.
     pub(crate) fn of(name: &str, policy: &Policy) -> Self {
-        Self { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.scale() }
+        Self { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.rule.stored_scale().number() }
     }
 
     /// Whether a state that was made by this needs no conversion under a policy.
     pub(crate) fn suits(&self, policy: &Policy) -> bool {
-        self.algorithm == policy.algorithm() && self.scale == policy.scale()
+        self.algorithm == policy.algorithm() && self.scale == policy.rule.stored_scale().number()
     }
 }
 
@@ -78,15 +82,16 @@ pub(crate) struct Origin<'a> {
     pub name: &'a str,
     /// The policy's algorithm.
     pub algorithm: &'a str,
-    /// The policy's `scale` or `per`, in milliseconds.
-    pub scale: u64,
+    /// The policy's `scale` or `per`, as a [`Scale`] is stored. It may be anything at all.
+    pub scale: i64,
 }
 
 impl<'a> Origin<'a> {
     /// Returns the origins of states under these policies.
     pub(crate) fn all(policies: &'a Policies) -> Result<Vec<Self>, OutOfMemory> {
         let named = policies.names().zip(policies.iter());
-        collect(named.map(|(name, policy)| Self { name, algorithm: policy.algorithm(), scale: policy.scale() }))
+        let scale = |policy: &Policy| policy.rule.stored_scale().number();
+        collect(named.map(|(name, policy)| Self { name, algorithm: policy.algorithm(), scale: scale(policy) }))
     }
 }
 
@@ -122,8 +127,13 @@ impl Afresh {
 }
 
 impl Record {
-    pub(crate) fn new(policies: &Policies, states: Vec<Vec<i64>>, earlier: Vec<Vec<i64>>) -> Self {
-        Self { version: VERSION, policies: MadeBy::all(policies), states, earlier }
+    pub(crate) fn new(
+        policies: &Policies,
+        states: Vec<Vec<i64>>,
+        earlier: Vec<Vec<i64>>,
+        reservations: Vec<Vec<i64>>,
+    ) -> Self {
+        Self { version: VERSION, policies: MadeBy::all(policies), states, earlier, reservations }
     }
 
     /// Whether the states are of these policies, as far as reading them goes.
@@ -148,8 +158,10 @@ impl Record {
         now: u64,
     ) -> Result<Afresh, Error> {
         check_version(self.version)?;
-        let earlier = self.earlier.iter().map(Vec::as_slice);
-        load_states(policies, policy_states, key, &self.origins()?, &self.states, earlier, now)
+        let (origins, earlier) = (self.origins()?, self.earlier.iter().map(Vec::as_slice));
+        let afresh = load_states(policies, policy_states, key, &origins, &self.states, earlier, now)?;
+        load_open(policies, policy_states, key, &origins, self.reservations.iter().map(Vec::as_slice), now)?;
+        Ok(afresh)
     }
 }
 
@@ -177,23 +189,57 @@ pub(crate) fn load_states<'a>(
     }
     let mut afresh = Afresh::default();
     for (position, (name, policy)) in policies.names().zip(policies.iter()).enumerate() {
-        // A single policy that was only renamed is still the same.
-        let same = |origin: &Origin<'_>| origin.name == name || (policies.len() == 1 && states.len() == 1);
-        let Some(number) = origins.iter().position(same) else { continue };
+        let Some(number) = origin_of(name, policies, origins) else { continue };
         let (origin, numbers) = (&origins[number], &states[number]);
         if origin.algorithm != policy.algorithm() {
             afresh.add(position);
             continue;
         }
-        if !(1..=MAX).contains(&origin.scale) {
+        let Some(scale) = Scale::from_number(origin.scale, policy.rule.position()) else {
             return Err(Error::state(Filled(wording::STATE_SCALE, &["name"], &[&Quoted(name)]).to_string()));
-        }
+        };
         let is_own = |row: &&[i64]| row.first() == Some(&(number as i64));
         let earlier = earlier.clone().find(is_own).and_then(|row| row.get(1..));
-        if !(Stored { scale: origin.scale, numbers, earlier }).load(position, policy_states, key, now)? {
+        if !(Stored { scale, numbers, earlier }).load(position, policy_states, key, now)? {
             let problem = Filled(wording::STATE_NUMBERS, &["name", "algorithm"], &[&Quoted(name), &origin.algorithm]);
             return Err(Error::state(problem.to_string()));
         }
     }
     Ok(afresh)
+}
+
+/// Reads open reservations beside the states of a key, each amount under the policy of its name. Amounts of other policies
+/// are left out.
+pub(crate) fn load_open<'a>(
+    policies: &Policies,
+    policy_states: &PolicyStates,
+    key: &mut KeyStates,
+    origins: &[Origin<'_>],
+    rows: impl Iterator<Item = &'a [i64]>,
+    now: u64,
+) -> Result<(), Error> {
+    let mut row = Vec::new();
+    for numbers in rows {
+        let Some((head, amounts)) = numbers.split_at_checked(HEAD) else {
+            return Err(Error::state(wording::RESERVATION_NUMBERS));
+        };
+        row.clear();
+        row.try_reserve(HEAD + policies.len()).map_err(OutOfMemory::from)?;
+        row.extend_from_slice(head);
+        for name in policies.names() {
+            let number = origin_of(name, policies, origins);
+            row.push(number.map_or(Ok(0), |number| amounts.get(number).copied().ok_or(())).unwrap_or(-1));
+        }
+        if amounts.len() != origins.len() || !key.extra.open.import(&row, policies.len())? {
+            return Err(Error::state(wording::RESERVATION_NUMBERS));
+        }
+    }
+    key.key_mut(policy_states, policy_states.rules()).refresh(now);
+    Ok(())
+}
+
+/// Returns the number of the origin of a policy's state. A single policy that was only renamed is still the same.
+fn origin_of(name: &str, policies: &Policies, origins: &[Origin<'_>]) -> Option<usize> {
+    let is_renamed = policies.len() == 1 && origins.len() == 1;
+    origins.iter().position(|origin| origin.name == name || is_renamed)
 }

@@ -16,7 +16,7 @@ use crate::{Error, Policies, Policy};
 /// limiter.hit("a", 2)?;
 /// assert_eq!(
 ///     serde_json::to_string(&limiter.snapshot()?).unwrap(),
-///     r#"{"version":2,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"earlier":[]}"#,
+///     r#"{"version":2,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"earlier":[],"reservations":[]}"#,
 /// );
 /// # Ok(())
 /// # }
@@ -29,6 +29,8 @@ pub struct Snapshot<K> {
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
     /// The states of policies whose scale changed: each with the number of its key in `keys`, in order.
     pub(crate) earlier: Vec<Vec<i64>>,
+    /// The open reservations: each with the number of its key in `keys`, in order.
+    pub(crate) reservations: Vec<Vec<i64>>,
 }
 
 /// The policies of a snapshot. They are checked once, so that restoring need not allocate them.
@@ -55,19 +57,26 @@ struct Plain<K> {
     keys: Vec<(K, Vec<Vec<i64>>)>,
     #[serde(default)]
     earlier: Vec<Vec<i64>>,
+    #[serde(default)]
+    reservations: Vec<Vec<i64>>,
 }
 
 impl<K> From<Plain<K>> for Snapshot<K> {
-    fn from(Plain { version, policies, keys, earlier }: Plain<K>) -> Self {
+    fn from(Plain { version, policies, keys, earlier, reservations }: Plain<K>) -> Self {
         let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
         let policies = checked.map_or_else(|error| MadeBy::Invalid(policies, error), MadeBy::Valid);
-        Self { version, policies, keys, earlier }
+        Self { version, policies, keys, earlier, reservations }
     }
 }
 
 impl<K> Snapshot<K> {
-    pub(crate) fn new(policies: &Policies, keys: Vec<(K, Vec<Vec<i64>>)>, earlier: Vec<Vec<i64>>) -> Self {
-        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys, earlier }
+    pub(crate) fn new(
+        policies: &Policies,
+        keys: Vec<(K, Vec<Vec<i64>>)>,
+        earlier: Vec<Vec<i64>>,
+        reservations: Vec<Vec<i64>>,
+    ) -> Self {
+        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys, earlier, reservations }
     }
 
     /// The policies that the states were made by.

@@ -31,6 +31,8 @@ texts! {
     OTHER_ALGORITHM = "the policy of this call has algorithm {found}; this limiter accepts {expected} only";
     /// Another scale.
     OTHER_SCALE = "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
+    /// Another scale, where one is of the calendar.
+    OTHER_CALENDAR = "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
     /// A limit that a log is too short for.
     HIGHER_LIMIT = "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
     /// A limiter without room for another key.
@@ -39,6 +41,10 @@ texts! {
     INVALID_STATE = "the stored state cannot be read: {problem}";
     /// A stored state of another version.
     UNSUPPORTED_VERSION = "the stored state has version {found}; this library reads version {expected}";
+    /// A policy that counts reservations alone.
+    RESERVE_ONLY = "{policy} is a concurrency limit, which {operation} cannot change; use reserve";
+    /// A single amount where amounts by policy are required.
+    SETTLE_BY_POLICY = "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
     /// No memory.
     OUT_OF_MEMORY = "there is no memory left for another key or hit";
 
@@ -46,6 +52,8 @@ texts! {
     STATES_DIFFER = "the numbers of states and policies differ";
     /// An earlier state without a policy.
     EARLIER_UNPLACED = "a state under another scale belongs to no policy";
+    /// Numbers that are not a reservation.
+    RESERVATION_NUMBERS = "the numbers of a reservation are not those of an open one";
     /// A scale out of range.
     STATE_SCALE = "the scale of {name} is out of range";
     /// Numbers that are not a state.
@@ -53,10 +61,24 @@ texts! {
 
     /// An integer.
     INTEGER = "an integer from {min} to {max}";
+    /// An integer that may be negative.
+    SIGNED_INTEGER = "an integer from -{max} to {max}";
     /// A duration.
     DURATION = "a duration; use {forms}";
+    /// How long a reservation lasts.
+    TTL = "a duration of at most a day; use {forms}";
     /// The forms of a duration.
     DURATION_FORMS = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+    /// A duration, or a unit of the calendar.
+    SCALE = "a duration or a unit of the calendar; use {forms}";
+    /// The forms of those.
+    SCALE_FORMS = "milliseconds, a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\", or \"day\", \"week\" or \"month\"";
+    /// An offset from UTC.
+    UTC_OFFSET = "an offset from UTC; use {forms}";
+    /// The forms of an offset.
+    UTC_OFFSET_FORMS = "a string from \"-14:00\" to \"+14:00\", or \"Z\"";
+    /// An offset without a calendar.
+    CALENDAR_ONLY = "accepted with a duration; use it with scale \"day\", \"week\" or \"month\"";
     /// An algorithm.
     ALGORITHM = "an algorithm; use {forms}";
     /// The names of the algorithms.
@@ -69,6 +91,8 @@ texts! {
     UNIQUE_NAME = "unique; give each policy a name of its own";
     /// A key that may leave the process.
     KEY = "a string of 1 to 1024 UTF-8 bytes";
+    /// The id of a reservation.
+    RESERVATION = "the id of a reservation, as reserve returned it";
     /// An option.
     OPTION = "an option; use one of {known}";
     /// A field that is given twice.

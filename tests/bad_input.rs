@@ -5,13 +5,16 @@
 
 use serde_json::{Value, json};
 use tollgate::{
-    ALGORITHMS, Denied, Error, Ledger, Limiter, MAX, ManualClock, Operation, Options, Policies, Policy, PolicyDraft,
-    Record, Snapshot, StoreLimiter, check_key, step,
+    ALGORITHMS, Costs, Denied, Error, Ledger, Limiter, MAX, ManualClock, Operation, Options, Policies, Policy,
+    PolicyDraft, Record, ReservationId, Reserve, Snapshot, StoreLimiter, check_key, step,
 };
 
 const INTEGER: &str = "an integer from 1 to 9007199254740991";
 const DURATION: &str = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+const SCALE: &str =
+    "milliseconds, a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\", or \"day\", \"week\" or \"month\"";
 const TOO_LARGE: &str = "a number above 9007199254740991";
+const NEGATIVE: &str = "a negative number";
 
 /// An error of this code whose message has all of these words.
 #[track_caller]
@@ -41,10 +44,11 @@ fn from_toml(policy: &str) -> Error {
 /// Each algorithm with good numbers, the names of its whole numbers, and that of its duration.
 fn good() -> Vec<(Value, Vec<&'static str>, &'static str)> {
     let window = |name: &&str| (json!({ "algorithm": name, "limit": 5, "scale": "1s" }), vec!["limit"], "scale");
-    let mut all: Vec<_> = ALGORITHMS.iter().filter(|name| !name.ends_with("bucket")).map(window).collect();
+    let mut all: Vec<_> = ALGORITHMS[..4].iter().map(window).collect();
     for (name, rate) in [("token_bucket", "refillRate"), ("leaky_bucket", "leakRate")] {
         all.push((json!({ "algorithm": name, "capacity": 5, rate: 5, "per": "1s" }), vec!["capacity", rate], "per"));
     }
+    all.push((json!({ "algorithm": "concurrency", "limit": 5, "ttl": "1s" }), vec!["limit"], "ttl"));
     assert_eq!(all.len(), ALGORITHMS.len());
     all
 }
@@ -124,21 +128,22 @@ fn durations() {
         json!("1S"),
         json!("1sec"),
         json!("1m30s"),
-        json!("1w"),
+        json!("1mo"),
+        json!("14892857w"),
         json!("104249992d"),
         json!("99999999999999999999s"),
         json!(false),
         json!([1]),
     ];
     for (policy, _, field) in good() {
+        let (expected, forms) = match policy["algorithm"] == "fix_window" {
+            true => (" is not a duration or a unit of the calendar", SCALE),
+            false => (" is not a duration", DURATION),
+        };
         for value in &bad {
             let mut policy = policy.clone();
             policy[field] = value.clone();
-            assert_error(
-                &from_json(&policy),
-                "invalid_policy",
-                &[&format!("{field}: "), " is not a duration; use ", DURATION],
-            );
+            assert_error(&from_json(&policy), "invalid_policy", &[&format!("{field}: "), expected, "; use ", forms]);
         }
     }
     assert_error(&Policy::fix_window(1, 0).unwrap_err(), "invalid_policy", &["scale: 0", DURATION]);
@@ -146,7 +151,7 @@ fn durations() {
     let endless = std::time::Duration::MAX;
     assert_error(&Policy::fix_window(1, endless).unwrap_err(), "invalid_policy", &["scale: ", DURATION]);
     let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1 }));
-    assert_error(&error, "invalid_policy", &[&format!("scale is required ({DURATION})")]);
+    assert_error(&error, "invalid_policy", &[&format!("scale is required ({SCALE})")]);
 }
 
 #[test]
@@ -180,8 +185,11 @@ fn unknown_algorithms() {
 #[test]
 fn unknown_fields() {
     for (policy, mut fields, duration) in good() {
-        fields.extend(["algorithm", "name", "denied", duration]);
-        for unknown in ["limits", "Limit", "refill-rate", "ttl", ""] {
+        fields.extend(["algorithm", "name", duration]);
+        if duration != "ttl" {
+            fields.push("denied");
+        }
+        for unknown in ["limits", "Limit", "refill-rate", "tti", ""] {
             let mut policy = policy.clone();
             policy[unknown] = json!(1);
             let error = from_json(&policy);
@@ -294,7 +302,8 @@ fn in_use(clock: &ManualClock) -> Vec<Limiter<u8, &ManualClock>> {
         limiter.hit(&1, 2).unwrap();
         limiter
     };
-    good().into_iter().map(limiter).collect()
+    // A concurrency limit has no hits.
+    good().into_iter().filter(|(_, _, duration)| *duration != "ttl").map(limiter).collect()
 }
 
 #[test]
@@ -308,11 +317,14 @@ fn costs_and_counts() {
                 limiter.hit(&1, cost).unwrap_err(),
                 limiter.hit_with(&1, cost, &call).unwrap_err(),
                 limiter.peek(&1, cost).unwrap_err(),
-                limiter.inc(&1, cost).unwrap_err(),
                 limiter.hit(&2, cost).unwrap_err(),
             ] {
                 let expected = format!("cost: {TOO_LARGE} is not an integer from 0 to 9007199254740991");
                 assert_error(&error, "invalid_cost", &[&expected]);
+            }
+            for (cost, found) in [(MAX as i64 + 1, TOO_LARGE), (i64::MAX, TOO_LARGE), (i64::MIN, NEGATIVE)] {
+                let expected = format!("cost: {found} is not an integer from -{MAX} to {MAX}");
+                assert_error(&limiter.inc(&1, cost).unwrap_err(), "invalid_cost", &[&expected]);
             }
             let most = if limiter.policies().name(0) == "token_bucket" { 5 } else { MAX };
             let expected = format!("count: {TOO_LARGE} is not an integer from 0 to {most}");
@@ -494,10 +506,13 @@ fn records_of_garbage() {
         if name == "leaky_bucket" {
             states.push(json!([1_000, -1, 0]));
         }
+        if name == "concurrency" {
+            states.retain(|state| *state != json!([]));
+        }
         for state in states {
             let json = json!({ "version": 2, "policies": made_by, "states": [state] });
             let record: Record = serde_json::from_value(json.clone()).unwrap();
-            let error = step(&policies, Some(&record), Operation::Hit { cost: 1 }, 1_000).unwrap_err();
+            let error = step(&policies, Some(&record), Operation::Peek { cost: 1 }, 1_000).unwrap_err();
             assert_error(&error, "invalid_state", &["cannot be read", name]);
             let mut ledger = Ledger::new(policies.clone()).unwrap();
             assert_eq!(ledger.load(&record, 1_000), Err(error.clone()), "{json}");
@@ -507,7 +522,7 @@ fn records_of_garbage() {
             let own: Vec<Policy> = policies.iter().cloned().collect();
             let clock = ManualClock::new(1_000);
             let mut limiter = Limiter::<u8, _>::new(policies.clone(), &clock).unwrap();
-            limiter.hit(&1, 1).unwrap();
+            let _ = limiter.reserve(&1, Reserve::new(7)).unwrap();
             let good = serde_json::to_value(limiter.snapshot().unwrap()).unwrap()["keys"][0][1].clone();
             let json = json!({ "version": 2, "policies": own, "keys": [[2, good], [1, [state]]] });
             let snapshot: Snapshot<u8> = serde_json::from_value(json).unwrap();
@@ -515,6 +530,76 @@ fn records_of_garbage() {
             assert_eq!(limiter.restore(&snapshot), Err(error));
             assert_eq!(limiter.snapshot().unwrap(), before);
         }
+    }
+}
+
+#[test]
+fn reservations_of_garbage() {
+    let policies = Policies::from(Policy::fix_window(5, "1s").unwrap());
+    let made_by = json!([{ "name": "fix_window", "algorithm": "fix_window", "scale": 1_000 }]);
+    let good = json!([1, 2, 3, 4, 900, 1_900, 1_000, 2]);
+    let with = |rows: Value| {
+        let json = json!({ "version": 2, "policies": made_by, "states": [[]], "reservations": rows });
+        let record: Record = serde_json::from_value(json).unwrap();
+        step(&policies, Some(&record), Operation::Get { policy: None }, 1_000)
+    };
+    assert_eq!(with(json!([good])).unwrap().answer, tollgate::Answer::Number(2));
+    let with_number = |at: usize, number: i64| {
+        let mut row = good.clone();
+        row[at] = json!(number);
+        json!([row])
+    };
+    let mut rows = vec![json!([[]]), json!([[1, 2, 3, 4, 900, 1_900, 1_000]]), json!([good, good])];
+    rows.extend((0..8).map(|at| with_number(at, -1)));
+    rows.extend((0..4).map(|at| with_number(at, 1 << 32)));
+    rows.extend((4..8).map(|at| with_number(at, MAX as i64 + 1)));
+    rows.extend([with_number(6, 0), with_number(6, 86_400_001), with_number(6, 1_901)]);
+    for row in rows {
+        assert_error(&with(row).unwrap_err(), "invalid_state", &["the numbers of a reservation"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_reserved_or_settled() {
+    let clock = ManualClock::new(1_000);
+    let named = |policy: Policy, name| policy.named(name).unwrap();
+    let policies =
+        [named(Policy::fix_window(5, "1s").unwrap(), "rpm"), named(Policy::concurrency(2, "1s").unwrap(), "running")];
+    let mut limiter = Limiter::<u8, _>::new(policies, &clock).unwrap();
+    let before = limiter.snapshot().unwrap();
+    for error in [limiter.hit(&1, 1), limiter.hit_costs(&1, Costs::ByPolicy(&[("running", 1)]))].map(Result::unwrap_err)
+    {
+        assert_error(&error, "reserve_only", &["\"running\" is a concurrency limit", "hit", "use reserve"]);
+    }
+    let error = limiter.inc_policy(&1, -1, Some("running")).unwrap_err();
+    assert_error(&error, "reserve_only", &["\"running\"", "inc", "use reserve"]);
+    let error = limiter.set_policy(&1, 1, Some("running")).unwrap_err();
+    assert_error(&error, "reserve_only", &["\"running\"", "set", "use reserve"]);
+    for ttl in [0, 86_400_001, u64::MAX] {
+        let error = limiter.reserve(&1, Reserve::new(1).ttl(ttl)).unwrap_err();
+        assert_error(&error, "invalid_option", &["ttl: ", "is not a duration of at most a day", DURATION]);
+    }
+    let error = limiter.reserve(&1, Reserve::new(1).costs(Costs::ByPolicy(&[("tpm", 1)]))).unwrap_err();
+    assert_error(&error, "unknown_policy", &["\"tpm\"", "rpm, running"]);
+    let error = limiter.reserve(&1, Reserve::new(1).cost(MAX + 1)).unwrap_err();
+    assert_error(&error, "invalid_cost", &[TOO_LARGE]);
+    assert_eq!(limiter.snapshot().unwrap(), before);
+
+    let reserve = Reserve::new(1).costs(Costs::ByPolicy(&[("rpm", 2)]));
+    let id = limiter.reserve(&1, reserve).unwrap().reservation.unwrap().id;
+    let open = limiter.snapshot().unwrap();
+    let error = limiter.settle_by_id(&1, &id, Some(3.into())).unwrap_err();
+    assert_error(&error, "invalid_cost", &["used: 3 is one number for a reservation of costs by policy"]);
+    assert_eq!(limiter.snapshot().unwrap(), open);
+    for text in [
+        "",
+        ".",
+        "x.1.a",
+        &"0".repeat(32),
+        "+0000000000000000000000000000002a.lw.p",
+        "A0000000000000000000000000000000.1.a",
+    ] {
+        assert_error(&text.parse::<ReservationId>().unwrap_err(), "invalid_reservation", &["the id of a reservation"]);
     }
 }
 

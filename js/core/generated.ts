@@ -13,11 +13,18 @@ export const status = {
   mismatch: -5,
   noRoom: -6,
   invalidAmount: -7,
+  reserveOnly: -50,
   at: -100,
 } as const;
 
 /** The operations on one policy's count. */
-export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4 } as const;
+export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4, defaultTtl: 5 } as const;
+
+/** The questions of `hit_with`. */
+export const question = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
+
+/** What becomes of a reservation, by the number that `close` returns. */
+export const settlements = ["settled", "extended", "expired", "closed"] as const;
 
 /** Offsets within the result buffer, in bytes. */
 export const resultOffsets = { floats: 0, integers: 40, list: 68, handle: 76 } as const;
@@ -31,6 +38,7 @@ export const algorithms = {
       algorithm: { role: "algorithm" },
       limit: { role: "limit" },
       scale: { role: "scale" },
+      utcOffset: { role: "utcOffset" },
       name: { role: "name" },
       denied: { role: "denied" },
     },
@@ -42,6 +50,7 @@ export const algorithms = {
       algorithm: { role: "algorithm" },
       limit: { role: "limit" },
       scale: { role: "scale" },
+      utcOffset: { role: "utcOffset" },
       name: { role: "name" },
       denied: { role: "denied" },
     },
@@ -103,22 +112,38 @@ export const algorithms = {
       denied: { role: "denied" },
     },
   },
+  concurrency: {
+    position: 6,
+    name: "concurrency",
+    fields: {
+      algorithm: { role: "algorithm" },
+      limit: { role: "limit" },
+      ttl: { role: "ttl", default: 60000 },
+      name: { role: "name" },
+    },
+  },
 } as const;
 
 /** The units of a duration, in milliseconds. */
-export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000 } as const;
+export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000, w: 604800000 } as const;
+
+/** The units of the calendar as numbers, each less the offset from UTC in minutes. */
+export const calendarScales = { day: -10000, week: -20000, month: -30000 } as const;
 
 /** Spellings, words, defaults and limits. */
 export const schema = {
-  snakeCase: { refill_rate: "refillRate", leak_rate: "leakRate" },
+  snakeCase: { utc_offset: "utcOffset", refill_rate: "refillRate", leak_rate: "leakRate" },
   deniedWords: ["count", "free"],
   onFullWords: ["evict", "deny"],
+  maxUtcOffset: 840,
   maxPolicies: 32,
   perPolicy: 4,
   maxKeys: 16000000,
   defaultMaxKeys: 1000000,
   defaultCleanPeriod: 60000,
   maxKeyBytes: 1024,
+  maxTtl: 86400000,
+  reservationHead: 7,
 } as const;
 
 // The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.
@@ -135,26 +160,42 @@ export const otherAlgorithmText =
   "the policy of this call has algorithm {found}; this limiter accepts {expected} only";
 export const otherScaleText =
   "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
+export const otherCalendarText =
+  "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
 export const higherLimitText =
   "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
 export const fullText = "the limiter is full: it holds {found} keys and denies new ones";
 export const invalidStateText = "the stored state cannot be read: {problem}";
 export const unsupportedVersionText =
   "the stored state has version {found}; this library reads version {expected}";
+export const reserveOnlyText =
+  "{policy} is a concurrency limit, which {operation} cannot change; use reserve";
+export const settleByPolicyText =
+  "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
 export const outOfMemoryText = "there is no memory left for another key or hit";
 export const statesDifferText = "the numbers of states and policies differ";
 export const earlierUnplacedText = "a state under another scale belongs to no policy";
+export const reservationNumbersText = "the numbers of a reservation are not those of an open one";
 export const stateScaleText = "the scale of {name} is out of range";
 export const stateNumbersText = "the numbers of {name} are not those of a {algorithm}";
 export const integerText = "an integer from {min} to {max}";
+export const signedIntegerText = "an integer from -{max} to {max}";
 export const durationText = "a duration; use {forms}";
+export const ttlText = "a duration of at most a day; use {forms}";
 export const durationFormsText = 'milliseconds or a string such as "500ms", "1s", "5m", "1h" or "1d"';
+export const scaleText = "a duration or a unit of the calendar; use {forms}";
+export const scaleFormsText =
+  'milliseconds, a string such as "500ms", "1s", "5m", "1h" or "1d", or "day", "week" or "month"';
+export const utcOffsetText = "an offset from UTC; use {forms}";
+export const utcOffsetFormsText = 'a string from "-14:00" to "+14:00", or "Z"';
+export const calendarOnlyText = 'accepted with a duration; use it with scale "day", "week" or "month"';
 export const algorithmText = "an algorithm; use {forms}";
 export const algorithmFormsText = "one of {known}";
 export const nameText = "a name; use {forms}";
 export const nameFormsText = "1 to 64 printable ASCII characters";
 export const uniqueNameText = "unique; give each policy a name of its own";
 export const keyText = "a string of 1 to 1024 UTF-8 bytes";
+export const reservationText = "the id of a reservation, as reserve returned it";
 export const optionText = "an option; use one of {known}";
 export const onceText = "accepted; give the field once";
 export const policyText = "a policy; use {forms}";

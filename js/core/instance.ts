@@ -1,8 +1,8 @@
 import { __wbg_reset_state, initSync } from "../../build/npm/tollgate.js";
 import wasm from "../../build/npm/tollgate_bg.wasm";
-import { resultOffsets } from "./generated.ts";
+import { resultOffsets, schema } from "./generated.ts";
 import { allowed } from "./module.ts";
-import type { CopiedStates } from "./states.ts";
+import { apart, type CopiedStates } from "./states.ts";
 
 /**
  * The exports of the wasm that take and return numbers: `bindings/npm/src/hot.rs` and `limiter.rs` say what each does.
@@ -13,6 +13,7 @@ export interface Exports {
   readonly __stack_pointer: WebAssembly.Global<"i32">;
   result_buffer(): number;
   call_buffer(): number;
+  reservation_buffer(): number;
   hit(index: number, generation: number, slot: number, cost: number, now: number): number;
   hit_with(
     index: number,
@@ -21,8 +22,9 @@ export interface Exports {
     cost: number,
     now: number,
     policies: number,
-    peek: number,
+    question: number,
   ): number;
+  close(index: number, generation: number, slot: number, now: number, extends_: number): number;
   rescue(index: number, generation: number, slot: number, position: number, from: number): number;
   count(
     index: number,
@@ -34,6 +36,7 @@ export interface Exports {
     position: number,
   ): number;
   release(index: number, generation: number, slot: number): number;
+  reset_used(index: number, generation: number, slot: number, now: number): number;
   clean(index: number, generation: number, now: number, from: number): number;
   moves(index: number, generation: number, from: number): number;
   settle(index: number, generation: number): number;
@@ -57,6 +60,8 @@ export class Instance {
   readonly #stack: number;
   readonly #result: number;
   readonly #call: number;
+  /** Costs by position, then id, ttl and end of a reservation. Empty after the memory has grown, like the above. */
+  #reservation = new Float64Array();
 
   constructor(exports: Exports) {
     this.exports = exports;
@@ -76,6 +81,27 @@ export class Instance {
   /** Writes the numbers of a call's policies. */
   writeCall(numbers: readonly number[]): void {
     new Float64Array(this.exports.memory.buffer, this.#call, numbers.length).set(numbers);
+  }
+
+  /** Writes costs by position. */
+  writeCosts(costs: readonly number[]): void {
+    this.#reservationNumbers().set(costs);
+  }
+
+  /** Writes the id, ttl and end of a reservation. */
+  writeReservation(bits: readonly number[], ttl: number, end: number): void {
+    const numbers = this.#reservationNumbers();
+    numbers.set(bits, schema.maxPolicies);
+    numbers[schema.maxPolicies + 4] = ttl;
+    numbers[schema.maxPolicies + 5] = end;
+  }
+
+  #reservationNumbers(): Float64Array {
+    if (this.#reservation.length === 0) {
+      const { memory, reservation_buffer } = this.exports;
+      this.#reservation = new Float64Array(memory.buffer, reservation_buffer(), schema.maxPolicies + 6);
+    }
+    return this.#reservation;
   }
 
   /** Writes numbers for the next operation. Returns false if there is no memory for them. */
@@ -115,16 +141,16 @@ export class Instance {
     return this.parts((from) => this.exports.moves(index, generation, from));
   }
 
-  /** Copies the states in a slot out of a broken instance: those of so many policies, then those under other scales. */
+  /** Copies the states in a slot out of a broken instance: those of so many policies, and what is beside them. */
   rescued(index: number, generation: number, slot: number, policies: number): CopiedStates {
     const state = (position: number) =>
       this.parts((from) => this.exports.rescue(index, generation, slot, position, from));
-    const states = Array.from({ length: policies }, (_, position) => state(position));
-    const earlier: number[][] = [];
+    const lists: number[][] = [];
     for (;;) {
-      const row = state(policies + earlier.length);
-      if (row.length === 0) return { states, earlier };
-      earlier.push(row);
+      const list = state(lists.length);
+      // A state may be empty; what is beside the states is not.
+      if (list.length === 0 && lists.length >= policies) return apart(lists, policies);
+      lists.push(list);
     }
   }
 

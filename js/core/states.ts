@@ -1,10 +1,12 @@
-import { isInteger } from "../durations.ts";
+import { isCalendarScale, isInteger } from "../durations.ts";
 import { fill, inWords, TollgateError } from "../error.ts";
 import type { Origin } from "../types.ts";
 import { elements } from "./elements.ts";
 import {
   earlierUnplacedText,
   invalidStateText,
+  reservationNumbersText,
+  schema,
   stateNumbersText,
   stateScaleText,
   statesDifferText,
@@ -16,9 +18,14 @@ export function unreadable(problem: string, key?: string): TollgateError {
   return new TollgateError("invalid_state", key === undefined ? message : `${key}: ${message}`);
 }
 
-/** The error for numbers that Rust could not read as the state of a policy. */
-export const unreadableAs = ({ name, algorithm }: Origin, key?: string): TollgateError =>
-  unreadable(fill(stateNumbersText, { name: inWords(name), algorithm }), key);
+/** The error for numbers that Rust could not read as the state of a policy; without a policy, as a reservation. */
+export const unreadableAs = (origin: Origin | undefined, key?: string): TollgateError =>
+  unreadable(
+    origin === undefined
+      ? reservationNumbersText
+      : fill(stateNumbersText, { name: inWords(origin.name), algorithm: origin.algorithm }),
+    key,
+  );
 
 /** Splits lists of numbers that lie one after the other: for each how many follow, then they. */
 export function split(flat: readonly number[]): number[][] {
@@ -55,21 +62,33 @@ export interface CopiedStates {
   readonly states: readonly (readonly number[])[];
   /** Of each the position of its policy, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
+  /** Of each open reservation four numbers of its id, start, end, ttl and an amount for each policy. */
+  readonly reservations: readonly (readonly number[])[];
 }
 
 /** Splits the list that Rust saved of one key under so many policies. */
 export function saved(flat: readonly number[], policies: number): CopiedStates {
-  const lists = split(flat);
-  return { states: lists.slice(0, policies), earlier: lists.slice(policies) };
+  return apart(split(flat), policies);
+}
+
+/** Tells the states of so many policies from those under other scales, and from reservations, which begin with -1. */
+export function apart(lists: readonly number[][], policies: number): CopiedStates {
+  const beside = lists.slice(policies);
+  return {
+    states: lists.slice(0, policies),
+    earlier: beside.filter(([position]) => position !== -1),
+    reservations: beside.filter(([position]) => position === -1).map((row) => row.slice(1)),
+  };
 }
 
 /**
  * Returns one key's states as Rust takes them: for each of the limiter's own policies the list of the state of that name,
  * the scale by which it was made first, and the list of its state under another scale; before each list its length. A
- * state of another algorithm is left out, and its name added to `afresh`.
+ * state of another algorithm is left out, and its name added to `afresh`. Then a list for each open reservation, with an
+ * amount for each of the limiter's own policies.
  */
 export function placed(
-  { states, earlier }: CopiedStates,
+  { states, earlier, reservations }: CopiedStates,
   origins: readonly Origin[],
   own: readonly Origin[],
   afresh: Set<string>,
@@ -82,17 +101,18 @@ export function placed(
   const add = (list: readonly number[]) => {
     for (const number of list) numbers.push(number);
   };
+  // A single policy that was only renamed is still the same.
+  const isRenamed = own.length === 1 && origins.length === 1;
+  const numberOf = (name: string) => (isRenamed ? 0 : origins.findIndex((origin) => origin.name === name));
   for (const { name, algorithm } of own) {
-    // A single policy that was only renamed is still the same.
-    const isRenamed = own.length === 1 && origins.length === 1;
-    const at = isRenamed ? 0 : origins.findIndex((origin) => origin.name === name);
+    const at = numberOf(name);
     const origin = origins[at];
     if (origin !== undefined && origin.algorithm !== algorithm) afresh.add(name);
     if (origin?.algorithm !== algorithm) {
       add([0, 0]);
       continue;
     }
-    if (!isInteger(origin.scale, 1)) throw unreadable(fill(stateScaleText, { name: inWords(name) }), key);
+    if (!isScale(origin)) throw unreadable(fill(stateScaleText, { name: inWords(name) }), key);
     const state = states[at] as readonly number[];
     const row = earlier.find(([position]) => position === at) ?? [0];
     add([1 + state.length, origin.scale]);
@@ -100,5 +120,16 @@ export function placed(
     add([row.length - 1]);
     add(row.slice(1));
   }
+  for (const row of reservations) {
+    const amounts = row.slice(schema.reservationHead);
+    if (amounts.length !== origins.length) throw unreadable(reservationNumbersText, key);
+    add([schema.reservationHead + own.length]);
+    add(row.slice(0, schema.reservationHead));
+    add(own.map(({ name }) => amounts[numberOf(name)] ?? 0));
+  }
   return numbers;
 }
+
+/** Returns true for a scale that the algorithm can have. */
+const isScale = ({ algorithm, scale }: Origin): boolean =>
+  isInteger(scale, 1) || (algorithm === "fix_window" && isCalendarScale(scale));

@@ -95,6 +95,10 @@ impl Algorithm for Bucket {
         self.capacity
     }
 
+    fn period(&self) -> u64 {
+        self.period
+    }
+
     #[inline(always)]
     fn view(&self, state: &[u64], now: u64) -> View {
         let mut level = self.mirrored(Content::unpack(state, self.per));
@@ -127,6 +131,13 @@ impl Algorithm for Bucket {
         let most = self.mirrored(Content { at: 0, hits: 0, rest: 0 }).hits + MAX as i64;
         if view.level.hits >= most {
             (view.level.hits, view.level.rest) = (most, 0);
+        }
+    }
+
+    fn refund(&self, view: &mut View, cost: u64, _now: u64) {
+        view.level.hits -= cost as i64;
+        if view.level.hits < 0 {
+            (view.level.hits, view.level.rest) = (0, 0);
         }
     }
 
@@ -164,7 +175,11 @@ impl Algorithm for Bucket {
     }
 
     fn latest(&self, state: &[u64]) -> u64 {
-        Content::unpack(state, self.per).at
+        // A bucket that is as if unused holds no time of its own.
+        match self.mirrored(Content::unpack(state, self.per)) {
+            Content { hits: ..0, .. } | Content { hits: 0, rest: 0, .. } => 0,
+            Content { at, .. } => at,
+        }
     }
 
     fn clear(&self, state: &mut [u64], now: u64) {

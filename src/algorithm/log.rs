@@ -3,7 +3,7 @@
 //! A word holds a time (53 bits) and a cost below 2^11. A larger cost takes a second word. Both words of such an entry
 //! have the cost bits 0, so that entries can be read from either end.
 
-use crate::memory::OutOfMemory;
+use crate::memory::{OutOfMemory, copied};
 use crate::number::MAX;
 use alloc::vec::Vec;
 
@@ -60,6 +60,11 @@ impl Default for Log {
 impl Log {
     pub(crate) const EMPTY: Self =
         Self { newest: 0, total: 0, first: 0, len: 0, ring: Vec::new(), fronted: 0, front: [0; FRONT] };
+
+    /// Returns a copy.
+    pub(crate) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        Ok(Self { ring: copied(&self.ring)?, ..*self })
+    }
 
     /// Returns the number of words in use.
     pub(crate) fn len(&self) -> u32 {

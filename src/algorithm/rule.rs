@@ -1,6 +1,7 @@
 //! Whichever algorithm a policy names, and the one dispatch to it.
 
 use super::bucket::{self, Bucket};
+use super::concurrency::Concurrency;
 use super::entry::{Entry, EntryMut, EntryState};
 use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
@@ -8,8 +9,10 @@ use super::{Act, Algorithm, Charged, Outcome, Push};
 use crate::Decision;
 use crate::memory::OutOfMemory;
 use crate::policy::schema::{
-    ALGORITHMS, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+    ALGORITHMS, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, SLIDING_COUNTER, SLIDING_WINDOW,
+    TOKEN_BUCKET,
 };
+use crate::scale::Scale;
 
 /// An algorithm with its numbers. Which one it is has a byte of its own, that takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +24,8 @@ pub(crate) enum Rule {
     SlidingWindow(SlidingWindow),
     /// A bucket.
     Bucket(Bucket),
+    /// Reservations alone.
+    Concurrency(Concurrency),
 }
 
 /// Runs one expression for whichever algorithm a rule holds.
@@ -30,6 +35,7 @@ macro_rules! dispatch {
             $crate::algorithm::rule::Rule::Window($algorithm) => $body,
             $crate::algorithm::rule::Rule::SlidingWindow($algorithm) => $body,
             $crate::algorithm::rule::Rule::Bucket($algorithm) => $body,
+            $crate::algorithm::rule::Rule::Concurrency($algorithm) => $body,
         }
     };
 }
@@ -39,12 +45,13 @@ impl Rule {
     /// The position of the algorithm in the schema.
     pub(crate) fn position(&self) -> usize {
         match self {
-            Self::Window(Window { kind: window::Kind::Clock, .. }) => FIX_WINDOW,
+            Self::Window(Window { kind: window::Kind::Clock | window::Kind::Calendar(_), .. }) => FIX_WINDOW,
             Self::Window(Window { kind: window::Kind::Key, .. }) => FIX_WINDOW_PER_KEY,
             Self::Window(Window { kind: window::Kind::Sliding, .. }) => SLIDING_COUNTER,
             Self::SlidingWindow(_) => SLIDING_WINDOW,
             Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }) => TOKEN_BUCKET,
             Self::Bucket(Bucket { kind: bucket::Kind::Leaky, .. }) => LEAKY_BUCKET,
+            Self::Concurrency(_) => CONCURRENCY,
         }
     }
 
@@ -66,21 +73,28 @@ impl Rule {
         dispatch!(self, algorithm => algorithm.limit())
     }
 
-    /// The window's `scale` or the bucket's `per`.
+    /// The window's `scale` (of the calendar's the longest), the bucket's `per`, or the `ttl` of a concurrency limit, in
+    /// milliseconds.
     pub(crate) fn scale(&self) -> u64 {
         match self {
             Self::Window(window) => window.scale,
             Self::SlidingWindow(window) => window.scale,
             Self::Bucket(bucket) => bucket.per,
+            Self::Concurrency(concurrency) => concurrency.ttl,
+        }
+    }
+
+    /// The `scale` or `per` as it is stored.
+    pub(crate) fn stored_scale(&self) -> Scale {
+        match self {
+            Self::Window(Window { kind: window::Kind::Calendar(calendar), .. }) => (*calendar).into(),
+            _ => Scale::of_time(self.scale()),
         }
     }
 
     /// How far behind a state the clock may be before the state follows it.
     pub(crate) fn period(&self) -> u64 {
-        match self {
-            Self::Bucket(bucket) => bucket.period,
-            _ => self.scale(),
-        }
+        dispatch!(self, algorithm => algorithm.period())
     }
 
     /// Does an operation on the first state of an entry, and says in `outcome` what became of it. In wasm it is compiled
@@ -101,6 +115,16 @@ impl Rule {
     pub(crate) fn peek(&self, entry: Entry<'_>, act: Act, now: u64) -> Decision {
         let charged = dispatch!(self, algorithm => algorithm.try_once(EntryState::of(entry), act, now).charged);
         self.decision(charged, now)
+    }
+
+    /// Whether only reservations count.
+    pub(crate) fn is_concurrency(&self) -> bool {
+        matches!(self, Self::Concurrency(_))
+    }
+
+    /// Returns the last time that the first state of an entry knows of.
+    pub(crate) fn latest(&self, entry: Entry<'_>) -> u64 {
+        dispatch!(self, algorithm => algorithm.latest(EntryState::of(entry)))
     }
 
     #[cfg_attr(target_arch = "wasm32", inline(never))]
@@ -128,7 +152,7 @@ impl Rule {
         match self {
             Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
             // It lives to its end, though nothing may have been counted.
-            Self::Window(window) if window.kind == window::Kind::Clock => {
+            Self::Window(window) if matches!(window.kind, window::Kind::Clock | window::Kind::Calendar(_)) => {
                 window.window_ends_at(EntryState::of(entry), now)
             }
             _ => match self.peek(entry, Act::LOOK, now).reset_after {
@@ -164,11 +188,13 @@ impl Rule {
     /// Makes a rule given for one call one for states of this rule. Returns whether it can be: it must have the same
     /// algorithm and `scale` or `per`.
     pub(crate) fn adjust(&self, call: &mut Self) -> bool {
-        self.scale() == call.scale()
+        // A ttl is that of the reservation.
+        (self.scale() == call.scale() || self.is_concurrency())
             && match (self, call) {
                 (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjust(call),
                 (Self::Window(own), Self::Window(call)) => own.kind == call.kind,
                 (Self::Bucket(own), Self::Bucket(call)) => own.kind == call.kind,
+                (Self::Concurrency(_), Self::Concurrency(_)) => true,
                 _ => false,
             }
     }

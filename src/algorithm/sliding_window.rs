@@ -10,6 +10,7 @@ use super::log::{Hits, Log};
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range};
+use crate::open::OpenOf;
 
 /// The numbers of a `sliding_window` policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +35,8 @@ pub(crate) struct View {
     total: u64,
     /// What has been added at `at`.
     added: u64,
+    /// What the oldest entries give back.
+    refunded: u64,
 }
 
 impl SlidingWindow {
@@ -82,6 +85,41 @@ impl SlidingWindow {
         log.total += cost;
     }
 
+    /// Returns when a hit of `cost`, which does not fit beside open amounts, will. An open amount is a hit of the time at
+    /// which it is charged: before that it counts because it is open.
+    pub(crate) fn fits_beside(&self, log: &Log, charged: u64, cost: u64, open: OpenOf<'_>, now: u64) -> u64 {
+        let mut view = self.view(log, now);
+        if charged > 0 {
+            self.charge(&mut view, charged, now);
+        }
+        let mut excess = view.total + open.sum() + cost - self.limit;
+        let (mut at, mut newest, mut fits_at) = (view.skip, view.newest, view.at);
+        let mut ends = open.amounts().peekable();
+        let mut charges = open.amounts();
+        while excess > 0 {
+            let (time, amount) = match log.entry(at) {
+                Some(hits) => {
+                    at += hits.words();
+                    (hits.time.saturating_sub(view.shift), hits.cost)
+                }
+                None if view.added > 0 => (view.at, core::mem::take(&mut view.added)),
+                None => {
+                    let Some(open) = charges.next() else { return fits_at };
+                    newest = newest.max(open.charged_at(self.scale));
+                    (newest, open.amount)
+                }
+            };
+            fits_at = time + self.scale;
+            // A charge ahead of the clock takes the log along, so that hits count no more from its end on.
+            while ends.next_if(|open| open.charged_at(self.scale) < fits_at).is_some() {}
+            if let Some(open) = ends.peek() {
+                fits_at = fits_at.min(open.end);
+            }
+            excess = excess.saturating_sub(amount);
+        }
+        fits_at
+    }
+
     /// Returns when a stored log ends; `now` or earlier if it has. The newest hit decides, however long the log.
     pub(crate) fn log_ends_at(&self, log: &Log, now: u64) -> u64 {
         match log.newest() {
@@ -100,6 +138,10 @@ impl Algorithm for SlidingWindow {
         self.limit
     }
 
+    fn period(&self) -> u64 {
+        self.scale
+    }
+
     /// The most that a log holds: one more than can matter, but no more than a count can be.
     fn most(&self) -> u64 {
         (self.keep + 1).min(MAX)
@@ -110,7 +152,7 @@ impl Algorithm for SlidingWindow {
         let (oldest, latest) = (log.oldest(), log.newest());
         let shift = if latest > now + self.scale { latest - now } else { 0 };
         let newest = latest - shift;
-        let mut view = View { at: now.max(newest), newest, shift, skip: 0, total: log.total, added: 0 };
+        let mut view = View { at: now.max(newest), newest, shift, skip: 0, total: log.total, added: 0, refunded: 0 };
         // Most hits find nothing to skip.
         let counts = |time: u64| time.saturating_sub(shift) + self.scale > view.at;
         if !counts(oldest) {
@@ -136,6 +178,11 @@ impl Algorithm for SlidingWindow {
         view.total += cost;
         view.added += cost;
         view.newest = view.at;
+    }
+
+    fn refund(&self, view: &mut View, cost: u64, _now: u64) {
+        view.refunded = cost.min(view.total);
+        view.total -= view.refunded;
     }
 
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
@@ -165,6 +212,10 @@ impl Algorithm for SlidingWindow {
             log.shift(view.shift);
         }
         log.total = view.total - view.added;
+        if view.refunded > 0 {
+            log.total += view.refunded;
+            Self::trim(log, view.total);
+        }
         if view.added > 0 {
             self.add(log, view.at, view.added);
         }

@@ -1,7 +1,8 @@
 //! Counters of windows of time.
 //!
 //! - `fix_window`: one counter per window of the clock, so that all keys' windows begin and end
-//!   together. Allowed while `count + cost <= limit` in the window `floor(now / scale)`.
+//!   together. Allowed while `count + cost <= limit` in the window `floor(now / scale)`, or in the
+//!   day, week or month of the calendar.
 //! - `fix_window_per_key`: the same, in a window that starts at the key's first hit, so that keys
 //!   do not all come back at once. It is over when `start + scale <= now`.
 //! - `sliding_counter`: two counters that stand in for a log: this window's, and the last one's by
@@ -14,22 +15,27 @@
 //! a key may have made up to `limit * (1 + elapsed / scale)` hits within one `scale`, never at once.
 //! Had they come at its start, it denies some that a log would allow.
 
+use super::calendar::CalendarScale;
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
+use crate::scale::Scale;
 
 /// The numbers of a window policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
     pub(crate) kind: Kind,
     pub(crate) limit: u64,
+    /// How long a window is; one of the calendar, at the most.
     pub(crate) scale: u64,
 }
 
 /// When windows begin, and what of them counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// At multiples of the scale: `fix_window`.
+    /// With a day, week or month of the calendar: `fix_window`.
+    Calendar(CalendarScale),
+    /// At multiples of the scale: `fix_window` too.
     Clock,
     /// At a key's first hit: `fix_window_per_key`.
     Key,
@@ -56,7 +62,39 @@ impl Window {
     /// When a window that begins now begins.
     #[inline(always)]
     fn begin(&self, now: u64) -> i64 {
-        if self.kind == Kind::Key { now as i64 } else { start_of(now, self.scale) }
+        match self.kind {
+            Kind::Key => now as i64,
+            Kind::Calendar(calendar) => calendar.start_of(now),
+            Kind::Clock | Kind::Sliding => (now - now % self.scale) as i64,
+        }
+    }
+
+    // Comparing kinds would compare units of the calendar too, in a call of its own.
+
+    #[inline(always)]
+    fn slides(&self) -> bool {
+        matches!(self.kind, Kind::Sliding)
+    }
+
+    #[inline(always)]
+    fn is_per_key(&self) -> bool {
+        matches!(self.kind, Kind::Key)
+    }
+
+    /// Returns the length of the window that begins at a time.
+    #[inline(always)]
+    fn length(&self, start: i64) -> u64 {
+        if let Kind::Calendar(calendar) = self.kind { calendar.length(start) } else { self.scale }
+    }
+
+    /// Returns the same policy with another scale, which its algorithm takes.
+    pub(crate) fn with_scale(self, scale: Scale) -> Self {
+        let kind = match (self.kind, scale.calendar()) {
+            (_, Some(calendar)) => Kind::Calendar(calendar),
+            (Kind::Calendar(_), None) => Kind::Clock,
+            (kind, None) => kind,
+        };
+        Self { kind, scale: scale.length(), ..self }
     }
 
     /// What a window is worth to a time outside it.
@@ -67,12 +105,12 @@ impl Window {
             // The clock stepped back.
             view.followed = -age > scale;
             // Counters of nothing hold no time, so that they are the same stored or not.
-            if view.followed || (self.kind == Kind::Sliding && view.previous + view.current == 0) {
+            if view.followed || (self.slides() && view.previous + view.current == 0) {
                 view.start = self.begin(now);
             }
             return;
         }
-        if self.kind == Kind::Sliding && age < 2 * scale {
+        if self.slides() && age < 2 * scale {
             (view.start, view.previous) = (view.start + scale, view.current);
         } else {
             (view.start, view.previous) = (NONE, 0);
@@ -93,8 +131,19 @@ impl Window {
     pub(crate) fn window_ends_at(&self, state: &[u64], now: u64) -> u64 {
         let start = state.first().map_or(NONE, |&start| start as i64);
         let follows = start > (now + self.scale) as i64;
-        let start = if follows { start_of(now, self.scale) } else { start };
-        (start + self.scale as i64).max(0) as u64
+        let start = if follows { self.begin(now) } else { start };
+        (start + self.length(start) as i64).max(0) as u64
+    }
+
+    /// Returns when the window of a key's own start ends, if it is in force, or begins now where `begins` says so; 0 if
+    /// there is none.
+    pub(crate) fn own_end(&self, state: &[u64], begins: bool, now: u64) -> u64 {
+        let view = self.view(state, now);
+        match (view.start, begins) {
+            (NONE, false) => 0,
+            (NONE, true) => now + self.scale,
+            (start, _) => start as u64 + self.scale,
+        }
     }
 
     /// When enough has faded of a window for a cost to fit.
@@ -109,12 +158,6 @@ impl Window {
     }
 }
 
-/// When the window of the clock began.
-#[inline(always)]
-fn start_of(now: u64, scale: u64) -> i64 {
-    (now - now % scale) as i64
-}
-
 impl Algorithm for Window {
     type State = [u64];
     type View = View;
@@ -123,16 +166,20 @@ impl Algorithm for Window {
         self.limit
     }
 
+    fn period(&self) -> u64 {
+        self.scale
+    }
+
     #[inline(always)]
     fn view(&self, state: &[u64], now: u64) -> View {
         let (start, current, previous) = match *state {
-            [start, current, previous, ..] if self.kind == Kind::Sliding => (start as i64, current, previous),
+            [start, current, previous, ..] if self.slides() => (start as i64, current, previous),
             [start, current, ..] => (start as i64, current, 0),
             _ => (NONE, 0, 0),
         };
         let mut view = View { start, current, previous, faded: 0, followed: false };
         // Most hits fall into the stored window.
-        if (now as i64 - start) as u64 >= self.scale {
+        if (now as i64 - start) as u64 >= self.length(start) {
             self.leave(&mut view, now);
         }
         self.fade(&mut view, now);
@@ -156,9 +203,21 @@ impl Algorithm for Window {
         view.current = (view.current + cost).min(MAX);
     }
 
+    fn refund(&self, view: &mut View, cost: u64, now: u64) {
+        let of_current = cost.min(view.current);
+        view.current -= of_current;
+        view.previous -= (cost - of_current).min(view.previous);
+        view.faded = 0;
+        self.fade(view, now);
+        // Counters always have a start.
+        if self.slides() && view.start == NONE {
+            view.start = self.begin(now);
+        }
+    }
+
     #[inline(always)]
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
-        if self.kind == Kind::Key {
+        if self.is_per_key() {
             view.start = NONE;
         }
         (view.current, view.previous, view.faded) = (0, 0, 0);
@@ -169,7 +228,7 @@ impl Algorithm for Window {
     fn commit(&self, state: &mut [u64], view: View) {
         if let [start, current, before @ ..] = state {
             (*start, *current) = (view.start as u64, view.current);
-            if self.kind == Kind::Sliding
+            if self.slides()
                 && let [previous, ..] = before
             {
                 *previous = view.previous;
@@ -179,31 +238,36 @@ impl Algorithm for Window {
 
     #[inline(always)]
     fn fits_at(&self, _state: &[u64], view: &View, cost: u64) -> u64 {
-        let end = view.start as u64 + self.scale;
-        if self.kind == Kind::Sliding { self.fades_at(view, cost, end) } else { end }
+        let end = view.start as u64 + self.length(view.start);
+        if self.slides() { self.fades_at(view, cost, end) } else { end }
     }
 
     #[inline(always)]
     fn unused_at(&self, view: &View) -> u64 {
         let windows = match (self.kind, view.current, view.previous) {
-            (Kind::Clock, 0, _) | (Kind::Sliding, 0, 0) => return 0,
+            (Kind::Clock | Kind::Calendar(_), 0, _) | (Kind::Sliding, 0, 0) => return 0,
             (Kind::Sliding, 1.., _) => 2,
             _ => 1,
         };
-        (view.start + windows * self.scale as i64).max(0) as u64
+        (view.start + windows * self.length(view.start) as i64).max(0) as u64
     }
 
     /// Its start, its hits, and those of the window before if they count.
     fn width(&self) -> usize {
-        if self.kind == Kind::Sliding { 3 } else { 2 }
+        if self.slides() { 3 } else { 2 }
     }
 
     fn latest(&self, state: &[u64]) -> u64 {
-        state.first().map_or(0, |&start| (start as i64).max(0) as u64)
+        match *state {
+            // Counters of nothing hold no time.
+            [_, 0, 0, ..] if self.slides() => 0,
+            [start, ..] => (start as i64).max(0) as u64,
+            [] => 0,
+        }
     }
 
     fn clear(&self, state: &mut [u64], now: u64) {
-        let start = if self.kind == Kind::Sliding { self.begin(now) } else { NONE };
+        let start = if self.slides() { self.begin(now) } else { NONE };
         self.commit(state, View { start, current: 0, previous: 0, faded: 0, followed: false });
     }
 
@@ -212,7 +276,7 @@ impl Algorithm for Window {
         let (&[start, current, ..], previous) = (state, state.get(2)) else { return Ok(()) };
         if start as i64 != NONE {
             push(start as i64)?;
-            if self.kind == Kind::Sliding {
+            if self.slides() {
                 push(previous.map_or(0, |&previous| previous as i64))?;
             }
             push(current as i64)?;
@@ -220,15 +284,15 @@ impl Algorithm for Window {
         Ok(())
     }
 
-    fn import(&self, state: &mut [u64], scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+    fn import(&self, state: &mut [u64], _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (start, current, previous) = match (self.kind, numbers) {
             (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
-            (Kind::Clock | Kind::Key, &[start, current]) => (start, current, 0),
-            (Kind::Clock | Kind::Key, []) => return Ok(true),
+            (Kind::Sliding, _) => return Ok(false),
+            (_, &[start, current]) => (start, current, 0),
+            (_, []) => return Ok(true),
             _ => return Ok(false),
         };
-        let begins = self.kind == Kind::Key || (start as u64).is_multiple_of(scale);
-        if !begins || !in_range(start) || !in_range(current) || !in_range(previous) {
+        if !in_range(start) || self.begin(start as u64) != start || !in_range(current) || !in_range(previous) {
             return Ok(false);
         }
         let (current, previous) = (current as u64, previous as u64);

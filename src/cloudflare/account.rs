@@ -173,6 +173,7 @@ impl Account {
             Answer::Decision(decision) => Reply::Decision(decision),
             Answer::Number(number) => Reply::Number(number),
             Answer::Done => Reply::Reset(was_used),
+            Answer::Reserved { .. } | Answer::Settled(_) => return Err(Error::state("there is none").into()),
         })
     }
 }

@@ -23,6 +23,7 @@ pub(super) struct Stored {
 struct StoredState<Text, Numbers> {
     name: Text,
     algorithm: Text,
+    /// In two's complement, so that what is no duration is a number too.
     scale: u64,
     count: u64,
     ends: u64,
@@ -54,12 +55,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
 
 fn stored(kept: &Kept) -> StoredState<&str, &[i64]> {
     let Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends } = kept;
-    StoredState { name, algorithm, scale: *scale, count: *count, ends: *ends, state, earlier }
+    StoredState { name, algorithm, scale: *scale as u64, count: *count, ends: *ends, state, earlier }
 }
 
 fn kept(stored: StoredState<String, Vec<i64>>) -> Kept {
     let StoredState { name, algorithm, scale, count, ends, state, earlier } = stored;
-    Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends }
+    Kept { made_by: MadeBy { name, algorithm, scale: scale as i64 }, state, earlier, count, ends }
 }
 
 #[cfg(test)]
@@ -85,6 +86,20 @@ mod tests {
         states.0[1].state.clear();
         states.0[1].earlier = vec![60_000, 1_767_225_660_000, 0, 7];
         assert_eq!(decode(&encode(7, &states)).unwrap(), Stored { alarm: 7, states });
+    }
+
+    #[test]
+    fn a_scale_of_the_calendar_is_read_as_it_was_written() {
+        let month = Policy::calendar(9, crate::Calendar::Month).unwrap().utc_offset("-05:30").unwrap();
+        let mut ledger = Ledger::new(month.clone()).unwrap();
+        ledger.apply(Operation::Hit { cost: 3 }, 1_767_225_600_123).unwrap();
+        let mut states = States::default();
+        states.keep(&ledger, 1_767_225_600_123);
+        assert_eq!(states.0[0].made_by.scale, -29_670);
+        let read = decode(&encode(7, &states)).unwrap().states;
+        let mut again = Ledger::new(month).unwrap();
+        read.load(&mut again, 1_767_225_600_123).unwrap();
+        assert_eq!(again.record(1_767_225_600_123), ledger.record(1_767_225_600_123));
     }
 
     #[test]

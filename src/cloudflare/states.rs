@@ -47,7 +47,8 @@ impl States {
         let states = found.iter().map(|kept| kept.state.clone()).collect();
         let of_another_scale = found.iter().enumerate().filter(|(_, kept)| !kept.earlier.is_empty());
         let earlier = of_another_scale.map(|(number, kept)| [&[number as i64], &kept.earlier[..]].concat()).collect();
-        let record = Record { version: crate::record::VERSION, policies: made_by, states, earlier };
+        let record =
+            Record { version: crate::record::VERSION, policies: made_by, states, earlier, reservations: Vec::new() };
         let mut loaded = Loaded { afresh: ledger.load(&record, now)?, changed: false };
         let policies = ledger.policies();
         for ((name, policy), (_, ends)) in policies.names().zip(policies.iter()).zip(ledger.last_values()) {

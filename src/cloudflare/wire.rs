@@ -33,7 +33,7 @@ pub(super) fn operation<'a>(name: &str, amount: u64, policy: Option<&'a str>) ->
     Ok(match name {
         "hit" => Operation::Hit { cost: amount },
         "peek" => Operation::Peek { cost: amount },
-        "inc" => Operation::Inc { policy, cost: amount },
+        "inc" => Operation::Inc { policy, cost: amount as i64 },
         "set" => Operation::Set { policy, count: amount },
         "get" => Operation::Get { policy },
         "expires_at" => Operation::ExpiresAt { policy },

@@ -6,7 +6,7 @@ use core::hash::Hash;
 
 use super::Limiter;
 use crate::algorithm::Act;
-use crate::number::{check_cost, check_count, check_time};
+use crate::number::{check_count, check_time};
 use crate::{Clock, Error};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
@@ -23,18 +23,19 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn inc_policy<Q>(&mut self, key: &Q, cost: u64, policy: Option<&str>) -> Result<u64, Error>
+    pub fn inc_policy<Q>(&mut self, key: &Q, cost: i64, policy: Option<&str>) -> Result<u64, Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        check_cost(cost)?;
+        let act = Act::inc(cost)?;
         let position = self.policies.position(policy)?;
+        self.check_countable(position, "inc")?;
         if cost == 0 {
-            return Ok(self.slots.get(self.index.get(key), position, now));
+            return Ok(self.slots.get(self.index.get(key), position, now)?);
         }
-        self.change(key, position, Act::Inc(cost), now)
+        self.change(key, position, act, now)
     }
 
     /// What [`Limiter::set`] does, for one of several policies, by its name.
@@ -56,6 +57,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
+        self.check_countable(position, "set")?;
         check_count(count, self.slots.policy_states().most_to_set(position))?;
         self.change(key, position, Act::Set(count), now)
     }
@@ -79,7 +81,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
-        Ok(self.slots.get(self.index.get(key), position, now))
+        Ok(self.slots.get(self.index.get(key), position, now)?)
     }
 
     /// What [`Limiter::expires_at`] does, for one of several policies, by its name.
@@ -101,7 +103,15 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
-        Ok(self.slots.expires_at(self.index.get(key), position, now))
+        Ok(self.slots.expires_at(self.index.get(key), position, now)?)
+    }
+
+    /// Checks that the policy at a position counts more than reservations.
+    fn check_countable(&self, position: usize, operation: &'static str) -> Result<(), Error> {
+        if self.slots.policy_states().rules()[position].is_concurrency() {
+            return Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation });
+        }
+        Ok(())
     }
 
     fn change<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>
@@ -114,7 +124,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             self.index.reserve(self.slots.slots_with_one_more())?;
         }
         let count = self.slots.change(slot, position, act, now).map_err(|error| self.slots.error(error))?;
-        self.settle(key);
+        self.take_moves(key);
         Ok(count)
     }
 }

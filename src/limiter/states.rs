@@ -34,16 +34,20 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Clone,
     {
         let now = check_time(self.clock.now())?;
-        let (mut keys, mut earlier) = (Vec::new(), Vec::new());
+        let (mut keys, mut earlier, mut reservations) = (Vec::new(), Vec::new(), Vec::new());
         for slot in self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now)) {
             if let Some(key) = self.index.key(slot) {
-                for row in self.slots.export_earlier(slot, &[keys.len() as i64], now)? {
+                let number = [keys.len() as i64];
+                for row in self.slots.export_earlier(slot, &number, now)? {
                     push(&mut earlier, row)?;
+                }
+                for row in self.slots.export_open(slot, &number)? {
+                    push(&mut reservations, row)?;
                 }
                 push(&mut keys, (key.clone(), self.slots.export(slot)?))?;
             }
         }
-        Ok(Snapshot::new(self.policies(), keys, earlier))
+        Ok(Snapshot::new(self.policies(), keys, earlier, reservations))
     }
 
     /// Takes over all states of a snapshot, or on an error none. Returns the names of the policies that
@@ -81,7 +85,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             return Err(self.slots.error(SlotError::Full));
         }
         let names = staged.afresh.names(&self.policies)?;
-        let slots = self.slots.reserve(new_keys, staged.states.with_earlier)?;
+        let slots = self.slots.reserve(new_keys, staged.states.with_extras)?;
         self.index.reserve_many(new_keys, slots)?;
         // From here on nothing can fail.
         self.put_all(staged, now)?;
@@ -94,13 +98,10 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let origins = Origin::all(&policies)?;
         let mut staged =
             Staged { keys: Vec::new(), states: Batch::default(), live: HashSet::new(), afresh: Afresh::default() };
-        let mut earlier = snapshot.earlier.as_slice();
+        let (mut earlier, mut open) = (snapshot.earlier.as_slice(), snapshot.reservations.as_slice());
         for (number, (key, states)) in snapshot.keys.iter().enumerate() {
-            let is_own = |row: &&Vec<i64>| row.first() == Some(&(number as i64));
-            let (own, rest) = earlier.split_at(earlier.iter().take_while(is_own).count());
-            earlier = rest;
-            let rows = own.iter().map(|row| row.get(1..).unwrap_or_default());
-            let (ended, afresh) = self.slots.stage(&self.policies, &origins, states, rows, now)?;
+            let (earlier, open) = (rows_of(number, &mut earlier), rows_of(number, &mut open));
+            let (ended, afresh) = self.slots.stage(&self.policies, &origins, states, earlier, open, now)?;
             staged.afresh.add_all(afresh);
             push(&mut staged.keys, (key, !ended))?;
             if !ended {
@@ -109,8 +110,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 staged.live.insert(key);
             }
         }
-        if !earlier.is_empty() {
-            return Err(Error::state("its earlier states are not in the order of its keys"));
+        if !earlier.is_empty() || !open.is_empty() {
+            return Err(Error::state("its earlier states or reservations are not in the order of its keys"));
         }
         Ok(staged)
     }
@@ -127,7 +128,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 self.put(key, now)?;
                 index += 1;
             } else {
-                self.reset(key);
+                self.reset_all(key);
             }
         }
         Ok(())
@@ -145,9 +146,17 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         self.slots.import(self.index.get(key), now).map_err(|error| self.slots.error(error))?;
-        self.settle(key);
+        self.take_moves(key);
         Ok(())
     }
+}
+
+/// Takes the rows of a key, by its number, from the front of the rows that are left.
+fn rows_of<'a>(number: usize, rest: &mut &'a [Vec<i64>]) -> impl Iterator<Item = &'a [i64]> + Clone {
+    let is_own = |row: &&Vec<i64>| row.first() == Some(&(number as i64));
+    let (own, after) = rest.split_at(rest.iter().take_while(is_own).count());
+    *rest = after;
+    own.iter().map(|row| row.get(1..).unwrap_or_default())
 }
 
 /// The states of a snapshot, read.
@@ -167,22 +176,23 @@ impl<C: Clock> Store for Limiter<String, C> {
         let now = check_time(self.clock.now())?;
         let slot = self.index.get(key).filter(|&slot| !self.slots.has_ended(slot, now));
         let record = |slot| {
-            Ok(Record::new(self.policies(), self.slots.export(slot)?, self.slots.export_earlier(slot, &[], now)?))
+            let (states, earlier) = (self.slots.export(slot)?, self.slots.export_earlier(slot, &[], now)?);
+            Ok(Record::new(self.policies(), states, earlier, self.slots.export_open(slot, &[])?))
         };
         slot.map(record).transpose()
     }
 
     fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Error> {
         let Some(record) = record else {
-            self.reset(key);
+            self.reset_all(key);
             return Ok(());
         };
         let now = check_time(self.clock.now())?;
         check_version(record.version)?;
-        let earlier = record.earlier.iter().map(Vec::as_slice);
-        let (ended, _) = self.slots.stage(&self.policies, &record.origins()?, &record.states, earlier, now)?;
+        let (earlier, open) = (record.earlier.iter().map(Vec::as_slice), record.reservations.iter().map(Vec::as_slice));
+        let (ended, _) = self.slots.stage(&self.policies, &record.origins()?, &record.states, earlier, open, now)?;
         if ended {
-            self.reset(key);
+            self.reset_all(key);
             return Ok(());
         }
         self.index.reserve(self.slots.slots_with_one_more())?;

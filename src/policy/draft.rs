@@ -1,15 +1,18 @@
 //! A policy as it is written, before it is validated.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::schema::{ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, DENIED_WORDS, Field, Role};
+use super::schema::{ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, DENIED_WORDS, Field, MAX_TTL, Role};
 use super::value::ValueVisitor;
 use super::{Denied, Policy, Value, unchecked_rule};
+use crate::algorithm::calendar::{Calendar, CalendarScale, WrittenOffset};
+use crate::number::MAX;
+use crate::scale::Scale;
 use crate::{Error, Expected, Found, wording};
 
 /// The fields that a policy is written with. [`PolicyDraft::build`] validates them.
@@ -64,6 +67,11 @@ impl PolicyDraft {
         let rate = self.amount(schema, Role::Rate)?;
         let scale = self.scale(schema)?;
         let policy = Policy { rule: unchecked_rule(position, limit, rate, scale), name: None, denied: None };
+        let policy = match self.role(schema, Role::UtcOffset)? {
+            Value::Null => policy,
+            Value::Text(offset) => policy.utc_offset(offset)?,
+            value => return Err(Error::policy("utcOffset", value.found(), policy.expected_offset())),
+        };
         let policy = match self.role(schema, Role::Name)? {
             Value::Null => policy,
             Value::Text(name) => policy.named(name)?,
@@ -118,11 +126,21 @@ impl PolicyDraft {
         }
     }
 
-    fn scale(&self, schema: &AlgorithmSchema) -> Result<u64, Error> {
-        let Some(field) = schema.field(Role::Scale) else { return Ok(1) };
+    /// Returns the `scale` or `per`, or the `ttl` of a concurrency limit.
+    fn scale(&self, schema: &AlgorithmSchema) -> Result<Scale, Error> {
+        let (role, max, expected) = match (schema.field(Role::Ttl), schema.field(Role::UtcOffset)) {
+            (Some(_), _) => (Role::Ttl, MAX_TTL, Expected::Ttl),
+            (None, Some(_)) => (Role::Scale, MAX, Expected::Scale),
+            (None, None) => (Role::Scale, MAX, Expected::Duration),
+        };
+        let Some(field) = schema.field(role) else { return Ok(Scale::of_time(1)) };
         let value = self.get(field)?;
+        if let (Some(unit), Expected::Scale) = (value.as_text().and_then(Calendar::named), &expected) {
+            return Ok(CalendarScale::new(unit, 0).into());
+        }
         let written = if *value == Value::Null { field.default } else { value.as_duration() };
-        written.ok_or_else(|| Error::policy(field.name, value.found(), Expected::Duration))
+        let written = written.filter(|&duration| duration <= max).map(Scale::of_time);
+        written.ok_or_else(|| Error::policy(field.name, value.found(), expected))
     }
 }
 
@@ -211,12 +229,22 @@ impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let (schema, rule) = (self.schema(), &self.rule);
+        let calendar = rule.stored_scale().calendar();
         for field in schema.fields {
             match field.role {
                 Role::Algorithm => map.serialize_entry(field.name, schema.name)?,
                 Role::Limit => map.serialize_entry(field.name, &rule.limit())?,
                 Role::Rate => map.serialize_entry(field.name, &rule.rate())?,
-                Role::Scale => map.serialize_entry(field.name, &rule.scale())?,
+                Role::Scale | Role::Ttl => match calendar {
+                    Some(calendar) => map.serialize_entry(field.name, calendar.unit().name())?,
+                    None => map.serialize_entry(field.name, &rule.scale())?,
+                },
+                Role::UtcOffset => match calendar {
+                    Some(calendar) if calendar.offset() != 0 => {
+                        map.serialize_entry(field.name, &WrittenOffset(calendar.offset()).to_string())?;
+                    }
+                    _ => {}
+                },
                 Role::Name | Role::Denied => {}
             }
         }

@@ -10,7 +10,10 @@ pub(crate) fn mismatch(own: &[Rule], call: &[Rule]) -> Mismatch {
     if own.name() != call.name() {
         return Mismatch::Algorithm { found: call.name(), expected: own.name() };
     }
-    if own.scale() != call.scale() {
+    if own.stored_scale() != call.stored_scale() {
+        if [own, call].iter().any(|rule| rule.stored_scale().calendar().is_some()) {
+            return Mismatch::Calendar;
+        }
         let field = if matches!(own, Rule::Bucket(_)) { "per" } else { "scale" };
         return Mismatch::Scale { field, found: call.scale(), expected: own.scale() };
     }

@@ -26,7 +26,7 @@ pub struct Field {
     /// The meaning of the field.
     pub role: Role,
     /// The number that is used where the field is left out; without one the field is required, unless its role
-    /// is [`Role::Name`] or [`Role::Denied`].
+    /// is [`Role::UtcOffset`], [`Role::Name`] or [`Role::Denied`].
     pub default: Option<u64>,
 }
 
@@ -39,8 +39,12 @@ pub enum Role {
     Limit,
     /// How much flows in each `per`: an integer from 1 to [`MAX`].
     Rate,
-    /// A duration.
+    /// A duration; for an algorithm with an offset from UTC, a unit of the calendar too.
     Scale,
+    /// The offset from UTC of a unit of the calendar.
+    UtcOffset,
+    /// How long a reservation lasts: a duration of at most [`MAX_TTL`].
+    Ttl,
     /// The policy's name.
     Name,
     /// What a denied hit does.
@@ -58,13 +62,18 @@ const REFILL_RATE: Field =
     Field { name: "refillRate", snake_case: Some("refill_rate"), role: Role::Rate, default: None };
 const LEAK_RATE: Field = Field { name: "leakRate", snake_case: Some("leak_rate"), role: Role::Rate, default: None };
 const SCALE: Field = field("scale", Role::Scale);
+const UTC_OFFSET: Field =
+    Field { name: "utcOffset", snake_case: Some("utc_offset"), role: Role::UtcOffset, default: None };
 const PER: Field = Field { name: "per", snake_case: None, role: Role::Scale, default: Some(1_000) };
+const TTL: Field = Field { name: "ttl", snake_case: None, role: Role::Ttl, default: Some(DEFAULT_TTL) };
 const NAME: Field = field("name", Role::Name);
 const DENIED: Field = field("denied", Role::Denied);
 
+const FIX_WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, UTC_OFFSET, NAME, DENIED];
 const WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, NAME, DENIED];
 const TOKEN_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, REFILL_RATE, PER, NAME, DENIED];
 const LEAKY_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, LEAK_RATE, PER, NAME, DENIED];
+const CONCURRENCY_FIELDS: &[Field] = &[ALGORITHM, LIMIT, TTL, NAME];
 
 const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSchema {
     AlgorithmSchema { name, aliases: &[], fields }
@@ -72,17 +81,25 @@ const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSch
 
 /// The schema of every algorithm. The position of an algorithm here is its number wherever only numbers cross.
 pub static ALGORITHM_SCHEMAS: &[AlgorithmSchema] = &[
-    AlgorithmSchema { name: "fix_window", aliases: &["fixed_window"], fields: WINDOW_FIELDS },
+    AlgorithmSchema { name: "fix_window", aliases: &["fixed_window"], fields: FIX_WINDOW_FIELDS },
     algorithm("fix_window_per_key", WINDOW_FIELDS),
     algorithm("sliding_window", WINDOW_FIELDS),
     algorithm("sliding_counter", WINDOW_FIELDS),
     algorithm("token_bucket", TOKEN_BUCKET_FIELDS),
     algorithm("leaky_bucket", LEAKY_BUCKET_FIELDS),
+    algorithm("concurrency", CONCURRENCY_FIELDS),
 ];
 
 /// The names of the algorithms.
-pub const ALGORITHMS: &[&str] =
-    &["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter", "token_bucket", "leaky_bucket"];
+pub const ALGORITHMS: &[&str] = &[
+    "fix_window",
+    "fix_window_per_key",
+    "sliding_window",
+    "sliding_counter",
+    "token_bucket",
+    "leaky_bucket",
+    "concurrency",
+];
 
 // Positions in that list.
 pub(crate) const FIX_WINDOW: usize = 0;
@@ -91,13 +108,36 @@ pub(crate) const SLIDING_WINDOW: usize = 2;
 pub(crate) const SLIDING_COUNTER: usize = 3;
 pub(crate) const TOKEN_BUCKET: usize = 4;
 pub(crate) const LEAKY_BUCKET: usize = 5;
+pub(crate) const CONCURRENCY: usize = 6;
 
 /// The words of `denied`, in the order of the numbers 1 and 2 by which they cross; 0 is "left out".
 pub const DENIED_WORDS: &[&str] = &["count", "free"];
 
 /// The units of a duration, in milliseconds.
 pub const DURATION_UNITS: &[(&str, u64)] =
-    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
+
+/// The units of the calendar that a `scale` may name, and the numbers by which they are stored and cross, each less the
+/// offset from UTC in minutes: no duration is below 0.
+pub const CALENDAR_SCALES: &[(&str, i64)] = &[("day", -10_000), ("week", -20_000), ("month", -30_000)];
+
+/// The largest offset from UTC, in minutes.
+pub const MAX_UTC_OFFSET: u64 = 14 * 60;
+
+/// How long a reservation lasts that does not say, in milliseconds.
+pub const DEFAULT_TTL: u64 = 60_000;
+
+/// The longest that a reservation lasts, in milliseconds: a day.
+pub const MAX_TTL: u64 = 86_400_000;
+
+/// The most open reservations of one key in memory.
+pub const MAX_RESERVATIONS: usize = 1_024;
+
+/// The most open reservations of one key outside the process.
+pub const MAX_STORED_RESERVATIONS: usize = 128;
+
+/// How many numbers of a stored reservation stand before its amounts: four of its id, its start, its end and its ttl.
+pub const RESERVATION_HEAD: usize = 7;
 
 /// The longest name of a policy.
 pub const MAX_NAME: usize = 64;
@@ -160,6 +200,7 @@ mod tests {
             (SLIDING_COUNTER, "sliding_counter"),
             (TOKEN_BUCKET, "token_bucket"),
             (LEAKY_BUCKET, "leaky_bucket"),
+            (CONCURRENCY, "concurrency"),
         ] {
             assert_eq!(AlgorithmSchema::position(name), Some(position));
         }

@@ -1,8 +1,9 @@
 //! A bounded slab of entries, swept as it is used. It knows slots by number; its owner maps keys to them.
 
-mod by_slot;
 mod entries;
+mod extras;
 mod plain;
+mod reservations;
 mod room;
 mod states;
 mod sweep;
@@ -10,18 +11,21 @@ mod sweep;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
-use crate::earlier::{self, last_until};
+use crate::costs::PositionCosts;
+use crate::extra::{Extra, KeyMut};
 use crate::key_states::KeyStates;
 use crate::memory::OutOfMemory;
 use crate::number::NEVER;
+use crate::open::Open;
+use crate::policy::schema::MAX_RESERVATIONS;
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec::Vec;
 #[cfg(test)]
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use by_slot::EarlierBySlot;
 use entries::Entries;
+use extras::Extras;
 use room::{NoSlot, refuse};
 
 use sweep::Cleaning;
@@ -60,8 +64,12 @@ pub(crate) struct Slots {
     entries: Entries,
     /// The states of a key that has no slot yet.
     staged: KeyStates,
-    /// The earlier states of slots whose policies changed their scale. Empty unless states were restored.
-    earlier: EarlierBySlot,
+    /// What comes beside them, in a list of one, while it is moved to a slot.
+    ready: Vec<Extra>,
+    /// What a few slots have beside their states.
+    extras: Extras,
+    /// Whether no key grows stale, and no policy counts reservations alone.
+    hits_are_plain: bool,
     /// One bit a slot: whether it holds an entry.
     occupied: Vec<u64>,
     /// How many slots were ever made; those beyond hold nothing.
@@ -78,6 +86,10 @@ pub(crate) struct Slots {
     /// Whether the values of expired states are recorded.
     pub reports: bool,
     evicted: u64,
+    /// Whether a key was evicted that had something open.
+    evicted_open: bool,
+    /// The most open reservations of one key.
+    pub(crate) max_reservations: usize,
     cleaning: Cleaning,
     probe: u32,
     /// How many slots were looked at, ever, for a test that each operation looks at few.
@@ -94,7 +106,10 @@ impl Slots {
         Ok(Self {
             entries: Entries::new(width, policy_states.size().log),
             staged: KeyStates::new(&policy_states)?,
-            earlier: EarlierBySlot::new(),
+            ready: Vec::new(),
+            extras: Extras::new(),
+            hits_are_plain: options.key_older_than.is_none() && policy_states.reserve_only().is_none(),
+            max_reservations: MAX_RESERVATIONS,
             policy_states,
             options,
             occupied: Vec::new(),
@@ -106,6 +121,7 @@ impl Slots {
             expired: Vec::new(),
             reports: false,
             evicted: 0,
+            evicted_open: false,
             cleaning: Cleaning::default(),
             probe: 0,
             #[cfg(test)]
@@ -142,25 +158,25 @@ impl Slots {
         self.evicted
     }
 
-    /// Asks, and charges the cost if it fits. A key without a slot may be given one.
+    /// Asks, and charges the costs if they fit. A key without a slot may be given one.
     #[inline(never)]
     pub(crate) fn hit<E: From<OutOfMemory>>(
         &mut self,
         slot: Option<u32>,
         rules: Option<&[Rule]>,
-        cost: u64,
+        costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, E> {
         match slot {
             Some(slot) => {
                 self.sweep(slot, now);
-                self.hit_slot(slot, rules, cost, now)
+                self.hit_slot(slot, rules, costs, now)
             }
-            None => self.hit_new(rules, cost, now),
+            None => self.hit_new(rules, costs, now),
         }
     }
 
-    /// Asks for a key that has a slot, and charges the cost if it fits.
+    /// Asks for a key that has a slot, and charges the costs if they fit.
     ///
     /// Never inlined: one copy for all kinds of keys. The caller chooses the error, so that the decision is written where
     /// it wants it and not copied.
@@ -169,16 +185,16 @@ impl Slots {
         &mut self,
         slot: u32,
         rules: Option<&[Rule]>,
-        cost: u64,
+        costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, E> {
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         let rules = rules.unwrap_or(policy_states.rules());
         let mut outcome = Outcome::default();
-        let decision = match self.earlier.get_mut(slot) {
-            None => policy_states.hit(rules, entry, cost, now, &mut outcome),
-            Some(earlier) => earlier::hit(policy_states, rules, entry, earlier, cost, now, &mut outcome),
+        let decision = match self.extras.get_mut(slot) {
+            None => policy_states.hit_costs(rules, entry, costs, now, &mut outcome),
+            Some(extra) => KeyMut { policy_states, rules, entry, extra }.hit(costs, now, &mut outcome),
         };
         if outcome.changed()? {
             self.touch(slot, now);
@@ -188,55 +204,86 @@ impl Slots {
 
     /// Asks for a key that has no slot. Its states are made outside the slab, so that a hit that is not charged evicts no
     /// other key, and one that runs out of memory changes nothing.
-    fn hit_new<E: From<OutOfMemory>>(&mut self, rules: Option<&[Rule]>, cost: u64, now: u64) -> Result<Decision, E> {
+    fn hit_new<E: From<OutOfMemory>>(
+        &mut self,
+        rules: Option<&[Rule]>,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<Decision, E> {
         let Self { policy_states, staged, .. } = self;
         staged.clear(policy_states, now);
         let rules = rules.unwrap_or(policy_states.rules());
         let mut outcome = Outcome::default();
-        let mut decision = policy_states.hit(rules, staged.entry_mut(), cost, now, &mut outcome);
+        let decision = policy_states.hit_costs(rules, staged.entry_mut(), costs, now, &mut outcome);
         outcome.changed()?;
-        if policy_states.charges(&decision, cost) {
-            match self.take(now) {
-                Ok(slot) => self.put(slot, now),
-                Err(NoSlot::FullUntil(room_at)) => {
-                    // A client that only brings new keys must clean up as well.
-                    self.sweep(NO_SLOT, now);
-                    refuse(&mut decision, room_at - now);
-                }
-                Err(NoSlot::OutOfMemory) => return Err(OutOfMemory.into()),
+        if policy_states.charges(&decision, costs) { self.put_new(decision, now) } else { Ok(decision) }
+    }
+
+    /// Gives the staged states a slot, or denies what they come from if there is no room.
+    fn put_new<E: From<OutOfMemory>>(&mut self, mut decision: Decision, now: u64) -> Result<Decision, E> {
+        match self.take(now) {
+            Ok(slot) => self.put(slot, now),
+            Err(NoSlot::FullUntil(room_at)) => {
+                // A client that only brings new keys must clean up as well.
+                self.sweep(NO_SLOT, now);
+                refuse(&mut decision, room_at - now);
             }
+            Err(NoSlot::OutOfMemory) => return Err(OutOfMemory.into()),
         }
         Ok(decision)
     }
 
     /// Returns what a hit would return.
-    pub(crate) fn peek(&self, slot: Option<u32>, rules: Option<&[Rule]>, cost: u64, now: u64) -> Decision {
+    pub(crate) fn peek(
+        &self,
+        slot: Option<u32>,
+        rules: Option<&[Rule]>,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
         let rules = rules.unwrap_or(self.policy_states.rules());
-        let mut decision = self.policy_states.peek(rules, self.entry_of(slot, now, &mut None), cost, now);
+        if let Some(extra) = self.extra_of(slot) {
+            return self.beside(slot, extra, now, |entry, open| {
+                self.policy_states.peek_beside(rules, entry, open, costs, now)
+            });
+        }
+        let mut decision = self.policy_states.peek(rules, self.entry_of(slot, now, &mut None), costs, now);
         if slot.is_none()
-            && self.policy_states.charges(&decision, cost)
+            && self.policy_states.charges(&decision, costs)
             && let Some(room_at) = self.no_room_until(now)
         {
             refuse(&mut decision, room_at - now);
         }
-        decision
+        Ok(decision)
     }
 
     /// Returns the count of one policy.
-    pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
-        self.policy_states.get(position, self.entry_of(slot, now, &mut None), now)
+    pub(crate) fn get(&self, slot: Option<u32>, position: usize, now: u64) -> Result<u64, OutOfMemory> {
+        match self.extra_of(slot) {
+            None => Ok(self.policy_states.get(position, self.entry_of(slot, now, &mut None), now)),
+            Some(extra) => {
+                self.beside(slot, extra, now, |entry, open| self.policy_states.look(position, entry, open, now).count)
+            }
+        }
     }
 
     /// Returns when one policy's state ends; 0 if there is none.
-    pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
+    pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> Result<u64, OutOfMemory> {
+        if let Some(extra) = self.extra_of(slot) {
+            return self
+                .beside(slot, extra, now, |entry, open| self.policy_states.expires_beside(position, entry, open, now));
+        }
         let ends = self.policy_states.expires_at(position, self.entry_of(slot, now, &mut None), now);
-        slot.map_or(ends, |slot| ends.min(self.stale_at(slot)))
+        Ok(slot.map_or(ends, |slot| ends.min(self.stale_at(slot))))
     }
 
     /// Changes one policy's state without asking, as `inc` and `set` do, and returns the count. A key without a slot is
     /// given one.
     pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, SlotError> {
         let Some(slot) = slot else {
+            if let Act::Refund(_) = act {
+                return Ok(self.get(None, position, now)?);
+            }
             let Self { policy_states, staged, .. } = self;
             staged.clear(policy_states, now);
             let count = policy_states.change(position, staged.entry_mut(), act, now)?;
@@ -245,19 +292,21 @@ impl Slots {
         };
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
-        let count = match self.earlier.get_mut(slot) {
+        let count = match self.extras.get_mut(slot) {
             None => policy_states.change(position, entry, act, now)?,
-            Some(earlier) => earlier::change(policy_states, position, entry, earlier, act, now)?,
+            Some(extra) => {
+                KeyMut { policy_states, rules: policy_states.rules(), entry, extra }.change(position, act, now)?
+            }
         };
         self.touch(slot, now);
         self.sweep(slot, now);
         Ok(count)
     }
 
-    /// Moves the staged states into a slot. There must be room for the earlier ones.
+    /// Moves the staged states into a slot. There must be room for what is beside them.
     fn put(&mut self, slot: u32, now: u64) {
         self.staged.move_to(self.entries.get_mut(slot));
-        self.earlier.replace(slot, core::mem::take(&mut self.staged.earlier));
+        self.extras.replace(slot, core::mem::take(&mut self.ready));
         self.touch(slot, now);
         self.sweep(slot, now);
     }
@@ -271,8 +320,14 @@ impl Slots {
     pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
         #[cfg(test)]
         self.looked_at.fetch_add(1, Relaxed);
-        let ends_at = self.policy_states.all_end_at(self.entries.get(slot), now);
-        ends_at.max(last_until(self.earlier.get(slot))).min(self.stale_at(slot))
+        let entry = self.entries.get(slot);
+        match self.extras.get(slot) {
+            None => self.policy_states.all_end_at(entry, now).min(self.stale_at(slot)),
+            Some(extra) if extra.open.is_empty() => {
+                extra.end_at(&self.policy_states, entry, now).min(self.stale_at(slot))
+            }
+            Some(extra) => extra.end_at(&self.policy_states, entry, now),
+        }
     }
 
     /// Frees a slot whose key its owner has forgotten.
@@ -281,7 +336,7 @@ impl Slots {
             return;
         }
         self.entries.get_mut(slot).logs.fill_with(Log::default);
-        self.earlier.remove(slot);
+        self.extras.remove(slot);
         self.link(slot);
         self.len -= 1;
         self.flip(slot);
@@ -349,11 +404,28 @@ impl Slots {
     #[cold]
     fn clear(&mut self, slot: u32, now: u64) {
         self.policy_states.clear(self.entries.get_mut(slot), now);
-        self.earlier.remove(slot);
+        self.extras.remove(slot);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
-        self.stale_at(slot) <= now
+        self.stale_at(slot) <= now && self.extras.get(slot).is_none_or(|extra| extra.open.is_empty())
+    }
+
+    /// Returns what a slot has beside its states, if something is open.
+    fn extra_of(&self, slot: Option<u32>) -> Option<&Extra> {
+        self.extras.get(slot?).filter(|extra| !extra.open.is_empty())
+    }
+
+    /// Reads a slot's states beside what is open, with what has expired charged.
+    fn beside<T>(
+        &self,
+        slot: Option<u32>,
+        extra: &Extra,
+        now: u64,
+        read: impl FnOnce(Entry<'_>, &Open) -> T,
+    ) -> Result<T, OutOfMemory> {
+        let mut unused = None;
+        KeyStates::read(&self.policy_states, self.entry_of(slot, now, &mut unused), extra, now, read)
     }
 
     /// Returns when a slot has been unchanged for too long.
@@ -375,7 +447,8 @@ mod tests {
         for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
             let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new()).unwrap();
             assert_eq!(slots.policy_states.size().word, MOST_WORDS);
-            assert_eq!(Ok::<_, OutOfMemory>(slots.peek(None, None, 2, 0)), slots.hit(None, None, 2, 0));
+            let costs = PositionCosts::All(2);
+            assert_eq!(slots.peek(None, None, &costs, 0), slots.hit::<OutOfMemory>(None, None, &costs, 0));
         }
     }
 }

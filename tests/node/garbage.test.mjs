@@ -218,12 +218,20 @@ test("as a cost", () => {
       for (const { limiter, held } of subjects) {
         const before = held();
         const { name } = limiter.policies[0];
-        const expected = isWhole(cost) ? undefined : "invalid_cost";
+        // An object is costs by policy, and none of these names is one.
+        const isByPolicy = typeof cost === "object" && cost !== null && !Array.isArray(cost);
+        const named = isByPolicy && Object.keys(cost).length > 0 ? "unknown_policy" : undefined;
+        const expected = isWhole(cost) || isByPolicy ? named : "invalid_cost";
         assert.equal(outcome(() => assertIsDecision(limiter.peek("user:42", cost))).code, expected);
         assert.equal(held(), before);
         assert.equal(outcome(() => limiter.hit("one:time", cost)).code, expected);
-        assert.equal(outcome(() => limiter.inc("one:time", cost, name)).code, expected);
-        limiter.reset("one:time");
+        assert.equal(outcome(() => limiter.reserve("one:time", cost)).code, expected);
+        const isInc = Number.isSafeInteger(cost);
+        assert.equal(
+          outcome(() => limiter.inc("one:time", cost, name)).code,
+          isInc ? undefined : "invalid_cost",
+        );
+        limiter.reset("one:time", { reservations: true });
         assert.equal(held(), before);
       }
     }),

@@ -10,6 +10,8 @@ import { RateLimiter, rateLimitHeaders, TollgateError } from "tollgate";
 
 const seed = process.env.FAST_CHECK_SEED;
 const cases = 6_000;
+/** A time that lies in another day, week or month at some offsets from UTC. */
+const now = 1_772_323_200_000;
 
 const most = Number.MAX_SAFE_INTEGER;
 const text = fc.oneof(
@@ -45,7 +47,20 @@ const number = fc.oneof(
 );
 const fieldNames = fc.constantFrom(
   ...["algorithm", "limit", "scale", "capacity", "refillRate", "leakRate", "per", "name", "denied"],
-  ...["refill_rate", "leak_rate", "Limit", "limits", "ttl", "__proto__", "constructor", "toString", "0", "7"],
+  ...[
+    "utcOffset",
+    "utc_offset",
+    "refill_rate",
+    "leak_rate",
+    "Limit",
+    "limits",
+    "ttl",
+    "__proto__",
+    "constructor",
+    "toString",
+    "0",
+    "7",
+  ],
 );
 /** Any JSON value, nested less deep than the Worker's configuration may be. */
 const { value: anything } = fc.letrec((tie) => ({
@@ -81,6 +96,8 @@ const duration = fc.oneof(
     "104249991d",
     "104249992d",
     "1w",
+    "14892855w",
+    "14892856w",
     "1.5h",
     "+1s",
     "١s",
@@ -88,8 +105,35 @@ const duration = fc.oneof(
     most,
   ),
   fc
-    .tuple(digits, fc.constantFrom("ms", "s", "m", "h", "d", "", "ns", "constructor"))
+    .tuple(digits, fc.constantFrom("ms", "s", "m", "h", "d", "w", "", "ns", "constructor"))
     .map((parts) => parts.join("")),
+);
+const unit = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom("day", "week", "month") },
+  fc.constantFrom("Day", "weeks", "month ", "year", "1day"),
+);
+const twoDigits = fc.integer({ min: 0, max: 99 }).map((number) => String(number).padStart(2, "0"));
+const offset = fc.oneof(
+  fc
+    .tuple(
+      fc.constantFrom("+", "-"),
+      fc.integer({ min: 0, max: 15 }).map((hours) => String(hours).padStart(2, "0")),
+      fc.oneof(fc.constantFrom("00", "30", "45", "59"), twoDigits),
+    )
+    .map(([sign, hours, minutes]) => `${sign}${hours}:${minutes}`),
+  fc.constantFrom(
+    "Z",
+    "+14:00",
+    "-14:00",
+    "+14:01",
+    "-00:00",
+    "z",
+    "+2:00",
+    "+0200",
+    "02:00",
+    "−02:00",
+    "+02:00\n",
+  ),
 );
 const name = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'azAZ09-_. "~'), minLength: 1, maxLength: 64 }),
@@ -103,6 +147,8 @@ const nearlyRight = fc
     algorithm: fc.constantFrom(...algorithms, "token_bucket", "leaky_bucket"),
     amounts: fc.tuple(amount, amount),
     duration,
+    unit: fc.option(unit, { freq: 2 }),
+    offset: fc.option(offset, { freq: 2 }),
     name: fc.option(name),
     denied: fc.option(fc.constantFrom("count", "free", "maybe", "Free")),
     isSnakeCase: fc.boolean(),
@@ -115,7 +161,10 @@ const nearlyRight = fc
     ),
     missing: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(fieldNames, { maxLength: 2 })),
   })
-  .map(({ algorithm, amounts: [first, second], duration, name, denied, isSnakeCase, strange, missing }) => {
+  .map(({ algorithm, amounts: [first, second], name, denied, isSnakeCase, strange, missing, ...times }) => {
+    const isFixed = ["fix_window", "fixed_window"].includes(algorithm);
+    const unit = isFixed ? times.unit : null;
+    const duration = unit ?? times.duration;
     const rate = { token_bucket: ["refillRate", "refill_rate"], leaky_bucket: ["leakRate", "leak_rate"] }[
       algorithm
     ];
@@ -128,6 +177,7 @@ const nearlyRight = fc
       : [
           ["limit", first],
           ["scale", duration],
+          [isSnakeCase ? "utc_offset" : "utcOffset", unit && times.offset],
         ];
     const fields = [["algorithm", algorithm], ...numbers, ["name", name], ["denied", denied]];
     const kept = fields.filter(([field, value]) => value !== null && !missing.includes(field));
@@ -164,7 +214,7 @@ before(async () => {
 function inPackage(policy) {
   const value = JSON.parse(policy);
   try {
-    const limiter = new RateLimiter([value], { clock: () => 0 });
+    const limiter = new RateLimiter([value], { clock: () => now });
     return { headers: Object.values(rateLimitHeaders(limiter.peek("key"), limiter.policies)) };
   } catch (error) {
     assert.ok(error instanceof TollgateError, `${error?.stack}`);
@@ -177,7 +227,7 @@ const storage = { kv: { get: () => undefined, put() {}, delete() {} } };
 function inObject(policy) {
   const object = new worker.RateLimiterObject({ id: "key", storage }, {});
   try {
-    object.apply("peek", `[${policy}]`, 1, undefined, 0);
+    object.apply("peek", `[${policy}]`, 1, undefined, now);
     return { isAccepted: true };
   } catch (error) {
     return { code: error.code, message: error.message };

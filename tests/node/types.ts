@@ -2,6 +2,7 @@
 
 import {
   type Algorithm,
+  type CalendarPolicy,
   type Decision,
   type Duration,
   type ErrorCode,
@@ -54,7 +55,13 @@ const unset: Policy = { ...window, name: undefined, denied: undefined };
 
 same<
   Algorithm,
-  "fix_window" | "fix_window_per_key" | "sliding_window" | "sliding_counter" | "token_bucket" | "leaky_bucket"
+  | "fix_window"
+  | "fix_window_per_key"
+  | "sliding_window"
+  | "sliding_counter"
+  | "token_bucket"
+  | "leaky_bucket"
+  | "concurrency"
 >();
 
 // @ts-expect-error: no such algorithm
@@ -68,14 +75,25 @@ new RateLimiter({ algorithm: "token_bucket", limit: 1, refillRate: 1 });
 new RateLimiter({ algorithm: "leaky_bucket", capacity: 1, refillRate: 1 });
 // @ts-expect-error: a bucket's denied hits are always free
 new RateLimiter({ algorithm: "token_bucket", capacity: 1, refillRate: 1, denied: "count" });
+const monthly: CalendarPolicy = { algorithm: "fix_window", limit: 1, scale: "month", utcOffset: "+05:30" };
+new RateLimiter([
+  monthly,
+  { algorithm: "fixed_window", limit: 1, scale: "day", utcOffset: "Z", denied: "free" },
+]);
+// @ts-expect-error: an offset goes with the calendar
+new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "1d", utcOffset: "+05:30" });
+// @ts-expect-error: only fix_window has a calendar
+new RateLimiter({ algorithm: "sliding_window", limit: 1, scale: "month" });
+// @ts-expect-error: an offset has a sign
+new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "day", utcOffset: "02:00" });
 // @ts-expect-error: a limit is a number
 new RateLimiter({ algorithm: "fix_window", limit: "1", scale: "1s" });
 // @ts-expect-error: policies are needed
 new RateLimiter();
 
-const durations: Duration[] = [250, "250ms", "1s", "5m", "1h", "1d"];
+const durations: Duration[] = [250, "250ms", "1s", "5m", "1h", "1d", "2w"];
 // @ts-expect-error: no such unit
-const fortnight: Duration = "1w";
+const fortnight: Duration = "1y";
 // @ts-expect-error: a unit is needed
 const unitless: Duration = "1";
 

@@ -33,7 +33,8 @@ impl Past {
     /// Notes a hit and what was answered.
     pub(crate) fn note(&mut self, cost: u64, now: u64, admitted: bool) {
         let (scale, now) = (i128::from(self.spec.scale), i128::from(now));
-        let this = if matches!(self.spec.kind, FixWindow | SlidingCounter) { now - now % scale } else { now };
+        let begins_by_clock = self.spec.kind.is_fix_window() || self.spec.kind == SlidingCounter;
+        let this = if begins_by_clock { i128::from(self.spec.start_of(now as u64)) } else { now };
         let mut latest = self.charged.last().map(|hit| hit.time);
         if let Some(ahead) = latest.filter(|&latest| latest > now + i128::from(self.spec.period())) {
             self.charged.iter_mut().for_each(|hit| hit.time -= ahead - this);
@@ -67,7 +68,9 @@ impl Past {
         let sum =
             |counts: &dyn Fn(&Charged) -> bool| past.iter().filter(|hit| counts(hit)).map(|hit| hit.cost).sum::<i128>();
         match self.spec.kind {
-            FixWindow | FixWindowPerKey => prop_assert!(sum(&|hit| hit.time == time) <= limit, "{past:#?}"),
+            FixWindow | CalendarWindow | FixWindowPerKey => {
+                prop_assert!(sum(&|hit| hit.time == time) <= limit, "{past:#?}")
+            }
             SlidingWindow => prop_assert!(sum(&|hit| hit.time > time - scale) <= limit, "{past:#?}"),
             SlidingCounter => {
                 let (previous, current) = (sum(&|hit| hit.time == time - scale), sum(&|hit| hit.time == time));

@@ -9,12 +9,15 @@
 mod support;
 
 mod admission;
+mod calendar;
 mod clock_steps;
 mod drift;
 mod limiter_model;
 mod model;
 mod peek;
 mod per_call;
+mod reservations;
+mod reserved_use;
 mod reset_after;
 mod retry_after;
 mod saturation;

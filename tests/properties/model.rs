@@ -61,10 +61,10 @@ impl Model {
         let state = match (&self.state, self.spec.kind) {
             (State::Unused, _) => State::Unused,
             (&State::Window { start, count }, kind) => {
-                let new_start = if kind == FixWindow { self.spec.start_of(now) } else { now };
+                let new_start = if kind.is_fix_window() { self.spec.start_of(now) } else { now };
                 match () {
                     () if far_ahead(start) => State::Window { start: new_start, count },
-                    () if start + scale <= now => State::Unused,
+                    () if self.spec.end_of(start) <= now => State::Unused,
                     () => State::Window { start, count },
                 }
             }
@@ -101,17 +101,17 @@ impl Model {
     }
 
     /// So many hits, in parts: a hit is `scale` of them, so that there are no fractions.
-    fn parts(&self, hits: impl Into<i128>) -> i128 {
+    pub(crate) fn parts(&self, hits: impl Into<i128>) -> i128 {
         hits.into() * i128::from(self.spec.scale)
     }
 
     /// The whole limit, in parts.
-    fn full(&self) -> i128 {
+    pub(crate) fn full(&self) -> i128 {
         self.parts(self.spec.limit)
     }
 
     /// What has been used of the limit at `now`, in parts.
-    fn used(&self, now: u64) -> i128 {
+    pub(crate) fn used(&self, now: u64) -> i128 {
         match &self.at(now).state {
             State::Unused => 0,
             State::Window { count, .. } => self.parts(*count),
@@ -141,7 +141,7 @@ impl Model {
     }
 
     /// Whether the key is, at `now`, as if it had never been used.
-    fn unused(&self, now: u64) -> bool {
+    pub(crate) fn unused(&self, now: u64) -> bool {
         match self.at(now).state {
             // A window of its own start is a window, also with nothing in it.
             State::Window { .. } if self.spec.kind == FixWindowPerKey => false,
@@ -152,7 +152,7 @@ impl Model {
     pub(crate) fn charge(&mut self, cost: u64, now: u64) {
         let cost = i128::from(cost);
         let fresh = match self.spec.kind {
-            FixWindow => State::Window { start: self.spec.start_of(now), count: 0 },
+            FixWindow | CalendarWindow => State::Window { start: self.spec.start_of(now), count: 0 },
             FixWindowPerKey => State::Window { start: now, count: 0 },
             SlidingWindow => State::Log(Vec::new()),
             SlidingCounter => State::Pair { start: self.spec.start_of(now), previous: 0, current: 0 },
@@ -185,7 +185,7 @@ impl Model {
         match &mut self.state {
             State::Unused => {}
             State::Window { start, count: held } => {
-                *start = if spec.kind == FixWindow { *start } else { now };
+                *start = if spec.kind.is_fix_window() { *start } else { now };
                 *held = count;
             }
             State::Log(hits) => {
@@ -194,6 +194,29 @@ impl Model {
             }
             State::Pair { previous, current, .. } => (*previous, *current) = (0, count),
             State::Bucket { content, .. } => *content = count * i128::from(spec.scale),
+        }
+    }
+
+    /// Gives back a cost, but no more than was used.
+    pub(crate) fn refund(&mut self, cost: u64, now: u64) {
+        let (full, back) = (self.full(), i128::from(cost));
+        let parts = self.parts(cost);
+        *self = self.at(now);
+        match &mut self.state {
+            State::Unused => {}
+            State::Window { count, .. } => *count = (*count - back).max(0),
+            State::Log(hits) => {
+                // A count saturates just past the limit, which shows when something is given back.
+                let excess = hits.iter().map(|hit| hit.1).sum::<i128>() - i128::from(self.spec.limit) - 1;
+                give_up(hits, excess);
+                give_up(hits, back);
+            }
+            State::Pair { previous, current, .. } => {
+                let of_current = back.min(*current);
+                (*current, *previous) = (*current - of_current, (*previous - (back - of_current)).max(0));
+            }
+            State::Bucket { content, .. } if self.spec.kind == TokenBucket => *content = (*content + parts).min(full),
+            State::Bucket { content, .. } => *content = (*content - parts).max(0),
         }
     }
 
@@ -220,13 +243,22 @@ impl Model {
     }
 
     fn is_ahead(&self, now: u64) -> bool {
-        let latest = match &self.state {
-            State::Unused => return false,
+        self.latest() > now + self.spec.period()
+    }
+
+    /// The last time that the state knows of.
+    pub(crate) fn latest(&self) -> u64 {
+        match &self.state {
+            State::Unused | State::Pair { previous: 0, current: 0, .. } => 0,
+            State::Bucket { content, .. }
+                if *content == if self.spec.kind == TokenBucket { self.full() } else { 0 } =>
+            {
+                0
+            }
             State::Window { start, .. } | State::Pair { start, .. } => *start,
             State::Log(hits) => hits.last().map_or(0, |hit| hit.0),
             State::Bucket { at, .. } => *at,
-        };
-        latest > now + self.spec.period()
+        }
     }
 
     /// Does what an operation does, and answers what `Ledger::apply` should.
@@ -234,7 +266,8 @@ impl Model {
         match operation {
             Operation::Hit { cost } => return Ok(self.hit(cost, now)),
             Operation::Peek { cost } => return Ok(self.clone().hit(cost, now)),
-            Operation::Inc { cost, .. } if cost > 0 => self.charge(cost, now),
+            Operation::Inc { cost, .. } if cost > 0 => self.charge(cost as u64, now),
+            Operation::Inc { cost, .. } if cost < 0 => self.refund(cost.unsigned_abs(), now),
             Operation::Set { count, .. } => self.set(count, now),
             Operation::Reset => self.state = State::Unused,
             _ => {}
@@ -247,15 +280,24 @@ impl Model {
         let model = self.at(now);
         match model.state {
             // A window set to 0 is a state until its end.
-            State::Window { start, .. } => start + self.spec.scale,
+            State::Window { start, .. } => self.spec.end_of(start),
             _ if model.unused(now) => 0,
             _ => now + first(|wait| model.unused(now + wait)),
         }
     }
 }
 
+/// Takes so much from the oldest hits.
+fn give_up(hits: &mut Vec<(u64, i128)>, mut excess: i128) {
+    for hit in hits.iter_mut() {
+        let given = hit.1.min(excess.max(0));
+        (hit.1, excess) = (hit.1 - given, excess - given);
+    }
+    hits.retain(|hit| hit.1 > 0);
+}
+
 /// The least number for which something holds that then keeps holding.
-fn first(holds: impl Fn(u64) -> bool) -> u64 {
+pub(crate) fn first(holds: impl Fn(u64) -> bool) -> u64 {
     if holds(0) {
         return 0;
     }

@@ -49,7 +49,7 @@ fn a_free_denial_does_not_touch_a_key(kind: Kind) {
         let age = 100;
         let options = Options::new().key_older_than(age).unwrap();
         let mut limiter = limiter(&spec, &clock, options);
-        limiter.inc(&1, spec.limit * weight).unwrap();
+        limiter.inc(&1, (spec.limit * weight) as i64).unwrap();
         let unused = limiter.peek(&2, 1).unwrap();
         clock.advance(age - 1);
         let snapshot = limiter.snapshot().unwrap();

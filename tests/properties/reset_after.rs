@@ -21,7 +21,7 @@ fn reset_after_is_exact(kind: Kind) {
                 prop_assert_eq!(expires_at, reset_at);
                 prop_assert!(ledger.record(reset_at - 1).is_some());
                 prop_assert_eq!(ledger.expires_at(reset_at - 1), reset_at);
-            } else if kind == FixWindow {
+            } else if kind.is_fix_window() {
                 // Set to 0, its window is still there, but it is no different from any other.
                 prop_assert!(expires_at == 0 || decision.count == 0);
             } else {

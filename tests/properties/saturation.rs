@@ -49,7 +49,7 @@ fn nothing_wraps_and_everything_can_be_stored(kind: Kind) {
             now = if moves { to } else { now };
             let operation = match act {
                 Huge::Hit(cost) => Operation::Hit { cost },
-                Huge::Inc(cost) => Operation::Inc { policy: None, cost },
+                Huge::Inc(cost) => Operation::Inc { policy: None, cost: cost as i64 },
                 Huge::Set(count) if kind == TokenBucket => {
                     Operation::Set { policy: None, count: count.min(spec.limit) }
                 }
@@ -96,7 +96,7 @@ fn what_has_saturated_stays_denied(kind: Kind) {
     check((extreme(kind), starts()), |(spec, now)| {
         let mut ledger = spec.ledger();
         for _ in 0..5 {
-            ledger.apply(Operation::Inc { policy: None, cost: MAX }, now).unwrap();
+            ledger.apply(Operation::Inc { policy: None, cost: MAX as i64 }, now).unwrap();
         }
         let decision = hit(&mut ledger, 1, now);
         prop_assert!(!decision.allowed && decision.remaining == 0, "{decision:?}");
@@ -116,7 +116,7 @@ fn a_log_for_the_largest_limit_saturates_and_can_be_restored() {
     let policy = Policy::sliding_window(MAX, "1m").unwrap();
     let mut limiter = tollgate::Limiter::<u8, _>::new(policy.clone(), &clock).unwrap();
     for _ in 0..3 {
-        assert!(limiter.inc(&1, MAX).unwrap() <= MAX);
+        assert!(limiter.inc(&1, MAX as i64).unwrap() <= MAX);
     }
     assert!(!limiter.hit(&1, 1).unwrap().allowed);
     let snapshot = limiter.snapshot().unwrap();
@@ -131,7 +131,7 @@ fn a_log_for_the_largest_limit_saturates_and_can_be_restored() {
 fn a_debt_past_the_end_of_time_is_kept() {
     for policy in [Policy::token_bucket(1, 1, "1d").unwrap(), Policy::leaky_bucket(1, 1, "1d").unwrap()] {
         let mut ledger = Ledger::new(policy).unwrap();
-        ledger.apply(Operation::Inc { policy: None, cost: MAX }, 1_000).unwrap();
+        ledger.apply(Operation::Inc { policy: None, cost: MAX as i64 }, 1_000).unwrap();
         for now in [1_000, 2_000, MAX] {
             let decision = hit(&mut ledger, 1, now);
             assert!(!decision.allowed && decision.retry_after.is_some_and(|wait| wait > 0), "{decision:?}");

@@ -3,13 +3,12 @@
 use num_rational::BigRational;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use tollgate::{Answer, Clock, Denied, Limiter, ManualClock, Operation, Policies, Record, Snapshot, step};
+use tollgate::{Answer, Calendar, Clock, Denied, Limiter, ManualClock, Operation, Policies, Record, Snapshot, step};
 
 use crate::support::*;
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
-const DAY: u64 = 24 * HOUR;
 const WINDOWS: [Kind; 4] = [FixWindow, FixWindowPerKey, SlidingWindow, SlidingCounter];
 
 fn spec(kind: Kind, scale: u64) -> Spec {
@@ -17,7 +16,7 @@ fn spec(kind: Kind, scale: u64) -> Spec {
 }
 
 /// A key that is kept outside, and operated on under one policy or another.
-trait Carrier {
+pub(crate) trait Carrier {
     fn operate(&mut self, spec: &Spec, operation: Operation<'static>, now: u64) -> Answer;
     /// What [`Operation::ExpiresAt`] would answer, with nothing stored.
     fn expires_at(&mut self, spec: &Spec, now: u64) -> u64;
@@ -29,7 +28,7 @@ trait Carrier {
 
 /// A record, through JSON at every step.
 #[derive(Default)]
-struct Stored(Option<String>);
+pub(crate) struct Stored(Option<String>);
 
 impl Carrier for Stored {
     fn operate(&mut self, spec: &Spec, operation: Operation<'static>, now: u64) -> Answer {
@@ -50,14 +49,14 @@ impl Carrier for Stored {
 }
 
 /// A limiter in memory, through a snapshot in JSON whenever its policy changes. Cleaned before each operation.
-struct Restored<'a> {
+pub(crate) struct Restored<'a> {
     clock: &'a ManualClock,
     spec: Spec,
     limiter: Limiter<u8, &'a ManualClock>,
 }
 
 impl<'a> Restored<'a> {
-    fn new(spec: &Spec, clock: &'a ManualClock) -> Self {
+    pub(crate) fn new(spec: &Spec, clock: &'a ManualClock) -> Self {
         Self { clock, spec: spec.clone(), limiter: Limiter::new(spec.policy(), clock).unwrap() }
     }
 }
@@ -168,7 +167,7 @@ impl Oracle {
         if to != self.in_force {
             let spec = &self.specs[self.in_force];
             let expires_at = key.expires_at(spec, now);
-            let until = if expires_at > now { expires_at.max(now + spec.scale) } else { 0 };
+            let until = if expires_at > now { expires_at.max(now + spec.period()) } else { 0 };
             self.kept[self.in_force].until = until;
             if self.kept[to].until <= now {
                 self.kept[to].since = None;
@@ -178,7 +177,7 @@ impl Oracle {
         if self.kept[to].since.is_none() {
             // What was converted began a window now.
             let expires_at = key.expires_at(&self.specs[to], now);
-            let window = (expires_at > 0).then(|| expires_at.saturating_sub(self.specs[to].scale));
+            let window = (expires_at > 0).then(|| expires_at.saturating_sub(self.specs[to].period()));
             self.kept[to] = Kept { since: Some(now), until: 0, window };
         }
     }
@@ -201,7 +200,7 @@ impl Oracle {
         };
         let start = spec.start_of(now);
         let used = match spec.kind {
-            FixWindow => sum(start, start + spec.scale) * spec.scale,
+            FixWindow | CalendarWindow => sum(start, spec.end_of(start)) * spec.scale,
             FixWindowPerKey => sum(self.kept[self.in_force].window.unwrap_or(now), now + 1) * spec.scale,
             SlidingWindow => sum((now + 1).saturating_sub(spec.scale), now + 1) * spec.scale,
             _ => {
@@ -215,15 +214,15 @@ impl Oracle {
 }
 
 /// A scale to put in force, how the clock moves by the longest scale, and a weight.
-type Turn = (usize, u64, u64);
+pub(crate) type Turn = (usize, u64, u64);
 
-fn turns(scales: usize) -> impl Strategy<Value = Vec<Turn>> + Clone {
+pub(crate) fn turns(scales: usize) -> impl Strategy<Value = Vec<Turn>> + Clone {
     let thousandths = prop_oneof![2 => Just(0), 4 => 1..=60_u64, 2 => 61..=500_u64, 1 => 501..=1_500_u64];
     prop::collection::vec((0..scales, thousandths, weights()), 1..80)
 }
 
 /// Runs turns, and checks what is admitted under each scale for which `checks` says so.
-fn run(
+pub(crate) fn run(
     key: &mut dyn Carrier,
     specs: &[Spec],
     start: u64,
@@ -231,7 +230,7 @@ fn run(
     checks: &dyn Fn(usize) -> bool,
 ) -> TestCaseResult {
     let mut oracle = Oracle::new(specs.to_vec());
-    let longest = specs.iter().map(|spec| spec.scale).max().unwrap();
+    let longest = specs.iter().map(Spec::period).max().unwrap();
     let mut now = start;
     for &(scale, thousandths, weight) in turns {
         now += (longest * thousandths).div_ceil(1_000);
@@ -269,7 +268,12 @@ fn of_three_scales_the_longest_holds_its_limit(kind: Kind) {
         return;
     }
     check((1..=100_u64, 1..=9_u64, starts(), turns(3)), |(short, limit, start, turns)| {
-        let specs = specs_of(kind, limit, &[7 * short, short, 60 * short]);
+        let mut scales = [7 * short, short, 60 * short];
+        if kind == CalendarWindow {
+            let offset = (short % 57) as i64 * 30 - 840;
+            scales = [Calendar::Week, Calendar::Day, Calendar::Month].map(|unit| calendar_scale(unit, offset));
+        }
+        let specs = specs_of(kind, limit, &scales);
         run(&mut Stored::default(), &specs, start, &turns, &|scale| scale == 2)?;
         let clock = ManualClock::new(start);
         run(&mut Restored::new(&specs[0], &clock), &specs, start, &turns, &|scale| scale == 2)

@@ -103,7 +103,7 @@ fn a_name_reaches_its_own_policy_only() {
         let mut all = Ledger::new(together(&specs)).unwrap();
         let name = position.to_string();
         let mut alone = specs[position].ledger();
-        let inc = |policy| Operation::Inc { policy, cost };
+        let inc = |policy| Operation::Inc { policy, cost: cost as i64 };
         prop_assert_eq!(all.apply(inc(Some(&name)), now).unwrap(), alone.apply(inc(None), now).unwrap());
         for (other, spec) in specs.iter().enumerate() {
             let name = other.to_string();

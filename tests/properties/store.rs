@@ -75,7 +75,7 @@ fn a_converted_state_is_stored_even_by_a_denial(kind: Kind) {
         spec.denied = Denied::Free;
         let clock = ManualClock::new(start);
         let mut shelf = Shelf::default();
-        let operation = Operation::Inc { policy: None, cost: spec.limit };
+        let operation = Operation::Inc { policy: None, cost: spec.limit as i64 };
         StoreLimiter::new(spec.policy(), &mut shelf, &clock).unwrap().apply("key", operation).unwrap();
         let new = Spec { scale, ..spec.clone() };
         let now = Move::Forward(later).from(start, spec.period());

@@ -1,13 +1,17 @@
 //! Policies, times and operations to try, and how a property is run.
 
+use crate::calendar::naive_window;
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestCaseResult, TestError, TestRunner};
-use tollgate::{Answer, Decision, Denied, Ledger, Limiter, ManualClock, Operation, Options, Policy};
+use tollgate::{Answer, Calendar, Decision, Denied, Ledger, Limiter, ManualClock, Operation, Options, Policy};
+
+pub(crate) const DAY: u64 = 86_400_000;
 
 /// An algorithm to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     FixWindow,
+    CalendarWindow,
     FixWindowPerKey,
     SlidingWindow,
     SlidingCounter,
@@ -17,12 +21,17 @@ pub(crate) enum Kind {
 
 pub(crate) use Kind::*;
 
-pub(crate) const KINDS: [Kind; 6] =
-    [FixWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket];
+pub(crate) const KINDS: [Kind; 7] =
+    [FixWindow, CalendarWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket];
 
 impl Kind {
     pub(crate) fn is_bucket(self) -> bool {
         matches!(self, TokenBucket | LeakyBucket)
+    }
+
+    /// Whether all keys' windows begin together, and a window has one counter.
+    pub(crate) fn is_fix_window(self) -> bool {
+        matches!(self, FixWindow | CalendarWindow)
     }
 }
 
@@ -31,7 +40,7 @@ impl Kind {
 pub(crate) struct Spec {
     pub(crate) kind: Kind,
     pub(crate) limit: u64,
-    /// The window's `scale` or the bucket's `per`.
+    /// The window's `scale` or the bucket's `per`. For a window of the calendar any number: [`Spec::calendar`] reads it.
     pub(crate) scale: u64,
     pub(crate) rate: u64,
     pub(crate) denied: Denied,
@@ -42,6 +51,13 @@ impl Spec {
         let &Self { limit, scale, rate, .. } = self;
         let policy = match self.kind {
             FixWindow => Policy::fix_window(limit, scale),
+            CalendarWindow => {
+                let (unit, offset) = self.calendar();
+                let sign = if offset < 0 { '-' } else { '+' };
+                let (hours, minutes) = (offset.abs() / 60, offset.abs() % 60);
+                Policy::calendar(limit, unit)
+                    .and_then(|policy| policy.utc_offset(&format!("{sign}{hours:02}:{minutes:02}")))
+            }
             FixWindowPerKey => Policy::fix_window_per_key(limit, scale),
             SlidingWindow => Policy::sliding_window(limit, scale),
             SlidingCounter => Policy::sliding_counter(limit, scale),
@@ -58,13 +74,48 @@ impl Spec {
     pub(crate) fn period(&self) -> u64 {
         match self.kind.is_bucket() {
             true => (u128::from(self.limit) * u128::from(self.scale)).div_ceil(u128::from(self.rate)) as u64,
+            false if self.kind == CalendarWindow => match self.calendar().0 {
+                Calendar::Day => DAY,
+                Calendar::Week => 7 * DAY,
+                _ => 31 * DAY,
+            },
             false => self.scale,
         }
     }
 
-    pub(crate) fn start_of(&self, now: u64) -> u64 {
-        now / self.scale * self.scale
+    /// The unit of the calendar and the offset from UTC in minutes.
+    pub(crate) fn calendar(&self) -> (Calendar, i64) {
+        let unit = [Calendar::Month, Calendar::Day, Calendar::Week][(self.scale % 3) as usize];
+        (unit, (self.scale / 3 % 1_681) as i64 - 840)
     }
+
+    pub(crate) fn start_of(&self, now: u64) -> u64 {
+        self.window_of(now).0
+    }
+
+    /// When the window that begins at `start` ends.
+    pub(crate) fn end_of(&self, start: u64) -> u64 {
+        if self.kind == CalendarWindow { self.window_of(start).1 } else { start + self.scale }
+    }
+
+    fn window_of(&self, now: u64) -> (u64, u64) {
+        if self.kind == CalendarWindow {
+            let (unit, offset) = self.calendar();
+            return naive_window(unit, offset, now);
+        }
+        let start = now / self.scale * self.scale;
+        (start, start + self.scale)
+    }
+}
+
+/// The number that stands for a unit of the calendar at an offset from UTC in minutes.
+pub(crate) fn calendar_scale(unit: Calendar, offset: i64) -> u64 {
+    let unit = match unit {
+        Calendar::Day => 1,
+        Calendar::Week => 2,
+        _ => 0,
+    };
+    3 * (offset + 840) as u64 + unit
 }
 
 /// One test per algorithm for a property that is a function of the algorithm.
@@ -76,6 +127,11 @@ macro_rules! each_algorithm {
             #[test]
             fn fix_window() {
                 super::$property(Kind::FixWindow);
+            }
+
+            #[test]
+            fn calendar_window() {
+                super::$property(Kind::CalendarWindow);
             }
 
             #[test]
@@ -204,6 +260,7 @@ pub(crate) fn anywhere() -> impl Strategy<Value = Move> + Clone {
 pub(crate) enum Act {
     Hit(u64),
     Inc(u64),
+    Refund(u64),
     Set(u64),
 }
 
@@ -212,7 +269,8 @@ impl Act {
     pub(crate) fn operation(self, spec: &Spec) -> Operation<'static> {
         match self {
             Self::Hit(weight) => Operation::Hit { cost: fit(weight, spec.limit) },
-            Self::Inc(weight) => Operation::Inc { policy: None, cost: fit(weight, spec.limit) },
+            Self::Inc(weight) => Operation::Inc { policy: None, cost: fit(weight, spec.limit) as i64 },
+            Self::Refund(weight) => Operation::Inc { policy: None, cost: -(fit(weight, spec.limit) as i64) },
             Self::Set(weight) if spec.kind == TokenBucket => {
                 Operation::Set { policy: None, count: fit(weight, spec.limit).min(spec.limit) }
             }
@@ -235,6 +293,7 @@ pub(crate) fn acts() -> impl Strategy<Value = Act> + Clone {
     prop_oneof![
         6 => weights().prop_map(Act::Hit),
         1 => weights().prop_map(Act::Inc),
+        1 => weights().prop_map(Act::Refund),
         1 => weights().prop_map(Act::Set),
     ]
 }

@@ -28,7 +28,8 @@ fn eviction_takes_the_soonest_to_expire_and_only_when_it_must(kind: Kind) {
             let (before, evicted, len) = (live(&limiter, 8), limiter.evicted(), limiter.len());
             match act {
                 Act::Hit(weight) => drop(limiter.hit(&key, fit(weight, spec.limit)).unwrap()),
-                Act::Inc(weight) => drop(limiter.inc(&key, fit(weight, spec.limit)).unwrap()),
+                Act::Inc(weight) => drop(limiter.inc(&key, fit(weight, spec.limit) as i64).unwrap()),
+                Act::Refund(weight) => drop(limiter.inc(&key, -(fit(weight, spec.limit) as i64)).unwrap()),
                 Act::Set(weight) => drop(limiter.set(&key, fit(weight, spec.limit).min(spec.limit)).unwrap()),
             }
             prop_assert!(u64::from(limiter.len()) <= max_keys);
@@ -135,7 +136,7 @@ fn before_clean_is_told_of_every_expired_state(kind: Kind) {
                 prop_assert_eq!(limiter.expires_at(&key).unwrap(), 0);
                 check_told(&mut held, now)?;
             }
-            let value = limiter.inc(&key, cost).unwrap();
+            let value = limiter.inc(&key, cost as i64).unwrap();
             held.insert(key, (value, limiter.expires_at(&key).unwrap()));
             check_told(&mut held, now)?;
         }
@@ -163,7 +164,7 @@ fn before_clean_is_not_told_of_evictions_nor_of_resets() {
         limiter.hit(&key, 1).unwrap();
     }
     assert_eq!(limiter.evicted(), 2);
-    limiter.reset(&3);
+    limiter.reset(&3).unwrap();
     clock.advance(5_000);
     assert_eq!(limiter.clean(), Ok(1));
     let told: Vec<_> = told.lock().unwrap().drain(..).flat_map(|(_, entries)| entries).collect();

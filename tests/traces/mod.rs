@@ -46,7 +46,7 @@ impl Op {
         let policy = None;
         match self.op.as_str() {
             "hit" => Operation::Hit { cost: self.cost.expect("a hit has a cost") },
-            "inc" => Operation::Inc { policy, cost: self.cost.expect("an inc has a cost") },
+            "inc" => Operation::Inc { policy, cost: self.cost.expect("an inc has a cost") as i64 },
             "set" => Operation::Set { policy, count: self.count.expect("a set has a count") },
             "get" => Operation::Get { policy },
             "expires_at" => Operation::ExpiresAt { policy },

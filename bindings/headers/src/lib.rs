@@ -50,7 +50,7 @@ fn policies(numbers: &[f64]) -> impl Iterator<Item = PolicyNumbers> {
     numbers.as_chunks().0.iter().map(|&[algorithm, limit, rate, scale]| {
         // No rate is 0, which JavaScript has checked; a division by it would be a trap.
         let (algorithm, rate) = (algorithm as usize, (rate as u64).max(1));
-        PolicyNumbers { algorithm, limit: limit as u64, rate, scale: scale as u64 }
+        PolicyNumbers { algorithm, limit: limit as u64, rate, scale: scale as i64 }
     })
 }
 

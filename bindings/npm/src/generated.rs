@@ -6,12 +6,14 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
+use tollgate::Settlement;
 use tollgate::binding::TEXTS;
 use tollgate::binding::schema::{
-    ALGORITHM_SCHEMAS, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field, MAX_KEY_BYTES,
-    MAX_KEYS_IN_JS, MAX_POLICIES, ON_FULL_WORDS, Role,
+    ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
+    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, RESERVATION_HEAD, Role,
 };
 
+use crate::hot::{question, settlement};
 use crate::limiter::operation;
 use crate::numbers::PER_POLICY;
 use crate::result_buffer::{ResultBuffer, status};
@@ -21,7 +23,18 @@ const HEAD: &str = "// Generated from Rust: `npm run build` writes this file. Do
 /// Returns the text of `js/core/generated.ts`.
 pub fn typescript() -> String {
     let mut text = String::from(HEAD);
-    for (about, name, value) in [statuses(), operations(), offsets(), schemas(), units(), limits()] {
+    let constants = [
+        statuses(),
+        operations(),
+        questions(),
+        settlements(),
+        offsets(),
+        schemas(),
+        units(),
+        calendar_scales(),
+        limits(),
+    ];
+    for (about, name, value) in constants {
         let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
     }
     text.push_str("\n// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.\n");
@@ -47,6 +60,7 @@ fn statuses() -> Constant {
         ("mismatch", status::MISMATCH),
         ("noRoom", status::NO_ROOM),
         ("invalidAmount", status::INVALID_AMOUNT),
+        ("reserveOnly", status::RESERVE_ONLY),
         ("at", status::AT),
     ];
     let about = "Bits of a status, and statuses below 0: why nothing was done.";
@@ -60,12 +74,36 @@ fn operations() -> Constant {
         ("inc", operation::INC),
         ("set", operation::SET),
         ("maxCount", operation::MAX_COUNT),
+        ("defaultTtl", operation::DEFAULT_TTL),
     ];
     (
         "The operations on one policy's count.",
         "operation",
         object(values.map(|(name, value)| (name.into(), format!("{value}")))),
     )
+}
+
+fn questions() -> Constant {
+    let values = [
+        ("hit", question::HIT),
+        ("peek", question::PEEK),
+        ("reserve", question::RESERVE),
+        ("byPolicy", question::BY_POLICY),
+    ];
+    ("The questions of `hit_with`.", "question", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
+}
+
+fn settlements() -> Constant {
+    let mut words = [""; 4];
+    for (number, settlement) in [
+        (settlement::SETTLED, Settlement::Settled),
+        (settlement::EXTENDED, Settlement::Extended),
+        (settlement::EXPIRED, Settlement::Expired),
+        (settlement::CLOSED, Settlement::Closed),
+    ] {
+        words[number as usize] = settlement.as_str();
+    }
+    ("What becomes of a reservation, by the number that `close` returns.", "settlements", format!("{words:?}"))
 }
 
 fn offsets() -> Constant {
@@ -94,6 +132,8 @@ fn field_value(field: &Field) -> String {
         Role::Limit => "limit",
         Role::Rate => "rate",
         Role::Scale => "scale",
+        Role::UtcOffset => "utcOffset",
+        Role::Ttl => "ttl",
         Role::Name => "name",
         Role::Denied => "denied",
     };
@@ -106,6 +146,12 @@ fn units() -> Constant {
     ("The units of a duration, in milliseconds.", "durationUnits", object(units))
 }
 
+fn calendar_scales() -> Constant {
+    let units = CALENDAR_SCALES.iter().map(|(unit, number)| ((*unit).into(), format!("{number}")));
+    let about = "The units of the calendar as numbers, each less the offset from UTC in minutes.";
+    (about, "calendarScales", object(units))
+}
+
 fn limits() -> Constant {
     let spellings = ALGORITHM_SCHEMAS.iter().flat_map(|schema| schema.fields);
     let mut snake_case: Vec<_> =
@@ -115,12 +161,15 @@ fn limits() -> Constant {
         ("snakeCase", object(snake_case)),
         ("deniedWords", format!("{DENIED_WORDS:?}")),
         ("onFullWords", format!("{ON_FULL_WORDS:?}")),
+        ("maxUtcOffset", format!("{MAX_UTC_OFFSET}")),
         ("maxPolicies", format!("{MAX_POLICIES}")),
         ("perPolicy", format!("{PER_POLICY}")),
         ("maxKeys", format!("{MAX_KEYS_IN_JS}")),
         ("defaultMaxKeys", format!("{DEFAULT_MAX_KEYS}")),
         ("defaultCleanPeriod", format!("{DEFAULT_CLEAN_PERIOD}")),
         ("maxKeyBytes", format!("{MAX_KEY_BYTES}")),
+        ("maxTtl", format!("{MAX_TTL}")),
+        ("reservationHead", format!("{RESERVATION_HEAD}")),
     ];
     let about = "Spellings, words, defaults and limits.";
     (about, "schema", object(values.map(|(name, value)| (name.into(), value))))

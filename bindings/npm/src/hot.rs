@@ -9,11 +9,11 @@
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
-use tollgate::Decision;
-use tollgate::binding::{Failure, Rules, Slab, schema};
+use tollgate::binding::{Failure, PositionCosts, Rules, Slab, schema};
+use tollgate::{Decision, Settlement};
 
 use crate::handles::{Handle, Handles};
-use crate::numbers::{PER_POLICY, integer, policies, time};
+use crate::numbers::{PER_POLICY, costs, integer, policies, time};
 #[cfg(target_arch = "wasm32")]
 use crate::platform::grow_ahead;
 use crate::result_buffer::{ResultBuffer, moved, status, status_of};
@@ -26,10 +26,33 @@ struct Shared {
     slabs: Handles<Slab>,
     result: ResultBuffer,
     call: [f64; CALL_NUMBERS],
+    /// What JavaScript writes of costs by policy and of a reservation.
+    reservation: ReservationBuffer,
     /// The list that JavaScript reads, or the one that it writes, as floats.
     list: Vec<i64>,
     /// A part of a state that is rescued.
     part: [i64; PART],
+}
+
+/// Costs by policy, and the numbers of a reservation.
+#[repr(C)]
+pub struct ReservationBuffer {
+    /// The cost at each position; -1 for as much as was reserved.
+    costs: [f64; schema::MAX_POLICIES],
+    /// Four parts of 32 bits of the id.
+    id: [f64; 4],
+    /// How long it lasts.
+    ttl: f64,
+    /// When it ends, by its id.
+    end: f64,
+}
+
+impl ReservationBuffer {
+    const EMPTY: Self = Self { costs: [0.0; schema::MAX_POLICIES], id: [0.0; 4], ttl: 0.0, end: 0.0 };
+
+    fn bits(&self) -> [u32; 4] {
+        self.id.map(|part| part as u32)
+    }
 }
 
 /// How many numbers are rescued at once.
@@ -44,6 +67,7 @@ static SHARED: OneThread = OneThread(UnsafeCell::new(Shared {
     slabs: Handles::new(),
     result: ResultBuffer::EMPTY,
     call: [0.0; CALL_NUMBERS],
+    reservation: ReservationBuffer::EMPTY,
     list: Vec::new(),
     part: [0; PART],
 }));
@@ -156,6 +180,13 @@ pub extern "C" fn call_buffer() -> usize {
     unsafe { (&raw mut (*SHARED.0.get()).call).expose_provenance() }
 }
 
+/// Returns the address of the costs and the numbers of a reservation.
+#[unsafe(no_mangle)]
+pub extern "C" fn reservation_buffer() -> usize {
+    // SAFETY: as above.
+    unsafe { (&raw mut (*SHARED.0.get()).reservation).expose_provenance() }
+}
+
 /// Decides a hit of a key in a slot, or of a key without one if `slot` is negative. Returns a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn hit(index: u32, generation: u32, slot: i32, cost: f64, now: f64) -> i32 {
@@ -164,7 +195,7 @@ pub extern "C" fn hit(index: u32, generation: u32, slot: i32, cost: f64, now: f6
     shared(|Shared { slabs, result, .. }| {
         let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
         if !slab.is_plain(slot, now) {
-            let decision = slab.hit(u32::try_from(slot).ok(), cost, now, None);
+            let decision = slab.hit(u32::try_from(slot).ok(), &PositionCosts::All(cost), now, None);
             return finish(result, slab, decision);
         }
         match slab.hit_window(slot as u32, cost, now) {
@@ -185,8 +216,20 @@ fn hit_plain(result: &mut ResultBuffer, slab: &mut Slab, slot: u32, cost: u64, n
     }
 }
 
-/// Decides a hit, or with `peek` only returns its decision, under the numbers of `count` policies in the call buffer, or
-/// under the slab's own if that is 0. Returns a status.
+/// The questions that `hit_with` decides, by number.
+pub mod question {
+    /// Takes the costs if they fit.
+    pub const HIT: u32 = 0;
+    /// Returns the decision alone.
+    pub const PEEK: u32 = 1;
+    /// Opens a reservation of the costs if they fit.
+    pub const RESERVE: u32 = 2;
+    /// Added to one of these: the costs are those in the reservation buffer.
+    pub const BY_POLICY: u32 = 4;
+}
+
+/// Decides a question under the numbers of `count` policies in the call buffer, or under the slab's own if that is 0.
+/// Returns a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn hit_with(
     index: u32,
@@ -195,20 +238,61 @@ pub extern "C" fn hit_with(
     cost: f64,
     now: f64,
     count: usize,
-    peek: bool,
+    question: u32,
 ) -> i32 {
-    let Some(cost) = integer(cost) else { return status::INVALID_COST };
     let Some(now) = time(now) else { return status::INVALID_TIME };
     let call = match call(count) {
         Ok(_) if count == 0 => None,
         Ok(rules) => Some(rules),
         Err(failure) => return status_of(failure),
     };
-    shared(|Shared { slabs, result, .. }| {
+    shared(|Shared { slabs, result, reservation, .. }| {
+        let costs = match question & question::BY_POLICY {
+            0 => integer(cost).map(PositionCosts::All),
+            _ => costs(&reservation.costs),
+        };
+        let Some(costs) = costs else { return status::INVALID_COST };
         let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
         let slot = u32::try_from(slot).ok();
-        let decision = if peek { slab.peek(slot, cost, now, call) } else { slab.hit(slot, cost, now, call) };
+        let decision = match question & !question::BY_POLICY {
+            question::HIT => slab.hit(slot, &costs, now, call),
+            question::PEEK => slab.peek(slot, &costs, now, call),
+            _ => slab.reserve(slot, &costs, (reservation.bits(), reservation.ttl as u64), now, call),
+        };
         finish(result, slab, decision)
+    })
+}
+
+/// What becomes of a reservation, by number.
+pub mod settlement {
+    /// It is settled now.
+    pub const SETTLED: i32 = 0;
+    /// Its end has moved.
+    pub const EXTENDED: i32 = 1;
+    /// It had expired.
+    pub const EXPIRED: i32 = 2;
+    /// It had been closed.
+    pub const CLOSED: i32 = 3;
+}
+
+/// Settles the reservation in the reservation buffer by the costs there, or with `extends` moves its end. Returns what
+/// becomes of it, or a status.
+#[unsafe(no_mangle)]
+pub extern "C" fn close(index: u32, generation: u32, slot: i32, now: f64, extends: bool) -> i32 {
+    let Some(now) = time(now) else { return status::INVALID_TIME };
+    shared(|Shared { slabs, reservation, .. }| {
+        let Some(used) = costs(&reservation.costs) else { return status::INVALID_COST };
+        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let (id, ttl) = ((reservation.bits(), reservation.end as u64), extends.then_some(reservation.ttl as u64));
+        let settled = slab.settle_reservation(u32::try_from(slot).ok(), id, &used, ttl, now);
+        grow_ahead();
+        match settled {
+            Ok(Settlement::Settled) => settlement::SETTLED,
+            Ok(Settlement::Extended) => settlement::EXTENDED,
+            Ok(Settlement::Expired) => settlement::EXPIRED,
+            Ok(Settlement::Closed) => settlement::CLOSED,
+            Err(failure) => status_of(failure),
+        }
     })
 }
 

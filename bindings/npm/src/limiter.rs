@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::handles::Handle;
 use crate::hot;
-use crate::numbers::{integer, time};
+use crate::numbers::{signed, time};
 use crate::result_buffer::{status, status_of};
 
 /// The owner of a slab, which is dropped with it. Operations name the slab by the handle's numbers.
@@ -72,6 +72,8 @@ pub mod operation {
     pub const SET: u32 = 3;
     /// Returns the highest count that can be set.
     pub const MAX_COUNT: u32 = 4;
+    /// Returns how long a reservation lasts that does not say.
+    pub const DEFAULT_TTL: u32 = 5;
 }
 
 /// Does an operation on the count of the policy at a position.
@@ -82,13 +84,15 @@ pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64
         if position >= slab.policies() {
             return Err(Failure::At(position));
         }
-        let amount = integer(amount);
-        match (operation, amount) {
-            (operation::GET, _) => Ok(slab.get(slot, position, now)),
-            (operation::EXPIRES_AT, _) => Ok(slab.expires_at(slot, position, now)),
+        match (operation, signed(amount)) {
+            (operation::GET, _) => slab.get(slot, position, now),
+            (operation::EXPIRES_AT, _) => slab.expires_at(slot, position, now),
             (operation::INC, Some(cost)) => slab.inc(slot, position, cost, now),
-            (operation::SET, Some(count)) if count <= slab.max_count(position) => slab.set(slot, position, count, now),
+            (operation::SET, Some(count @ 0..)) if count as u64 <= slab.max_count(position) => {
+                slab.set(slot, position, count as u64, now)
+            }
             (operation::MAX_COUNT, _) => Ok(slab.max_count(position)),
+            (operation::DEFAULT_TTL, _) => Ok(slab.default_ttl()),
             _ => Err(Failure::Amount),
         }
     })
@@ -101,6 +105,12 @@ pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
         slab.release(slot);
         Ok(0)
     })
+}
+
+/// Forgets what was used in a slot. Returns 0 if nothing is open there, so that JavaScript can forget the key.
+#[wasm_bindgen]
+pub fn reset_used(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
+    at_time(index, generation, now, &mut |slab, now| slab.reset_used(slot, now).map(u64::from))
 }
 
 /// Frees some slots whose states have ended, from a slot on. Returns one more than the slot to go on from; 0 at the end.

@@ -28,7 +28,9 @@ pub mod status {
     pub const NO_ROOM: i32 = -6;
     /// The cost or count of a cold operation is invalid.
     pub const INVALID_AMOUNT: i32 = -7;
-    /// The policy or state at a position cannot be used: this less the position.
+    /// The policy at a position counts reservations alone: this less the position.
+    pub const RESERVE_ONLY: i32 = -50;
+    /// The policy or state at a position cannot be used: this less the position. After the last stands a reservation.
     pub const AT: i32 = -100;
 }
 
@@ -40,6 +42,7 @@ pub(crate) fn status_of(failure: Failure) -> i32 {
         Failure::Full => status::NO_ROOM,
         Failure::Amount => status::INVALID_AMOUNT,
         Failure::Mismatch => status::MISMATCH,
+        Failure::ReserveOnly(position) => status::RESERVE_ONLY - position as i32,
         Failure::At(position) => status::AT - position as i32,
     }
 }

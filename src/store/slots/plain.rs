@@ -8,13 +8,14 @@ use crate::algorithm::{Algorithm, Outcome};
 use crate::memory::OutOfMemory;
 
 impl Slots {
-    /// Whether a hit has nothing else to do: the key has a slot, which does not grow stale, no sweep is due, and no state is charged twice.
+    /// Whether a hit has nothing else to do: the key has a slot, which does not grow stale, no sweep is
+    /// due, and nothing is beside its states.
     #[inline(always)]
     pub(crate) fn is_plain(&self, slot: i32, now: u64) -> bool {
         slot >= 0
             && self.cleaning.rests(now, self.options.clean_period)
-            && self.options.key_older_than.is_none()
-            && self.earlier.is_empty()
+            && self.hits_are_plain
+            && self.extras.is_empty()
     }
 
     /// Does the most common of such hits, under a single fixed window; `None` for any other.

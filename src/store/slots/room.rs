@@ -83,6 +83,7 @@ impl Slots {
         self.reserve_reports(1)?;
         self.probe = next;
         self.evicted += u64::from(!ended);
+        self.evicted_open |= self.extras.get(slot).is_some_and(|extra| !extra.open.is_empty());
         self.drop_entry(slot, ended);
         Ok(())
     }
@@ -104,15 +105,15 @@ impl Slots {
         self.made + u32::from(adds)
     }
 
-    /// Makes room for so many new keys, and for earlier states if some have them. Returns how many slots there are with
+    /// Makes room for so many new keys, and for extras if some have them. Returns how many slots there are with
     /// them.
-    pub(crate) fn reserve(&mut self, keys: usize, with_earlier: bool) -> Result<u32, OutOfMemory> {
+    pub(crate) fn reserve(&mut self, keys: usize, with_extras: bool) -> Result<u32, OutOfMemory> {
         let free = (self.made - self.len) as usize;
         let added = u32::try_from(keys.saturating_sub(free)).unwrap_or(u32::MAX);
         let slots = self.made + added.min(self.options.max_keys - self.made);
         self.entries.reserve(slots)?;
-        if with_earlier {
-            self.earlier.reserve(slots)?;
+        if with_extras {
+            self.extras.reserve(slots)?;
         }
         self.occupied.try_reserve(slots.div_ceil(64) as usize - self.occupied.len())?;
         self.reserve_reports(FREED_AT_MOST)?;

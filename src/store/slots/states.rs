@@ -3,28 +3,37 @@
 use super::{SlotError, Slots};
 use crate::algorithm::Push;
 use crate::earlier::export_earlier;
+use crate::extra::{Extra, listed};
 use crate::key_states::{Batch, KeyStates};
 use crate::memory::{self, OutOfMemory};
+use crate::open::{Open, export_open};
 use crate::policy_states::PolicyStates;
-use crate::record::{Afresh, Origin, load_states};
+use crate::record::{Afresh, Origin, load_open, load_states};
 use crate::{Error, Policies};
 use alloc::vec::Vec;
 
+/// Stands before the numbers of an open reservation, where a state under another scale has its policy's position.
+const RESERVATION: i64 = -1;
+
 impl Slots {
     /// Adds the states of a slot as plain numbers, one after the other: for each how many there are, then they. After them
-    /// the earlier ones, in the same way.
+    /// the earlier ones, in the same way, and the open reservations, each after [`RESERVATION`].
     pub(crate) fn export_flat(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), OutOfMemory> {
         for position in 0..self.policy_states.rules().len() {
             counted(numbers, &mut |push| self.policy_states.export_one(position, self.entries.get(slot), push))?;
         }
-        for earlier in self.earlier.get(slot).iter().filter(|earlier| earlier.is_live(now)) {
+        let Some(Extra { earlier, open }) = self.extras.get(slot) else { return Ok(()) };
+        for earlier in earlier.iter().filter(|earlier| earlier.is_live(now)) {
             counted(numbers, &mut |push| earlier.export(push))?;
+        }
+        for index in 0..open.len() {
+            counted(numbers, &mut |push| export_reservation(open, index, push))?;
         }
         Ok(())
     }
 
     /// Copies a part of one policy's state as plain numbers, from the number at `from` on; after the policies, of an earlier
-    /// state. Returns how many there were.
+    /// state, and after those of an open reservation. Returns how many there were.
     pub(crate) fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
         let (mut at, mut copied) = (0, 0);
         let push: Push<'_> = &mut |number| {
@@ -39,7 +48,7 @@ impl Slots {
         // It ends early when the part is full.
         let _ = match position.checked_sub(policies) {
             None => self.policy_states.export_one(position, self.entries.get(slot), push),
-            Some(earlier) => self.earlier.get(slot).get(earlier).map_or(Ok(()), |earlier| earlier.export(push)),
+            Some(number) => self.extras.get(slot).map_or(Ok(()), |extra| export_extra(extra, number, push)),
         };
         copied
     }
@@ -52,10 +61,16 @@ impl Slots {
     /// Returns the earlier states of a slot as plain numbers: of each its policy's position, its scale, when it is no
     /// longer kept, and its state. `before` comes before each.
     pub(crate) fn export_earlier(&self, slot: u32, before: &[i64], now: u64) -> Result<Vec<Vec<i64>>, OutOfMemory> {
-        export_earlier(self.earlier.get(slot), before, now)
+        export_earlier(self.extras.get(slot).map_or(&[], |extra| &extra.earlier), before, now)
     }
 
-    /// Stages the states of one key, which were made by `origins`, with the rows of [`Slots::export_earlier`] for it.
+    /// Returns the open reservations of a slot as plain numbers. `before` comes before each.
+    pub(crate) fn export_open(&self, slot: u32, before: &[i64]) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+        self.extras.get(slot).map_or(Ok(Vec::new()), |extra| export_open(&extra.open, before))
+    }
+
+    /// Stages the states of one key, which were made by `origins`, with the rows of [`Slots::export_earlier`] and
+    /// [`Slots::export_open`] for it.
     /// Returns whether they have ended, so that they need no slot, and which policies start afresh.
     pub(crate) fn stage<'a>(
         &mut self,
@@ -63,10 +78,13 @@ impl Slots {
         origins: &[Origin<'_>],
         states: &[Vec<i64>],
         earlier: impl Iterator<Item = &'a [i64]> + Clone,
+        open: impl Iterator<Item = &'a [i64]>,
         now: u64,
     ) -> Result<(bool, Afresh), Error> {
         self.stage_by(now, |policy_states, key| {
-            load_states(policies, policy_states, key, origins, states, earlier, now)
+            let afresh = load_states(policies, policy_states, key, origins, states, earlier, now)?;
+            load_open(policies, policy_states, key, origins, open, now)?;
+            Ok(afresh)
         })
     }
 
@@ -89,14 +107,23 @@ impl Slots {
 
     /// Stages the states that were added to a batch as number `index`.
     pub(crate) fn restage(&mut self, batch: &mut Batch, index: usize) {
-        batch.take(index, &mut self.staged);
+        self.ready = batch.take(index, &mut self.staged);
+    }
+
+    /// Makes what is beside the staged states ready to be moved to a slot.
+    pub(super) fn ready_extra(&mut self) -> Result<(), OutOfMemory> {
+        if !self.staged.extra.is_empty() {
+            self.ready = listed(&mut self.staged.extra)?;
+        }
+        if !self.ready.is_empty() {
+            self.extras.reserve(self.slots_with_one_more())?;
+        }
+        Ok(())
     }
 
     /// Puts the staged states into a key's slot. A key without a slot is given one.
     pub(crate) fn import(&mut self, slot: Option<u32>, now: u64) -> Result<(), SlotError> {
-        if !self.staged.earlier.is_empty() {
-            self.earlier.reserve(self.slots_with_one_more())?;
-        }
+        self.ready_extra()?;
         let slot = match slot {
             Some(slot) => slot,
             None => self.take(now)?,
@@ -119,4 +146,19 @@ fn counted(numbers: &mut Vec<i64>, export: Export<'_>) -> Result<(), OutOfMemory
         *before = count;
     }
     Ok(())
+}
+
+/// Gives the numbers of an earlier state to `push`; after those, of an open reservation.
+fn export_extra(Extra { earlier, open }: &Extra, number: usize, push: Push<'_>) -> Result<(), OutOfMemory> {
+    match number.checked_sub(earlier.len()) {
+        None => earlier.get(number).map_or(Ok(()), |earlier| earlier.export(push)),
+        Some(index) if index < open.len() => export_reservation(open, index, push),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Gives the numbers of an open reservation to `push`.
+fn export_reservation(open: &Open, index: usize, push: Push<'_>) -> Result<(), OutOfMemory> {
+    push(RESERVATION)?;
+    open.export(index, push)
 }

@@ -3,6 +3,7 @@
 use super::Slots;
 use crate::memory::OutOfMemory;
 use crate::number::NEVER;
+use crate::open::Open;
 
 /// The number of slots that one operation looks at for expired states, while a cleaning is under way.
 const SWEPT: u32 = 4;
@@ -63,7 +64,7 @@ impl Slots {
 
     /// Frees a slot if its states have ended.
     fn expire(&mut self, slot: u32, now: u64) -> Result<(), OutOfMemory> {
-        if self.is_occupied(slot) && self.has_ended(slot, now) {
+        if self.is_occupied(slot) && !self.expire_open(slot, now)? && self.has_ended(slot, now) {
             self.reserve_reports(1)?;
             self.drop_entry(slot, true);
         }
@@ -89,8 +90,9 @@ impl Slots {
     }
 
     fn report(&mut self, slot: u32) {
+        let nothing = Open::default();
         for policy in 0..self.policy_states.rules().len() {
-            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot));
+            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &nothing);
             // A state that never began has not ended either.
             if ends_at > 0 {
                 self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
@@ -135,6 +137,7 @@ impl Slots {
 mod tests {
     use super::super::room::PROBED;
     use super::*;
+    use crate::costs::PositionCosts;
     use crate::{Decision, Denied, Options, Policy};
     use core::sync::atomic::Ordering::Relaxed;
 
@@ -142,7 +145,7 @@ mod tests {
     const KEYS: u32 = if cfg!(miri) { 2_000 } else { 1_000_000 };
 
     fn hit(slots: &mut Slots, slot: Option<u32>, now: u64) -> Decision {
-        slots.hit::<OutOfMemory>(slot, None, 1, now).unwrap()
+        slots.hit::<OutOfMemory>(slot, None, &PositionCosts::All(1), now).unwrap()
     }
 
     fn looked_at(slots: &Slots) -> u64 {

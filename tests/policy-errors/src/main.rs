@@ -6,6 +6,9 @@ use std::io::{BufRead, Result, Write, stdin, stdout};
 use serde_json::{Value, json};
 use tollgate::{Error, Ledger, Limiter, ManualClock, Policies, Policy, rate_limit_headers};
 
+/// As in the other readers: a time that lies in another day, week or month at some offsets from UTC.
+const NOW: u64 = 1_772_323_200_000;
+
 fn main() -> Result<()> {
     let mut out = stdout().lock();
     for line in stdin().lock().lines() {
@@ -18,7 +21,7 @@ fn main() -> Result<()> {
 fn verdict(json: &str) -> std::result::Result<Value, Error> {
     let policy = Policy::from_json(json)?;
     let policies = Policies::from(policy.clone());
-    let decision = Limiter::<u8, _>::new(policy.clone(), ManualClock::new(0))?.peek(&0, 1)?;
+    let decision = Limiter::<u8, _>::new(policy.clone(), ManualClock::new(NOW))?.peek(&0, 1)?;
     let headers: Vec<_> = rate_limit_headers(&decision, &policies).into_iter().map(|(_, value)| value).collect();
     Ok(json!({ "headers": headers, "stored": Ledger::new(policy).err().as_ref().map(described) }))
 }

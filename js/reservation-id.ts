@@ -1,0 +1,55 @@
+import { reservationText } from "./core/generated.ts";
+import { refused } from "./error.ts";
+import type { Key } from "./types.ts";
+
+/** What the id of a reservation says. */
+export interface ReservationId {
+  readonly key: Key;
+  /** 128 random bits in four numbers. */
+  readonly bits: readonly number[];
+  /** When it ends, if it was not extended. */
+  readonly end: number;
+  /** Whether its costs are by policy. */
+  readonly isByPolicy: boolean;
+}
+
+/** Random numbers are drawn many at a time: each draw is a call into the platform. */
+const pool = /* @__PURE__ */ new Uint32Array(256);
+let drawn = pool.length;
+
+/** Returns 128 random bits in four numbers. */
+export function randomBits(): number[] {
+  if (drawn === pool.length) {
+    crypto.getRandomValues(pool);
+    drawn = 0;
+  }
+  drawn += 4;
+  return Array.from(pool.subarray(drawn - 4, drawn));
+}
+
+const kinds = { string: "s", number: "n", bigint: "b" } as const;
+
+/** Returns an id as a string: bits, end, the kind of costs, and the key after its type. */
+export function idText({ key, bits, end, isByPolicy }: ReservationId): string {
+  const hex = bits.map((part) => part.toString(16).padStart(8, "0")).join("");
+  return `${hex}.${end.toString(36)}.${isByPolicy ? "p" : "a"}.${kinds[typeof key as keyof typeof kinds]}${key}`;
+}
+
+const form = /^([0-9a-f]{32})\.([0-9a-z]{1,11})\.([ap])\.([snb])([\s\S]*)$/;
+
+/** Parses an id. */
+export function parsedId(text: unknown): ReservationId {
+  const [, hex = "", end = "", costs, kind, written = ""] =
+    (typeof text === "string" && form.exec(text)) || [];
+  const key = keyOf(kind, written);
+  if (key === undefined) throw refused("invalid_reservation", "id", text, reservationText);
+  const bits = [0, 8, 16, 24].map((at) => Number.parseInt(hex.slice(at, at + 8), 16));
+  return { key, bits, end: Number.parseInt(end, 36), isByPolicy: costs === "p" };
+}
+
+function keyOf(kind: string | undefined, written: string): Key | undefined {
+  if (kind === "s") return written;
+  if (kind === "b") return /^-?\d+$/.test(written) ? BigInt(written) : undefined;
+  const number = Number(written);
+  return kind === "n" && String(number) === written && Number.isFinite(number) ? number : undefined;
+}

@@ -1,0 +1,154 @@
+//! What a state shows beside open amounts, and what becomes of it when each is charged at its end and nothing else comes.
+//!
+//! The sum of what is used and what is open never grows in that time, so that a hit which fits at one moment fits at
+//! every later one. All of it is told by the plain operations on a state, or on a copy of it.
+
+use super::entry::{Entry, EntryMut, EntryState};
+use super::rule::Rule;
+use super::window::{Kind, Window};
+use super::{Act, Algorithm, Outcome};
+use crate::Decision;
+use crate::number::MAX;
+use crate::open::{Amount, Open, OpenOf};
+
+/// The most words that a state takes.
+const WORDS: usize = 3;
+
+/// The number of amounts of a stretch.
+const STRIDE: usize = 32;
+
+/// A state at a later time, and what is still open beside it.
+#[derive(Clone, Copy)]
+struct Later {
+    words: [u64; WORDS],
+    left: u64,
+    at: u64,
+}
+
+impl Rule {
+    /// Returns what an operation on the first state of an entry would return beside open amounts, none of which is due.
+    pub(crate) fn peek_beside(&self, entry: Entry<'_>, act: Act, open: OpenOf<'_>, now: u64) -> Decision {
+        let (sum, cost) = (open.sum().min(MAX), act.amount());
+        if sum == 0 {
+            return self.peek(entry, act, now);
+        }
+        let mut decision = self.peek(entry, Act::Hit(cost + sum), now);
+        let charged = if act.charges(decision.allowed) { cost } else { 0 };
+        if !decision.allowed {
+            let fits_at =
+                if cost > self.limit() { None } else { Some(self.fits_beside(entry, charged, cost, open, now)) };
+            let denied = self.peek(entry, Act::Inc(charged + sum), now);
+            let retry_after = fits_at.map(|fits_at| fits_at.saturating_sub(now));
+            decision = Decision { allowed: false, retry_after, violated: decision.violated, ..denied };
+        }
+        let key = self.drain_key(entry, charged, now);
+        if let Self::Window(Window { kind: Kind::Key, .. }) = self {
+            // Amounts that are only open start no window.
+            decision.reset_after = key.saturating_sub(now);
+        }
+        let drained = open.drained_at(key, |key| self.drain(key, open));
+        decision.reset_after = decision.reset_after.max(drained.saturating_sub(now));
+        decision
+    }
+
+    /// Returns when a hit of `cost`, which does not fit now but can fit, will, after so much was charged.
+    fn fits_beside(&self, entry: Entry<'_>, charged: u64, cost: u64, open: OpenOf<'_>, now: u64) -> u64 {
+        if let Self::SlidingWindow(window) = self {
+            return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
+        }
+        let mut words = [0; WORDS];
+        for (word, own) in words.iter_mut().zip(entry.words) {
+            *word = *own;
+        }
+        // It follows the clock if it must, also when nothing is charged.
+        let state = EntryMut { words: &mut words, logs: &mut [] };
+        self.act(state, Act::Inc(charged), now, &mut Outcome::default());
+        let asks = |Later { words, left, at }: &Later, until: u64| {
+            self.peek(Entry { words, logs: &[] }, Act::Hit(left + cost), until.max(*at))
+        };
+        let mut later = Later { words, left: open.sum(), at: now };
+        let (mut before, mut stretch, mut row) = (later, 0, 0);
+        // It is asked once a stretch of amounts, and then once an amount in the stretch after which it fits.
+        while row < open.rows() && !asks(&later, 0).allowed {
+            (before, stretch) = (later, row);
+            for (_, amount) in open.rows_from(row).take_while(|(next, _)| *next <= row + STRIDE) {
+                self.pass(&mut later, amount);
+            }
+            row += STRIDE;
+        }
+        if !asks(&later, 0).allowed {
+            before = later;
+            stretch = row;
+        }
+        for (_, amount) in open.rows_from(stretch) {
+            if asks(&before, amount.end).allowed {
+                break;
+            }
+            self.pass(&mut before, amount);
+        }
+        before.at + asks(&before, 0).retry_after.unwrap_or(0)
+    }
+
+    /// Lets an open amount end.
+    fn pass(&self, later: &mut Later, amount: Amount) {
+        later.left -= amount.amount;
+        self.charge(&mut later.words, amount.amount, amount.charged_at(self.period()));
+        later.at = amount.end;
+    }
+
+    /// Charges a state of words.
+    fn charge(&self, words: &mut [u64], cost: u64, now: u64) {
+        match self {
+            Self::Window(window) => charge(window, words, cost, now),
+            Self::Bucket(bucket) => charge(bucket, words, cost, now),
+            _ => {}
+        }
+    }
+
+    /// Returns a number of the state or of the rule that [`Rule::drain`] depends on, once so much was charged.
+    pub(crate) fn drain_key(&self, entry: Entry<'_>, charged: u64, now: u64) -> u64 {
+        match self {
+            Self::Bucket(bucket) => bucket.rate,
+            // The end of the window in force, which takes what is charged before it; 0 if there is none.
+            Self::Window(window @ Window { kind: Kind::Key, .. }) => window.own_end(entry.words, charged > 0, now),
+            _ => 0,
+        }
+    }
+
+    /// Returns when open amounts that are charged at their ends would be gone, if nothing else were used.
+    pub(crate) fn drain(&self, key: u64, open: OpenOf<'_>) -> u64 {
+        let mut words = [0; WORDS];
+        let mut state = EntryMut { words: &mut words, logs: &mut [] };
+        self.clear(state.reborrow(), 0);
+        if let (Self::Window(Window { kind: Kind::Key, scale, .. }), [start, ..]) = (self, &mut *state.words)
+            && key > 0
+        {
+            *start = key.saturating_sub(*scale);
+        }
+        let (mut newest, mut drained) = (0, 0);
+        for amount in open.amounts() {
+            newest = newest.max(amount.charged_at(self.period()));
+            drained = match self {
+                Self::SlidingWindow(window) => newest + window.scale,
+                Self::Concurrency(_) => amount.end,
+                _ => {
+                    let charge = Act::Inc(amount.amount);
+                    newest + self.act(state.reborrow(), charge, newest, &mut Outcome::default()).reset_after
+                }
+            };
+        }
+        drained
+    }
+
+    /// Keeps in `open` when the amounts beside the first state of an entry are gone.
+    pub(crate) fn note_drain(&self, entry: Entry<'_>, position: usize, open: &mut Open, now: u64) {
+        open.note_drain(position, self.drain_key(entry, 0, now), self);
+    }
+}
+
+/// Charges a state and nothing else: a decision on each of many amounts would take twice as long.
+fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], cost: u64, now: u64) {
+    let mut view = algorithm.view(words, now);
+    algorithm.charge(&mut view, cost, now);
+    algorithm.commit(words, view);
+}

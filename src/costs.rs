@@ -1,0 +1,84 @@
+//! What an operation costs: one number under all policies, or one for each by its name.
+
+use crate::number::check_cost;
+use crate::policy::schema::MAX_POLICIES;
+use crate::{Error, Policies};
+
+/// What an operation costs under each policy.
+///
+/// ```
+/// use tollgate::{Costs, Limiter, ManualClock, Policy};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let policies = [Policy::fix_window(60, "1m")?.named("rpm")?, Policy::fix_window(90_000, "1m")?.named("tpm")?];
+/// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+/// limiter.hit_costs("user:42", Costs::ByPolicy(&[("tpm", 1_500)]))?;
+/// assert_eq!(limiter.get_policy("user:42", Some("rpm"))?, 1);
+/// assert_eq!(limiter.get_policy("user:42", Some("tpm"))?, 1_500);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Costs<'a> {
+    /// The same under all policies.
+    All(u64),
+    /// A number for each policy by its name. A policy that is left out costs 1; when a reservation is settled, what was
+    /// reserved.
+    ByPolicy(&'a [(&'a str, u64)]),
+}
+
+impl From<u64> for Costs<'_> {
+    fn from(cost: u64) -> Self {
+        Self::All(cost)
+    }
+}
+
+impl<'a> Costs<'a> {
+    /// Whether they are by policy.
+    pub(crate) fn is_by_policy(self) -> bool {
+        matches!(self, Self::ByPolicy(_))
+    }
+
+    /// Returns the costs by the positions of the policies. One that is left out costs `otherwise`.
+    pub(crate) fn at_positions(self, policies: &Policies, otherwise: u64) -> Result<PositionCosts, Error> {
+        let list = match self {
+            Self::All(cost) => return Ok(PositionCosts::All(check_cost(cost)?)),
+            Self::ByPolicy(list) => list,
+        };
+        let mut costs = [otherwise; MAX_POLICIES];
+        for (name, cost) in list {
+            costs[policies.position(Some(name))?] = check_cost(*cost)?;
+        }
+        Ok(PositionCosts::Each(costs))
+    }
+}
+
+/// What an operation costs under the policy at each position.
+// It is always lent, never stored: a list would have to be allocated.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Copy, Debug)]
+pub enum PositionCosts {
+    /// The same under all policies.
+    All(u64),
+    /// A cost for each position.
+    Each([u64; MAX_POLICIES]),
+}
+
+/// The cost of a settlement under a policy that it leaves out: as much as was reserved. It is no cost in range.
+pub const AS_RESERVED: u64 = u64::MAX;
+
+impl PositionCosts {
+    /// Returns the cost under the policy at a position.
+    #[inline(always)]
+    pub(crate) fn at(&self, position: usize) -> u64 {
+        match self {
+            Self::All(cost) => *cost,
+            Self::Each(costs) => costs.get(position).copied().unwrap_or(1),
+        }
+    }
+
+    /// Whether it costs nothing under the first `policies` policies.
+    pub(crate) fn is_nothing(&self, policies: usize) -> bool {
+        (0..policies).all(|position| self.at(position) == 0)
+    }
+}

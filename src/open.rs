@@ -1,0 +1,342 @@
+//! One key's open reservations: amounts that count as used until they are settled or expire.
+
+use crate::algorithm::rule::Rule;
+use crate::memory::{OutOfMemory, copied, push};
+use crate::number::in_range;
+use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
+use alloc::vec::Vec;
+
+/// The 128 random bits that tell a reservation from every other.
+pub(crate) type Bits = [u32; 4];
+
+/// The number of words of a row before its amounts: two of bits, the start, the end and the ttl.
+const HEAD: usize = 5;
+/// Where the end is in a row.
+const END: usize = 3;
+
+/// The open reservations of one key. It takes no memory until there is one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Open {
+    /// A row of words for each, in order of their ends: the reservation, and an amount for each policy.
+    rows: Vec<u64>,
+    /// Of each policy. Empty if nothing is open.
+    sums: Vec<Sum>,
+    /// The latest time at which the ttl of one of them began.
+    latest_begin: u64,
+}
+
+/// One open reservation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved {
+    bits: Bits,
+    /// When it was made or last extended. It is not charged before, also where the clock stepped back since.
+    start: u64,
+    end: u64,
+    ttl: u64,
+}
+
+impl Reserved {
+    pub(crate) fn new(bits: Bits, now: u64, ttl: u64) -> Self {
+        Self { bits, start: now, end: now + ttl, ttl }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Returns when it is charged under a policy of that period, if it is closed at `now`.
+    pub(crate) fn charged_at(&self, now: u64, period: u64) -> u64 {
+        // A start that far ahead was a wrong reading of the clock.
+        if self.start > now + period { now } else { self.start.max(now) }
+    }
+
+    fn words(&self) -> [u64; HEAD] {
+        let [a, b, c, d] = self.bits.map(u64::from);
+        [a << 32 | b, c << 32 | d, self.start, self.end, self.ttl]
+    }
+
+    fn from_words(words: &[u64]) -> Option<Self> {
+        let &[high, low, start, end, ttl, ..] = words else { return None };
+        let bits = [high >> 32, high, low >> 32, low].map(|bits| bits as u32);
+        Some(Self { bits, start, end, ttl })
+    }
+}
+
+/// No number that the drain of a policy's amounts depends on.
+const UNKNOWN: u64 = u64::MAX;
+
+/// What is open under one policy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    amount: u64,
+    /// When the amounts are gone, and the number that this depends on.
+    drain: u64,
+    drain_key: u64,
+}
+
+impl Open {
+    /// Whether nothing is open.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Returns the number of words of a row.
+    fn width(&self) -> usize {
+        HEAD + self.sums.len()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() / self.width()
+    }
+
+    /// Returns the reservation at an index.
+    pub(crate) fn get(&self, index: usize) -> Option<Reserved> {
+        Reserved::from_words(self.row(index))
+    }
+
+    fn row(&self, index: usize) -> &[u64] {
+        self.rows.chunks_exact(self.width()).nth(index).unwrap_or(&[])
+    }
+
+    /// Returns when the next of them expires.
+    pub(crate) fn first_end(&self) -> Option<u64> {
+        self.rows.get(END).copied()
+    }
+
+    /// Whether one has expired, or lasts longer from now than it may because the clock stepped back.
+    #[inline(always)]
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        self.first_end().is_some_and(|end| end <= now) || self.latest_begin > now
+    }
+
+    /// Returns what is open under the policy at a position.
+    pub(crate) fn of(&self, position: usize) -> OpenOf<'_> {
+        OpenOf { open: self, position }
+    }
+
+    /// Returns the index of the reservation with these bits.
+    pub(crate) fn find(&self, bits: Bits) -> Option<usize> {
+        (0..self.len()).find(|&index| self.get(index).is_some_and(|reserved| reserved.bits == bits))
+    }
+
+    /// Returns the amount of the reservation at an index under the policy at a position.
+    pub(crate) fn amount(&self, index: usize, position: usize) -> u64 {
+        self.row(index).get(HEAD + position).copied().unwrap_or(0)
+    }
+
+    /// Makes room for one more under so many policies.
+    pub(crate) fn reserve(&mut self, policies: usize) -> Result<(), OutOfMemory> {
+        self.rows.try_reserve(HEAD + policies)?;
+        while self.sums.len() < policies {
+            push(&mut self.sums, Sum::default())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a reservation, for which there is room. [`Open::refresh`] must follow.
+    pub(crate) fn insert(&mut self, reserved: Reserved, amounts: impl Iterator<Item = u64>) {
+        self.rows.extend_from_slice(&reserved.words());
+        self.rows.extend(amounts);
+        self.sift(self.len() - 1);
+    }
+
+    /// Moves the row at an index to its place among those before it.
+    fn sift(&mut self, mut index: usize) {
+        let width = self.width();
+        while index > 0
+            && let Some([before, own]) = self.rows.get_mut((index - 1) * width..).map(|rows| two(rows, width))
+            && before.get(END) > own.get(END)
+        {
+            before.swap_with_slice(own);
+            index -= 1;
+        }
+    }
+
+    /// Removes so many reservations from an index on. [`Open::refresh`] must follow.
+    pub(crate) fn remove(&mut self, index: usize, count: usize) {
+        let width = self.width();
+        let (to, from) = (index * width, (index + count) * width);
+        if from <= self.rows.len() {
+            self.rows.copy_within(from.., to);
+            self.rows.truncate(self.rows.len() - (from - to));
+        }
+    }
+
+    /// Gives the reservation at an index another ttl from now. [`Open::refresh`] must follow.
+    pub(crate) fn extend(&mut self, index: usize, now: u64, ttl: u64) {
+        if let Some(reserved) = self.get(index) {
+            let start = reserved.start.max(now);
+            self.replace(index, Reserved { start, end: now + ttl, ttl, ..reserved });
+            // It may end after others, which then come first.
+            for index in index + 1..self.len() {
+                self.sift(index);
+            }
+        }
+    }
+
+    fn replace(&mut self, index: usize, reserved: Reserved) {
+        let width = self.width();
+        for (word, new) in self.rows.iter_mut().skip(index * width).zip(reserved.words()) {
+            *word = new;
+        }
+        self.sift(index);
+    }
+
+    /// Moves the ends that are further away than their ttl, so that one wrong reading of the clock cannot freeze a key.
+    /// Returns whether there may be such ends. [`Open::refresh`] must follow if so.
+    pub(crate) fn follow_clock(&mut self, now: u64) -> bool {
+        if self.latest_begin <= now {
+            return false;
+        }
+        for index in 0..self.len() {
+            if let Some(reserved) = self.get(index).filter(|reserved| reserved.end > now + reserved.ttl) {
+                self.replace(index, Reserved { end: now + reserved.ttl, ..reserved });
+            }
+        }
+        true
+    }
+
+    /// Brings the sums up to date after a change. [`Open::note_drain`] makes reading them fast.
+    pub(crate) fn refresh(&mut self) {
+        if self.is_empty() {
+            *self = Self::default();
+            return;
+        }
+        let begins = (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| reserved.end - reserved.ttl);
+        self.latest_begin = begins.max().unwrap_or(0);
+        for position in 0..self.sums.len() {
+            let amount = self.of(position).amounts().map(|open| open.amount).sum();
+            if let Some(sum) = self.sums.get_mut(position) {
+                *sum = Sum { amount, drain: 0, drain_key: UNKNOWN };
+            }
+        }
+    }
+
+    /// Keeps when a policy's amounts are gone, given what that depends on now.
+    pub(crate) fn note_drain(&mut self, position: usize, key: u64, rule: &Rule) {
+        if self.sums.get(position).is_some_and(|sum| sum.drain_key != key) {
+            let drain = rule.drain(key, self.of(position));
+            if let Some(sum) = self.sums.get_mut(position) {
+                (sum.drain, sum.drain_key) = (drain, key);
+            }
+        }
+    }
+
+    /// Returns a copy.
+    pub(crate) fn try_clone(&self) -> Result<Self, OutOfMemory> {
+        Ok(Self { rows: copied(&self.rows)?, sums: copied(&self.sums)?, latest_begin: self.latest_begin })
+    }
+
+    /// Gives the reservation at an index to `push` as plain numbers: four of bits, start, end, ttl, and an amount for each
+    /// policy. Gives nothing if there is none.
+    pub(crate) fn export(
+        &self,
+        index: usize,
+        push: &mut dyn FnMut(i64) -> Result<(), OutOfMemory>,
+    ) -> Result<(), OutOfMemory> {
+        let Some(reserved) = self.get(index) else { return Ok(()) };
+        reserved.bits.into_iter().try_for_each(|bits| push(bits.into()))?;
+        self.row(index).iter().skip(2).try_for_each(|&word| push(word as i64))
+    }
+
+    /// Adds a reservation from plain numbers, with an amount for each policy. Returns whether they are valid.
+    /// [`Open::refresh`] must follow.
+    pub(crate) fn import(&mut self, row: &[i64], policies: usize) -> Result<bool, OutOfMemory> {
+        let Some((&[a, b, c, d, start, end, ttl], amounts)) = row.split_first_chunk::<RESERVATION_HEAD>() else {
+            return Ok(false);
+        };
+        let bits = [a, b, c, d].map(|bits| bits as u32);
+        let are_bits = [a, b, c, d].iter().all(|&bits| bits as u64 >> 32 == 0);
+        let in_time = (1..=MAX_TTL as i64).contains(&ttl) && ttl <= end;
+        let in_time = in_time && in_range(start) && in_range(end);
+        let valid = are_bits && in_time && amounts.len() == policies && amounts.iter().copied().all(in_range);
+        if !valid || self.find(bits).is_some() {
+            return Ok(false);
+        }
+        self.reserve(policies)?;
+        let reserved = Reserved { bits, start: start as u64, end: end as u64, ttl: ttl as u64 };
+        self.insert(reserved, amounts.iter().map(|&amount| amount as u64));
+        Ok(true)
+    }
+}
+
+/// Returns two rows that lie one after the other.
+fn two(rows: &mut [u64], width: usize) -> [&mut [u64]; 2] {
+    let (first, rest) = rows.split_at_mut_checked(width).unwrap_or_default();
+    [first, rest.get_mut(..width).unwrap_or_default()]
+}
+
+/// An amount that is open until its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    pub(crate) end: u64,
+    pub(crate) amount: u64,
+    reserved: Reserved,
+}
+
+impl Amount {
+    /// Returns when it is charged under a policy of that period, if it is not settled.
+    pub(crate) fn charged_at(&self, period: u64) -> u64 {
+        self.reserved.charged_at(self.end, period)
+    }
+}
+
+/// What is open under one policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenOf<'a> {
+    open: &'a Open,
+    position: usize,
+}
+
+impl OpenOf<'_> {
+    fn own(self) -> Sum {
+        self.open.sums.get(self.position).copied().unwrap_or_default()
+    }
+
+    /// Returns the sum of the amounts.
+    pub(crate) fn sum(self) -> u64 {
+        self.own().amount
+    }
+
+    /// Returns the number of reservations.
+    pub(crate) fn rows(self) -> usize {
+        self.open.len()
+    }
+
+    /// Returns the amounts in order of their ends. A reservation of nothing is left out.
+    pub(crate) fn amounts(self) -> impl Iterator<Item = Amount> {
+        self.rows_from(0).map(|(_, amount)| amount)
+    }
+
+    /// Returns the amounts of the reservations from an index on, each after the index of the next.
+    pub(crate) fn rows_from(self, index: usize) -> impl Iterator<Item = (usize, Amount)> {
+        let width = self.open.width();
+        let rows = self.open.rows.get(index * width..).unwrap_or(&[]).chunks_exact(width);
+        rows.zip(index + 1..).filter_map(move |(row, next)| {
+            let (reserved, &amount) = (Reserved::from_words(row)?, row.get(HEAD + self.position)?);
+            (amount > 0).then_some((next, Amount { end: reserved.end, amount, reserved }))
+        })
+    }
+
+    /// Returns when the amounts are gone, given what that depends on: as it is known, or computed.
+    pub(crate) fn drained_at(self, key: u64, compute: impl FnOnce(u64) -> u64) -> u64 {
+        let own = self.own();
+        match own.amount {
+            0 => 0,
+            _ if own.drain_key == key => own.drain,
+            _ => compute(key),
+        }
+    }
+}
+
+/// Returns reservations as plain numbers: `before`, and those of [`Open::export`].
+pub(crate) fn export_open(open: &Open, before: &[i64]) -> Result<Vec<Vec<i64>>, OutOfMemory> {
+    let mut rows = Vec::new();
+    for index in 0..open.len() {
+        let mut row = copied(before)?;
+        open.export(index, &mut |number| push(&mut row, number))?;
+        push(&mut rows, row)?;
+    }
+    Ok(rows)
+}

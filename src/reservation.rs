@@ -1,0 +1,223 @@
+//! Amounts that are set aside now and settled later.
+
+use alloc::string::String;
+use core::fmt::{self, Display, Formatter, Write};
+use core::str::FromStr;
+
+use crate::open::{Bits, Reserved};
+use crate::policy::schema::{DEFAULT_TTL, MAX_TTL};
+use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span};
+
+/// What to reserve: how much, for how long, and 128 random bits for its id.
+///
+/// The bits are an argument because the core has no source of randomness, as it has no clock. Use bits that nobody can
+/// guess: whoever knows an id can settle its reservation.
+///
+/// ```
+/// use tollgate::{Costs, Limiter, ManualClock, Policy, Reserve, Settlement};
+///
+/// # fn main() -> Result<(), tollgate::Error> {
+/// let clock = ManualClock::new(0);
+/// let policies = [Policy::concurrency(5, "2m")?.named("running")?, Policy::fix_window(90_000, "1m")?.named("tokens")?];
+/// let mut limiter = Limiter::<String, _>::new(policies, &clock)?;
+///
+/// let reserve = Reserve::new(0x5eed).costs(Costs::ByPolicy(&[("tokens", 4_000)])).ttl("1m");
+/// let reservation = limiter.reserve("user:42", reserve)?.reservation.unwrap();
+/// assert_eq!(limiter.get_policy("user:42", Some("tokens"))?, 4_000);
+///
+/// // The work is done, and took less.
+/// clock.advance(9_000);
+/// assert_eq!(limiter.settle(reservation, Some(Costs::ByPolicy(&[("tokens", 1_234)])))?, Settlement::Settled);
+/// assert_eq!(limiter.get_policy("user:42", Some("tokens"))?, 1_234);
+/// assert_eq!(limiter.get_policy("user:42", Some("running"))?, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reserve<'a> {
+    pub(crate) random: u128,
+    pub(crate) costs: Costs<'a>,
+    pub(crate) ttl: Option<Span>,
+    pub(crate) policies: Option<&'a Policies>,
+}
+
+impl<'a> Reserve<'a> {
+    /// Reserves a cost of 1, for as long as the policies say, with an id of these random bits.
+    pub fn new(random: u128) -> Self {
+        Self { random, costs: Costs::All(1), ttl: None, policies: None }
+    }
+
+    /// Reserves this cost under each policy.
+    pub fn cost(self, cost: u64) -> Self {
+        self.costs(Costs::All(cost))
+    }
+
+    /// Reserves these costs.
+    pub fn costs(self, costs: Costs<'a>) -> Self {
+        Self { costs, ..self }
+    }
+
+    /// Reserves for this long; by default for the `ttl` of a concurrency policy, or a minute. It is at most a day.
+    pub fn ttl(self, ttl: impl Into<Span>) -> Self {
+        Self { ttl: Some(ttl.into()), ..self }
+    }
+
+    /// Decides by these numbers, as [`Limiter::hit_with`](crate::Limiter::hit_with) does.
+    pub fn policies(self, policies: &'a Policies) -> Self {
+        Self { policies: Some(policies), ..self }
+    }
+
+    /// Returns the reservation at a time.
+    pub(crate) fn at(&self, policies: &Policies, now: u64) -> Result<Reserved, Error> {
+        let ttl = match &self.ttl {
+            Some(ttl) => check_ttl(ttl.clone())?,
+            None => default_ttl(policies),
+        };
+        Ok(Reserved::new(bits_of(self.random), now, ttl))
+    }
+
+    /// Returns the id of the reservation.
+    pub(crate) fn id(&self, end: u64) -> ReservationId {
+        ReservationId { random: self.random, end, by_policy: self.costs.is_by_policy() }
+    }
+}
+
+/// Checks that a reservation may last so long.
+pub(crate) fn check_ttl(ttl: Span) -> Result<u64, Error> {
+    let in_range = |ttl: u64| if ttl <= MAX_TTL { Ok(ttl) } else { Err(Found::from(ttl)) };
+    let invalid = |found| Error::InvalidOption { option: "ttl".into(), found, expected: Expected::Ttl };
+    ttl.checked().and_then(in_range).map_err(invalid)
+}
+
+/// Returns how long a reservation lasts that does not say: the longest `ttl` of a concurrency policy, or a minute.
+pub(crate) fn default_ttl(policies: &Policies) -> u64 {
+    let concurrent = policies.iter().filter(|policy| policy.rule.is_concurrency());
+    concurrent.map(Policy::scale).max().unwrap_or(DEFAULT_TTL)
+}
+
+pub(crate) fn bits_of(random: u128) -> Bits {
+    [random >> 96, random >> 64, random >> 32, random].map(|bits| bits as u32)
+}
+
+/// What came of asking for a reservation.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reserving<K> {
+    /// The decision. Its numbers include what was reserved.
+    pub decision: Decision,
+    /// The reservation; `None` if it was denied.
+    pub reservation: Option<Reservation<K>>,
+}
+
+/// An open reservation. Settling it consumes it; one that is dropped is charged in full at its end, as in a crash.
+#[must_use = "a reservation that is not settled is charged in full at its end"]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reservation<K> {
+    /// The key.
+    pub key: K,
+    /// The id, by which it can be settled elsewhere or after a restart.
+    pub id: ReservationId,
+}
+
+/// The id of a reservation: 128 random bits, its end, and whether its costs are by policy.
+///
+/// ```
+/// use tollgate::ReservationId;
+///
+/// let id: ReservationId = "0000000000000000000000000000002a.lw.p".parse().unwrap();
+/// assert_eq!((id.end(), id.to_string().as_str()), (788, "0000000000000000000000000000002a.lw.p"));
+/// assert!("lost".parse::<ReservationId>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReservationId {
+    pub(crate) random: u128,
+    pub(crate) end: u64,
+    pub(crate) by_policy: bool,
+}
+
+impl ReservationId {
+    /// Returns when the reservation expires, in milliseconds since the epoch.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(crate) fn bits(&self) -> Bits {
+        bits_of(self.random)
+    }
+
+    /// Checks that what was used is given in the way that the costs were.
+    pub(crate) fn check_used(&self, used: Option<Costs<'_>>) -> Result<(), Error> {
+        match used {
+            Some(Costs::All(found @ 1..)) if self.by_policy => Err(Error::SettleByPolicy { found }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns what becomes of settling a reservation that is not open.
+    pub(crate) fn missing(&self, now: u64) -> Settlement {
+        if now >= self.end { Settlement::Expired } else { Settlement::Closed }
+    }
+}
+
+impl Display for ReservationId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}.", self.random)?;
+        let (mut rest, mut digits) = (self.end, String::new());
+        while rest > 0 || digits.is_empty() {
+            digits.push(char::from_digit((rest % 36) as u32, 36).unwrap_or('0'));
+            rest /= 36;
+        }
+        digits.chars().rev().try_for_each(|digit| f.write_char(digit))?;
+        f.write_str(if self.by_policy { ".p" } else { ".a" })
+    }
+}
+
+impl FromStr for ReservationId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let parse = || {
+            let (random, rest) = text.split_once('.')?;
+            let (end, kind) = rest.split_once('.')?;
+            let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+            let by_policy = match kind {
+                "p" => true,
+                "a" => false,
+                _ => return None,
+            };
+            let valid = random.len() == 32 && plain(random) && plain(end);
+            let random = u128::from_str_radix(random, 16).ok().filter(|_| valid)?;
+            let end = u64::from_str_radix(end, 36).ok().filter(|&end| end <= crate::MAX)?;
+            Some(Self { random, end, by_policy })
+        };
+        parse().ok_or_else(|| Error::InvalidReservation { found: text.into() })
+    }
+}
+
+/// What came of settling, cancelling or extending a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It was open, and is settled now.
+    Settled,
+    /// It was open, and its end has moved.
+    Extended,
+    /// It had expired, and was charged in full at its end.
+    Expired,
+    /// It had been settled before, or was dropped.
+    Closed,
+}
+
+impl Settlement {
+    /// Returns the word for it.
+    ///
+    /// ```
+    /// assert_eq!(tollgate::Settlement::Expired.as_str(), "expired");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Extended => "extended",
+            Self::Expired => "expired",
+            Self::Closed => "closed",
+        }
+    }
+}

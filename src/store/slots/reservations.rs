@@ -1,0 +1,131 @@
+//! Reservations by slot.
+
+use super::{SlotError, Slots};
+use crate::Decision;
+use crate::algorithm::Outcome;
+use crate::algorithm::rule::Rule;
+use crate::costs::PositionCosts;
+use crate::extra::KeyMut;
+use crate::memory::OutOfMemory;
+use crate::open::{Bits, Reserved};
+use crate::reservation::Settlement;
+
+impl Slots {
+    /// Asks, and opens a reservation if the costs fit. A key without a slot may be given one.
+    pub(crate) fn reserve_costs<E: From<OutOfMemory>>(
+        &mut self,
+        slot: Option<u32>,
+        rules: Option<&[Rule]>,
+        costs: &PositionCosts,
+        reserved: Reserved,
+        now: u64,
+    ) -> Result<Decision, E> {
+        let Some(slot) = slot else { return self.reserve_new(rules, costs, reserved, now) };
+        self.sweep(slot, now);
+        self.clear_if_stale(slot, now);
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let rules = rules.unwrap_or(policy_states.rules());
+        let mut outcome = Outcome::default();
+        let extra = self.extras.get_or_insert(slot)?;
+        let mut key = KeyMut { policy_states, rules, entry, extra };
+        let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
+        let changed = outcome.changed();
+        self.drop_empty_extra(slot);
+        if changed? {
+            self.touch(slot, now);
+        }
+        Ok(decision)
+    }
+
+    fn reserve_new<E: From<OutOfMemory>>(
+        &mut self,
+        rules: Option<&[Rule]>,
+        costs: &PositionCosts,
+        reserved: Reserved,
+        now: u64,
+    ) -> Result<Decision, E> {
+        let Self { policy_states, staged, .. } = self;
+        staged.clear(policy_states, now);
+        let rules = rules.unwrap_or(policy_states.rules());
+        let mut outcome = Outcome::default();
+        let mut key = staged.key_mut(policy_states, rules);
+        let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
+        outcome.changed()?;
+        if !decision.allowed && !policy_states.charges(&decision, costs) {
+            return Ok(decision);
+        }
+        self.ready_extra()?;
+        self.put_new(decision, now)
+    }
+
+    /// Closes a reservation of a slot and charges what was used; `None` if it is not open.
+    pub(crate) fn settle_reservation(
+        &mut self,
+        slot: u32,
+        bits: Bits,
+        used: &PositionCosts,
+        now: u64,
+    ) -> Result<Option<Settlement>, SlotError> {
+        self.on_open(slot, now, |key| key.settle(bits, used, now))
+    }
+
+    /// Moves the end of a reservation of a slot; `None` if it is not open.
+    pub(crate) fn extend_reservation(
+        &mut self,
+        slot: u32,
+        bits: Bits,
+        ttl: u64,
+        now: u64,
+    ) -> Result<Option<Settlement>, SlotError> {
+        self.on_open(slot, now, |key| key.extend(bits, ttl, now))
+    }
+
+    fn on_open(
+        &mut self,
+        slot: u32,
+        now: u64,
+        work: impl FnOnce(&mut KeyMut<'_>) -> Result<Option<Settlement>, OutOfMemory>,
+    ) -> Result<Option<Settlement>, SlotError> {
+        let Some(extra) = self.extras.get_mut(slot) else { return Ok(None) };
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let settlement = work(&mut KeyMut { policy_states, rules: policy_states.rules(), entry, extra });
+        self.drop_empty_extra(slot);
+        if settlement?.is_some() {
+            self.touch(slot, now);
+        }
+        self.sweep(slot, now);
+        Ok(settlement?)
+    }
+
+    /// Forgets what was used in a slot, and keeps what is open. Returns false if nothing is, so that the slot can be freed.
+    pub(crate) fn reset_used(&mut self, slot: u32, now: u64) -> Result<bool, OutOfMemory> {
+        let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        let mut key = KeyMut { policy_states, rules: policy_states.rules(), entry, extra };
+        key.reset_used(now)?;
+        let is_open = !extra.open.is_empty();
+        self.drop_empty_extra(slot);
+        Ok(is_open)
+    }
+
+    /// Charges what has expired in a slot. Returns whether something is still open.
+    pub(super) fn expire_open(&mut self, slot: u32, now: u64) -> Result<bool, OutOfMemory> {
+        let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
+        let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
+        KeyMut { policy_states, rules: policy_states.rules(), entry, extra }.expire(now)?;
+        let is_open = !extra.open.is_empty();
+        self.drop_empty_extra(slot);
+        Ok(is_open)
+    }
+
+    /// Whether a key was evicted that had something open.
+    pub(crate) fn has_evicted_open(&self) -> bool {
+        self.evicted_open
+    }
+
+    fn drop_empty_extra(&mut self, slot: u32) {
+        if self.extras.get(slot).is_some_and(|extra| extra.is_empty()) {
+            self.extras.remove(slot);
+        }
+    }
+}
