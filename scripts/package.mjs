@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
@@ -30,6 +30,7 @@ export async function buildPackage() {
     await writeTypes(dist);
     await bundleClient(dist);
     await bundleWorker(dist);
+    await bundleCommand(dist);
   });
 }
 
@@ -102,6 +103,31 @@ async function bundleClient(dist) {
     const shared = `import type { Decision } from "${index}";\nexport { type Decision, type ErrorCode, TollgateError } from "${index}";\n`;
     writeFileSync(join(dist, name), shared + withoutImports(declared));
   }
+}
+
+/** Leaves the package's own entries out of the command: they lie beside it. */
+const entriesBeside = {
+  name: "entries beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^\.\.\/(client\/)?index\.ts$/ }, ({ path }) => ({
+      path: path.includes("client") ? "./client.js" : "./node.js",
+      external: true,
+    })),
+};
+
+/** `npx tollgate`, with what it needs to read configurations. */
+async function bundleCommand(dist) {
+  const file = join(dist, "command.js");
+  await bundleAs(file, {
+    entryPoints: [inProject("js/cli/main.ts")],
+    format: "esm",
+    platform: "node",
+    banner: { js: "#!/usr/bin/env node" },
+    // The other format of some packages requires its parts by names that cannot be followed.
+    mainFields: ["module", "main"],
+    plugins: [entriesBeside],
+  });
+  chmodSync(file, 0o755);
 }
 
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */

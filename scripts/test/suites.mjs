@@ -57,6 +57,7 @@ export const suites = [
     run: async () => {
       await show(bin("tsc"), []);
       await show(bin("tsc"), ["-p", "js"]);
+      await show(bin("tsc"), ["-p", "js/cli"]);
       await show(bin("tsc"), ["-p", "tests/node"]);
     },
   },

@@ -1,0 +1,220 @@
+import type { RateLimiter } from "../index.ts";
+import type { Candidate, CandidateSummary } from "../replay/candidate.ts";
+import { full, limiterAt } from "../replay/candidate.ts";
+import type { Entries } from "../replay/entries.ts";
+import type { Format } from "../replay/format.ts";
+import { Table } from "../replay/keys.ts";
+import type { Planner } from "../replay/log.ts";
+import { type SummaryOptions, Tally } from "../replay/tally.ts";
+import type { Gateway, RuleFacts } from "./gateway.ts";
+import { SharedStates, type Store, sharesPolicies } from "./states.ts";
+
+/** What a rule did. */
+export interface RuleSummary {
+  /** Its position in the configuration. */
+  readonly rule: number;
+  readonly hits: number;
+  readonly denied: number;
+  /** Whether it only reports what it would deny. */
+  readonly shadow: boolean;
+}
+
+/** What the rules of a configuration would have done. */
+export interface RulesSummary extends CandidateSummary {
+  /** Requests that no rule limits. */
+  readonly unlimited: number;
+  /** Requests that were refused because they lack a part of their key. */
+  readonly refused: number;
+  readonly rules: readonly RuleSummary[];
+}
+
+/** What a request is asked: a rule, and the number of the object that counts its key. */
+interface Ask {
+  readonly rule: number;
+  readonly object: number;
+}
+
+/** What the rules say of a request. */
+type Plan = { readonly refusedBy: number } | readonly Ask[];
+
+/** The number of the plan that asks nothing. */
+const unlimited = 0;
+
+/** The rules of a gateway, planned by the gateway itself. */
+export class RulesCandidate implements Candidate {
+  readonly name: string;
+  readonly #gateway: Gateway;
+  readonly #facts: readonly RuleFacts[];
+  readonly #stores: readonly Store[];
+  readonly #objects = new Table();
+  readonly #texts = new Table();
+  readonly #plans: Plan[] = [];
+  readonly #tally = new Tally();
+  readonly #rules: { hits: number; denied: number }[];
+  #unlimited = 0;
+  #refused = 0;
+  #now = 0;
+
+  constructor(name: string, gateway: Gateway) {
+    this.name = name;
+    this.#gateway = gateway;
+    this.#facts = gateway.rules();
+    this.#rules = this.#facts.map(() => ({ hits: 0, denied: 0 }));
+    const sets = gateway.sets();
+    const clock = () => this.#now;
+    // An object holds its policies by their names, so that sets with a policy in common share its budget.
+    const shared = sharesPolicies(sets) ? new SharedStates(clock) : undefined;
+    this.#stores = sets.map((policies) => shared?.store(policies) ?? limiterAt(policies, clock));
+    this.#add("");
+  }
+
+  /** Reads what the rules need of each line, and returns the number of the plan for it. */
+  readonly planner: Planner = (format) => {
+    const request = new LoggedRequest(format);
+    return () => {
+      const plan = this.#gateway.plan(request.method, request.path, request) ?? "";
+      return this.#texts.find(plan) ?? this.#add(plan);
+    };
+  };
+
+  replay({ times, plans, costs }: Entries, from: number, to: number): void {
+    for (let at = from; at < to; at += 1) {
+      const plan = this.#plans[plans[at] as number];
+      if (plan === undefined) continue;
+      this.#now = times[at] as number;
+      if (plans[at] === unlimited) this.#unlimited += 1;
+      this.#tally.addHit(this.#now, this.#isAllowed(plan, costs[at] as number));
+    }
+  }
+
+  summary(options: SummaryOptions): RulesSummary {
+    return {
+      name: this.name,
+      ...this.#tally.summary((object) => readable(this.#objects.text(object)), options),
+      unlimited: this.#unlimited,
+      refused: this.#refused,
+      rules: this.#rules.map(({ hits, denied }, rule) => ({
+        rule,
+        hits,
+        denied,
+        shadow: this.#facts[rule]?.shadow === true,
+      })),
+    };
+  }
+
+  /** Asks one object after the other until one denies. Rules that only report are asked in any case. */
+  #isAllowed(plan: Plan, weight: number): boolean {
+    if ("refusedBy" in plan) {
+      this.#refused += 1;
+      this.#count(plan.refusedBy, true);
+      return false;
+    }
+    let isAllowed = true;
+    for (const { rule, object } of plan) {
+      const { set, cost, shadow } = this.#facts[rule] as RuleFacts;
+      if (!isAllowed && !shadow) continue;
+      const { allowed, retryAfter, reason } = (this.#stores[set] as RateLimiter).hit(object, cost * weight);
+      if (reason !== undefined) throw full();
+      this.#count(rule, !allowed);
+      if (shadow) continue;
+      this.#tally.addKey(object, allowed, retryAfter);
+      isAllowed &&= allowed;
+    }
+    return isAllowed;
+  }
+
+  #count(rule: number, denied: boolean): void {
+    const counts = this.#rules[rule] as { hits: number; denied: number };
+    counts.hits += 1;
+    if (denied) counts.denied += 1;
+  }
+
+  #add(text: string): number {
+    this.#plans.push(text === "" ? [] : this.#parsed(text));
+    return this.#texts.add(text);
+  }
+
+  /** Parses a plan: a rule alone refuses; otherwise each line is a rule and an object. */
+  #parsed(text: string): Plan {
+    if (!text.includes(" ")) return { refusedBy: Number(text) };
+    return text.split("\n").map((line) => ({
+      rule: Number.parseInt(line, 10),
+      object: this.#objects.add(line.slice(line.indexOf(" ") + 1)),
+    }));
+  }
+}
+
+/** A logged request as the gateway sees it: its headers are what the log has of them. */
+class LoggedRequest {
+  readonly #format: Format;
+  readonly #method: () => string | undefined;
+  readonly #path: () => string | undefined;
+  readonly #headers = new Map<string, () => string | undefined>();
+
+  constructor(format: Format) {
+    this.#format = format;
+    this.#method = format.field("method");
+    this.#path = format.field("path");
+    const user = format.field("user");
+    this.#headers.set("cf-connecting-ip", format.field("ip"));
+    this.#headers.set("referer", format.field("referer"));
+    this.#headers.set("user-agent", format.field("agent"));
+    const authorization = this.#named("authorization");
+    // A server logs the user of Basic authentication instead of the header: one budget for each all the same.
+    this.#headers.set("authorization", () => {
+      const name = user();
+      return authorization() ?? (name === undefined ? undefined : `Basic ${name}`);
+    });
+  }
+
+  get method(): string {
+    return this.#method() ?? "GET";
+  }
+
+  /** The path as the platform hands it to the Worker. */
+  get path(): string {
+    const path = this.#path() ?? "/";
+    if (/^\/[\w/-]*$/.test(path)) return path;
+    const url = `http://localhost${path.startsWith("/") ? "" : "/"}${path}`;
+    return URL.canParse(url) ? new URL(url).pathname : path;
+  }
+
+  get(name: string): string | undefined {
+    let header = this.#headers.get(name);
+    if (header === undefined) {
+      header = this.#named(name);
+      this.#headers.set(name, header);
+    }
+    return header();
+  }
+
+  /** Looks a header up under the names that logs give it. */
+  #named(name: string): () => string | undefined {
+    const titled = name.replace(/(^|-)[a-z]/g, (letters) => letters.toUpperCase());
+    const names = [name, `http_${name.replaceAll("-", "_")}`].concat(
+      ...[name, titled].map((each) => [`headers.${each}`, `req.headers.${each}`, `request.headers.${each}`]),
+    );
+    const fields = names.map((each) => this.#format.field(each));
+    return () => {
+      for (const field of fields) {
+        const value = field();
+        if (value !== undefined) return value;
+      }
+      return undefined;
+    };
+  }
+}
+
+/** An object's name for people: `/ip=9:192.0.2.1` is `ip 192.0.2.1`. */
+function readable(object: string): string {
+  const parts: string[] = [];
+  let rest = object;
+  for (;;) {
+    const [whole, kind, length] = /^\/([^=]+)=(\d+):/.exec(rest) ?? [];
+    if (whole === undefined) return parts.length === 0 ? object : parts.join(", ");
+    // Lengths are in bytes.
+    const value = Buffer.from(rest.slice(whole.length)).subarray(0, Number(length)).toString();
+    parts.push(`${kind} ${value}`);
+    rest = rest.slice(whole.length + value.length);
+  }
+}

@@ -1,0 +1,78 @@
+import { algorithms } from "../core/generated.ts";
+import { type Policy, type RateLimiter, TollgateError } from "../index.ts";
+import { full, limiterAt } from "./candidate.ts";
+import { Column } from "./column.ts";
+import type { Entries } from "./entries.ts";
+
+/** A limit that no log reaches, where the policy's rate allows one. */
+const unreached = 2 ** 40;
+
+/** A limit for a policy. */
+export interface Suggestion {
+  readonly policy: Policy;
+  /** The field of the policy: `limit` or `capacity`. */
+  readonly field: string;
+  /** The smallest limit under which that share of the keys is never denied. */
+  readonly limit: number;
+  /** The share of keys that is never denied, in percent, as it was asked for. */
+  readonly percent: number;
+  readonly keys: number;
+  /** How many keys are denied at some time under that limit. */
+  readonly keysDenied: number;
+}
+
+/**
+ * Finds out how high a limit each key needs so as never to be denied: it hits a limiter with a limit that is never
+ * reached, which tells after each hit how much of it is used. As long as nothing is denied, a key's state does not
+ * depend on the limit.
+ */
+export class Measure {
+  readonly field: string;
+  readonly #policy: Policy;
+  readonly #limiter: RateLimiter;
+  readonly #needed = new Column();
+  #keys = 0;
+  #now = 0;
+
+  constructor(policy: Policy) {
+    const fields: Readonly<Record<string, { role: string }>> = algorithms[policy.algorithm]?.fields ?? {};
+    this.field = Object.keys(fields).find((name) => fields[name]?.role === "limit") ?? "limit";
+    this.#policy = policy;
+    this.#limiter = this.#unlimited(unreached);
+  }
+
+  replay({ times, keys, costs }: Entries, from: number, to: number): void {
+    for (let at = from; at < to; at += 1) {
+      const key = keys[at] as number;
+      if (key < 0) continue;
+      this.#now = times[at] as number;
+      const { allowed, limit, remaining, reason } = this.#limiter.hit(key, costs[at]);
+      if (reason !== undefined) throw full();
+      this.#needed.raise(key, allowed ? limit - remaining : Number.POSITIVE_INFINITY);
+      this.#keys = Math.max(this.#keys, key + 1);
+    }
+  }
+
+  /** Returns the smallest limit under which so many percent of the keys are never denied. */
+  suggestion(percent: number): Suggestion {
+    const needed: number[] = [];
+    for (let key = 0; key < this.#keys; key += 1) needed.push(this.#needed.get(key));
+    needed.sort((one, other) => one - other);
+    const spared = Math.ceil((needed.length * percent) / 100 - 1e-9);
+    const limit = Math.max(1, needed[Math.max(0, spared - 1)] ?? 1);
+    const keysDenied = needed.filter((need) => need > limit).length;
+    const policy = { ...this.#policy, [this.field]: limit } as Policy;
+    return { policy, field: this.field, limit, percent, keys: needed.length, keysDenied };
+  }
+
+  /** A bucket's capacity is bounded by its rate: halved, it fits at some point. */
+  #unlimited(limit: number): RateLimiter {
+    try {
+      return limiterAt({ ...this.#policy, [this.field]: limit } as Policy, () => this.#now);
+    } catch (error) {
+      const isTooHigh = error instanceof TollgateError && error.message.startsWith(`${this.field}:`);
+      if (!isTooHigh || limit <= 1) throw error;
+      return this.#unlimited(limit / 2);
+    }
+  }
+}
