@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
@@ -115,6 +115,32 @@ const entriesBeside = {
     })),
 };
 
+/** The files that `tollgate init` writes, with the versions of this package. */
+const template = {
+  name: "template",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^tollgate:template$/ }, ({ path }) => ({ path, namespace: "template" }));
+    onLoad({ filter: /.*/, namespace: "template" }, () => ({
+      contents: JSON.stringify(templateFiles()),
+      loader: "json",
+    }));
+  },
+};
+
+function templateFiles() {
+  const { version, devDependencies } = JSON.parse(readFileSync(inProject("package.json"), "utf8"));
+  const [, date] = readFileSync(inProject("wrangler.toml"), "utf8").match(/^compatibility_date = "(.*)"$/m);
+  const folder = inProject("js/cli/template");
+  const filled = (text) =>
+    text
+      .replace("{{tollgate}}", version)
+      .replace("{{wrangler}}", devDependencies.wrangler)
+      .replace("{{compatibility_date}}", date);
+  return Object.fromEntries(
+    readdirSync(folder).map((file) => [file, filled(readFileSync(join(folder, file), "utf8"))]),
+  );
+}
+
 /** `npx tollgate`, with what it needs to read configurations. */
 async function bundleCommand(dist) {
   const file = join(dist, "command.js");
@@ -125,7 +151,8 @@ async function bundleCommand(dist) {
     banner: { js: "#!/usr/bin/env node" },
     // The other format of some packages requires its parts by names that cannot be followed.
     mainFields: ["module", "main"],
-    plugins: [entriesBeside],
+    loader: { ".css": "text" },
+    plugins: [entriesBeside, template],
   });
   chmodSync(file, 0o755);
 }

@@ -25,9 +25,11 @@ export const get: Command = {
   notes,
   run: async (given) => {
     const [key, limiter] = asked(given);
-    const [count, expiresAt, { allowed, limit, remaining, retryAfter }] = await Promise.all([
+    const [count, expiresAt, { limit, remaining }, { allowed, retryAfter }] = await Promise.all([
       limiter.get(key),
       limiter.expiresAt(key),
+      // What remains now, and whether a hit would be allowed, after which less would remain.
+      limiter.peek(key, 0),
       limiter.peek(key),
     ]);
     const json = { key, count, limit, remaining, allowed, retryAfter: finite(retryAfter), expiresAt };

@@ -9,25 +9,6 @@ import { type SummaryOptions, Tally } from "../replay/tally.ts";
 import type { Gateway, RuleFacts } from "./gateway.ts";
 import { SharedStates, type Store, sharesPolicies } from "./states.ts";
 
-/** What a rule did. */
-export interface RuleSummary {
-  /** Its position in the configuration. */
-  readonly rule: number;
-  readonly hits: number;
-  readonly denied: number;
-  /** Whether it only reports what it would deny. */
-  readonly shadow: boolean;
-}
-
-/** What the rules of a configuration would have done. */
-export interface RulesSummary extends CandidateSummary {
-  /** Requests that no rule limits. */
-  readonly unlimited: number;
-  /** Requests that were refused because they lack a part of their key. */
-  readonly refused: number;
-  readonly rules: readonly RuleSummary[];
-}
-
 /** What a request is asked: a rule, and the number of the object that counts its key. */
 interface Ask {
   readonly rule: number;
@@ -87,7 +68,7 @@ export class RulesCandidate implements Candidate {
     }
   }
 
-  summary(options: SummaryOptions): RulesSummary {
+  summary(options: SummaryOptions): CandidateSummary {
     return {
       name: this.name,
       ...this.#tally.summary((object) => readable(this.#objects.text(object)), options),

@@ -1,10 +1,10 @@
+import type { Policy } from "../index.ts";
 import type { CandidateSummary } from "../replay/candidate.ts";
 import type { ReplaySummary } from "../replay/replay.ts";
 import type { Suggestion } from "../replay/suggest.ts";
 import type { TimelineSummary } from "../replay/timeline.ts";
 import type { LeftOut } from "../replay/unread.ts";
-import { count, inWords, moment, percent, span } from "../replay/words.ts";
-import type { RulesSummary } from "./rules.ts";
+import { count, counted, ends, inWords, limitInWords, moment, percent, span } from "../replay/words.ts";
 
 const isColoured = process.stdout.isTTY === true && !process.env["NO_COLOR"];
 const coloured = (code: number) => (text: string) => (isColoured ? `\x1b[${code}m${text}\x1b[0m` : text);
@@ -21,8 +21,8 @@ export function terminalReport(summary: ReplaySummary): string {
     candidates.length > 1 ? comparison(candidates) : "",
     ...candidates.map(details),
     suggestions.length > 0 ? suggested(suggestions) : "",
-    leftOut("cannot be read", summary.unreadable),
-    leftOut("are left out", summary.withoutKey),
+    leftOut("that cannot be read", summary.unreadable),
+    leftOut("without a key", summary.withoutKey),
   ];
   return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
 }
@@ -34,7 +34,7 @@ function head({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySumm
     withoutKey.count > 0 ? `${count(withoutKey.count)} without ${key.join(", ")}` : "",
     late > 0 ? `${count(late)} too far out of order (see --sort-window)` : "",
   ].filter((part) => part !== "");
-  return `${bold(`${count(lines)} lines`)}${when}${less.length === 0 ? "" : `\n${less.join("; ")}`}`;
+  return `${bold(counted(lines, "line"))}${when}${less.length === 0 ? "" : `\n${less.join("; ")}`}`;
 }
 
 function comparison(candidates: readonly CandidateSummary[]): string {
@@ -73,9 +73,8 @@ function details(candidate: CandidateSummary): string {
 }
 
 /** What each rule did, where there are rules. */
-function rulesTable(candidate: CandidateSummary): string {
-  if (!("rules" in candidate)) return "";
-  const { rules, unlimited, refused } = candidate as RulesSummary;
+function rulesTable({ rules, unlimited = 0, refused = 0 }: CandidateSummary): string {
+  if (rules === undefined) return "";
   const rows = rules.map(({ rule, hits, denied, shadow }) => [
     `rule ${rule}${shadow ? " (shadow)" : ""}`,
     count(hits),
@@ -106,27 +105,31 @@ function plot({ start, step, allowed, denied }: TimelineSummary): string {
   const most = Math.max(...allowed.map((number, at) => number + (denied[at] ?? 0)));
   const bars = (counts: readonly number[]) =>
     counts.map((number) => blocks[Math.ceil((number / most) * 8)]).join("");
-  const from = moment(start).slice(5, 16);
-  const to = moment(start + step * allowed.length).slice(5, 16);
+  const [from = "", to = ""] = ends({ start, step, allowed });
   const gap = " ".repeat(Math.max(1, allowed.length - from.length - to.length));
   return [
     `  allowed  ${green(bars(allowed))}`,
     `  denied   ${red(bars(denied))}`,
     dim(`           ${from}${gap}${to}`),
-    dim(`           each column ${span(step)}, the highest ${count(most)} hits`),
+    dim(`           each column ${span(step)}, the highest ${counted(most, "hit")}`),
   ].join("\n");
 }
 
 function suggested(suggestions: readonly Suggestion[]): string {
-  const [{ percent: asked = 0 } = {}] = suggestions;
-  const rows = suggestions.map(({ policy, limit, keys, keysDenied }) => [
-    inWords(policy),
-    Number.isFinite(limit) ? count(limit) : "none",
-    count(keysDenied),
-    percent(keysDenied, keys),
+  const [first] = suggestions;
+  const rows = suggestions.map(({ policy, field, limit, keys, keysDenied, others }) => [
+    inWords({ ...policy, [field]: "…" } as unknown as Policy),
+    limitInWords(limit),
+    `${count(keysDenied)} (${percent(keysDenied, keys)})`,
+    ...others.map(({ limit }) => limitInWords(limit)),
   ]);
-  const title = bold(`The smallest limits under which ${asked} % of the keys are never denied`);
-  return `${title}\n\n${table(["", "limit", "keys denied", "of keys"], rows)}`;
+  const shares = first?.others.map(({ percent }) => `${percent} %`) ?? [];
+  return [
+    bold(
+      `The smallest limits under which ${first?.percent} % of the keys are never denied, and other shares`,
+    ),
+    table(["", `${first?.percent} %`, "keys denied", ...shares], rows),
+  ].join("\n\n");
 }
 
 function leftOut(what: string, { count: total, examples }: LeftOut): string {
@@ -135,7 +138,7 @@ function leftOut(what: string, { count: total, examples }: LeftOut): string {
     ({ file, line, text, reason }) => `  ${file}:${line}: ${reason}\n    ${dim(text)}`,
   );
   const more = total > examples.length ? `\n  and ${count(total - examples.length)} more` : "";
-  return `${bold(`${count(total)} lines ${what}`)}\n${lines.join("\n")}${more}`;
+  return `${bold(`${counted(total, "line")} ${what}`)}\n${lines.join("\n")}${more}`;
 }
 
 /** A key may hold whatever a client sent: nothing that a terminal obeys, and not too much. */

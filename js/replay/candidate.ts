@@ -1,4 +1,4 @@
-import { type Policies, RateLimiter, TollgateError } from "../index.ts";
+import { type Policies, type Policy, RateLimiter, TollgateError } from "../index.ts";
 import type { Entries } from "./entries.ts";
 import type { Table } from "./keys.ts";
 import { type SummaryOptions, Tally, type TallySummary } from "./tally.ts";
@@ -6,9 +6,26 @@ import { type SummaryOptions, Tally, type TallySummary } from "./tally.ts";
 /** The most keys that the core holds. */
 const mostKeys = 16_000_000;
 
+/** What a rule of a configuration did. */
+export interface RuleSummary {
+  /** Its position in the configuration. */
+  readonly rule: number;
+  readonly hits: number;
+  readonly denied: number;
+  /** Whether it only reports what it would deny. */
+  readonly shadow: boolean;
+}
+
 /** What a policy, or the rules of a configuration, would have done. */
 export interface CandidateSummary extends TallySummary {
   readonly name: string;
+  /** The policies, where there are no rules. */
+  readonly policies?: Policies;
+  readonly rules?: readonly RuleSummary[];
+  /** Hits that no rule limits. */
+  readonly unlimited?: number;
+  /** Hits that were refused because they lack a part of their key. */
+  readonly refused?: number;
 }
 
 /** What a log is replayed through. */
@@ -35,9 +52,9 @@ export class PolicyCandidate implements Candidate {
 
   constructor(name: string, policies: Policies, keys: Table) {
     this.name = name;
-    this.policies = policies;
     this.#keys = keys;
     this.#limiter = limiterAt(policies, () => this.#now);
+    this.policies = Array.isArray(policies) ? this.#limiter.policies : (this.#limiter.policies[0] as Policy);
   }
 
   replay({ times, keys, costs }: Entries, from: number, to: number): void {
@@ -53,7 +70,11 @@ export class PolicyCandidate implements Candidate {
   }
 
   summary(options: SummaryOptions): CandidateSummary {
-    return { name: this.name, ...this.#tally.summary((key) => this.#keys.text(key), options) };
+    return {
+      name: this.name,
+      policies: this.policies,
+      ...this.#tally.summary((key) => this.#keys.text(key), options),
+    };
   }
 }
 

@@ -7,6 +7,15 @@ import type { Entries } from "./entries.ts";
 /** A limit that no log reaches, where the policy's rate allows one. */
 const unreached = 2 ** 40;
 
+/** Told beside the share that was asked for. */
+const otherShares = [50, 90, 99, 99.9, 100];
+
+/** A limit under which a share of the keys is never denied. */
+export interface SparingLimit {
+  readonly percent: number;
+  readonly limit: number;
+}
+
 /** A limit for a policy. */
 export interface Suggestion {
   readonly policy: Policy;
@@ -19,6 +28,8 @@ export interface Suggestion {
   readonly keys: number;
   /** How many keys are denied at some time under that limit. */
   readonly keysDenied: number;
+  /** The smallest limits for other shares. */
+  readonly others: readonly SparingLimit[];
 }
 
 /**
@@ -58,11 +69,16 @@ export class Measure {
     const needed: number[] = [];
     for (let key = 0; key < this.#keys; key += 1) needed.push(this.#needed.get(key));
     needed.sort((one, other) => one - other);
-    const spared = Math.ceil((needed.length * percent) / 100 - 1e-9);
-    const limit = Math.max(1, needed[Math.max(0, spared - 1)] ?? 1);
-    const keysDenied = needed.filter((need) => need > limit).length;
-    const policy = { ...this.#policy, [this.field]: limit } as Policy;
-    return { policy, field: this.field, limit, percent, keys: needed.length, keysDenied };
+    const limit = sparing(needed, percent);
+    return {
+      policy: { ...this.#policy, [this.field]: limit } as Policy,
+      field: this.field,
+      limit,
+      percent,
+      keys: needed.length,
+      keysDenied: needed.filter((need) => need > limit).length,
+      others: otherShares.map((percent) => ({ percent, limit: sparing(needed, percent) })),
+    };
   }
 
   /** A bucket's capacity is bounded by its rate: halved, it fits at some point. */
@@ -75,4 +91,11 @@ export class Measure {
       return this.#unlimited(limit / 2);
     }
   }
+}
+
+/** Returns the smallest limit that so many percent of the keys need at most; `needed` is in order. */
+function sparing(needed: readonly number[], percent: number): number {
+  // A little less than the product, which a binary fraction may put above an integer.
+  const spared = Math.ceil((needed.length * percent) / 100 - 1e-9);
+  return Math.max(1, needed[spared - 1] ?? 1);
 }

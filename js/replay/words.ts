@@ -1,9 +1,14 @@
 import type { Policies, Policy } from "../index.ts";
+import type { TimelineSummary } from "./timeline.ts";
 
 const whole = new Intl.NumberFormat("en");
 
 /** A number with its thousands apart. */
 export const count = (number: number): string => whole.format(number);
+
+/** A number of things: `1 line`, `2 lines`. */
+export const counted = (number: number, thing: string): string =>
+  `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
 
 /** A share of a whole in percent. Only what is all is 100, and only what is nothing is 0. */
 export function percent(part: number, all: number): string {
@@ -36,6 +41,21 @@ export function span(milliseconds: number | null): string {
 
 /** A time of UTC: `2026-10-10 13:55:36`. */
 export const moment = (time: number): string => new Date(time).toISOString().slice(0, 19).replace("T", " ");
+
+/** The first and the last time of a timeline, as short as tells them apart. */
+export function ends({
+  start,
+  step,
+  allowed,
+}: Pick<TimelineSummary, "start" | "step" | "allowed">): [string, string] {
+  const last = start + step * allowed.length;
+  const isOneDay = moment(start).slice(0, 10) === moment(last).slice(0, 10);
+  const [from, to] = [isOneDay ? 11 : 0, step < 60_000 ? 19 : 16];
+  return [moment(start).slice(from, to), moment(last).slice(from, to)];
+}
+
+/** A limit that keys need; none is enough for a hit that costs more than any limit. */
+export const limitInWords = (limit: number): string => (Number.isFinite(limit) ? count(limit) : "none");
 
 /** A policy in a few words. */
 export function inWords(policies: Policies): string {
