@@ -60,8 +60,11 @@ function readToml(path: string, text: string): [ConfigTable, Lines] {
   for (const node of program.body[0].body) {
     if (node.type === "TOMLKeyValue") noteToml(node, "", lines);
     else {
-      const field = node.resolvedKey.reduce<string>(within, "");
-      if (!lines.has(field)) lines.set(field, node.loc.start.line);
+      let field = "";
+      for (const key of node.resolvedKey) {
+        field = within(field, key);
+        if (!lines.has(field)) lines.set(field, node.loc.start.line);
+      }
       for (const each of node.body) noteToml(each, field, lines);
     }
   }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { UnknownFormat } from "../replay/log.ts";
 import { check } from "./check.ts";
 import { type Command, helpOf } from "./command.ts";
 import { CommandError, exit, UsageError } from "./errors.ts";
@@ -57,13 +58,20 @@ function say(text: string): number {
 /** Says in a line what went wrong. What nobody expected keeps its stack. */
 function failed(error: unknown, name = ""): number {
   const isUsage = error instanceof UsageError;
-  const isKnown = isUsage || error instanceof CommandError || isTollgateError(error) || isSystemError(error);
+  const isKnown =
+    isUsage ||
+    error instanceof CommandError ||
+    error instanceof UnknownFormat ||
+    isTollgateError(error) ||
+    isSystemError(error);
   if (!isKnown) throw error;
   const command = commands.some((each) => each.name === name) ? `tollgate ${name}` : "tollgate";
-  const remedy = isUsage ? ` (${command} --help)` : "";
+  const remedy = isUsage ? ` (${command} --help)` : error instanceof UnknownFormat ? formatHint : "";
   process.stderr.write(`${command}: ${(error as Error).message.replaceAll("\n", " ")}${remedy}\n`);
   return isUsage ? exit.usage : exit.failed;
 }
+
+const formatHint = "; use --format combined, json or csv, and --time with the name of the field";
 
 const isTollgateError = (error: unknown) => error instanceof Error && error.name === "TollgateError";
 

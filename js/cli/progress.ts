@@ -8,7 +8,7 @@ export class Progress {
   readonly #isShown = process.stderr.isTTY === true;
   readonly #total: number | undefined;
   readonly #started = performance.now();
-  #shown = 0;
+  #shown = Number.NEGATIVE_INFINITY;
 
   /** `total` is the size of all that is to be read, in bytes, if that is known. */
   constructor(total: number | undefined) {

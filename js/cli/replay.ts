@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { openSync, writeFileSync } from "node:fs";
 import type { Policies, Policy } from "../index.ts";
 import { PolicyCandidate } from "../replay/candidate.ts";
 import { combinedFields } from "../replay/combined.ts";
@@ -84,6 +84,7 @@ Examples:
   tollgate replay events.jsonl --key account --cost tokens --time at --suggest 99.9`,
   run: async (given) => {
     const options = logOptions(given);
+    const html = given.one("html");
     const percent = percentOf(given);
     const worst = given.integer("worst", 10, 0, 10_000);
     const config = configOf(given);
@@ -91,11 +92,12 @@ Examples:
     const replaying = new Replay(options, rules?.planner);
     if (rules !== undefined) replaying.candidates.push(rules);
     addPolicies(replaying, policiesOf(given, config, percent), percent);
+    // Opened first: nobody waits for a long log to be told that its report cannot be written.
+    const report = html === undefined ? undefined : openSync(html, "w");
     await readAll(replaying, given.operands.length === 0 ? ["-"] : given.operands);
     const summary = (steps: number) => replaying.summary({ worst, steps }, percent);
     if (replaying.lines === 0) throw new CommandError("there is no line to replay");
-    const html = given.one("html");
-    if (html !== undefined) writeFileSync(html, htmlReport(summary(mostSteps)));
+    if (report !== undefined) writeFileSync(report, htmlReport(summary(mostSteps)));
     process.stdout.write(
       given.has("json") ? inJson(summary(mostSteps)) : terminalReport(summary(mostColumns)),
     );

@@ -92,7 +92,7 @@ export class Log {
     const format = detect(lines, this.#options);
     if (format === undefined)
       throw new UnknownFormat(
-        `${this.#name} starts with ${JSON.stringify((lines[0] as string).slice(0, 60))}, which is no format that is known; use --format combined, json or csv, and --time with the name of the field`,
+        `${this.#name} starts with ${JSON.stringify((lines[0] as string).slice(0, 60))}, which is no format that is known`,
       );
     const { keys, planner } = this.#context;
     const { key = ["ip"], cost } = this.#options;

@@ -66,6 +66,7 @@ export const suites = [
     name: "package in Node",
     run: () => nodeTest("tests/node/*.test.mjs", ["--expose-gc"], { env: seeded }),
   },
+  { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
   { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },
