@@ -38,7 +38,8 @@ export interface Candidate {
 
 /** Makes a limiter under the log's own time, in which every key has room. */
 export function limiterAt(policies: Policies, clock: () => number): RateLimiter {
-  return new RateLimiter(policies, { clock, maxKeys: mostKeys, onFull: "deny" });
+  // Cleaning frees memory that the next hit of the key takes again: the keys of a log come back.
+  return new RateLimiter(policies, { clock, maxKeys: mostKeys, onFull: "deny", cleanPeriod: "1d" });
 }
 
 /** One policy, or several that are one decision, with a budget for each key. */
