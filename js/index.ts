@@ -5,8 +5,14 @@ export { RateLimiter } from "./limiter.ts";
 export { type Operation, type Step, step } from "./step.ts";
 export type { Timer } from "./throttle/alarm.ts";
 export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";
+export type { Place } from "./throttle/places.ts";
 export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
-export { type AcquireOptions, Throttle, type ThrottleOptions } from "./throttle/throttle.ts";
+export {
+  type AcquireOptions,
+  Throttle,
+  type ThrottleChange,
+  type ThrottleOptions,
+} from "./throttle/throttle.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,

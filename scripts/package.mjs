@@ -196,7 +196,7 @@ async function writeTypes(dist) {
   ]);
   const files = [
     ...["types", "error", "limiter", "headers", "step", "address"],
-    ...["platform", "alarm", "fetch", "throttle", "wrap"].map((name) => `throttle/${name}`),
+    ...["platform", "alarm", "fetch", "places", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
   const types = withoutImports(declared);

@@ -1,12 +1,13 @@
-import { checkKey, checkNames } from "../checks.ts";
-import { refused, TollgateError } from "../error.ts";
+import { checkKey } from "../checks.ts";
+import { TollgateError } from "../error.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Decision, Key, Policies, Policy } from "../types.ts";
-import { Alarm, platformTimer, type Timer } from "./alarm.ts";
-import { acquireNames, checkFromZero, checkThrottleOptions } from "./checks.ts";
+import { Alarm, never, platformTimer, type Timer } from "./alarm.ts";
+import { checkAcquireOptions, checkFromZero, checkThrottleOptions } from "./checks.ts";
 import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
 import { Heap } from "./heap.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
+import { changedPlaces, type Place } from "./places.ts";
 import type { Fetch, FetchResponse, Signal } from "./platform.ts";
 import { type Held, SharedBudget } from "./shared.ts";
 import { Signals } from "./signals.ts";
@@ -22,6 +23,14 @@ export interface ThrottleOptions extends FetchOptions {
   readonly maxQueue?: number | undefined;
   /** A name under which all tabs and workers of this origin share one budget, in IndexedDB. */
   readonly shared?: string | undefined;
+  /** Called when the number of those who wait has changed. */
+  readonly onChange?: ((change: ThrottleChange) => void) | undefined;
+}
+
+/** What has changed in a throttle. */
+export interface ThrottleChange {
+  /** How many wait now. */
+  readonly pending: number;
 }
 
 /** What is asked for. */
@@ -36,9 +45,9 @@ export interface AcquireOptions {
   readonly maxWait?: number | undefined;
   /** Who goes first among those who wait; 0 by default, higher goes before. */
   readonly priority?: number | undefined;
+  /** Called with its place while it waits, at first and whenever that changes. */
+  readonly onChange?: ((place: Place) => void) | undefined;
 }
-
-const never = Number.POSITIVE_INFINITY;
 
 /**
  * Waits instead of denying: each `acquire` is let through when the policy allows it, in order of arrival.
@@ -64,7 +73,11 @@ export class Throttle {
   readonly #events = new Heap<Event>((one, other) => one.at < other.at);
   readonly #alarm: Alarm;
   readonly #signals = new Signals<Waiter>((waiters, reason) => this.#turnAway(waiters, reason));
+  /** The lines in which places may have changed since that was last told. */
+  readonly #changed = new Set<Line>();
   #pending = 0;
+  /** How many waited when that was last told. */
+  #told = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
     checkThrottleOptions(options);
@@ -93,15 +106,9 @@ export class Throttle {
   /** Waits until the policy allows it, and answers the decision. A cost that can never fit is refused at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
     return new Promise((resolve, reject) => {
-      checkNames(options, acquireNames);
-      const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
-      if (signal !== undefined && !isSignal(signal))
-        throw refused("invalid_option", "signal", signal, "an AbortSignal");
+      checkAcquireOptions(options);
+      const { key = "", cost = 1, signal, maxWait = never, priority = 0, onChange } = options;
       signal?.throwIfAborted();
-      checkFromZero("maxWait", maxWait, "milliseconds");
-      if (typeof priority !== "number" || Number.isNaN(priority)) {
-        throw refused("invalid_option", "priority", priority, "a number");
-      }
       checkKey(key);
       // Whoever is ahead, what can never fit is not made to wait for it.
       if (cost !== 1) this.#checkFits(key, cost);
@@ -121,6 +128,9 @@ export class Throttle {
         next: undefined,
       };
       this.#enter(waiter, signal, now);
+      if (onChange === undefined || isGone(waiter)) return;
+      line.listeners.set(waiter, { tell: onChange });
+      this.#change(line);
     });
   }
 
@@ -134,14 +144,13 @@ export class Throttle {
 
   /** A `fetch` that waits its turn, by origin, and heeds what servers say of their limits. */
   fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
-    const hold = (key: Key, milliseconds: number) => this.hold(key, milliseconds);
-    return fetchThrough(this, hold, this.#clock, this.#options, input, init);
+    return fetchThrough(this, this.#clock, this.#options, input, init);
   }
 
   /** Lets nobody through for a while, whatever the policy says; with a shared budget, in no tab. */
   hold(key: Key, milliseconds: number): void {
     checkKey(key);
-    checkFromZero("milliseconds", milliseconds, "milliseconds");
+    checkFromZero({ milliseconds }, "milliseconds");
     const line = this.#line(key);
     const now = this.#clock();
     const until = now + milliseconds;
@@ -192,6 +201,7 @@ export class Throttle {
     const { line, deadline } = waiter;
     line.add(waiter);
     this.#pending += 1;
+    this.#change(line);
     const isFirst = line.first() === waiter;
     if (isFirst) this.#serve(line, now);
     if (isGone(waiter)) return;
@@ -312,6 +322,7 @@ export class Throttle {
   /** Has the line served again then, and at no other time. */
   #wake(line: Line, at: number): void {
     if (line.wakeAt === at) return;
+    this.#change(line);
     if (line.event !== undefined) this.#events.remove(line.event);
     line.event = at === never ? undefined : this.#note(at, line, undefined);
   }
@@ -389,6 +400,26 @@ export class Throttle {
     if (waiter.event !== undefined) this.#events.remove(waiter.event);
     waiter.forget?.();
     this.#pending -= 1;
+    this.#change(waiter.line);
+  }
+
+  /** Notes that places may have changed. Several changes in a row are told once, when the code that made them ends. */
+  #change(line: Line): void {
+    if (!line.listeners.size && !this.#options.onChange) return;
+    if (!this.#changed.size) queueMicrotask(() => this.#tell());
+    this.#changed.add(line);
+  }
+
+  #tell(): void {
+    const pending = this.#pending;
+    const news: (() => void)[] = [];
+    if (pending !== this.#told) news.push(() => this.#options.onChange?.({ pending }));
+    this.#told = pending;
+    for (const line of this.#changed)
+      news.push(...changedPlaces(line, this.#budget ? undefined : this.#limiter, this.#clock()));
+    this.#changed.clear();
+    // All is worked out by now: whoever is told may use the throttle. It may also throw, which is not our error.
+    for (const tell of news) (async () => tell())().catch(console.warn);
   }
 
   /** Frees a line that nobody waits in; one that is held when that is over, since what a server asked for still holds. */
@@ -398,12 +429,6 @@ export class Throttle {
     if (!isHeld && this.#lines.get(line.key) === line) this.#lines.delete(line.key);
   }
 }
-
-/** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
-const isSignal = (signal: Partial<AbortSignal> | null) =>
-  typeof signal?.throwIfAborted === "function" &&
-  typeof signal.addEventListener === "function" &&
-  typeof signal.removeEventListener === "function";
 
 /** Whether a waiter has left its line: it was let through, or turned away. */
 const isGone = (waiter: Waiter) => waiter.rank === undefined;
