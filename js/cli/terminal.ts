@@ -1,10 +1,17 @@
-import type { Policy } from "../index.ts";
 import type { CandidateSummary } from "../replay/candidate.ts";
 import type { ReplaySummary } from "../replay/replay.ts";
-import type { Suggestion } from "../replay/suggest.ts";
+import {
+  comparisonTable,
+  figuresOf,
+  ruleNotes,
+  rulesTable,
+  suggestionsTable,
+  type Table,
+  worstTable,
+} from "../replay/tables.ts";
 import type { TimelineSummary } from "../replay/timeline.ts";
 import type { LeftOut } from "../replay/unread.ts";
-import { count, counted, ends, inWords, limitInWords, moment, percent, span } from "../replay/words.ts";
+import { count, counted, ends, moment, span } from "../replay/words.ts";
 
 const isColoured = process.stdout.isTTY === true && !process.env["NO_COLOR"];
 const coloured = (code: number) => (text: string) => (isColoured ? `\x1b[${code}m${text}\x1b[0m` : text);
@@ -13,19 +20,25 @@ const dim = coloured(2);
 const red = coloured(31);
 const green = coloured(32);
 
+/** Puts parts under each other, without those that are empty. */
+const stacked = (parts: readonly string[], gap: string): string =>
+  parts.filter((part) => part !== "").join(gap);
+
 /** Returns a summary for people, on a terminal. */
 export function terminalReport(summary: ReplaySummary): string {
-  const { candidates, suggestions } = summary;
+  const { candidates, suggestions, unreadable, withoutKey } = summary;
   const parts = [
     head(summary),
-    candidates.length > 1 ? comparison(candidates) : "",
+    candidates.length > 1 ? table(comparisonTable(candidates)) : "",
     ...candidates.map(details),
-    suggestions.length > 0 ? suggested(suggestions) : "",
-    leftOut("that cannot be read", summary.unreadable),
-    leftOut("without a key", summary.withoutKey),
+    suggestions.length > 0 ? `${bold(spared)}\n\n${table(suggestionsTable(suggestions))}` : "",
+    leftOut("that cannot be read", unreadable),
+    leftOut("without a key", withoutKey),
   ];
-  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
+  return `${stacked(parts, "\n\n")}\n`;
 }
+
+const spared = "The smallest limit under which that share of the keys is never denied";
 
 function head({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySummary): string {
   const when = from === undefined || to === undefined ? "" : `, ${moment(from)} to ${moment(to)} UTC`;
@@ -33,125 +46,62 @@ function head({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySumm
     unreadable.count > 0 ? `${count(unreadable.count)} cannot be read` : "",
     withoutKey.count > 0 ? `${count(withoutKey.count)} without ${key.join(", ")}` : "",
     late > 0 ? `${count(late)} too far out of order (see --sort-window)` : "",
-  ].filter((part) => part !== "");
-  return `${bold(counted(lines, "line"))}${when}${less.length === 0 ? "" : `\n${less.join("; ")}`}`;
-}
-
-function comparison(candidates: readonly CandidateSummary[]): string {
-  const rows = candidates.map(({ name, denied, hits, keysDenied, keys }) => [
-    name,
-    count(denied),
-    percent(denied, hits),
-    count(keysDenied),
-    percent(keysDenied, keys),
-  ]);
-  return table(["", "denied", "of hits", "keys denied", "of keys"], rows);
+  ];
+  return stacked([`${bold(counted(lines, "line"))}${when}`, stacked(less, "; ")], "\n");
 }
 
 function details(candidate: CandidateSummary): string {
-  const { name, hits, allowed, denied, keys, keysDenied, worst, timeline } = candidate;
-  const figures = [
-    ["hits", count(hits), ""],
-    ["allowed", count(allowed), percent(allowed, hits)],
-    ["denied", count(denied), percent(denied, hits)],
-    ["keys", count(keys), ""],
-    ["keys ever denied", count(keysDenied), percent(keysDenied, keys)],
-  ];
-  const width = Math.max(...figures.map(([, number]) => number?.length ?? 0));
-  const lines = figures.map(([name = "", number = "", share = ""]) =>
-    `  ${name.padEnd(18)}${number.padStart(width)}  ${share.padStart(10)}`.trimEnd(),
-  );
-  return [
-    bold(name),
-    lines.join("\n"),
-    rulesTable(candidate),
-    worst.length === 0 ? "" : worstTable(candidate),
+  const { name, hits, rules, worst, timeline } = candidate;
+  const rulesPart =
+    rules === undefined ? "" : stacked([table(rulesTable(candidate)), ...ruleNotes(candidate)], "\n");
+  const parts = [
+    figures(candidate),
+    rulesPart,
+    worst.length === 0 ? "" : table(worstTable(candidate)),
     hits === 0 ? "" : plot(timeline),
-  ]
-    .filter((part) => part !== "")
-    .join("\n\n");
+  ];
+  return stacked([bold(name), ...parts.map(indented)], "\n\n");
 }
 
-/** What each rule did, where there are rules. */
-function rulesTable({ rules, unlimited = 0, refused = 0 }: CandidateSummary): string {
-  if (rules === undefined) return "";
-  const rows = rules.map(({ rule, hits, denied, shadow }) => [
-    `rule ${rule}${shadow ? " (shadow)" : ""}`,
-    count(hits),
-    count(denied),
-    percent(denied, hits),
-  ]);
-  const notes = [
-    unlimited > 0 ? `${count(unlimited)} hits under no rule` : "",
-    refused > 0 ? `${count(refused)} refused for lack of a key` : "",
-  ].filter((note) => note !== "");
-  return [indented(table(["", "hits", "denied", ""], rows)), ...notes.map((note) => `  ${note}`)].join("\n");
-}
-
-function worstTable({ worst }: CandidateSummary): string {
-  const rows = worst.map(({ key, hits, denied, longestWait }) => [
-    printable(key),
-    count(denied),
-    count(hits),
-    span(longestWait),
-  ]);
-  return indented(table(["denied most", "denied", "of hits", "longest wait"], rows));
+function figures(candidate: CandidateSummary): string {
+  const all = figuresOf(candidate);
+  const width = Math.max(...all.map(([, number]) => number.length));
+  return all
+    .map(([name, number, share]) =>
+      `${name.padEnd(18)}${number.padStart(width)}  ${share.padStart(10)}`.trimEnd(),
+    )
+    .join("\n");
 }
 
 /** Blocks from low to high. */
 const blocks = " ▁▂▃▄▅▆▇█";
 
-function plot({ start, step, allowed, denied }: TimelineSummary): string {
+function plot(timeline: TimelineSummary): string {
+  const { step, allowed, denied } = timeline;
   const most = Math.max(...allowed.map((number, at) => number + (denied[at] ?? 0)));
   const bars = (counts: readonly number[]) =>
     counts.map((number) => blocks[Math.ceil((number / most) * 8)]).join("");
-  const [from = "", to = ""] = ends({ start, step, allowed });
+  const [from, to] = ends(timeline);
   const gap = " ".repeat(Math.max(1, allowed.length - from.length - to.length));
   return [
-    `  allowed  ${green(bars(allowed))}`,
-    `  denied   ${red(bars(denied))}`,
-    dim(`           ${from}${gap}${to}`),
-    dim(`           each column ${span(step)}, the highest ${counted(most, "hit")}`),
+    `allowed  ${green(bars(allowed))}`,
+    `denied   ${red(bars(denied))}`,
+    dim(`         ${from}${gap}${to}`),
+    dim(`         each column ${span(step)}, the highest ${counted(most, "hit")}`),
   ].join("\n");
-}
-
-function suggested(suggestions: readonly Suggestion[]): string {
-  const [first] = suggestions;
-  const rows = suggestions.map(({ policy, field, limit, keys, keysDenied, others }) => [
-    inWords({ ...policy, [field]: "…" } as unknown as Policy),
-    limitInWords(limit),
-    `${count(keysDenied)} (${percent(keysDenied, keys)})`,
-    ...others.map(({ limit }) => limitInWords(limit)),
-  ]);
-  const shares = first?.others.map(({ percent }) => `${percent} %`) ?? [];
-  return [
-    bold(
-      `The smallest limits under which ${first?.percent} % of the keys are never denied, and other shares`,
-    ),
-    table(["", `${first?.percent} %`, "keys denied", ...shares], rows),
-  ].join("\n\n");
 }
 
 function leftOut(what: string, { count: total, examples }: LeftOut): string {
   if (total === 0) return "";
-  const lines = examples.map(
-    ({ file, line, text, reason }) => `  ${file}:${line}: ${reason}\n    ${dim(text)}`,
-  );
-  const more = total > examples.length ? `\n  and ${count(total - examples.length)} more` : "";
-  return `${bold(`${counted(total, "line")} ${what}`)}\n${lines.join("\n")}${more}`;
-}
-
-/** A key may hold whatever a client sent: nothing that a terminal obeys, and not too much. */
-function printable(key: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
-  const text = key.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd");
-  return text.length > 60 ? `${text.slice(0, 59)}…` : text;
+  const lines = examples.map(({ file, line, text, reason }) => `${file}:${line}: ${reason}\n  ${dim(text)}`);
+  const more = total > examples.length ? `and ${count(total - examples.length)} more` : "";
+  return `${bold(`${counted(total, "line")} ${what}`)}\n${indented(stacked([...lines, more], "\n"))}`;
 }
 
 const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
 
 /** Columns, the first to the left and the others to the right. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+function table({ head, rows }: Table): string {
   const widths = head.map((title, at) =>
     Math.max(title.length, ...rows.map((row) => (row[at] ?? "").length)),
   );

@@ -1,10 +1,18 @@
-import type { Policy } from "../index.ts";
 import type { CandidateSummary } from "./candidate.ts";
 import type { ReplaySummary } from "./replay.ts";
 import type { Suggestion } from "./suggest.ts";
+import {
+  comparisonTable,
+  figuresOf,
+  ruleNotes,
+  rulesTable,
+  suggestionsTable,
+  type Table,
+  worstTable,
+} from "./tables.ts";
 import type { TimelineSummary } from "./timeline.ts";
 import type { LeftOut } from "./unread.ts";
-import { count, counted, ends, inWords, limitInWords, moment, percent, span } from "./words.ts";
+import { count, counted, ends, moment, span } from "./words.ts";
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
@@ -17,7 +25,7 @@ export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
   const { candidates, suggestions, unreadable, withoutKey } = summary;
   return [
     overview(summary),
-    candidates.length > 1 ? comparison(candidates) : "",
+    candidates.length > 1 ? table("All of them side by side", comparisonTable(candidates)) : "",
     ...candidates.map((candidate) => details(candidate, level)),
     suggestions.length > 0 ? suggested(suggestions, level) : "",
     leftOut("that cannot be read", unreadable, level),
@@ -36,36 +44,29 @@ function overview({ lines, from, to, key, unreadable, withoutKey, late }: Replay
   return `<p class="replay-overview">${escaped(parts.filter((part) => part !== "").join(" "))}</p>`;
 }
 
-function comparison(candidates: readonly CandidateSummary[]): string {
-  const rows = candidates.map(({ name, denied, hits, keysDenied, keys }) => [
-    name,
-    count(denied),
-    percent(denied, hits),
-    count(keysDenied),
-    percent(keysDenied, keys),
-  ]);
-  return table("All of them side by side", ["", "denied", "of hits", "keys ever denied", "of keys"], rows);
-}
-
 function details(candidate: CandidateSummary, level: number): string {
-  const { name, hits, allowed, denied, keys, keysDenied, worst, timeline, rules } = candidate;
-  const figures = [
-    figure("hits", count(hits), ""),
-    figure("allowed", count(allowed), percent(allowed, hits)),
-    figure("denied", count(denied), percent(denied, hits)),
-    figure("keys", count(keys), ""),
-    figure("keys ever denied", count(keysDenied), percent(keysDenied, keys)),
+  const { name, hits, worst, timeline, rules } = candidate;
+  const notes = ruleNotes(candidate).join(" ");
+  const parts = [
+    `<dl class="replay-figures">${figuresOf(candidate).map(figure).join("")}</dl>`,
+    hits === 0 ? "" : plot(timeline),
+    rules === undefined ? "" : table(`What each rule of ${name} did`, rulesTable(candidate)),
+    notes === "" ? "" : `<p class="replay-note">${notes}</p>`,
+    worst.length === 0 ? "" : table(mostDenied(name), worstTable(candidate), widths(candidate)),
   ];
   return `<section class="replay-candidate">
 <h${level}>${escaped(name)}</h${level}>
-<dl class="replay-figures">${figures.join("")}</dl>
-${hits === 0 ? "" : plot(timeline)}
-${rules === undefined ? "" : rulesTable(candidate)}
-${worst.length === 0 ? "" : worstTable(candidate)}
+${parts.join("\n")}
 </section>`;
 }
 
-const figure = (name: string, number: string, share: string) =>
+const mostDenied = (name: string) => `The keys that were denied most by ${name}`;
+
+/** How wide the bars of the keys are, in percent. */
+const widths = ({ worst }: CandidateSummary): readonly number[] =>
+  worst.map(({ denied }) => Math.max(1, Math.round((denied / (worst[0]?.denied ?? 1)) * 100)));
+
+const figure = ([name, number, share]: readonly [string, string, string]) =>
   `<div class="is-${name.replaceAll(" ", "-")}"><dt>${name}</dt><dd>${number}${share === "" ? "" : ` <small>${escaped(share)}</small>`}</dd></div>`;
 
 /** Bars of allowed hits, and above them of denied ones. Labels are outside, so that the picture can be stretched. */
@@ -95,53 +96,10 @@ function plot(timeline: TimelineSummary): string {
 </figure>`;
 }
 
-function rulesTable({ name, rules = [], unlimited = 0, refused = 0 }: CandidateSummary): string {
-  const rows = rules.map(({ rule, hits, denied, shadow }) => [
-    `rule ${rule}${shadow ? " (shadow)" : ""}`,
-    count(hits),
-    count(denied),
-    percent(denied, hits),
-  ]);
-  const notes = [
-    unlimited > 0 ? `${counted(unlimited, "hit")} under no rule.` : "",
-    refused > 0 ? `${counted(refused, "hit")} refused for lack of a key.` : "",
-  ].filter((note) => note !== "");
-  const note = notes.length === 0 ? "" : `<p class="replay-note">${notes.join(" ")}</p>`;
-  return table(`What each rule of ${name} did`, ["", "hits", "denied", "of hits"], rows) + note;
-}
-
-function worstTable({ name, worst }: CandidateSummary): string {
-  const most = worst[0]?.denied ?? 1;
-  const rows = worst.map(({ key, hits, denied, longestWait }) => [
-    key.length > 80 ? `${key.slice(0, 79)}…` : key,
-    count(denied),
-    count(hits),
-    span(longestWait),
-  ]);
-  const bars = worst.map(({ denied }) => Math.max(1, Math.round((denied / most) * 100)));
-  return table(
-    `The keys that were denied most by ${name}`,
-    ["key", "denied", "of hits", "longest wait"],
-    rows,
-    bars,
-  );
-}
-
-function suggested(suggestions: readonly Suggestion[], level: number): string {
-  const [first] = suggestions;
-  const rows = suggestions.map(({ policy, field, limit, keys, keysDenied, others }) => [
-    inWords({ ...policy, [field]: "…" } as unknown as Policy),
-    limitInWords(limit),
-    `${count(keysDenied)} (${percent(keysDenied, keys)})`,
-    ...others.map(({ limit }) => limitInWords(limit)),
-  ]);
-  const shares = first?.others.map(({ percent }) => `${percent} %`) ?? [];
-  const head = ["", `${first?.percent} %`, "keys denied", ...shares];
-  return `<section class="replay-candidate">
+const suggested = (suggestions: readonly Suggestion[], level: number) => `<section class="replay-candidate">
 <h${level}>Limits that spare most keys</h${level}>
-${table("The smallest limit under which that share of the keys is never denied", head, rows)}
+${table("The smallest limit under which that share of the keys is never denied", suggestionsTable(suggestions))}
 </section>`;
-}
 
 function leftOut(what: string, { count: total, examples }: LeftOut, level: number): string {
   if (total === 0) return "";
@@ -158,12 +116,7 @@ function leftOut(what: string, { count: total, examples }: LeftOut, level: numbe
 }
 
 /** A table that scrolls by itself where it is too wide; `bars` are widths in percent beside the second column. */
-function table(
-  caption: string,
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  bars?: readonly number[],
-): string {
+function table(caption: string, { head, rows }: Table, bars?: readonly number[]): string {
   const titles = head.map((title) => (title === "" ? "<td></td>" : `<th scope="col">${escaped(title)}</th>`));
   const lines = rows.map(([name = "", ...cells], at) => {
     const bar = bars === undefined ? "" : barOf(bars[at] ?? 0);
