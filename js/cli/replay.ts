@@ -94,7 +94,7 @@ Examples:
     addPolicies(replaying, policiesOf(given, config, percent), percent);
     // Opened first: nobody waits for a long log to be told that its report cannot be written.
     const report = html === undefined ? undefined : openSync(html, "w");
-    await readAll(replaying, given.operands.length === 0 ? ["-"] : given.operands);
+    await readAll(replaying, logsOf(given));
     const summary = (steps: number) => replaying.summary({ worst, steps }, percent);
     if (replaying.lines === 0) throw new CommandError("there is no line to replay");
     if (report !== undefined) writeFileSync(report, htmlReport(summary(mostSteps)));
@@ -122,7 +122,7 @@ function logOptions(given: Given): LogOptions {
     unit: given.one("unit") as LogOptions["unit"],
     key: key.length === 0 ? ["ip"] : key,
     cost: given.one("cost"),
-    sortWindow: given.integer("sort-window", defaultSortWindow, 1, 10_000_000),
+    sortWindow: given.integer("sort-window", defaultSortWindow, 1, 1_000_000),
   };
 }
 
@@ -206,6 +206,12 @@ function candidateOf(replaying: Replay, name: string | undefined, policies: Poli
 function named(name: string | undefined, policies: Policies): string {
   const words = inWords(policies);
   return name === undefined || words.startsWith(`${name}: `) ? words : `${name}: ${words}`;
+}
+
+function logsOf({ operands }: Given): readonly string[] {
+  if (operands.length === 0 && process.stdin.isTTY === true)
+    throw new UsageError("name a log, or pipe one in");
+  return operands.length === 0 ? ["-"] : operands;
 }
 
 async function readAll(replaying: Replay, paths: readonly string[]): Promise<void> {

@@ -79,7 +79,7 @@ export class Sorter {
     if (this.#isSorted) return undefined;
     const { times, length } = this.#held;
     const order = Uint32Array.from({ length }, (_, at) => at);
-    return order.sort((one, other) => (times[one] as number) - (times[other] as number) || one - other);
+    return order.sort((one, other) => (times[one] as number) - (times[other] as number));
   }
 
   /** Time does not run back. */

@@ -78,12 +78,6 @@ export class Log {
     yield this.#sorter.take(true);
   }
 
-  /** Notes that so many lines were too long to be read. */
-  skip(count: number): void {
-    for (let at = 0; at < count; at += 1)
-      this.#context.unreadable.add(this.#name, 0, "", "a line is longer than 1,048,576 bytes");
-  }
-
   /** Tells the format by the first lines. Returns false while there are too few. */
   #start(isLast: boolean): boolean {
     const lines = firstLines(this.#text, sampled);

@@ -96,7 +96,6 @@ export class Replay {
     }
     yield* log.read(blocks.end());
     yield* log.end();
-    log.skip(blocks.tooLong);
   }
 
   #replay(entries: Entries, from: number, to: number): void {

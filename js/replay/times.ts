@@ -81,8 +81,8 @@ export class Times {
   #ofNumber(value: number): number {
     if (!(value >= 0)) return Number.NaN;
     const unit = this.#unit ?? (value < 1e11 ? "s" : value < 1e14 ? "ms" : value < 1e17 ? "us" : "ns");
-    // Seconds have their milliseconds behind the point, where binary fractions are a little off.
-    const time = unit === "s" ? Math.round(value * 1_000) : Math.floor(value * timeUnits[unit]);
+    // Half a microsecond more: binary fractions, and nanoseconds beyond 2^53, are a little off.
+    const time = Math.floor(value * timeUnits[unit] + 5e-4);
     return Number.isSafeInteger(time) ? time : Number.NaN;
   }
 }

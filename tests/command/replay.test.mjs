@@ -72,6 +72,7 @@ test("rotated files and those of several servers are one log, in whatever order 
   const policy = policies[0];
   for (const files of [
     [rotated("log"), rotated("log.1"), rotated("log.2.gz")],
+    [rotated("log.1"), rotated("log"), rotated("log.2.gz")],
     [0, 1, 2].map((server) => parallel(`server${server}`)),
   ]) {
     const { candidates, lines, late } = await replay([...files, ...given([policy]), ...all]);
@@ -129,6 +130,33 @@ test("two values with blanks are not one key", async () => {
   assert.equal(candidates[0].keys, 2);
 });
 
+test("values of CSV may be quoted, be empty, and hold separators", async () => {
+  const input = [
+    "time;user;path",
+    '2026-10-10 13:55:36;"a ""b""; c";/x',
+    '2026-10-10 13:55:36;"a ""b""; c";',
+    '2026-10-10 13:55:36;"open;/x',
+    '2026-10-10 13:55:36;"a"b;/x',
+    "2026-10-10 13:55:36;a",
+  ].join("\n");
+  const { candidates, unreadable } = await replay(
+    [...given([{ ...policies[0], limit: 1 }]), "--key", "user"],
+    { input },
+  );
+  assert.deepEqual(
+    candidates[0].worst.map(({ key, hits }) => [key, hits]),
+    [['a "b"; c', 2]],
+  );
+  assert.deepEqual(
+    unreadable.examples.map(({ line, reason }) => [line, reason]),
+    [
+      [4, "a quote is not closed"],
+      [5, "a quote is not closed"],
+      [6, "it has 2 values for 3 columns"],
+    ],
+  );
+});
+
 test("the cost of a line is that of a field", async () => {
   const hits = traffic();
   const policy = { algorithm: "token_bucket", capacity: 4, refillRate: 1, per: "5s" };
@@ -158,7 +186,8 @@ test("times have zones, units and names", async () => {
     ["Sat, 10 Oct 2026 13:55:36 GMT", at],
     [at / 1_000, at],
     [at / 1_000 + 0.123, at + 123],
-    [`${at / 1_000}.123`, at + 123],
+    [`${at / 1_000}.1239`, at + 123],
+    [`${at + 1}000000`, at + 1],
     [at, at],
     [at * 1_000, at],
     [`${at}000000`, at],
@@ -203,12 +232,23 @@ test("lines that cannot be read are counted and shown, and end nothing", async (
   );
 });
 
-test("a line without an end is not read into memory", async () => {
+test("a line without an end is not kept in memory: its start is read", async () => {
   const [first, last] = logOf(traffic({ hits: 2 })).split("\n");
-  const input = `${first}\n${"x".repeat(3_000_000)}\n${last}\n`;
-  const { candidates, unreadable } = await replay(given([policies[0]]), { input });
-  assert.equal(candidates[0].hits, 2);
-  assert.deepEqual(unreadable.count, 1);
+  // An agent of 30 MB, in pieces, of which a thirtieth is kept.
+  const pieces = Array.from({ length: 30 }, () => "x".repeat(1_000_000));
+  const input = [`${first.slice(0, -1)}`, ...pieces, `"\nrubbish\n${last}\n`].join("");
+  const { candidates, unreadable, lines } = await replay(given([policies[0]]), {
+    input,
+    node: ["--max-old-space-size=30"],
+  });
+  assert.deepEqual([lines, candidates[0].hits], [3, 2]);
+  assert.deepEqual(
+    unreadable.examples.map(({ line, text }) => [line, text]),
+    [[2, "rubbish"]],
+  );
+  const isCut = await replay([...given([policies[0]]), "--key", "agent"], { input });
+  const kept = isCut.candidates[0].keys;
+  assert.equal(kept, 1, "an agent whose quote is cut off is none");
 });
 
 test("what is kept of the keys does not keep their lines", async () => {

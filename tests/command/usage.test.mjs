@@ -109,6 +109,15 @@ test("a report that cannot be written is told before a log is read for hours", a
   assert.match(stderr, /ENOENT.*nowhere/);
 });
 
+test("who names no log on a terminal is not left waiting", async (t) => {
+  const at = folderWith(t, { "terminal.mjs": "process.stdin.isTTY = true;" });
+  const { code, stderr } = await tollgate(["replay", "--policy", policy], {
+    node: ["--import", at("terminal.mjs")],
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, /^tollgate replay: name a log, or pipe one in/);
+});
+
 test("init overwrites nothing", async (t) => {
   const at = folderWith(t, { "worker.js": "mine" });
   const { code, stderr } = await tollgate(["init"], { cwd: at("") });
