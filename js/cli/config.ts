@@ -16,6 +16,8 @@ export interface Config {
   readonly gateway: Gateway | undefined;
   /** The names of the policies. */
   readonly policies: readonly string[];
+  /** The method and path of each rule. */
+  readonly rules: readonly string[];
   readonly errors: readonly ConfigError[];
 }
 
@@ -37,7 +39,8 @@ export function readConfig(path: string, environment?: string): Config {
   for (const [field, problem] of bindingErrors(worker, gateway?.upstream))
     errors.push(at(`${prefix}${field}`, problem));
   const policies = Object.keys(isTable(table["policies"]) ? table["policies"] : {});
-  return { file, gateway, policies, errors };
+  const rules = tables(table["rules"]).map(({ method, path }) => [method ?? [], path].flat().join(" "));
+  return { file, gateway, policies, rules, errors };
 }
 
 const isTable = (value: unknown): value is ConfigTable =>

@@ -31,13 +31,16 @@ export class RulesCandidate implements Candidate {
   readonly #texts = new Table();
   readonly #plans: Plan[] = [];
   readonly #tally = new Tally();
+  readonly #names: readonly string[];
   readonly #rules: { hits: number; denied: number }[];
   #unlimited = 0;
   #refused = 0;
   #now = 0;
 
-  constructor(name: string, gateway: Gateway) {
+  /** `names` are those of the rules, in their order. */
+  constructor(name: string, gateway: Gateway, names: readonly string[]) {
     this.name = name;
+    this.#names = names;
     this.#gateway = gateway;
     this.#facts = gateway.rules();
     this.#rules = this.#facts.map(() => ({ hits: 0, denied: 0 }));
@@ -76,6 +79,7 @@ export class RulesCandidate implements Candidate {
       refused: this.#refused,
       rules: this.#rules.map(({ hits, denied }, rule) => ({
         rule,
+        name: this.#names[rule] ?? "",
         hits,
         denied,
         shadow: this.#facts[rule]?.shadow === true,

@@ -10,6 +10,8 @@ const mostKeys = 16_000_000;
 export interface RuleSummary {
   /** Its position in the configuration. */
   readonly rule: number;
+  /** Its method and path, as they are written there. */
+  readonly name: string;
   readonly hits: number;
   readonly denied: number;
   /** Whether it only reports what it would deny. */

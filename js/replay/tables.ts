@@ -34,8 +34,8 @@ export const figuresOf = ({ hits, allowed, denied, keys, keysDenied }: Candidate
 /** What each rule did. */
 export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
   head: ["", "hits", "denied", "of hits"],
-  rows: rules.map(({ rule, hits, denied, shadow }) => [
-    `rule ${rule}${shadow ? " (shadow)" : ""}`,
+  rows: rules.map(({ rule, name, hits, denied, shadow }) => [
+    `rule ${rule}: ${name}${shadow ? " (shadow)" : ""}`,
     count(hits),
     count(denied),
     percent(denied, hits),

@@ -66,9 +66,9 @@ test("rules are the gateway's: method, path in any reading, key, cost and mode",
   const [{ hits, allowed, denied, unlimited, rules, worst, keys }] = candidates;
   assert.deepEqual({ hits, allowed, denied, unlimited }, { hits: 13, allowed: 11, denied: 2, unlimited: 1 });
   assert.deepEqual(rules, [
-    { rule: 0, hits: 5, denied: 1, shadow: false },
-    { rule: 1, hits: 4, denied: 1, shadow: false },
-    { rule: 2, hits: 3, denied: 1, shadow: true },
+    { rule: 0, name: "POST /login", hits: 5, denied: 1, shadow: false },
+    { rule: 1, name: "/api/*", hits: 4, denied: 1, shadow: false },
+    { rule: 2, name: "/seen/*", hits: 3, denied: 1, shadow: true },
   ]);
   // Who has no such header is counted by the address: in the same object, under another policy.
   assert.equal(keys, 4);
