@@ -12,8 +12,10 @@ export class Misconfigured extends Error {
   }
 }
 
-/** What a rule does beside matching. */
-export interface RuleFacts {
+/** A limit of a rule: what is asked when the rule matches. */
+export interface LimitFacts {
+  /** The position of the rule in the configuration. */
+  readonly rule: number;
   readonly set: number;
   readonly cost: number;
   readonly shadow: boolean;
@@ -49,8 +51,9 @@ export class Gateway {
     return this.#gateway.sets().map(([policies]) => JSON.parse(policies));
   }
 
-  rules(): readonly RuleFacts[] {
-    return this.#gateway.rules().map(([set, cost, shadow]) => ({ set, cost, shadow }));
+  /** The limits of all rules, in the order by which plans number them. */
+  limits(): readonly LimitFacts[] {
+    return this.#gateway.rules().map(([set, cost, shadow], rule) => ({ rule, set, cost, shadow }));
   }
 
   /** Returns a named policy as the Worker's objects take it. */
@@ -60,7 +63,7 @@ export class Gateway {
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
   }
 
-  /** Returns what is asked for a request: undefined for nothing, a rule that refuses it, or lines of rule and object. */
+  /** Returns what is asked for a request: undefined for nothing, a rule that refuses it, or lines of limit and object. */
   plan(method: string, path: string, headers: RequestHeaders): string | undefined {
     return this.#gateway.plan(method, path, false, headers);
   }

@@ -151,7 +151,7 @@ function configOf(given: Given): Config | undefined {
 function rulesOf(given: Given, config: Config | undefined): RulesCandidate | undefined {
   const { gateway, policies, rules, file } = config ?? {};
   if (gateway === undefined || file === undefined) return undefined;
-  if (gateway.rules().length > 0) return new RulesCandidate(file.path, gateway, rules ?? []);
+  if (gateway.limits().length > 0) return new RulesCandidate(file.path, gateway, rules ?? []);
   if (given.has("policy")) return undefined;
   throw new UsageError(
     `${file.path} has no rules; name a policy of it: --policy ${policies?.[0] ?? "<name>"}`,

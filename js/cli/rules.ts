@@ -1,4 +1,3 @@
-import type { RateLimiter } from "../index.ts";
 import type { Candidate, CandidateSummary } from "../replay/candidate.ts";
 import { full, limiterAt } from "../replay/candidate.ts";
 import type { Entries } from "../replay/entries.ts";
@@ -6,17 +5,16 @@ import type { Format } from "../replay/format.ts";
 import { Table } from "../replay/keys.ts";
 import type { Planner } from "../replay/log.ts";
 import { type SummaryOptions, Tally } from "../replay/tally.ts";
-import type { Gateway, RuleFacts } from "./gateway.ts";
+import type { Gateway, LimitFacts } from "./gateway.ts";
 import { SharedStates, type Store, sharesPolicies } from "./states.ts";
 
-/** What a request is asked: a rule, and the number of the object that counts its key. */
-interface Ask {
-  readonly rule: number;
+/** A question: a limit of a rule, and the number of the object that counts its key. */
+interface Ask extends LimitFacts {
   readonly object: number;
 }
 
-/** What the rules say of a request. */
-type Plan = { readonly refusedBy: number } | readonly Ask[];
+/** What the rules say of a request: one refuses it, or each has questions that are one decision. */
+type Plan = { readonly refusedBy: number } | readonly (readonly Ask[])[];
 
 /** The number of the plan that asks nothing. */
 const unlimited = 0;
@@ -25,7 +23,7 @@ const unlimited = 0;
 export class RulesCandidate implements Candidate {
   readonly name: string;
   readonly #gateway: Gateway;
-  readonly #facts: readonly RuleFacts[];
+  readonly #limits: readonly LimitFacts[];
   readonly #stores: readonly Store[];
   readonly #objects = new Table();
   readonly #texts = new Table();
@@ -42,8 +40,8 @@ export class RulesCandidate implements Candidate {
     this.name = name;
     this.#names = names;
     this.#gateway = gateway;
-    this.#facts = gateway.rules();
-    this.#rules = this.#facts.map(() => ({ hits: 0, denied: 0 }));
+    this.#limits = gateway.limits();
+    this.#rules = names.map(() => ({ hits: 0, denied: 0 }));
     const sets = gateway.sets();
     const clock = () => this.#now;
     // An object holds its policies by their names, so that sets with a policy in common share its budget.
@@ -82,12 +80,12 @@ export class RulesCandidate implements Candidate {
         name: this.#names[rule] ?? "",
         hits,
         denied,
-        shadow: this.#facts[rule]?.shadow === true,
+        shadow: this.#limits.some((limit) => limit.rule === rule && limit.shadow),
       })),
     };
   }
 
-  /** Asks one object after the other until one denies. Rules that only report are asked in any case. */
+  /** Asks one rule after the other until one denies. Rules that only report are asked in any case. */
   #isAllowed(plan: Plan, weight: number): boolean {
     if ("refusedBy" in plan) {
       this.#refused += 1;
@@ -95,17 +93,32 @@ export class RulesCandidate implements Candidate {
       return false;
     }
     let isAllowed = true;
-    for (const { rule, object } of plan) {
-      const { set, cost, shadow } = this.#facts[rule] as RuleFacts;
+    for (const asks of plan) {
+      const [{ rule, shadow }] = asks as [Ask];
       if (!isAllowed && !shadow) continue;
-      const { allowed, retryAfter, reason } = (this.#stores[set] as RateLimiter).hit(object, cost * weight);
-      if (reason !== undefined) throw full();
+      const allowed = this.#decide(asks, weight);
       this.#count(rule, !allowed);
-      if (shadow) continue;
-      this.#tally.addKey(object, allowed, retryAfter);
+      if (!shadow) isAllowed &&= allowed;
+    }
+    return isAllowed;
+  }
+
+  /** Decides the questions of a rule, all or nothing: what would be allowed is charged only if all are. */
+  #decide(asks: readonly Ask[], weight: number): boolean {
+    const isDenied = ({ set, object, cost }: Ask) => !this.#store(set).peek(object, cost * weight).allowed;
+    const denied = asks.length === 1 ? [] : asks.filter(isDenied);
+    let isAllowed = true;
+    for (const { set, object, cost, shadow } of denied.length > 0 ? denied : asks) {
+      const { allowed, retryAfter, reason } = this.#store(set).hit(object, cost * weight);
+      if (reason !== undefined) throw full();
+      if (!shadow) this.#tally.addKey(object, allowed, retryAfter);
       isAllowed &&= allowed;
     }
     return isAllowed;
+  }
+
+  #store(set: number): Store {
+    return this.#stores[set] as Store;
   }
 
   #count(rule: number, denied: boolean): void {
@@ -119,13 +132,18 @@ export class RulesCandidate implements Candidate {
     return this.#texts.add(text);
   }
 
-  /** Parses a plan: a rule alone refuses; otherwise each line is a rule and an object. */
+  /** Parses a plan: a rule alone refuses; otherwise each line is a limit and an object, those of a rule in a row. */
   #parsed(text: string): Plan {
     if (!text.includes(" ")) return { refusedBy: Number(text) };
-    return text.split("\n").map((line) => ({
-      rule: Number.parseInt(line, 10),
-      object: this.#objects.add(line.slice(line.indexOf(" ") + 1)),
-    }));
+    const rules: Ask[][] = [];
+    for (const line of text.split("\n")) {
+      const limit = this.#limits[Number.parseInt(line, 10)] as LimitFacts;
+      const ask = { ...limit, object: this.#objects.add(line.slice(line.indexOf(" ") + 1)) };
+      const last = rules.at(-1);
+      if (last?.[0]?.rule === ask.rule) last.push(ask);
+      else rules.push([ask]);
+    }
+    return rules;
   }
 }
 

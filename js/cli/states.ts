@@ -3,6 +3,8 @@ import { type Decision, type Policies, type Policy, type State, step } from "../
 /** Where the hits of one set of policies are decided. */
 export interface Store {
   hit(object: number, cost: number): Decision;
+  /** Returns the decision of a hit, and changes nothing. */
+  peek(object: number, cost: number): Decision;
 }
 
 const listOf = (policies: Policies): readonly Policy[] =>
@@ -24,6 +26,8 @@ type PolicyState = readonly [State["policies"][number], State["states"][number]]
 export class SharedStates {
   readonly #clock: () => number;
   readonly #objects = new Map<number, Map<string, PolicyState>>();
+  /** Any state: what else there is in one beside the policies and their states. */
+  #form: State | undefined;
 
   constructor(clock: () => number) {
     this.#clock = clock;
@@ -31,36 +35,49 @@ export class SharedStates {
 
   store(policies: Policies): Store {
     const names = namesOf(policies);
+    const ask = (operation: "hit" | "peek", object: number, cost: number) => {
+      const states = this.#objects.get(object) ?? new Map<string, PolicyState>();
+      const { decision, state } = step(
+        policies,
+        this.#stateOf(states, names),
+        operation,
+        cost,
+        this.#clock(),
+      );
+      if (operation === "hit") this.#keep(object, states, names, state);
+      return decision as Decision;
+    };
     return {
-      hit: (object, cost) => {
-        const states = this.#objects.get(object) ?? new Map<string, PolicyState>();
-        const { decision, state } = step(policies, stateOf(states, names), "hit", cost, this.#clock());
-        keep(states, names, state);
-        if (states.size === 0) this.#objects.delete(object);
-        else this.#objects.set(object, states);
-        return decision as Decision;
-      },
+      hit: (object, cost) => ask("hit", object, cost),
+      peek: (object, cost) => ask("peek", object, cost),
     };
   }
-}
 
-/** Puts the states of some policies together. */
-function stateOf(states: ReadonlyMap<string, PolicyState>, names: readonly string[]): State | null {
-  const found = names.flatMap((name) => {
-    const state = states.get(name);
-    return state === undefined ? [] : [state];
-  });
-  if (found.length === 0) return null;
-  return {
-    version: 2,
-    policies: found.map(([origin]) => origin),
-    states: found.map(([, numbers]) => numbers),
-    earlier: [],
-  };
-}
+  /** Puts the states of some policies together, in the form of any other state. */
+  #stateOf(states: ReadonlyMap<string, PolicyState>, names: readonly string[]): State | null {
+    const found = names.flatMap((name) => {
+      const state = states.get(name);
+      return state === undefined ? [] : [state];
+    });
+    if (found.length === 0 || this.#form === undefined) return null;
+    return {
+      ...this.#form,
+      policies: found.map(([origin]) => origin),
+      states: found.map(([, numbers]) => numbers),
+    };
+  }
 
-function keep(states: Map<string, PolicyState>, names: readonly string[], state: State | null): void {
-  for (const name of names) states.delete(name);
-  for (const [at, origin] of (state?.policies ?? []).entries())
-    states.set(origin.name, [origin, state?.states[at] ?? []]);
+  #keep(
+    object: number,
+    states: Map<string, PolicyState>,
+    names: readonly string[],
+    state: State | null,
+  ): void {
+    for (const name of names) states.delete(name);
+    for (const [at, origin] of (state?.policies ?? []).entries())
+      states.set(origin.name, [origin, state?.states[at] ?? []]);
+    if (state !== null) this.#form = state;
+    if (states.size === 0) this.#objects.delete(object);
+    else this.#objects.set(object, states);
+  }
 }
