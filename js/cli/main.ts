@@ -55,7 +55,7 @@ function say(text: string): number {
   return exit.ok;
 }
 
-/** Says in a line what went wrong. What nobody expected keeps its stack. */
+/** Prints an error in one line. One that is not expected is thrown again, with its stack. */
 function failed(error: unknown, name = ""): number {
   const isUsage = error instanceof UsageError;
   const isKnown =

@@ -83,16 +83,16 @@ Examples:
   tollgate replay access.log* --config wrangler.toml --html report.html
   tollgate replay events.jsonl --key account --cost tokens --time at --suggest 99.9`,
   run: async (given) => {
-    const options = logOptions(given);
     const html = given.one("html");
     const percent = percentOf(given);
     const worst = given.integer("worst", 10, 0, 10_000);
     const config = configOf(given);
     const rules = rulesOf(given, config);
-    const replaying = new Replay(options, rules?.planner);
+    const policies = policiesOf(given, config, percent);
+    const replaying = new Replay(logOptions(given, policies.length > 0), rules?.planner);
     if (rules !== undefined) replaying.candidates.push(rules);
-    addPolicies(replaying, policiesOf(given, config, percent), percent);
-    // Opened first: nobody waits for a long log to be told that its report cannot be written.
+    addPolicies(replaying, policies, percent);
+    // Opened first: a report that cannot be written is an error before a long log is read.
     const report = html === undefined ? undefined : openSync(html, "w");
     await readAll(replaying, logsOf(given));
     const summary = (steps: number) => replaying.summary({ worst, steps }, percent);
@@ -105,7 +105,8 @@ Examples:
   },
 };
 
-function logOptions(given: Given): LogOptions {
+/** Rules have keys of their own: without a policy beside them, no line needs another. */
+function logOptions(given: Given, isKeyed: boolean): LogOptions {
   const zone = given.one("zone");
   if (zone !== undefined && zoneOffset(zone) === undefined)
     throw new UsageError(`--zone: ${JSON.stringify(zone)} is not an offset such as +02:00 or Z`);
@@ -120,7 +121,7 @@ function logOptions(given: Given): LogOptions {
     time: given.one("time"),
     zone,
     unit: given.one("unit") as LogOptions["unit"],
-    key: key.length === 0 ? ["ip"] : key,
+    key: !isKeyed ? [] : key.length === 0 ? ["ip"] : key,
     cost: given.one("cost"),
     sortWindow: given.integer("sort-window", defaultSortWindow, 1, 1_000_000),
   };

@@ -163,7 +163,7 @@ class LoggedRequest {
     this.#headers.set("referer", format.field("referer"));
     this.#headers.set("user-agent", format.field("agent"));
     const authorization = this.#named("authorization");
-    // A server logs the user instead of the header that told it: one budget for each all the same.
+    // A server logs the user instead of the header: each user still has one budget.
     this.#headers.set("authorization", () => {
       const name = user();
       return authorization() ?? (name === undefined ? undefined : `User ${name}`);

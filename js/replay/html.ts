@@ -36,7 +36,7 @@ export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
 function overview({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySummary): string {
   const when = from === undefined || to === undefined ? "" : ` from ${moment(from)} to ${moment(to)} UTC`;
   const parts = [
-    `${counted(lines, "line")}${when}, counted by ${key.join(" and ")}.`,
+    `${counted(lines, "line")}${when}, counted by ${key.length === 0 ? "the keys of the rules" : key.join(" and ")}.`,
     unreadable.count > 0 ? `${count(unreadable.count)} cannot be read.` : "",
     withoutKey.count > 0 ? `${count(withoutKey.count)} have no key.` : "",
     late > 0 ? `${count(late)} were too far out of order, and count at the time of the line before.` : "",

@@ -27,10 +27,10 @@ export interface LogContext {
   readonly planner?: Planner | undefined;
 }
 
-/** How many lines are looked at to tell the format. */
+/** How many lines are used to detect the format. */
 const sampled = 20;
 
-/** A log whose format cannot be told. */
+/** The error for a log whose format is not recognised. */
 export class UnknownFormat extends Error {}
 
 /** Reads the lines of one log, and gives its entries in order of time. */
@@ -78,7 +78,7 @@ export class Log {
     yield this.#sorter.take(true);
   }
 
-  /** Tells the format by the first lines. Returns false while there are too few. */
+  /** Detects the format from the first lines. Returns false while there are too few. */
   #start(isLast: boolean): boolean {
     const lines = firstLines(this.#text, sampled);
     if (lines.length < sampled && !isLast && this.#options.format === undefined) return false;

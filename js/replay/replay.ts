@@ -28,6 +28,7 @@ export interface ReplaySummary {
   /** The first and the last time, in milliseconds since the epoch; undefined without hits. */
   readonly from: number | undefined;
   readonly to: number | undefined;
+  /** The fields that make the key; none where only rules are tried, which have their own. */
   readonly key: readonly string[];
   readonly candidates: readonly CandidateSummary[];
   readonly suggestions: readonly Suggestion[];
@@ -56,7 +57,7 @@ export class Replay {
     return this.#logs.reduce((sum, { lines }) => sum + lines, 0);
   }
 
-  /** Reads all logs to their ends. `beat` is called now and then, for whoever shows how far it is. */
+  /** Reads all logs to their ends. `beat` is called now and then, to show the progress. */
   async read(sources: readonly LogSource[], beat: () => void | Promise<void> = () => {}): Promise<void> {
     const isSingle = sources.length === 1;
     const streams = await Promise.all(

@@ -25,7 +25,7 @@ export interface TallySummary {
   readonly timeline: TimelineSummary;
 }
 
-/** How much of a tally is told. */
+/** How much of a tally is summarised. */
 export interface SummaryOptions {
   /** How many of the keys that were denied most. */
   readonly worst: number;
@@ -43,7 +43,7 @@ export class Tally {
   readonly #waitOf = new Column();
   readonly #timeline = new Timeline();
 
-  /** Counts what a key's hit was told. */
+  /** Counts the decision of a key's hit. */
   add(time: number, key: number, allowed: boolean, wait: number): void {
     this.addKey(key, allowed, wait);
     this.addHit(time, allowed);

@@ -127,6 +127,22 @@ test("requests that lack a key are refused where the rule says so", async (t) =>
   assert.deepEqual([allowed, denied, refused], [1, 1, 1]);
 });
 
+test("without a policy no line needs another key than its rule's", async (t) => {
+  const at = folderWith(t, {
+    "wrangler.toml": login + bindings,
+    log: `{"time":${start},"method":"POST","path":"/login"}\n`.repeat(3),
+  });
+  const args = [at("log"), "--config", at("wrangler.toml")];
+  const { candidates, withoutKey, key } = await replay(args);
+  assert.deepEqual([withoutKey.count, key], [0, []]);
+  assert.deepEqual([candidates[0].hits, candidates[0].denied], [3, 1]);
+  const beside = await replay([...args, "--policy", "login"]);
+  assert.deepEqual(
+    [beside.withoutKey.count, beside.candidates[0].hits, beside.candidates[1].hits],
+    [3, 3, 0],
+  );
+});
+
 test("headers of a rule's key are fields of JSON lines", async (t) => {
   const at = folderWith(t, {
     "wrangler.toml": login.replace("header:Authorization", "header:X-Api-Key") + bindings,
