@@ -1,7 +1,7 @@
 import type { Candidate, CandidateSummary } from "../replay/candidate.ts";
 import { full, limiterAt } from "../replay/candidate.ts";
 import type { Entries } from "../replay/entries.ts";
-import type { Format } from "../replay/format.ts";
+import { absent, type Format } from "../replay/format.ts";
 import { Table } from "../replay/keys.ts";
 import type { Planner } from "../replay/log.ts";
 import { type SummaryOptions, Tally } from "../replay/tally.ts";
@@ -197,7 +197,8 @@ class LoggedRequest {
     const names = [name, `http_${name.replaceAll("-", "_")}`].concat(
       ...[name, titled].map((each) => [`headers.${each}`, `req.headers.${each}`, `request.headers.${each}`]),
     );
-    const fields = names.map((each) => this.#format.field(each));
+    const fields = names.map((each) => this.#format.field(each)).filter((field) => field !== absent);
+    if (fields.length === 0) return absent;
     return () => {
       for (const field of fields) {
         const value = field();

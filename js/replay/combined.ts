@@ -1,4 +1,4 @@
-import { type Field, type Format, pathOf, textOf } from "./format.ts";
+import { absent, type Field, type Format, pathOf, textOf } from "./format.ts";
 import { commonTimeLength, type Times } from "./times.ts";
 
 /** The fields of a line, as `--key` and `--cost` name them. */
@@ -19,6 +19,8 @@ export class Combined implements Format {
   #start = 0;
   #space = 0;
   #bracket = 0;
+  /** Method, target and protocol of the last line; undefined until they are needed. */
+  #parts: RequestParts | undefined;
 
   constructor(times: Times) {
     this.#times = times;
@@ -41,6 +43,7 @@ export class Combined implements Format {
     this.#start = start;
     this.#space = space;
     this.#bracket = bracket;
+    this.#parts = undefined;
     this.time = time;
     return undefined;
   }
@@ -57,15 +60,15 @@ export class Combined implements Format {
       case "request":
         return () => textOf(this.#quoted(0));
       case "method":
-        return () => this.#request()?.[0];
+        return () => this.#request()[0];
       case "target":
-        return () => this.#request()?.[1];
+        return () => this.#request()[1];
       case "path":
-        return () => pathOf(this.#request()?.[1]);
+        return () => pathOf(this.#request()[1]);
       case "query":
-        return () => queryOf(this.#request()?.[1]);
+        return () => queryOf(this.#request()[1]);
       case "protocol":
-        return () => this.#request()?.[2];
+        return () => this.#request()[2];
       case "status":
         return () => this.#number(0);
       case "size":
@@ -75,7 +78,7 @@ export class Combined implements Format {
       case "agent":
         return () => textOf(this.#quoted(2));
       default:
-        return () => undefined;
+        return absent;
     }
   }
 
@@ -85,15 +88,9 @@ export class Combined implements Format {
     return start > this.#bracket ? undefined : textOf(this.#line.slice(start, this.#bracket));
   }
 
-  /** Returns method, target and protocol; undefined if the request has no target. */
-  #request(): [string, string, string | undefined] | undefined {
-    const request = this.#quoted(0) ?? "";
-    const first = request.indexOf(" ");
-    if (first <= 0) return undefined;
-    const last = request.lastIndexOf(" ");
-    if (last === first || !request.startsWith("HTTP/", last + 1))
-      return [request.slice(0, first), request.slice(first + 1), undefined];
-    return [request.slice(0, first), request.slice(first + 1, last), request.slice(last + 1)];
+  #request(): RequestParts {
+    this.#parts ??= requestParts(this.#quoted(0) ?? "");
+    return this.#parts;
   }
 
   /** Returns the text in quotes at that position, as it is written. */
@@ -114,6 +111,18 @@ export class Combined implements Format {
     const close = open < 0 ? -1 : closingQuote(this.#line, open + 1);
     return close < 0 ? undefined : textOf(this.#line.slice(close + 2).split(" ", 2)[position]);
   }
+}
+
+/** Method, target and protocol; all undefined if the request has no target. */
+type RequestParts = readonly [method?: string, target?: string, protocol?: string];
+
+function requestParts(request: string): RequestParts {
+  const first = request.indexOf(" ");
+  if (first <= 0) return [];
+  const last = request.lastIndexOf(" ");
+  if (last === first || !request.startsWith("HTTP/", last + 1))
+    return [request.slice(0, first), request.slice(first + 1)];
+  return [request.slice(0, first), request.slice(first + 1, last), request.slice(last + 1)];
 }
 
 const closingBracket = 93;

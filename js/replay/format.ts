@@ -1,6 +1,9 @@
 /** The value of a field in the line that was read last; undefined if the line has none. */
 export type Field = () => string | undefined;
 
+/** A field that no line has. */
+export const absent: Field = () => undefined;
+
 /** A format of log lines. It is read line by line, and keeps the last one. */
 export interface Format {
   /** When the last line happened, in milliseconds since the epoch. */
