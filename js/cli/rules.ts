@@ -1,11 +1,12 @@
 import type { Candidate, CandidateSummary } from "../replay/candidate.ts";
 import { full, limiterAt } from "../replay/candidate.ts";
 import type { Entries } from "../replay/entries.ts";
-import { absent, type Format } from "../replay/format.ts";
 import { Table } from "../replay/keys.ts";
 import type { Planner } from "../replay/log.ts";
 import { type SummaryOptions, Tally } from "../replay/tally.ts";
 import type { Gateway, LimitFacts } from "./gateway.ts";
+import { LoggedRequest } from "./logged-request.ts";
+import { Plans } from "./plans.ts";
 import { SharedStates, type Store, sharesPolicies } from "./states.ts";
 
 /** A question: a limit of a rule, and the number of the object that counts its key. */
@@ -52,11 +53,10 @@ export class RulesCandidate implements Candidate {
 
   /** Reads what the rules need of each line, and returns the number of the plan for it. */
   readonly planner: Planner = (format) => {
-    const request = new LoggedRequest(format);
-    return () => {
-      const plan = this.#gateway.plan(request.method, request.path, request) ?? "";
-      return this.#texts.find(plan) ?? this.#add(plan);
-    };
+    const plans = new Plans(this.#gateway, new LoggedRequest(format), this.#limits, (plan) =>
+      this.#numberOf(plan),
+    );
+    return () => plans.next();
   };
 
   replay({ times, plans, costs }: Entries, from: number, to: number): void {
@@ -127,6 +127,11 @@ export class RulesCandidate implements Candidate {
     if (denied) counts.denied += 1;
   }
 
+  /** Returns the number of a plan. */
+  #numberOf(text: string): number {
+    return this.#texts.find(text) ?? this.#add(text);
+  }
+
   #add(text: string): number {
     this.#plans.push(text === "" ? [] : this.#parsed(text));
     return this.#texts.add(text);
@@ -144,68 +149,6 @@ export class RulesCandidate implements Candidate {
       else rules.push([ask]);
     }
     return rules;
-  }
-}
-
-/** A logged request as the gateway sees it: its headers are what the log has of them. */
-class LoggedRequest {
-  readonly #format: Format;
-  readonly #method: () => string | undefined;
-  readonly #path: () => string | undefined;
-  readonly #headers = new Map<string, () => string | undefined>();
-
-  constructor(format: Format) {
-    this.#format = format;
-    this.#method = format.field("method");
-    this.#path = format.field("path");
-    const user = format.field("user");
-    this.#headers.set("cf-connecting-ip", format.field("ip"));
-    this.#headers.set("referer", format.field("referer"));
-    this.#headers.set("user-agent", format.field("agent"));
-    const authorization = this.#named("authorization");
-    // A server logs the user instead of the header: each user still has one budget.
-    this.#headers.set("authorization", () => {
-      const name = user();
-      return authorization() ?? (name === undefined ? undefined : `User ${name}`);
-    });
-  }
-
-  get method(): string {
-    return this.#method() ?? "GET";
-  }
-
-  /** The path as the platform hands it to the Worker. */
-  get path(): string {
-    const path = this.#path() ?? "/";
-    if (/^\/[\w/-]*$/.test(path)) return path;
-    const url = `http://localhost${path.startsWith("/") ? "" : "/"}${path}`;
-    return URL.canParse(url) ? new URL(url).pathname : path;
-  }
-
-  get(name: string): string | undefined {
-    let header = this.#headers.get(name);
-    if (header === undefined) {
-      header = this.#named(name);
-      this.#headers.set(name, header);
-    }
-    return header();
-  }
-
-  /** Looks a header up under the names that logs give it. */
-  #named(name: string): () => string | undefined {
-    const titled = name.replace(/(^|-)[a-z]/g, (letters) => letters.toUpperCase());
-    const names = [name, `http_${name.replaceAll("-", "_")}`].concat(
-      ...[name, titled].map((each) => [`headers.${each}`, `req.headers.${each}`, `request.headers.${each}`]),
-    );
-    const fields = names.map((each) => this.#format.field(each)).filter((field) => field !== absent);
-    if (fields.length === 0) return absent;
-    return () => {
-      for (const field of fields) {
-        const value = field();
-        if (value !== undefined) return value;
-      }
-      return undefined;
-    };
   }
 }
 

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
+import * as rust from "../../build/worker/tollgate.js";
 import { RateLimiter } from "../../dist/node.js";
+import { inProject } from "../../scripts/lib/paths.mjs";
+import { seeded } from "../../www/traffic/random.js";
 import { folderWith, replay, tollgate } from "./lib/tollgate.mjs";
 import { commonTime } from "./lib/traffic.mjs";
 
@@ -76,6 +80,95 @@ test("rules are the gateway's: method, path in any reading, key, cost and mode",
     { key: "ip 192.0.2.1", hits: 4, denied: 1, longestWait: 58_000 },
     { key: "header:authorization user ann", hits: 2, denied: 1, longestWait: 54_000 },
   ]);
+});
+
+/** Asks the gateway about every request, and a limiter for every question. */
+function looped(table, requests) {
+  rust.initSync({ module: readFileSync(inProject("build/worker/tollgate_bg.wasm")) });
+  const gateway = new rust.Gateway(table);
+  let now = 0;
+  const limiters = gateway.sets().map(([json]) => new RateLimiter(JSON.parse(json), { clock: () => now }));
+  const rules = gateway.rules();
+  let denied = 0;
+  const ofRules = rules.map(() => [0, 0]);
+  for (const { time, method, path, ...headers } of requests) {
+    now = time;
+    const get = (name) => headers[name === "cf-connecting-ip" ? "ip" : name];
+    const plan = gateway.plan(method, new URL(path, "http://localhost").pathname, false, { get }) ?? "";
+    const count = (rule, isDenied) => {
+      ofRules[rule][0] += 1;
+      ofRules[rule][1] += Number(isDenied);
+      return isDenied;
+    };
+    if (/^\d+$/.test(plan)) denied += Number(count(Number(plan), true));
+    else
+      for (const line of plan === "" ? [] : plan.split("\n")) {
+        const rule = Number.parseInt(line, 10);
+        const [set, cost] = rules[rule];
+        if (!count(rule, !limiters[set].hit(line.slice(line.indexOf(" ") + 1), cost).allowed)) continue;
+        denied += 1;
+        break;
+      }
+  }
+  return { denied, ofRules };
+}
+
+test("they decide as in a plain loop over the gateway and its limiters, whatever is remembered", async (t) => {
+  const policies = ["a", "b", "c", "d", "e"].map((name, at) => [
+    name,
+    { algorithm: "sliding_window", limit: 3 + at, scale: "1m" },
+  ]);
+  const rules = [
+    { method: "POST", path: "/login", policies: "a" },
+    { path: "/own/*", key: ["path", "ip"], policies: "b" },
+    { path: "/api/*", key: ["header:X-Api-Key"], missing: "deny", policies: "c", cost: 2 },
+    { path: "/in/*", key: ["cookie:id"], policies: "d" },
+    { path: "/*", key: ["header:Authorization"], policies: "e" },
+  ];
+  const random = seeded(3);
+  const one = (list) => list[Math.floor(random() * list.length)];
+  const paths = [
+    "/login",
+    "/Login/",
+    "/own/a",
+    "/own/b",
+    "/api/x",
+    "/api/%2e%2e/login",
+    "/",
+    "/other;x",
+    "/a//b",
+  ];
+  const requests = (withCookies) =>
+    Array.from({ length: 4_000 }, (_, at) => ({
+      time: start + at * 400,
+      method: one(["GET", "POST", "OPTIONS"]),
+      path: one(withCookies ? [...paths, "/in/x"] : paths),
+      ip: one(["192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"]),
+      "x-api-key": one(["k", "l", undefined]),
+      authorization: one(["Bearer x", "bearer  x", undefined]),
+      upgrade: one([undefined, undefined, "websocket"]),
+      cookie: withCookies ? one(["id=1", "id=2", undefined]) : undefined,
+    }));
+  for (const withCookies of [false, true]) {
+    const hits = requests(withCookies);
+    const table = { upstream: "https://origin.example", policies: Object.fromEntries(policies), rules };
+    const at = folderWith(t, {
+      "wrangler.json": JSON.stringify({
+        vars: { TOLLGATE: table },
+        durable_objects: { bindings: [{ name: "LIMITERS", class_name: "RateLimiterObject" }] },
+      }),
+      log: hits.map((hit) => JSON.stringify(hit)).join("\n"),
+    });
+    const { candidates } = await replay([at("log"), "--config", at("wrangler.json")]);
+    const { denied, ofRules } = looped(table, hits);
+    assert.equal(candidates[0].denied, denied);
+    assert.deepEqual(
+      candidates[0].rules.map(({ hits, denied }) => [hits, denied]),
+      ofRules,
+    );
+    const asked = withCookies ? ofRules : ofRules.toSpliced(3, 1);
+    for (const [all, some] of asked) assert.ok(all > some && some > 0);
+  }
 });
 
 test("a policy has one budget in an object, alone and with others, and denied hits are free there", async (t) => {
