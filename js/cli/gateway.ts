@@ -19,8 +19,6 @@ export interface LimitFacts {
   readonly set: number;
   readonly cost: number;
   readonly shadow: boolean;
-  /** The headers in its key, in lower case. */
-  readonly headers: readonly string[];
 }
 
 /** The headers of a request. */
@@ -55,9 +53,7 @@ export class Gateway {
 
   /** The limits of all rules, in the order by which plans number them. */
   limits(): readonly LimitFacts[] {
-    return this.#gateway
-      .rules()
-      .map(([set, cost, shadow, , headers], rule) => ({ rule, set, cost, shadow, headers }));
+    return this.#gateway.rules().map(([set, cost, shadow], rule) => ({ rule, set, cost, shadow }));
   }
 
   /** Returns a named policy as the Worker's objects take it. */

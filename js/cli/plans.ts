@@ -1,61 +1,47 @@
 import { absent } from "../replay/format.ts";
 import { Table } from "../replay/keys.ts";
-import type { Gateway, LimitFacts } from "./gateway.ts";
+import type { Gateway } from "./gateway.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 
 /** The header that holds the client's address. */
 const address = "cf-connecting-ip";
 
-/** Headers that have a part in which rules match. */
-const matching = /^(upgrade|origin|access-control-|x-(http-)?method)/;
-
 /**
- * The plans of requests, by the gateway. It is asked once for each route, with the same values in all headers of keys:
- * routes for which it returns the same then fall under the same limits. And it is asked once for each client of such
- * routes, with the request's own values.
+ * The plans of requests, by the gateway. It is asked once for each route, as if all came from one address: routes for
+ * which it returns the same then fall under the same limits, whoever the client is. And it is asked once for each address
+ * on such routes.
  */
 export class Plans {
   readonly #gateway: Gateway;
   readonly #request: LoggedRequest;
   readonly #numberOf: (plan: string) => number;
-  /** The headers in the keys of limits. */
-  readonly #keyed: readonly string[];
-  /** Other headers that the gateway asked for, and that lines may have. */
+  /** The other headers that the gateway asked for, and that lines may have: their values are a part of the route. */
   readonly #others = new Set<string>();
-  /** What was planned for routes, whoever the client is. */
+  /** What was planned for routes, if all came from one address. */
   readonly #limits = new Table();
   /** The number of that by method, then by path. */
   readonly #routes = new Memory();
-  /** The number of the plan by that number, then by client. */
+  /** The number of the plan by that number, then by address. */
   readonly #plans = new Memory();
-  #isRemembered: boolean;
 
   /** `numberOf` returns the same number for the same plan. */
-  constructor(
-    gateway: Gateway,
-    request: LoggedRequest,
-    limits: readonly LimitFacts[],
-    numberOf: (plan: string) => number,
-  ) {
+  constructor(gateway: Gateway, request: LoggedRequest, numberOf: (plan: string) => number) {
     this.#gateway = gateway;
     this.#request = request;
     this.#numberOf = numberOf;
-    this.#keyed = [...new Set([address, ...limits.flatMap(({ headers }) => headers)])];
-    this.#isRemembered = !this.#keyed.some((name) => matching.test(name));
   }
 
   /** Returns the number of the plan for the line that was read last. */
   next(): number {
     const { method, path } = this.#request;
-    if (!this.#isRemembered) return this.#planned(method, path);
     const route = this.#route(method, path);
-    const client = this.#keyed.length === 1 ? (this.#request.get(address) ?? "") : this.#values(this.#keyed);
+    const client = this.#request.get(address) ?? "";
     return this.#plans.get(route, client) ?? this.#plans.add(route, client, this.#planned(method, path));
   }
 
-  /** Returns the number of what the gateway plans for a route whoever the client is. */
+  /** Returns the number of what the gateway plans for a route if all come from one address. */
   #route(method: string, path: string): number {
-    const route = this.#others.size === 0 ? path : this.#values(this.#others) + path;
+    const route = this.#others.size === 0 ? path : this.#othersOf() + path;
     const known = this.#routes.get(method, route);
     if (known !== undefined) return known;
     const plan = this.#gateway.plan(method, path, this.#anyone) ?? "";
@@ -66,9 +52,9 @@ export class Plans {
     return this.#numberOf(this.#gateway.plan(method, path, this.#request) ?? "");
   }
 
-  #values(names: Iterable<string>): string {
+  #othersOf(): string {
     let values = "";
-    for (const name of names) {
+    for (const name of this.#others) {
       const value = this.#request.get(name) ?? "";
       // With its length: no value can pass for two.
       values += `${value.length} ${value} `;
@@ -76,13 +62,10 @@ export class Plans {
     return values;
   }
 
-  /** The request, with a value of no client in each header of a key. */
+  /** The request as if it came from that one address. */
   readonly #anyone = {
     get: (name: string): string | undefined => {
       if (name === address) return "192.0.2.1";
-      if (this.#keyed.includes(name)) return `Value of-${name}`;
-      // Which cookies are in keys is not known here.
-      if (name === "cookie") this.#isRemembered = false;
       if (this.#request.header(name) !== absent && !this.#others.has(name)) this.#notice(name);
       return this.#request.get(name);
     },

@@ -53,9 +53,7 @@ export class RulesCandidate implements Candidate {
 
   /** Reads what the rules need of each line, and returns the number of the plan for it. */
   readonly planner: Planner = (format) => {
-    const plans = new Plans(this.#gateway, new LoggedRequest(format), this.#limits, (plan) =>
-      this.#numberOf(plan),
-    );
+    const plans = new Plans(this.#gateway, new LoggedRequest(format), (plan) => this.#numberOf(plan));
     return () => plans.next();
   };
 
