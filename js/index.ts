@@ -6,8 +6,15 @@ export { Reservation } from "./reservation.ts";
 export { type Operation, type Step, step } from "./step.ts";
 export type { Timer } from "./throttle/alarm.ts";
 export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";
+export type { Place } from "./throttle/places.ts";
 export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
-export { type AcquireOptions, Throttle, type ThrottleOptions } from "./throttle/throttle.ts";
+export type { Running, RunOptions } from "./throttle/run.ts";
+export {
+  type AcquireOptions,
+  Throttle,
+  type ThrottleChange,
+  type ThrottleOptions,
+} from "./throttle/throttle.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,

@@ -269,7 +269,7 @@ export class RateLimiter {
   }
 
   /**
-   * Returns all states as plain data, for `JSON.stringify` or `structuredClone`.
+   * Returns all states as plain data, for `JSON.stringify` or `structuredClone`; with a key, only that key's.
    *
    * @example
    * ```ts
@@ -281,13 +281,15 @@ export class RateLimiter {
    * console.log(again.get("user:42")); // => 1
    * ```
    */
-  snapshot(): Snapshot {
+  snapshot(only?: Key): Snapshot {
     const now = checkTime(this.#clock());
     this.#prepare(now);
     const keys: (readonly [StoredKey, CopiedStates["states"]])[] = [];
     const rows: number[][] = [];
     const open: number[][] = [];
-    for (const [key, slot] of this.#slots) {
+    const slots = only === undefined ? this.#slots : [[only, this.#slotOf(only)] as const];
+    for (const [key, slot] of slots) {
+      if (slot < 0) continue;
       const code = this.#slab.run(({ save }, index, generation) => save(index, generation, slot, now));
       if (code < 0) throw this.#failure(code);
       if (code === 0) continue;

@@ -2,6 +2,7 @@ import type { Costs, Decision, Duration, Extension, Key, Settlement } from "./ty
 
 /** The part of a limiter that a reservation needs. */
 export interface Settling {
+  /** Closes it and charges what was used. */
   settle(id: string, used?: Costs): Settlement;
   /** Returns when it ends if it was extended. */
   extendUntil(id: string, ttl: Duration): Exclude<Settlement, "settled"> | number;

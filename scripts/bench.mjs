@@ -12,6 +12,7 @@ const benches = {
   native: () => show("cargo", ["bench", "--features", "system-clock", "--bench", "native", "--", "--save"]),
   node: node("bench/node/main.mjs"),
   throttle: node("bench/throttle/main.mjs"),
+  replay: node("bench/replay/main.mjs"),
   worker: node("bench/worker/main.mjs"),
 };
 

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
@@ -30,6 +30,7 @@ export async function buildPackage() {
     await writeTypes(dist);
     await bundleClient(dist);
     await bundleWorker(dist);
+    await bundleCommand(dist);
   });
 }
 
@@ -104,6 +105,58 @@ async function bundleClient(dist) {
   }
 }
 
+/** Leaves the package's own entries out of the command: they lie beside it. */
+const entriesBeside = {
+  name: "entries beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^\.\.\/(client\/)?index\.ts$/ }, ({ path }) => ({
+      path: path.includes("client") ? "./client.js" : "./node.js",
+      external: true,
+    })),
+};
+
+/** The files that `tollgate init` writes, with the versions of this package. */
+const template = {
+  name: "template",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^tollgate:template$/ }, ({ path }) => ({ path, namespace: "template" }));
+    onLoad({ filter: /.*/, namespace: "template" }, () => ({
+      contents: JSON.stringify(templateFiles()),
+      loader: "json",
+    }));
+  },
+};
+
+function templateFiles() {
+  const { version, devDependencies } = JSON.parse(readFileSync(inProject("package.json"), "utf8"));
+  const [, date] = readFileSync(inProject("wrangler.toml"), "utf8").match(/^compatibility_date = "(.*)"$/m);
+  const folder = inProject("js/cli/template");
+  const filled = (text) =>
+    text
+      .replace("{{tollgate}}", version)
+      .replace("{{wrangler}}", devDependencies.wrangler)
+      .replace("{{compatibility_date}}", date);
+  return Object.fromEntries(
+    readdirSync(folder).map((file) => [file, filled(readFileSync(join(folder, file), "utf8"))]),
+  );
+}
+
+/** `npx tollgate`, with what it needs to read configurations. */
+async function bundleCommand(dist) {
+  const file = join(dist, "command.js");
+  await bundleAs(file, {
+    entryPoints: [inProject("js/cli/main.ts")],
+    format: "esm",
+    platform: "node",
+    banner: { js: "#!/usr/bin/env node" },
+    // The other format of some packages requires its parts by names that cannot be followed.
+    mainFields: ["module", "main"],
+    loader: { ".css": "text" },
+    plugins: [entriesBeside, template],
+  });
+  chmodSync(file, 0o755);
+}
+
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {
   await bundleAs(join(dist, "cloudflare.js"), {
@@ -143,7 +196,7 @@ async function writeTypes(dist) {
   ]);
   const files = [
     ...["types", "error", "reservation", "limiter", "headers", "step", "address"],
-    ...["platform", "alarm", "fetch", "throttle", "wrap"].map((name) => `throttle/${name}`),
+    ...["platform", "alarm", "fetch", "places", "run", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
   const types = withoutImports(declared);

@@ -28,6 +28,8 @@ const EXPIRES_AT: f64 = 1.0;
 const INC: f64 = 2.0;
 const SET: f64 = 3.0;
 const MAX_COUNT: f64 = 4.0;
+const RESERVE: f64 = 2.0;
+const BY_POLICY: f64 = 4.0;
 const INTEGERS: u32 = 40;
 const LIST: u32 = 68;
 const HANDLE: u32 = 76;
@@ -72,6 +74,13 @@ impl Shipped {
 
     fn memory(&self) -> JsValue {
         self.export("memory").unchecked_into::<Memory>().buffer()
+    }
+
+    /// Writes costs by position, and the numbers of a reservation.
+    fn write_reservation(&self, costs: &[f64; 32], id: [f64; 4], ttl: f64, end: f64) {
+        let address = self.call("reservation_buffer", &[]) as u32;
+        let numbers = [&costs[..], &id, &[ttl, end]].concat();
+        Float64Array::new_with_byte_offset_and_length(&self.memory(), address, 38).copy_from(&numbers);
     }
 
     /// Makes a slab for policies by their numbers: algorithm, limit, rate and scale of each.
@@ -222,16 +231,18 @@ macro_rules! traces {
 
 traces!(fix_window fix_window_per_key sliding_window token_bucket leaky_bucket);
 
-/// A slab of each algorithm and one of several policies, each with a few keys in use.
+/// A slab of each algorithm that counts hits and one of several policies, each with a few keys in use and a reservation.
 fn in_use(wasm: &Shipped) -> Vec<Slab> {
     let one = |algorithm: usize| vec![algorithm as f64, 5.0, 2.0, 1_000.0];
-    let mut all: Vec<_> = (0..ALGORITHMS.len()).map(one).collect();
+    let mut all: Vec<_> = (0..ALGORITHMS.len() - 1).map(one).collect();
     all.push(all.concat());
     let mut slabs: Vec<_> = all.iter().map(|numbers| wasm.slab(numbers)).collect();
     for slab in &mut slabs {
         for (key, cost) in [("a", 1.0), ("b", 2.0), ("c", 3.0)] {
             assert!(slab.hit(key, cost, NOW).allowed);
         }
+        wasm.write_reservation(&[1.0; 32], [1.0, 2.0, 3.0, 4.0], 60_000.0, NOW + 60_000.0);
+        assert!(slab.call("hit_with", &[0.0, 1.0, NOW, 0.0, RESERVE]) as i32 & ALLOWED > 0);
     }
     slabs
 }
@@ -263,10 +274,12 @@ const NUMBERS: [f64; 22] = [
 ];
 
 /// The exports that take a handle, with arguments that are valid.
-const BY_HANDLE: [(&str, &[f64]); 9] = [
+const BY_HANDLE: [(&str, &[f64]); 11] = [
     ("hit", &[0.0, 1.0, NOW]),
     ("hit_with", &[0.0, 1.0, NOW, 0.0, 0.0]),
     ("count", &[INC, 0.0, 1.0, NOW, 0.0]),
+    ("close", &[0.0, NOW, 0.0]),
+    ("reset_used", &[0.0, NOW]),
     ("release", &[0.0]),
     ("clean", &[NOW, 0.0]),
     ("moves", &[]),
@@ -323,11 +336,17 @@ fn any_slot_cost_and_time_is_a_status_and_other_slabs_stay_as_they_are() {
                 assert_eq!(hit == INVALID_COST, !is_cost, "a cost of {number}: {hit}");
                 let hit = slab.call("hit", &[slot, 1.0, number]);
                 assert_eq!(hit == INVALID_TIME, !is_time, "a time of {number}: {hit}");
-                for peek in [0.0, 1.0] {
-                    slab.call("hit_with", &[slot, number, NOW, 0.0, peek]);
-                    slab.call("hit_with", &[slot, 1.0, number, 0.0, peek]);
-                    slab.call("hit_with", &[slot, 1.0, NOW, number, peek]);
+                wasm.write_reservation(&[number; 32], [number, slot, 1.0, 2.0], number, slot);
+                for question in [0.0, 1.0, RESERVE, BY_POLICY, BY_POLICY + 1.0, BY_POLICY + RESERVE, number] {
+                    slab.call("hit_with", &[slot, number, NOW, 0.0, question]);
+                    slab.call("hit_with", &[slot, 1.0, number, 0.0, question]);
+                    slab.call("hit_with", &[slot, 1.0, NOW, number, question]);
                 }
+                for extends in [0.0, 1.0] {
+                    slab.call("close", &[slot, NOW, extends]);
+                    slab.call("close", &[slot, number, extends]);
+                }
+                slab.call("reset_used", &[slot, number]);
                 for operation in [GET, EXPIRES_AT, INC, SET, MAX_COUNT, 5.0, number] {
                     slab.call("count", &[operation, slot, number, NOW, 0.0]);
                     slab.call("count", &[operation, slot, 1.0, number, 0.0]);

@@ -7,6 +7,7 @@ import { comparison } from "./parts/compare.js";
 import { liveWorker } from "./parts/live.js";
 import { policyControls } from "./parts/policy.js";
 import { pressable } from "./parts/press.js";
+import { wholeLog } from "./parts/replay.js";
 import { summary } from "./parts/summary.js";
 import { sharedTabs } from "./parts/tabs.js";
 import { themeSwitch } from "./parts/theme.js";
@@ -67,6 +68,7 @@ const drawStrips = comparison(current, change);
 const drawTabs = sharedTabs(() => state, stir);
 pressable(element("press"), press);
 liveWorker();
+wholeLog();
 themeSwitch();
 
 let before = performance.now();

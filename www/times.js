@@ -1,3 +1,4 @@
+/** What an address can hold, and an eye can follow, hit by hit. */
 const mostHits = 2_000;
 
 /** Times in ascending order as a short text: the steps between them. */

@@ -1,6 +1,12 @@
 /** Starts a timer, and answers how to stop it. */
 export type Timer = (callback: () => void, milliseconds: number) => () => void;
 
+/**
+ * A time that does not come.
+ * @internal
+ */
+export const never: number = Number.POSITIVE_INFINITY;
+
 /** The longest that a platform's timer can be set for. */
 const longest = 2 ** 31 - 1;
 
@@ -21,7 +27,7 @@ export const platformTimer: Timer = (callback, milliseconds) => {
 export class Alarm {
   readonly #timer: Timer;
   readonly #ring: (due: number) => void;
-  #at = Number.POSITIVE_INFINITY;
+  #at = never;
   #stop: (() => void) | undefined;
 
   constructor(timer: Timer, ring: (due: number) => void) {
@@ -35,10 +41,10 @@ export class Alarm {
     this.#stop?.();
     this.#at = at;
     this.#stop = undefined;
-    if (at === Number.POSITIVE_INFINITY) return;
+    if (at === never) return;
     const wait = Math.min(Math.max(at - now, 0), longest);
     this.#stop = this.#timer(() => {
-      this.#at = Number.POSITIVE_INFINITY;
+      this.#at = never;
       this.#ring(now + wait);
     }, wait);
   }

@@ -1,13 +1,16 @@
 import { checkFunctions, checkNames } from "../checks.ts";
 import { refused } from "../error.ts";
-import type { ThrottleOptions } from "./throttle.ts";
+import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
 
 // Written out, since a bundler could not leave out what is worked out here.
 
-/** What can be asked for. */
-export const acquireNames = ["key", "cost", "signal", "maxWait", "priority"];
-/** What can be asked for by every call of a function. */
-export const wrapNames = ["key", "cost", "maxWait", "priority"];
+const acquireNames = ["key", "cost", "signal", "maxWait", "priority", "onChange"];
+
+/** The names of the options of `run`. */
+export const runNames: readonly string[] = [
+  ...["key", "cost", "signal", "maxWait", "priority", "onChange"],
+  ...["ttl", "cancelOnThrow"],
+];
 const optionNames = [
   "clock",
   "timer",
@@ -18,23 +21,47 @@ const optionNames = [
   "maxWait",
   "maxHold",
   "fetch",
+  "onChange",
 ];
 
 /** Checks the options of a throttle; its limiter checks the policies. */
 export function checkThrottleOptions(options: ThrottleOptions): void {
   checkNames(options, optionNames);
-  checkFunctions(options, ["clock", "timer", "keyOf", "fetch"]);
-  const { maxQueue = 0, maxWait = 0, maxHold = 0, retries = 0, shared } = options;
-  checkFromZero("maxQueue", maxQueue, "calls");
-  checkFromZero("maxWait", maxWait, "milliseconds");
-  checkFromZero("maxHold", maxHold, "milliseconds");
-  checkFromZero("retries", retries, "times");
+  checkFunctions(options, ["clock", "timer", "keyOf", "fetch", "onChange"]);
+  checkFromZero(options, "maxQueue", "calls");
+  checkFromZero(options, "maxWait");
+  checkFromZero(options, "maxHold");
+  checkFromZero(options, "retries", "times");
+  const { shared } = options;
   if (shared !== undefined && typeof shared !== "string")
     throw refused("invalid_option", "shared", shared, "a string, the name that all tabs share the budget by");
 }
 
-/** Checks that a number is 0 or more; infinity is accepted. */
-export function checkFromZero(name: string, given: unknown, what: string): void {
+/** Checks what is asked for, but for the key and the cost, which the limiter checks. */
+export function checkAcquireOptions(options: AcquireOptions): void {
+  checkNames(options, acquireNames);
+  checkFunctions(options, ["onChange"]);
+  const { signal, priority = 0 } = options;
+  if (signal !== undefined && !isSignal(signal))
+    throw refused("invalid_option", "signal", signal, "an AbortSignal");
+  checkFromZero(options, "maxWait");
+  if (typeof priority !== "number" || Number.isNaN(priority))
+    throw refused("invalid_option", "priority", priority, "a number");
+}
+
+/** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
+const isSignal = (signal: Partial<AbortSignal> | null) =>
+  (["throwIfAborted", "addEventListener", "removeEventListener"] as const).every(
+    (name) => typeof signal?.[name] === "function",
+  );
+
+/** Checks that an option, if it is there, is a number from 0 on; infinity is accepted. */
+export function checkFromZero<Name extends string>(
+  options: { readonly [name in Name]?: unknown },
+  name: Name,
+  what = "milliseconds",
+): void {
+  const { [name]: given = 0 } = options;
   if (typeof given !== "number" || !(given >= 0))
     throw refused("invalid_option", name, given, `a number of ${what}, 0 or more`);
 }

@@ -36,7 +36,6 @@ const isRepeatable = (request: Request, init: RequestInit | undefined) =>
  */
 export async function fetchThrough(
   throttle: Throttle,
-  hold: (key: Key, milliseconds: number) => void,
   clock: () => number,
   options: FetchOptions,
   input: RequestInfo | URL,
@@ -56,7 +55,7 @@ export async function fetchThrough(
     // A 429 that names no time is heeded too, for longer each time.
     const told = asked === 0 && response.status === 429 ? firstPause * 2 ** tried : asked;
     const pause = Math.min(told, maxHold);
-    if (pause > 0) hold(key, pause);
+    if (pause > 0) throttle.hold(key, pause);
     const isRefusal = response.status === 429 || response.status === 503;
     if (!isRefusal || pause === 0 || tried >= most) return response;
     // Its body is not wanted, and would keep the connection; how it ends does not matter.

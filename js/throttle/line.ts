@@ -1,13 +1,17 @@
-import type { Decision, Key } from "../types.ts";
+import type { Costs, Decision, Key } from "../types.ts";
+import { never } from "./alarm.ts";
 import { Heap, type Placed } from "./heap.ts";
+import type { Place } from "./places.ts";
 
 /** A call that waits. */
 export interface Waiter {
   readonly line: Line;
-  readonly cost: number;
+  readonly cost: Costs;
   readonly priority: number;
   /** When it gives up. */
   readonly deadline: number;
+  /** Takes what it waits for, where that is not a hit. */
+  readonly take: ((costs: Costs) => Decision) | undefined;
   readonly resolve: (decision: Decision) => void;
   readonly reject: (reason: unknown) => void;
   /** Those of its priority; none once it was let through, or has gone. */
@@ -27,6 +31,12 @@ interface Rank extends Placed {
   last: Waiter | undefined;
 }
 
+/** A waiter's function that is told its place. */
+interface Listener {
+  readonly tell: (place: Place) => void;
+  told?: string;
+}
+
 /** A time at which a line is served again, or at which a waiter gives up. */
 export interface Event extends Placed {
   readonly at: number;
@@ -44,11 +54,13 @@ export class Line {
   /** Whether a store is being asked for its first. */
   asking = false;
   /** Since when it has been asked without a break: who could pass then is not turned away for a slow store. */
-  askingSince = Number.POSITIVE_INFINITY;
+  askingSince = never;
   /** Whether the store has changed since it was asked. */
   outdated = false;
   /** Whose time ran out while the store was asked. */
   readonly overdue = new Set<Waiter>();
+  /** Who is told its place, and what it was told last. */
+  readonly listeners = new Map<Waiter, Listener>();
   readonly #ranks = new Map<number, Rank>();
   readonly #order = new Heap<Rank>((one, other) => one.priority > other.priority);
 
@@ -57,12 +69,18 @@ export class Line {
   }
 
   get wakeAt(): number {
-    return this.event?.at ?? Number.POSITIVE_INFINITY;
+    return this.event?.at ?? never;
   }
 
   /** The waiter whose turn it is. */
   first(): Waiter | undefined {
     return this.#order.first()?.first;
+  }
+
+  /** All waiters in the order of their turns. */
+  *inOrder(): Generator<Waiter> {
+    for (const rank of [...this.#ranks.values()].sort((one, other) => other.priority - one.priority))
+      for (let waiter = rank.first; waiter !== undefined; waiter = waiter.next) yield waiter;
   }
 
   add(waiter: Waiter): void {
@@ -85,6 +103,7 @@ export class Line {
     // Whoever still holds this one must not hold the others by it.
     waiter.rank = waiter.previous = waiter.next = undefined;
     this.overdue.delete(waiter);
+    this.listeners.delete(waiter);
     if (rank.first !== undefined) return;
     this.#ranks.delete(rank.priority);
     this.#order.remove(rank);

@@ -3,6 +3,8 @@ import type { RateLimiter } from "../limiter.ts";
 import { step } from "../step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
 
+import { never } from "./alarm.ts";
+
 const database = "tollgate";
 const store = "states";
 
@@ -86,7 +88,7 @@ export class SharedBudget {
   /** Has every tab leave the key alone until then. Stored, so that it binds tabs that open later too. */
   async hold(key: Key, until: number, length: number): Promise<void> {
     // For ever is this page's own business: nothing would end it.
-    if (until === Number.POSITIVE_INFINITY) return;
+    if (until === never) return;
     const id = this.#holdId(key);
     await this.#stored([id], (states, [hold]) => {
       if (endOf(hold, this.#clock()) < until) states.put({ expiresAt: until, length }, id);

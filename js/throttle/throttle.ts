@@ -1,13 +1,17 @@
-import { checkKey, checkNames } from "../checks.ts";
-import { refused, TollgateError } from "../error.ts";
+import { checkKey, copiedOptions } from "../checks.ts";
+import { schema } from "../core/generated.ts";
+import { inWords, TollgateError } from "../error.ts";
 import { RateLimiter } from "../limiter.ts";
-import type { Decision, Key, Policies, Policy } from "../types.ts";
-import { Alarm, platformTimer, type Timer } from "./alarm.ts";
-import { acquireNames, checkFromZero, checkThrottleOptions } from "./checks.ts";
+import type { Reservation } from "../reservation.ts";
+import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+import { Alarm, never, platformTimer, type Timer } from "./alarm.ts";
+import { checkAcquireOptions, checkFromZero, checkThrottleOptions, runNames } from "./checks.ts";
 import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
 import { Heap } from "./heap.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
+import { changedPlaces, type Place } from "./places.ts";
 import type { Fetch, FetchResponse, Signal } from "./platform.ts";
+import { checkRun, type Running, type RunOptions, running, runOnly } from "./run.ts";
 import { type Held, SharedBudget } from "./shared.ts";
 import { Signals } from "./signals.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
@@ -22,6 +26,14 @@ export interface ThrottleOptions extends FetchOptions {
   readonly maxQueue?: number | undefined;
   /** A name under which all tabs and workers of this origin share one budget, in IndexedDB. */
   readonly shared?: string | undefined;
+  /** Called when the number of those who wait has changed. */
+  readonly onChange?: ((change: ThrottleChange) => void) | undefined;
+}
+
+/** What has changed in a throttle. */
+export interface ThrottleChange {
+  /** How many wait now. */
+  readonly pending: number;
 }
 
 /** What is asked for. */
@@ -36,9 +48,9 @@ export interface AcquireOptions {
   readonly maxWait?: number | undefined;
   /** Who goes first among those who wait; 0 by default, higher goes before. */
   readonly priority?: number | undefined;
+  /** Called with its place while it waits, at first and whenever that changes. */
+  readonly onChange?: ((place: Place) => void) | undefined;
 }
-
-const never = Number.POSITIVE_INFINITY;
 
 /**
  * Waits instead of denying: each `acquire` is let through when the policy allows it, in order of arrival.
@@ -64,7 +76,15 @@ export class Throttle {
   readonly #events = new Heap<Event>((one, other) => one.at < other.at);
   readonly #alarm: Alarm;
   readonly #signals = new Signals<Waiter>((waiters, reason) => this.#turnAway(waiters, reason));
+  /** The lines in which places may have changed since that was last told. */
+  readonly #changed = new Set<Line>();
   #pending = 0;
+  /** How much work of each key is running. */
+  readonly #running = new Map<Key, number>();
+  /** The error of `acquire` where a policy counts only what runs. */
+  readonly #runOnly: TollgateError | undefined;
+  /** How many waited when that was last told. */
+  #told = 0;
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
     checkThrottleOptions(options);
@@ -79,6 +99,7 @@ export class Throttle {
       this.#budget = budget;
     }
     this.#limiter = limiter;
+    this.#runOnly = runOnly(limiter.policies);
     this.#clock = clock;
     this.#maxQueue = maxQueue;
     this.#options = options;
@@ -92,16 +113,55 @@ export class Throttle {
 
   /** Waits until the policy allows it, and answers the decision. A cost that can never fit is refused at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
+    return this.#wait(options);
+  }
+
+  /**
+   * Waits as `acquire` does, runs the work, and settles what it reserved: in full, or what the work says it used. Its
+   * place under a concurrency policy is free again when it ends.
+   *
+   * @example
+   * ```ts
+   * import { Throttle } from "tollgate";
+   *
+   * const throttle = new Throttle({ algorithm: "concurrency", limit: 4 });
+   * const pages = ["/a", "/b", "/c"];
+   * const sizes = await Promise.all(pages.map((page) => throttle.run(async () => page.length)));
+   * console.log(sizes); // => [2, 2, 2]
+   * ```
+   */
+  async run<Result>(
+    work: (running: Running) => Result | PromiseLike<Result>,
+    options: RunOptions = {},
+  ): Promise<Result> {
+    const { ttl = schema.maxTtl, cancelOnThrow = false, cost, ...rest } = copiedOptions(options, runNames);
+    checkRun(work, options, this.#budget !== undefined);
+    const { key = "" } = rest;
+    let reservation: Reservation | undefined;
+    await this.#wait(rest, cost, (costs) => {
+      reservation = this.#limiter.reserve(key, costs, { ttl });
+      return reservation.decision;
+    });
+    this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
+    let isOpen = true;
+    return running(work, reservation as unknown as Reservation, cancelOnThrow, () => {
+      if (isOpen) this.#ended(key);
+      isOpen = false;
+    });
+  }
+
+  /** Waits until the policies allow it; `take` takes it instead of a hit. */
+  #wait(
+    options: AcquireOptions,
+    costs: Costs = options.cost ?? 1,
+    take?: (costs: Costs) => Decision,
+  ): Promise<Decision> {
     return new Promise((resolve, reject) => {
-      checkNames(options, acquireNames);
-      const { key = "", cost = 1, signal, maxWait = never, priority = 0 } = options;
-      if (signal !== undefined && !isSignal(signal))
-        throw refused("invalid_option", "signal", signal, "an AbortSignal");
+      checkAcquireOptions(options);
+      if (take === undefined && this.#runOnly !== undefined) throw this.#runOnly;
+      const { key = "", signal, maxWait = never, priority = 0, onChange } = options;
+      const cost = costs;
       signal?.throwIfAborted();
-      checkFromZero("maxWait", maxWait, "milliseconds");
-      if (typeof priority !== "number" || Number.isNaN(priority)) {
-        throw refused("invalid_option", "priority", priority, "a number");
-      }
       checkKey(key);
       // Whoever is ahead, what can never fit is not made to wait for it.
       if (cost !== 1) this.#checkFits(key, cost);
@@ -119,8 +179,12 @@ export class Throttle {
         rank: undefined,
         previous: undefined,
         next: undefined,
+        take,
       };
       this.#enter(waiter, signal, now);
+      if (onChange === undefined || isGone(waiter)) return;
+      line.listeners.set(waiter, { tell: onChange });
+      this.#change(line);
     });
   }
 
@@ -134,14 +198,13 @@ export class Throttle {
 
   /** A `fetch` that waits its turn, by origin, and heeds what servers say of their limits. */
   fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
-    const hold = (key: Key, milliseconds: number) => this.hold(key, milliseconds);
-    return fetchThrough(this, hold, this.#clock, this.#options, input, init);
+    return fetchThrough(this, this.#clock, this.#options, input, init);
   }
 
   /** Lets nobody through for a while, whatever the policy says; with a shared budget, in no tab. */
   hold(key: Key, milliseconds: number): void {
     checkKey(key);
-    checkFromZero("milliseconds", milliseconds, "milliseconds");
+    checkFromZero({ milliseconds }, "milliseconds");
     const line = this.#line(key);
     const now = this.#clock();
     const until = now + milliseconds;
@@ -174,7 +237,7 @@ export class Throttle {
     this.#setAlarm(0);
   }
 
-  #checkFits(key: Key, cost: number): void {
+  #checkFits(key: Key, cost: Costs): void {
     const { retryAfter, limit } = this.#limiter.peek(key, cost);
     if (retryAfter === never) throw tooMuch(cost, limit);
   }
@@ -192,6 +255,7 @@ export class Throttle {
     const { line, deadline } = waiter;
     line.add(waiter);
     this.#pending += 1;
+    this.#change(line);
     const isFirst = line.first() === waiter;
     if (isFirst) this.#serve(line, now);
     if (isGone(waiter)) return;
@@ -252,7 +316,7 @@ export class Throttle {
 
   #ask(key: Key, waiter: Waiter): Decision | Promise<Decision | Held> | undefined {
     try {
-      return this.#take(key, waiter.cost);
+      return waiter.take?.(waiter.cost) ?? this.#take(key, waiter.cost as number);
     } catch (error) {
       this.#leave(waiter, error);
       return undefined;
@@ -270,7 +334,8 @@ export class Throttle {
       } else {
         // What was taken for one who has left meanwhile goes to the next, if it is enough.
         const next = isGone(waiter) && answer.allowed ? line.first() : waiter;
-        if (next !== undefined && next.cost <= waiter.cost) this.#settle(line, next, answer);
+        // Under a shared budget costs are numbers.
+        if (next !== undefined && Number(next.cost) <= Number(waiter.cost)) this.#settle(line, next, answer);
       }
     } catch (error) {
       line.asking = false;
@@ -300,7 +365,8 @@ export class Throttle {
       waiter.resolve(decision);
     } else if (at === never) {
       this.#leave(waiter, tooMuch(waiter.cost, decision.limit));
-    } else if (at > waiter.deadline) {
+    } else if (at > waiter.deadline && !this.#running.has(line.key)) {
+      // Work that is running may end sooner than its reservation.
       this.#leave(waiter, tooLong());
     } else {
       this.#wake(line, at);
@@ -312,6 +378,7 @@ export class Throttle {
   /** Has the line served again then, and at no other time. */
   #wake(line: Line, at: number): void {
     if (line.wakeAt === at) return;
+    this.#change(line);
     if (line.event !== undefined) this.#events.remove(line.event);
     line.event = at === never ? undefined : this.#note(at, line, undefined);
   }
@@ -389,6 +456,39 @@ export class Throttle {
     if (waiter.event !== undefined) this.#events.remove(waiter.event);
     waiter.forget?.();
     this.#pending -= 1;
+    this.#change(waiter.line);
+  }
+
+  /** Notes that places may have changed. Several changes in a row are told once, when the code that made them ends. */
+  #change(line: Line): void {
+    if (!line.listeners.size && !this.#options.onChange) return;
+    if (!this.#changed.size) queueMicrotask(() => this.#tell());
+    this.#changed.add(line);
+  }
+
+  #tell(): void {
+    const pending = this.#pending;
+    const news: (() => void)[] = [];
+    if (pending !== this.#told) news.push(() => this.#options.onChange?.({ pending }));
+    this.#told = pending;
+    for (const line of this.#changed)
+      news.push(
+        ...changedPlaces(line, this.#budget || this.#runOnly ? undefined : this.#limiter, this.#clock()),
+      );
+    this.#changed.clear();
+    // All is worked out by now: whoever is told may use the throttle. It may also throw, which is not our error.
+    for (const tell of news) (async () => tell())().catch(console.warn);
+  }
+
+  /** Work of a key has ended: what it had reserved may let others through. */
+  #ended(key: Key): void {
+    const left = (this.#running.get(key) ?? 1) - 1;
+    if (left === 0) this.#running.delete(key);
+    else this.#running.set(key, left);
+    const line = this.#lines.get(key);
+    if (line === undefined) return;
+    this.#serve(line);
+    this.#setAlarm(this.#clock());
   }
 
   /** Frees a line that nobody waits in; one that is held when that is over, since what a server asked for still holds. */
@@ -399,17 +499,14 @@ export class Throttle {
   }
 }
 
-/** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
-const isSignal = (signal: Partial<AbortSignal> | null) =>
-  typeof signal?.throwIfAborted === "function" &&
-  typeof signal.addEventListener === "function" &&
-  typeof signal.removeEventListener === "function";
-
 /** Whether a waiter has left its line: it was let through, or turned away. */
 const isGone = (waiter: Waiter) => waiter.rank === undefined;
 
-const tooMuch = (cost: number, limit: number) =>
-  new TollgateError("invalid_cost", `cost: ${cost} can never fit; the policy takes ${limit} at the most`);
+const tooMuch = (cost: Costs, limit: number) =>
+  new TollgateError(
+    "invalid_cost",
+    `cost: ${inWords(cost)} can never fit; the policy takes ${limit} at the most`,
+  );
 
 const tooLong = () => new TollgateError("max_wait", "maxWait: its turn would not come in time");
 

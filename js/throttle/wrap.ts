@@ -1,10 +1,9 @@
-import { checkNames } from "../checks.ts";
 import { refused } from "../error.ts";
-import { wrapNames } from "./checks.ts";
+import { checkAcquireOptions } from "./checks.ts";
 import type { AcquireOptions, Throttle } from "./throttle.ts";
 
 /** How a wrapped function waits. */
-export interface WrapOptions extends Omit<AcquireOptions, "signal"> {
+export interface WrapOptions extends AcquireOptions {
   /**
    * For events of a page, of which not all matter: `"leading"` lets a call through at once or drops it,
    * `"trailing"` keeps the last call that had to wait and drops the others. By default every call waits its turn.
@@ -25,7 +24,7 @@ export function wrapped<Args extends unknown[], Result>(
   { edge, ...options }: WrapOptions,
 ): Wrapped<Args, Result> {
   if (typeof work !== "function") throw refused("invalid_option", "work", work, "a function");
-  checkNames(options, wrapNames);
+  checkAcquireOptions(options);
   if (edge === "trailing") return trailing(throttle, work, options);
   if (edge !== "leading" && edge !== undefined)
     throw refused("invalid_option", "edge", edge, '"leading" or "trailing"');

@@ -57,6 +57,7 @@ export const suites = [
     run: async () => {
       await show(bin("tsc"), []);
       await show(bin("tsc"), ["-p", "js"]);
+      await show(bin("tsc"), ["-p", "js/cli"]);
       await show(bin("tsc"), ["-p", "tests/node"]);
     },
   },
@@ -65,6 +66,7 @@ export const suites = [
     name: "package in Node",
     run: () => nodeTest("tests/node/*.test.mjs", ["--expose-gc"], { env: seeded }),
   },
+  { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
   { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },

@@ -7,6 +7,7 @@ import { createTestHarness } from "wrangler";
 import { bin, inProject } from "../../scripts/lib/paths.mjs";
 import { freshProject, run } from "../package/lib/project.mjs";
 import { blocksOf, documents } from "./lib/blocks.mjs";
+import { writeLogs } from "./lib/logs.mjs";
 import { checkedBy, moduleOf, workerOf } from "./lib/program.mjs";
 import { checkCommand, commandsIn } from "./lib/shell.mjs";
 import { checkTable, policiesOf } from "./lib/tables.mjs";
@@ -23,6 +24,7 @@ const workers = [...blocks, ...wrong].filter(isWorker);
 const curl = inProject("tests/documents/lib/curl.mjs");
 
 let project;
+let logs;
 let harness;
 let limits;
 
@@ -34,6 +36,8 @@ before(async () => {
     cpSync(inProject("tests/documents/lib", helper), join(project, "run", helper));
   for (const block of workers)
     writeFileSync(join(project, "run", `${block.name}.ts`), checkedBy(workerOf(block), block));
+  logs = join(project, "logs");
+  writeLogs(logs);
   const theirs = limitsWorker(await policiesOf(blocks.filter(isTable)));
   harness = createTestHarness({ root: project, workers: [theirs, ...workers.map(ownWorker)] });
   limits = (await harness.listen()).url;
@@ -109,8 +113,18 @@ async function runScript(block) {
 async function runShell({ text }) {
   for (const command of commandsIn(text)) {
     if (command.startsWith("curl ")) await runCurl(command);
+    else if (command.startsWith("npx tollgate ")) await runTollgate(command);
     else checkCommand(command);
   }
+}
+
+/** Runs the command that the package brings, beside logs and a configuration for it to read. */
+async function runTollgate(command) {
+  const here = command.replaceAll("https://limits.example.com/", limits.href);
+  await run("sh", ["-c", `npx() { shift; "$NODE" ../node_modules/.bin/tollgate "$@"; }\n${here}`], {
+    cwd: logs,
+    env: { ...process.env, NODE: process.execPath, TOLLGATE_TOKEN: token },
+  });
 }
 
 /** Asks the Worker that runs here; an answer that is no success is a failure. */

@@ -496,3 +496,12 @@ test("importing compiles nothing", () => {
   `);
   assert.deepEqual(compiled, [0, 1]);
 });
+
+test("a snapshot of one key holds that key alone", () => {
+  const limiter = new RateLimiter({ algorithm: "fix_window", limit: 9, scale: "1h" }, { clock: () => 5_000 });
+  for (const key of ["a", "b", "b"]) limiter.hit(key);
+  const one = RateLimiter.restore(limiter.snapshot("b"), { clock: () => 5_000 });
+  assert.deepEqual([one.size, one.get("b"), one.get("a")], [1, 2, 0]);
+  assert.deepEqual(limiter.snapshot("c").keys, []);
+  assert.throws(() => limiter.snapshot({}), { code: "invalid_key" });
+});

@@ -14,6 +14,7 @@ import {
   type LeakyBucketPolicy,
   type Operation,
   type Options,
+  type Place,
   type Policies,
   type Policy,
   problemBody,
@@ -232,6 +233,16 @@ const heeding: ThrottleOptions = { maxHold: 60_000, shared: "api" };
 new Throttle(window, heeding).hold(client, 1_000);
 // @ts-expect-error: a number of milliseconds
 new Throttle(window, { maxHold: "1m" });
+const told = ({ position, wait }: Place): string => `${position.toFixed()} ${wait?.toFixed()}`;
+const counting = new Throttle(window, { onChange: ({ pending }) => pending.toFixed() });
+counting.acquire({ onChange: (place) => told(place) });
+counting.wrap((text: string) => text.length, { onChange: told });
+// @ts-expect-error: not a signal
+counting.wrap((text: string) => text.length, { signal: "stop" });
+// @ts-expect-error: a throttle has no position
+new Throttle(window, { onChange: ({ position }) => position });
+same<Snapshot, ReturnType<typeof limiter.snapshot>>();
+limiter.snapshot("user:42");
 
 // Errors
 

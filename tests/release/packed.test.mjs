@@ -18,6 +18,7 @@ const inPackage = [
   "dist/client.js",
   "dist/cloudflare.d.ts",
   "dist/cloudflare.js",
+  "dist/command.js",
   "dist/index.cjs",
   "dist/index.d.cts",
   "dist/index.d.ts",

@@ -26,7 +26,7 @@ export function trafficControls(change) {
     const { times, unread, left } = readLog(paste.value);
     const notes = [`${times.length} hits read`];
     if (unread > 0) notes.push(`${unread} lines without a time`);
-    if (left > 0) notes.push(`${left} more than there is room for`);
+    if (left > 0) notes.push(`${left} more are not played hit by hit; drop the log below to replay it whole`);
     say(element("log-note"), `${notes.join(", ")}.`);
     change({ log: times });
   });

@@ -20,7 +20,10 @@ impl Slots {
         reserved: Reserved,
         now: u64,
     ) -> Result<Decision, E> {
-        let Some(slot) = slot else { return self.reserve_new(rules, costs, reserved, now) };
+        // Room is only made beside slots that there are, whatever number comes.
+        let Some(slot) = slot.filter(|&slot| self.is_occupied(slot)) else {
+            return self.reserve_new(rules, costs, reserved, now);
+        };
         self.sweep(slot, now);
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));

@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { mock } from "node:test";
 import { unstable_readConfig as readConfig } from "wrangler";
-import { mistakesIn } from "../../../scripts/lib/config.mjs";
 import { inProject } from "../../../scripts/lib/paths.mjs";
+import { tollgate } from "../../command/lib/tollgate.mjs";
 
 const folder = join(process.env.TOLLGATE_PACKED, "tables");
 const isManifest = ({ text }) => /^\[dependencies\]/m.test(text);
@@ -26,11 +26,12 @@ export async function policiesOf(blocks) {
 
 /** A part of a configuration must be right in itself; only a whole one has bindings. */
 async function mistakesOf(block) {
-  const { config, warnings } = configOf(block);
+  const { config, file, warnings } = configOf(block);
   const isWhole = config.durable_objects.bindings.length > 0;
   const ofBindings = /^durable_objects|service binding/;
-  const mistakes = (await mistakesIn(config)).filter((mistake) => isWhole || !ofBindings.test(mistake));
-  return [...warnings, ...mistakes];
+  const { errors } = JSON.parse((await tollgate(["check", file, "--json"])).stdout);
+  const found = errors.map(({ field, problem }) => `${field}: ${problem}`);
+  return [...warnings, ...found.filter((error) => isWhole || !ofBindings.test(error))];
 }
 
 /** As wrangler reads it, which reads files, and only warns of what it does not know. */
@@ -41,7 +42,7 @@ function configOf({ name, text }) {
   const { mock: told } = mock.method(console, "warn", () => {});
   try {
     const config = readConfig({ config: file });
-    return { config, warnings: told.calls.map(({ arguments: words }) => words.join(" ")) };
+    return { config, file, warnings: told.calls.map(({ arguments: words }) => words.join(" ")) };
   } finally {
     told.restore();
   }

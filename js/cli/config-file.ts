@@ -1,0 +1,133 @@
+import { readFileSync } from "node:fs";
+import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
+import { type AST, getStaticTOMLValue, parseTOML } from "toml-eslint-parser";
+import { CommandError } from "./errors.ts";
+
+/** A table of a configuration. */
+export type ConfigTable = Readonly<Record<string, unknown>>;
+
+/** A configuration that was read: its value, and the lines on which its parts stand. */
+export interface ConfigFile {
+  readonly path: string;
+  readonly value: ConfigTable;
+  /** Returns the line of a field, or of what it belongs to if the file does not have it. */
+  lineOf(field: string): number;
+}
+
+/** A configuration that cannot be read, and where. */
+export class UnreadableConfig extends CommandError {
+  readonly line: number;
+  readonly problem: string;
+
+  constructor(path: string, line: number, problem: string) {
+    super(`${path}:${line}: ${problem}`);
+    this.line = line;
+    this.problem = problem;
+  }
+}
+
+/** Reads a `wrangler.toml`, `wrangler.json` or `wrangler.jsonc`. */
+export function readConfigFile(path: string): ConfigFile {
+  const text = readFileSync(path, "utf8");
+  const [value, lines] = /\.jsonc?$/.test(path) ? readJson(path, text) : readToml(path, text);
+  return { path, value, lineOf: (field) => lineOf(field, lines) };
+}
+
+/** The lines of fields by their names: `vars.TOLLGATE.rules[0].path`. */
+type Lines = Map<string, number>;
+
+/** Names a field of a table, or an element of an array. */
+const within = (field: string, key: string | number): string => {
+  if (typeof key === "number") return `${field}[${key}]`;
+  return field === "" ? key : `${field}.${key}`;
+};
+
+function lineOf(field: string, lines: Lines): number {
+  for (
+    let name = field;
+    name !== "";
+    name = name.slice(0, Math.max(name.lastIndexOf("."), name.lastIndexOf("["), 0))
+  ) {
+    const line = lines.get(name);
+    if (line !== undefined) return line;
+  }
+  return 1;
+}
+
+function readToml(path: string, text: string): [ConfigTable, Lines] {
+  const program = parsedToml(path, text);
+  const lines: Lines = new Map();
+  for (const node of program.body[0].body) {
+    if (node.type === "TOMLKeyValue") noteToml(node, "", lines);
+    else {
+      let field = "";
+      for (const key of node.resolvedKey) {
+        field = within(field, key);
+        if (!lines.has(field)) lines.set(field, node.loc.start.line);
+      }
+      for (const each of node.body) noteToml(each, field, lines);
+    }
+  }
+  return [getStaticTOMLValue(program) as ConfigTable, lines];
+}
+
+function parsedToml(path: string, text: string): AST.TOMLProgram {
+  try {
+    return parseTOML(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError) || !("lineNumber" in error)) throw error;
+    throw new UnreadableConfig(path, error.lineNumber as number, error.message);
+  }
+}
+
+function noteToml({ key, value, loc }: AST.TOMLKeyValue, parent: string, lines: Lines): void {
+  let field = parent;
+  for (const each of key.keys) {
+    field = within(field, each.type === "TOMLBare" ? each.name : each.value);
+    lines.set(field, loc.start.line);
+  }
+  noteTomlValue(value, field, lines);
+}
+
+function noteTomlValue(value: AST.TOMLContentNode, field: string, lines: Lines): void {
+  if (value.type === "TOMLInlineTable") for (const each of value.body) noteToml(each, field, lines);
+  if (value.type !== "TOMLArray") return;
+  for (const [at, element] of value.elements.entries()) {
+    const name = within(field, at);
+    lines.set(name, element.loc.start.line);
+    noteTomlValue(element, name, lines);
+  }
+}
+
+function readJson(path: string, text: string): [ConfigTable, Lines] {
+  const errors: ParseError[] = [];
+  const tree = parseTree(text, errors, { allowTrailingComma: true });
+  const lineAt = (offset: number) => text.slice(0, offset).split("\n").length;
+  const [error] = errors;
+  if (error !== undefined || tree?.type !== "object")
+    throw new UnreadableConfig(
+      path,
+      lineAt(error?.offset ?? 0),
+      error === undefined ? "it is not an object" : printParseErrorCode(error.error),
+    );
+  const lines: Lines = new Map();
+  return [jsonValue(tree, "", lines, lineAt) as ConfigTable, lines];
+}
+
+function jsonValue(node: Node, field: string, lines: Lines, lineAt: (offset: number) => number): unknown {
+  const { type, children = [] } = node;
+  if (type === "object")
+    return Object.fromEntries(
+      children.map(({ children: [key, value] = [], offset }) => {
+        const name = within(field, String(key?.value));
+        lines.set(name, lineAt(offset));
+        return [key?.value, value === undefined ? null : jsonValue(value, name, lines, lineAt)];
+      }),
+    );
+  if (type !== "array") return node.value;
+  return children.map((element, at) => {
+    const name = within(field, at);
+    lines.set(name, lineAt(element.offset));
+    return jsonValue(element, name, lines, lineAt);
+  });
+}

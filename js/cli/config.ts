@@ -1,0 +1,102 @@
+import { type ConfigFile, type ConfigTable, readConfigFile } from "./config-file.ts";
+import { UsageError } from "./errors.ts";
+import { Gateway, Misconfigured } from "./gateway.ts";
+
+/** An error in a configuration, and where it stands. */
+export interface ConfigError {
+  readonly line: number;
+  readonly field: string;
+  readonly problem: string;
+}
+
+/** What a Worker is configured with. */
+export interface Config {
+  readonly file: ConfigFile;
+  /** The gateway; undefined if its table has errors. */
+  readonly gateway: Gateway | undefined;
+  /** The names of the policies. */
+  readonly policies: readonly string[];
+  /** The method and path of each rule. */
+  readonly rules: readonly string[];
+  readonly errors: readonly ConfigError[];
+}
+
+/** Reads a configuration, of an environment if one is named, and finds all errors in it. */
+export function readConfig(path: string, environment?: string): Config {
+  const file = readConfigFile(path);
+  const [worker, prefix] = workerOf(file, environment);
+  const at = (field: string, problem: string): ConfigError => ({ line: file.lineOf(field), field, problem });
+  const errors: ConfigError[] = [];
+  const table = tableOf(worker, (problem) => errors.push(at(`${prefix}vars.TOLLGATE`, problem)));
+  let gateway: Gateway | undefined;
+  try {
+    if (errors.length === 0) gateway = new Gateway(table);
+  } catch (error) {
+    if (!(error instanceof Misconfigured)) throw error;
+    for (const [field, problem] of error.problems)
+      errors.push(at(`${prefix}vars.TOLLGATE${field === "" ? "" : `.${field}`}`, problem));
+  }
+  for (const [field, problem] of bindingErrors(worker, gateway?.upstream))
+    errors.push(at(`${prefix}${field}`, problem));
+  const policies = Object.keys(isTable(table["policies"]) ? table["policies"] : {});
+  const rules = tables(table["rules"]).map(({ method, path }) => [method ?? [], path].flat().join(" "));
+  return { file, gateway, policies, rules, errors };
+}
+
+const isTable = (value: unknown): value is ConfigTable =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Returns the tables that hold in an environment. What binds a Worker is not inherited; its migrations are. */
+function workerOf({ value, path }: ConfigFile, environment: string | undefined): [ConfigTable, string] {
+  if (environment === undefined) return [value, ""];
+  const all = isTable(value["env"]) ? value["env"] : {};
+  const own = all[environment];
+  if (!isTable(own)) {
+    const known = Object.keys(all);
+    const there = known.length === 0 ? "it has none" : `it has ${known.join(", ")}`;
+    throw new UsageError(`${path} has no environment ${environment}; ${there}`);
+  }
+  return [{ migrations: value["migrations"], ...own }, `env.${environment}.`];
+}
+
+/** Returns the gateway's table, which may also be JSON in a text. */
+function tableOf(worker: ConfigTable, wrong: (problem: string) => void): ConfigTable {
+  const vars = isTable(worker["vars"]) ? worker["vars"] : {};
+  const { TOLLGATE: found = {} } = vars;
+  if (isTable(found)) return found;
+  if (typeof found !== "string") {
+    wrong("it is not a table");
+    return {};
+  }
+  try {
+    return JSON.parse(found);
+  } catch (error) {
+    wrong(`it is not JSON: ${(error as Error).message}`);
+    return {};
+  }
+}
+
+/** Finds what the configuration needs of the bindings beside it. */
+function* bindingErrors(worker: ConfigTable, upstream: string | undefined): Generator<[string, string]> {
+  const objects = isTable(worker["durable_objects"]) ? worker["durable_objects"]["bindings"] : undefined;
+  const limiters = tables(objects).find(({ name }) => name === "LIMITERS");
+  if (limiters === undefined)
+    yield ["durable_objects.bindings", "a binding with the name LIMITERS is required"];
+  else {
+    const className = limiters["class_name"];
+    const migrations = tables(worker["migrations"]);
+    const inMemory = migrations.findIndex(({ new_classes: classes }) => includes(classes, className));
+    if (inMemory >= 0)
+      yield [
+        `migrations[${inMemory}].new_classes`,
+        `${className} keeps its states in SQLite, so it belongs in new_sqlite_classes`,
+      ];
+  }
+  const isService = upstream !== undefined && !/^https?:\/\//.test(upstream);
+  if (isService && !tables(worker["services"]).some(({ binding }) => binding === upstream))
+    yield ["vars.TOLLGATE.upstream", `${upstream} is no URL, and there is no service binding of that name`];
+}
+
+const tables = (list: unknown): readonly ConfigTable[] => (Array.isArray(list) ? list.filter(isTable) : []);
+
+const includes = (list: unknown, name: unknown) => Array.isArray(list) && list.includes(name);

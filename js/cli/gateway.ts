@@ -1,0 +1,76 @@
+import { readFileSync } from "node:fs";
+import * as rust from "../../build/worker/tollgate.js";
+import type { Policies } from "../index.ts";
+
+/** What is wrong with a configuration: a field and a problem each. */
+export class Misconfigured extends Error {
+  readonly problems: readonly (readonly [field: string, problem: string])[];
+
+  constructor(problems: readonly (readonly [string, string])[]) {
+    super(problems.map(([field, problem]) => `${field}: ${problem}`).join("; "));
+    this.problems = problems;
+  }
+}
+
+/** A limit of a rule: what is asked when the rule matches. */
+export interface LimitFacts {
+  /** The position of the rule in the configuration. */
+  readonly rule: number;
+  readonly set: number;
+  readonly cost: number;
+  readonly shadow: boolean;
+}
+
+/** The headers of a request. */
+export interface RequestHeaders {
+  get(name: string): string | undefined;
+}
+
+let isLoaded = false;
+
+/** The gateway's own reading of a configuration: the wasm of the Worker. */
+export class Gateway {
+  readonly #gateway: rust.Gateway;
+
+  /** @throws {@link Misconfigured} with all errors of the table. */
+  constructor(table: unknown) {
+    load();
+    try {
+      this.#gateway = new rust.Gateway(table);
+    } catch (thrown) {
+      throw Array.isArray(thrown) ? new Misconfigured(thrown) : thrown;
+    }
+  }
+
+  get upstream(): string | undefined {
+    return this.#gateway.settings()[0];
+  }
+
+  /** The policies of each set that rules have. */
+  sets(): readonly Policies[] {
+    return this.#gateway.sets().map(([policies]) => JSON.parse(policies));
+  }
+
+  /** The limits of all rules, in the order by which plans number them. */
+  limits(): readonly LimitFacts[] {
+    return this.#gateway.rules().map(([set, cost, shadow], rule) => ({ rule, set, cost, shadow }));
+  }
+
+  /** Returns a named policy as the Worker's objects take it. */
+  policy(name: string): Policies {
+    const [, policies] = this.#gateway.item("hit", [name], "key", 1);
+    const list: Policies = JSON.parse(policies);
+    return Array.isArray(list) && list.length === 1 ? list[0] : list;
+  }
+
+  /** Returns what is asked for a request: undefined for nothing, a rule that refuses it, or lines of limit and object. */
+  plan(method: string, path: string, headers: RequestHeaders): string | undefined {
+    return this.#gateway.plan(method, path, false, headers);
+  }
+}
+
+function load(): void {
+  if (isLoaded) return;
+  rust.initSync({ module: readFileSync(new URL("./tollgate-worker.wasm", import.meta.url)) });
+  isLoaded = true;
+}

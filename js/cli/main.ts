@@ -1,0 +1,87 @@
+import { readFileSync } from "node:fs";
+import { UnknownFormat } from "../replay/log.ts";
+import { check } from "./check.ts";
+import { type Command, helpOf } from "./command.ts";
+import { CommandError, exit, UsageError } from "./errors.ts";
+import { init } from "./init.ts";
+import { nearest } from "./near.ts";
+import { readOptions } from "./options.ts";
+import { get, reset } from "./remote.ts";
+import { replay } from "./replay.ts";
+
+const commands: readonly Command[] = [replay, check, init, get, reset];
+
+/** Runs the command that a command line names. Returns the exit code. */
+export async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args;
+  try {
+    if (name === undefined)
+      throw new UsageError(`name a command: ${commands.map(({ name }) => name).join(", ")}`);
+    if (["--help", "-h", "help"].includes(name)) return help(rest[0]);
+    if (["--version", "-v"].includes(name)) return say(`${version()}\n`);
+    const command = named(name);
+    // Whatever else is wrong with it.
+    if (rest.includes("--help") || rest.includes("-h")) return say(helpOf(command));
+    return await command.run(readOptions(rest, command.options));
+  } catch (error) {
+    return failed(error, name);
+  }
+}
+
+function help(name: string | undefined): number {
+  if (name !== undefined) return say(helpOf(named(name)));
+  const width = Math.max(...commands.map(({ name }) => name.length)) + 2;
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}${summary}`);
+  return say(
+    `tollgate <command> [options]\n\nCommands:\n${lines.join("\n")}\n\ntollgate <command> --help has the options of each.\n`,
+  );
+}
+
+function named(name: string): Command {
+  const command = commands.find((each) => each.name === name);
+  if (command !== undefined) return command;
+  const names = commands.map((each) => each.name);
+  const meant = nearest(name, names);
+  const hint = meant === undefined ? `there are ${names.join(", ")}` : `did you mean ${meant}?`;
+  throw new UsageError(`${name} is not a command; ${hint}`);
+}
+
+function version(): string {
+  return JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
+}
+
+function say(text: string): number {
+  process.stdout.write(text);
+  return exit.ok;
+}
+
+/** Prints an error in one line. One that is not expected is thrown again, with its stack. */
+function failed(error: unknown, name = ""): number {
+  const isUsage = error instanceof UsageError;
+  const isKnown =
+    isUsage ||
+    error instanceof CommandError ||
+    error instanceof UnknownFormat ||
+    isTollgateError(error) ||
+    isSystemError(error);
+  if (!isKnown) throw error;
+  const command = commands.some((each) => each.name === name) ? `tollgate ${name}` : "tollgate";
+  const remedy = isUsage ? ` (${command} --help)` : error instanceof UnknownFormat ? formatHint : "";
+  process.stderr.write(`${command}: ${(error as Error).message.replaceAll("\n", " ")}${remedy}\n`);
+  return isUsage ? exit.usage : exit.failed;
+}
+
+const formatHint = "; use --format combined, json or csv, and --time with the name of the field";
+
+const isTollgateError = (error: unknown) => error instanceof Error && error.name === "TollgateError";
+
+/** A file that is not there, a folder that may not be written: Node says which. */
+const isSystemError = (error: unknown) => error instanceof Error && "code" in error && "errno" in error;
+
+// A reader that has seen enough, such as `head`, is no error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(exit.ok);
+});
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,78 @@
+import { RemoteLimiter } from "../client/index.ts";
+import type { Command } from "./command.ts";
+import { exit, UsageError } from "./errors.ts";
+import type { Given, Options } from "./options.ts";
+
+const options: Options = {
+  url: {
+    value: "<url>",
+    help: "the Worker's address with its prefix: https://limits.example.com/_tollgate;\nby default TOLLGATE_URL",
+  },
+  policy: { value: "<name>", help: "the policy's name in the Worker's configuration" },
+  timeout: { value: "<ms>", help: "how long to wait for an answer, in milliseconds; 2000 by default" },
+  json: { help: "print the result as JSON" },
+};
+
+const notes = `
+The token of the HTTP API is read from TOLLGATE_TOKEN.`;
+
+/** `tollgate get`: reads a key's count from a deployed Worker. */
+export const get: Command = {
+  name: "get",
+  summary: "Prints the count of a key, and when it ends, from a deployed Worker",
+  usage: "<key> --policy <name> [--url <url>]",
+  options,
+  notes,
+  run: async (given) => {
+    const [key, limiter] = asked(given);
+    const [count, expiresAt, { limit, remaining }, { allowed, retryAfter }] = await Promise.all([
+      limiter.get(key),
+      limiter.expiresAt(key),
+      // What remains now, and whether a hit would be allowed, after which less would remain.
+      limiter.peek(key, 0),
+      limiter.peek(key),
+    ]);
+    const json = { key, count, limit, remaining, allowed, retryAfter: finite(retryAfter), expiresAt };
+    const lines = [
+      ["count", count],
+      ["limit", limit],
+      ["remaining", remaining],
+      ["allowed", allowed ? "yes" : `no, retry after ${retryAfter} ms`],
+      ["expires", expiresAt === 0 ? "it has no state" : new Date(expiresAt).toISOString()],
+    ] as const;
+    show(given, json, lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join("\n"));
+    return exit.ok;
+  },
+};
+
+/** `tollgate reset`: makes a deployed Worker forget a key. */
+export const reset: Command = {
+  name: "reset",
+  summary: "Makes a deployed Worker forget a key",
+  usage: "<key> --policy <name> [--url <url>]",
+  options,
+  notes,
+  run: async (given) => {
+    const [key, limiter] = asked(given);
+    const wasKnown = await limiter.reset(key);
+    show(given, { key, reset: wasKnown }, wasKnown ? `${key} was reset.` : `${key} had no state.`);
+    return exit.ok;
+  },
+};
+
+function asked(given: Given): [string, RemoteLimiter] {
+  const [key, ...more] = given.operands;
+  if (key === undefined || more.length > 0) throw new UsageError("name one key");
+  const url = given.one("url") ?? process.env["TOLLGATE_URL"];
+  if (url === undefined) throw new UsageError("--url or TOLLGATE_URL is required");
+  const token = process.env["TOLLGATE_TOKEN"];
+  if (token === undefined) throw new UsageError("TOLLGATE_TOKEN is required in the environment");
+  const timeout = given.integer("timeout", 2_000, 1, 2 ** 31 - 1);
+  return [key, new RemoteLimiter({ url, token, policy: given.required("policy"), timeout })];
+}
+
+const finite = (milliseconds: number) => (Number.isFinite(milliseconds) ? milliseconds : null);
+
+function show(given: Given, json: object, text: string): void {
+  process.stdout.write(`${given.has("json") ? JSON.stringify(json) : text}\n`);
+}

@@ -1,0 +1,26 @@
+import { summaryHtml } from "../replay/html.ts";
+import type { ReplaySummary } from "../replay/replay.ts";
+import summaryStyle from "../replay/summary.css";
+import style from "./report.css";
+
+/** Returns a summary as a page that needs nothing else: no script, no network. */
+export const htmlReport = (summary: ReplaySummary): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>What a rate limit would have denied</title>
+<style>
+${style}${summaryStyle}</style>
+</head>
+<body>
+<main>
+<h1>What a rate limit would have denied</h1>
+${summaryHtml(summary, 2)}
+</main>
+<footer><p>Written by <code>tollgate replay</code>. Every decision is the core’s, at the log’s own times.</p></footer>
+</body>
+</html>
+`;

@@ -1,0 +1,165 @@
+import type { Candidate, CandidateSummary } from "../replay/candidate.ts";
+import { full, limiterAt } from "../replay/candidate.ts";
+import type { Entries } from "../replay/entries.ts";
+import { Table } from "../replay/keys.ts";
+import type { Planner } from "../replay/log.ts";
+import { type SummaryOptions, Tally } from "../replay/tally.ts";
+import type { Gateway, LimitFacts } from "./gateway.ts";
+import { LoggedRequest } from "./logged-request.ts";
+import { Plans } from "./plans.ts";
+import { SharedStates, type Store, sharesPolicies } from "./states.ts";
+
+/** A question: a limit of a rule, and the number of the object that counts its key. */
+interface Ask extends LimitFacts {
+  readonly object: number;
+}
+
+/** What the rules say of a request: one refuses it, or each has questions that are one decision. */
+type Plan = { readonly refusedBy: number } | readonly (readonly Ask[])[];
+
+/** The number of the plan that asks nothing. */
+const unlimited = 0;
+
+/** The rules of a gateway, planned by the gateway itself. */
+export class RulesCandidate implements Candidate {
+  readonly name: string;
+  readonly #gateway: Gateway;
+  readonly #limits: readonly LimitFacts[];
+  readonly #stores: readonly Store[];
+  readonly #objects = new Table();
+  readonly #texts = new Table();
+  readonly #plans: Plan[] = [];
+  readonly #tally = new Tally();
+  readonly #names: readonly string[];
+  readonly #rules: { hits: number; denied: number }[];
+  #unlimited = 0;
+  #refused = 0;
+  #now = 0;
+
+  /** `names` are those of the rules, in their order. */
+  constructor(name: string, gateway: Gateway, names: readonly string[]) {
+    this.name = name;
+    this.#names = names;
+    this.#gateway = gateway;
+    this.#limits = gateway.limits();
+    this.#rules = names.map(() => ({ hits: 0, denied: 0 }));
+    const sets = gateway.sets();
+    const clock = () => this.#now;
+    // An object holds its policies by their names, so that sets with a policy in common share its budget.
+    const shared = sharesPolicies(sets) ? new SharedStates(clock) : undefined;
+    this.#stores = sets.map((policies) => shared?.store(policies) ?? limiterAt(policies, clock));
+    this.#add("");
+  }
+
+  /** Reads what the rules need of each line, and returns the number of the plan for it. */
+  readonly planner: Planner = (format) => {
+    const plans = new Plans(this.#gateway, new LoggedRequest(format), (plan) => this.#numberOf(plan));
+    return () => plans.next();
+  };
+
+  replay({ times, plans, costs }: Entries, from: number, to: number): void {
+    for (let at = from; at < to; at += 1) {
+      const plan = this.#plans[plans[at] as number];
+      if (plan === undefined) continue;
+      this.#now = times[at] as number;
+      if (plans[at] === unlimited) this.#unlimited += 1;
+      this.#tally.addHit(this.#now, this.#isAllowed(plan, costs[at] as number));
+    }
+  }
+
+  summary(options: SummaryOptions): CandidateSummary {
+    return {
+      name: this.name,
+      ...this.#tally.summary((object) => readable(this.#objects.text(object)), options),
+      unlimited: this.#unlimited,
+      refused: this.#refused,
+      rules: this.#rules.map(({ hits, denied }, rule) => ({
+        rule,
+        name: this.#names[rule] ?? "",
+        hits,
+        denied,
+        shadow: this.#limits.some((limit) => limit.rule === rule && limit.shadow),
+      })),
+    };
+  }
+
+  /** Asks one rule after the other until one denies. Rules that only report are asked in any case. */
+  #isAllowed(plan: Plan, weight: number): boolean {
+    if ("refusedBy" in plan) {
+      this.#refused += 1;
+      this.#count(plan.refusedBy, true);
+      return false;
+    }
+    let isAllowed = true;
+    for (const asks of plan) {
+      const [{ rule, shadow }] = asks as [Ask];
+      if (!isAllowed && !shadow) continue;
+      const allowed = this.#decide(asks, weight);
+      this.#count(rule, !allowed);
+      if (!shadow) isAllowed &&= allowed;
+    }
+    return isAllowed;
+  }
+
+  /** Decides the questions of a rule, all or nothing: what would be allowed is charged only if all are. */
+  #decide(asks: readonly Ask[], weight: number): boolean {
+    const isDenied = ({ set, object, cost }: Ask) => !this.#store(set).peek(object, cost * weight).allowed;
+    const denied = asks.length === 1 ? [] : asks.filter(isDenied);
+    let isAllowed = true;
+    for (const { set, object, cost, shadow } of denied.length > 0 ? denied : asks) {
+      const { allowed, retryAfter, reason } = this.#store(set).hit(object, cost * weight);
+      if (reason !== undefined) throw full();
+      if (!shadow) this.#tally.addKey(object, allowed, retryAfter);
+      isAllowed &&= allowed;
+    }
+    return isAllowed;
+  }
+
+  #store(set: number): Store {
+    return this.#stores[set] as Store;
+  }
+
+  #count(rule: number, denied: boolean): void {
+    const counts = this.#rules[rule] as { hits: number; denied: number };
+    counts.hits += 1;
+    if (denied) counts.denied += 1;
+  }
+
+  /** Returns the number of a plan. */
+  #numberOf(text: string): number {
+    return this.#texts.find(text) ?? this.#add(text);
+  }
+
+  #add(text: string): number {
+    this.#plans.push(text === "" ? [] : this.#parsed(text));
+    return this.#texts.add(text);
+  }
+
+  /** Parses a plan: a rule alone refuses; otherwise each line is a limit and an object, those of a rule in a row. */
+  #parsed(text: string): Plan {
+    if (!text.includes(" ")) return { refusedBy: Number(text) };
+    const rules: Ask[][] = [];
+    for (const line of text.split("\n")) {
+      const limit = this.#limits[Number.parseInt(line, 10)] as LimitFacts;
+      const ask = { ...limit, object: this.#objects.add(line.slice(line.indexOf(" ") + 1)) };
+      const last = rules.at(-1);
+      if (last?.[0]?.rule === ask.rule) last.push(ask);
+      else rules.push([ask]);
+    }
+    return rules;
+  }
+}
+
+/** An object's name for people: `/ip=9:192.0.2.1` is `ip 192.0.2.1`. */
+function readable(object: string): string {
+  const parts: string[] = [];
+  let rest = object;
+  for (;;) {
+    const [whole, kind, length] = /^\/([^=]+)=(\d+):/.exec(rest) ?? [];
+    if (whole === undefined) return parts.length === 0 ? object : parts.join(", ");
+    // Lengths are in bytes.
+    const value = Buffer.from(rest.slice(whole.length)).subarray(0, Number(length)).toString();
+    parts.push(`${kind} ${value}`);
+    rest = rest.slice(whole.length + value.length);
+  }
+}

@@ -1,0 +1,11 @@
+import { WorkerEntrypoint } from "cloudflare:workers";
+
+// The gateway: it counts every request by the rules in wrangler.toml, and passes on what they allow.
+export { default, RateLimiterObject, Tollgate } from "tollgate/cloudflare";
+
+/** What the gateway protects. Replace it with your own code, or name the URL of your origin in wrangler.toml. */
+export class Origin extends WorkerEntrypoint {
+  fetch(request) {
+    return new Response(`${request.method} ${new URL(request.url).pathname} came through\n`);
+  }
+}

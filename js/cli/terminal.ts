@@ -1,0 +1,114 @@
+import type { CandidateSummary } from "../replay/candidate.ts";
+import type { ReplaySummary } from "../replay/replay.ts";
+import {
+  comparisonTable,
+  figuresOf,
+  ruleNotes,
+  rulesTable,
+  suggestionsTable,
+  type Table,
+  worstTable,
+} from "../replay/tables.ts";
+import type { TimelineSummary } from "../replay/timeline.ts";
+import type { LeftOut } from "../replay/unread.ts";
+import { count, counted, ends, moment, span } from "../replay/words.ts";
+
+const isColoured = process.stdout.isTTY === true && !process.env["NO_COLOR"];
+const coloured = (code: number) => (text: string) => (isColoured ? `\x1b[${code}m${text}\x1b[0m` : text);
+const bold = coloured(1);
+const dim = coloured(2);
+const red = coloured(31);
+const green = coloured(32);
+
+/** Puts parts under each other, without those that are empty. */
+const stacked = (parts: readonly string[], gap: string): string =>
+  parts.filter((part) => part !== "").join(gap);
+
+/** Returns a summary for people, on a terminal. */
+export function terminalReport(summary: ReplaySummary): string {
+  const { candidates, suggestions, unreadable, withoutKey } = summary;
+  const parts = [
+    head(summary),
+    candidates.length > 1 ? table(comparisonTable(candidates)) : "",
+    ...candidates.map(details),
+    suggestions.length > 0 ? `${bold(spared)}\n\n${table(suggestionsTable(suggestions))}` : "",
+    leftOut("that cannot be read", unreadable),
+    leftOut("without a key", withoutKey),
+  ];
+  return `${stacked(parts, "\n\n")}\n`;
+}
+
+const spared = "The smallest limit under which that share of the keys is never denied";
+
+function head({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySummary): string {
+  const when = from === undefined || to === undefined ? "" : `, ${moment(from)} to ${moment(to)} UTC`;
+  const less = [
+    unreadable.count > 0 ? `${count(unreadable.count)} cannot be read` : "",
+    withoutKey.count > 0 ? `${count(withoutKey.count)} without ${key.join(", ")}` : "",
+    late > 0 ? `${count(late)} too far out of order (see --sort-window)` : "",
+  ];
+  return stacked([`${bold(counted(lines, "line"))}${when}`, stacked(less, "; ")], "\n");
+}
+
+function details(candidate: CandidateSummary): string {
+  const { name, hits, rules, worst, timeline } = candidate;
+  const rulesPart =
+    rules === undefined ? "" : stacked([table(rulesTable(candidate)), ...ruleNotes(candidate)], "\n");
+  const parts = [
+    figures(candidate),
+    rulesPart,
+    worst.length === 0 ? "" : table(worstTable(candidate)),
+    hits === 0 ? "" : plot(timeline),
+  ];
+  return stacked([bold(name), ...parts.map(indented)], "\n\n");
+}
+
+function figures(candidate: CandidateSummary): string {
+  const all = figuresOf(candidate);
+  const width = Math.max(...all.map(([, number]) => number.length));
+  return all
+    .map(([name, number, share]) =>
+      `${name.padEnd(18)}${number.padStart(width)}  ${share.padStart(10)}`.trimEnd(),
+    )
+    .join("\n");
+}
+
+/** Blocks from low to high. */
+const blocks = " ▁▂▃▄▅▆▇█";
+
+function plot(timeline: TimelineSummary): string {
+  const { step, allowed, denied } = timeline;
+  const most = Math.max(...allowed.map((number, at) => number + (denied[at] ?? 0)));
+  const bars = (counts: readonly number[]) =>
+    counts.map((number) => blocks[Math.ceil((number / most) * 8)]).join("");
+  const [from, to] = ends(timeline);
+  const gap = " ".repeat(Math.max(1, allowed.length - from.length - to.length));
+  return [
+    `allowed  ${green(bars(allowed))}`,
+    `denied   ${red(bars(denied))}`,
+    dim(`         ${from}${gap}${to}`),
+    dim(`         each column ${span(step)}, the highest ${counted(most, "hit")}`),
+  ].join("\n");
+}
+
+function leftOut(what: string, { count: total, examples }: LeftOut): string {
+  if (total === 0) return "";
+  const lines = examples.map(({ file, line, text, reason }) => `${file}:${line}: ${reason}\n  ${dim(text)}`);
+  const more = total > examples.length ? `and ${count(total - examples.length)} more` : "";
+  return `${bold(`${counted(total, "line")} ${what}`)}\n${indented(stacked([...lines, more], "\n"))}`;
+}
+
+const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
+
+/** Columns, the first to the left and the others to the right. */
+function table({ head, rows }: Table): string {
+  const widths = head.map((title, at) =>
+    Math.max(title.length, ...rows.map((row) => (row[at] ?? "").length)),
+  );
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .join("  ")
+      .trimEnd();
+  return [dim(line(head)), ...rows.map(line)].join("\n");
+}

@@ -1,0 +1,85 @@
+import { type Policies, type Policy, RateLimiter, TollgateError } from "../index.ts";
+import type { Entries } from "./entries.ts";
+import type { Table } from "./keys.ts";
+import { type SummaryOptions, Tally, type TallySummary } from "./tally.ts";
+
+/** The most keys that the core holds. */
+const mostKeys = 16_000_000;
+
+/** What a rule of a configuration did. */
+export interface RuleSummary {
+  /** Its position in the configuration. */
+  readonly rule: number;
+  /** Its method and path, as they are written there. */
+  readonly name: string;
+  readonly hits: number;
+  readonly denied: number;
+  /** Whether it only reports what it would deny. */
+  readonly shadow: boolean;
+}
+
+/** What a policy, or the rules of a configuration, would have done. */
+export interface CandidateSummary extends TallySummary {
+  readonly name: string;
+  /** The policies, where there are no rules. */
+  readonly policies?: Policies;
+  readonly rules?: readonly RuleSummary[];
+  /** Hits that no rule limits. */
+  readonly unlimited?: number;
+  /** Hits that were refused because they lack a part of their key. */
+  readonly refused?: number;
+}
+
+/** What a log is replayed through. */
+export interface Candidate {
+  readonly name: string;
+  /** Replays the entries from one position to another. Times do not run back between calls. */
+  replay(entries: Entries, from: number, to: number): void;
+  summary(options: SummaryOptions): CandidateSummary;
+}
+
+/** Makes a limiter under the log's own time, in which every key has room. */
+export function limiterAt(policies: Policies, clock: () => number): RateLimiter {
+  // Cleaning frees memory that the next hit of the key takes again: the keys of a log come back.
+  return new RateLimiter(policies, { clock, maxKeys: mostKeys, onFull: "deny", cleanPeriod: "1d" });
+}
+
+/** One policy, or several that are one decision, with a budget for each key. */
+export class PolicyCandidate implements Candidate {
+  readonly name: string;
+  readonly policies: Policies;
+  readonly #limiter: RateLimiter;
+  readonly #keys: Table;
+  readonly #tally = new Tally();
+  #now = 0;
+
+  constructor(name: string, policies: Policies, keys: Table) {
+    this.name = name;
+    this.#keys = keys;
+    this.#limiter = limiterAt(policies, () => this.#now);
+    this.policies = Array.isArray(policies) ? this.#limiter.policies : (this.#limiter.policies[0] as Policy);
+  }
+
+  replay({ times, keys, costs }: Entries, from: number, to: number): void {
+    for (let at = from; at < to; at += 1) {
+      const key = keys[at] as number;
+      if (key < 0) continue;
+      const time = times[at] as number;
+      this.#now = time;
+      const { allowed, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
+      if (reason !== undefined) throw full();
+      this.#tally.add(time, key, allowed, retryAfter);
+    }
+  }
+
+  summary(options: SummaryOptions): CandidateSummary {
+    return {
+      name: this.name,
+      policies: this.policies,
+      ...this.#tally.summary((key) => this.#keys.text(key), options),
+    };
+  }
+}
+
+export const full = (): TollgateError =>
+  new TollgateError("full", `more than ${mostKeys.toLocaleString("en")} keys are in use at once`);

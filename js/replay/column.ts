@@ -1,0 +1,26 @@
+/** Numbers by position, 0 at first; it grows as needed. */
+export class Column {
+  #numbers = new Float64Array(1_024);
+
+  get(at: number): number {
+    return this.#numbers[at] ?? 0;
+  }
+
+  add(at: number, amount: number): void {
+    this.#reach(at);
+    this.#numbers[at] = (this.#numbers[at] as number) + amount;
+  }
+
+  /** Keeps the greater of a number and the one that is there. */
+  raise(at: number, to: number): void {
+    this.#reach(at);
+    if (to > (this.#numbers[at] as number)) this.#numbers[at] = to;
+  }
+
+  #reach(at: number): void {
+    if (at < this.#numbers.length) return;
+    const grown = new Float64Array(Math.max(2 * this.#numbers.length, at + 1));
+    grown.set(this.#numbers);
+    this.#numbers = grown;
+  }
+}

@@ -1,0 +1,40 @@
+import { Combined } from "./combined.ts";
+import { Csv, isHeader } from "./csv.ts";
+import type { Format, FormatName } from "./format.ts";
+import { JsonLines } from "./json.ts";
+import { type TimeOptions, Times } from "./times.ts";
+
+/** What is known of a log's format beforehand. */
+export interface FormatOptions extends TimeOptions {
+  /** The format; by default what its first lines look like. */
+  readonly format?: FormatName | undefined;
+  /** The field that holds the time, in JSON lines and CSV. */
+  readonly time?: string | undefined;
+}
+
+/** Returns the format of a log by its first lines; undefined if they are of none. */
+export function detect(lines: readonly string[], options: FormatOptions): Format | undefined {
+  const name = options.format ?? nameOf(lines, options);
+  const times = new Times(options);
+  switch (name) {
+    case "combined":
+      return new Combined(times);
+    case "json":
+      return new JsonLines(times, options.time);
+    case "csv":
+      return new Csv(times, options.time);
+    default:
+      return undefined;
+  }
+}
+
+/** The first lines may be cut off or be of something else; a header is the first of all. */
+function nameOf(lines: readonly string[], { time }: FormatOptions): FormatName | undefined {
+  if (lines[0] !== undefined && isHeader(lines[0], time)) return "csv";
+  const combined = new Combined(new Times());
+  for (const line of lines) {
+    if (line.startsWith("{")) return "json";
+    if (combined.read(line) === undefined) return "combined";
+  }
+  return undefined;
+}

@@ -1,0 +1,135 @@
+import type { CandidateSummary } from "./candidate.ts";
+import type { ReplaySummary } from "./replay.ts";
+import type { Suggestion } from "./suggest.ts";
+import {
+  comparisonTable,
+  figuresOf,
+  ruleNotes,
+  rulesTable,
+  suggestionsTable,
+  type Table,
+  worstTable,
+} from "./tables.ts";
+import type { TimelineSummary } from "./timeline.ts";
+import type { LeftOut } from "./unread.ts";
+import { count, counted, ends, moment, span } from "./words.ts";
+
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+
+/** A text within HTML. */
+export const escaped = (text: string): string =>
+  text.replace(/[&<>"]/g, (letter) => entities[letter] as string);
+
+/** Returns a summary as HTML without scripts and styles of its own; `summary.css` is for it. */
+export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
+  const { candidates, suggestions, unreadable, withoutKey } = summary;
+  return [
+    overview(summary),
+    candidates.length > 1 ? table("All of them side by side", comparisonTable(candidates)) : "",
+    ...candidates.map((candidate) => details(candidate, level)),
+    suggestions.length > 0 ? suggested(suggestions, level) : "",
+    leftOut("that cannot be read", unreadable, level),
+    leftOut("without a key", withoutKey, level),
+  ].join("\n");
+}
+
+function overview({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySummary): string {
+  const when = from === undefined || to === undefined ? "" : ` from ${moment(from)} to ${moment(to)} UTC`;
+  const parts = [
+    `${counted(lines, "line")}${when}, counted by ${key.length === 0 ? "the keys of the rules" : key.join(" and ")}.`,
+    unreadable.count > 0 ? `${count(unreadable.count)} cannot be read.` : "",
+    withoutKey.count > 0 ? `${count(withoutKey.count)} have no key.` : "",
+    late > 0 ? `${count(late)} were too far out of order, and count at the time of the line before.` : "",
+  ];
+  return `<p class="replay-overview">${escaped(parts.filter((part) => part !== "").join(" "))}</p>`;
+}
+
+function details(candidate: CandidateSummary, level: number): string {
+  const { name, hits, worst, timeline, rules } = candidate;
+  const notes = ruleNotes(candidate).join(" ");
+  const parts = [
+    `<dl class="replay-figures">${figuresOf(candidate).map(figure).join("")}</dl>`,
+    hits === 0 ? "" : plot(timeline),
+    rules === undefined ? "" : table(`What each rule of ${name} did`, rulesTable(candidate)),
+    notes === "" ? "" : `<p class="replay-note">${notes}</p>`,
+    worst.length === 0 ? "" : table(mostDenied(name), worstTable(candidate), widths(candidate)),
+  ];
+  return `<section class="replay-candidate">
+<h${level}>${escaped(name)}</h${level}>
+${parts.join("\n")}
+</section>`;
+}
+
+const mostDenied = (name: string) => `The keys that were denied most by ${name}`;
+
+/** How wide the bars of the keys are, in percent. */
+const widths = ({ worst }: CandidateSummary): readonly number[] =>
+  worst.map(({ denied }) => Math.max(1, Math.round((denied / (worst[0]?.denied ?? 1)) * 100)));
+
+const figure = ([name, number, share]: readonly [string, string, string]) =>
+  `<div class="is-${name.replaceAll(" ", "-")}"><dt>${name}</dt><dd>${number}${share === "" ? "" : ` <small>${escaped(share)}</small>`}</dd></div>`;
+
+/** Bars of allowed hits, and above them of denied ones. Labels are outside, so that the picture can be stretched. */
+function plot(timeline: TimelineSummary): string {
+  const { step, allowed, denied } = timeline;
+  const most = Math.max(...allowed.map((number, at) => number + (denied[at] ?? 0)));
+  const height = 100;
+  const scaled = (number: number) => Number(((number / most) * height).toFixed(2));
+  const bars = (counts: readonly number[], below: readonly number[]) =>
+    counts
+      .map((number, at) => {
+        if (number === 0) return "";
+        const base = height - scaled(below[at] ?? 0);
+        return `M${at} ${base}h.9v${-scaled(number)}h-.9z`;
+      })
+      .join("");
+  const [from, to] = ends(timeline);
+  const all = denied.reduce((sum, number) => sum + number, 0);
+  const busiest = denied.indexOf(Math.max(...denied));
+  const told =
+    all === 0 ? "none denied" : `denied most from ${moment(timeline.start + busiest * step)} UTC on`;
+  const label = `Hits from ${from} to ${to} UTC in steps of ${span(step)}, at most ${count(most)}; ${told}.`;
+  return `<figure class="replay-plot">
+<figcaption><span class="key-allowed">allowed</span> <span class="key-denied">denied</span> <span class="most">up to ${counted(most, "hit")} in ${span(step)}</span></figcaption>
+<svg viewBox="0 0 ${allowed.length} ${height}" preserveAspectRatio="none" role="img" aria-label="${escaped(label)}"><path class="bars-allowed" d="${bars(allowed, [])}"/><path class="bars-denied" d="${bars(denied, allowed)}"/></svg>
+<p class="ends"><span>${from}</span><span>${to} UTC</span></p>
+</figure>`;
+}
+
+const suggested = (suggestions: readonly Suggestion[], level: number) => `<section class="replay-candidate">
+<h${level}>Limits that spare most keys</h${level}>
+${table("The smallest limit under which that share of the keys is never denied", suggestionsTable(suggestions))}
+</section>`;
+
+function leftOut(what: string, { count: total, examples }: LeftOut, level: number): string {
+  if (total === 0) return "";
+  const items = examples.map(
+    ({ file, line, text, reason }) =>
+      `<li>${escaped(file)}:${line}: ${escaped(reason)}<br><code>${escaped(text)}</code></li>`,
+  );
+  const more =
+    total > examples.length ? `<p class="replay-note">And ${count(total - examples.length)} more.</p>` : "";
+  return `<section class="replay-candidate">
+<h${level}>${counted(total, "line")} ${what}</h${level}>
+<ul class="replay-lines">${items.join("")}</ul>${more}
+</section>`;
+}
+
+/** A table that scrolls by itself where it is too wide; `bars` are widths in percent beside the second column. */
+function table(caption: string, { head, rows }: Table, bars?: readonly number[]): string {
+  const titles = head.map((title) => (title === "" ? "<td></td>" : `<th scope="col">${escaped(title)}</th>`));
+  const lines = rows.map(([name = "", ...cells], at) => {
+    const bar = bars === undefined ? "" : barOf(bars[at] ?? 0);
+    return `<tr><th scope="row">${escaped(name)}</th>${cells
+      .map((cell, column) => `<td>${column === 0 ? bar : ""}${escaped(cell)}</td>`)
+      .join("")}</tr>`;
+  });
+  return `<div class="replay-table" tabindex="0" role="region" aria-label="${escaped(caption)}"><table>
+<caption>${escaped(caption)}</caption>
+<thead><tr>${titles.join("")}</tr></thead>
+<tbody>${lines.join("")}</tbody>
+</table></div>`;
+}
+
+const barOf = (width: number) =>
+  `<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width="${width}" height="10"/></svg>`;

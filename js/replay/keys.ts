@@ -1,0 +1,106 @@
+import { ipKey } from "../index.ts";
+import type { Field, Format } from "./format.ts";
+
+/** The key part that is the same for every line. */
+export const everyone = "all";
+
+/** Texts by small numbers, in order of appearance. */
+export class Table {
+  readonly #numbers = new Map<string, number>();
+  readonly #texts: string[] = [];
+
+  get size(): number {
+    return this.#texts.length;
+  }
+
+  /** Returns the number of a text that is known; undefined otherwise. */
+  find(text: string): number | undefined {
+    return this.#numbers.get(text);
+  }
+
+  /** Returns the number of a text, a new one if need be. */
+  add(text: string): number {
+    const known = this.#numbers.get(text);
+    if (known !== undefined) return known;
+    const number = this.#texts.length;
+    // A part of a line keeps all of the text alive that it was cut from: a copy does not.
+    const copy: string = JSON.parse(JSON.stringify(text));
+    this.#numbers.set(copy, number);
+    this.#texts.push(copy);
+    return number;
+  }
+
+  text(number: number): string {
+    return this.#texts[number] as string;
+  }
+}
+
+/** Returns the number of the key of the line that was read last, or why it has none. */
+export type KeyOf = () => number | string;
+
+/** How many spellings of IPv6 addresses are remembered. */
+const mostSpellings = 65_536;
+
+/** Returns how the lines of a format are keyed: by one part, or several. */
+export function keyOf(parts: readonly string[], format: Format, table: Table): KeyOf {
+  const [first = everyone] = parts;
+  if (parts.length > 1) return joinedKey(parts, format, table);
+  if (first === everyone) return () => table.add(everyone);
+  if (first === "ip") return addressKey(format.field("ip"), table);
+  const field = format.field(first);
+  return () => {
+    const value = field();
+    return value === undefined ? missing(first) : (table.find(value) ?? table.add(value));
+  };
+}
+
+/** Keys by the client's address. An IPv4 address is its own key, so it is looked up as it stands. */
+function addressKey(field: Field, table: Table): KeyOf {
+  const spellings = new Map<string, number>();
+  return () => {
+    const address = field();
+    if (address === undefined) return missing("ip");
+    const isIpv6 = address.includes(":");
+    const known = isIpv6 ? spellings.get(address) : table.find(address);
+    if (known !== undefined) return known;
+    const key = networkOf(address);
+    if (key === undefined) return notAnAddress(address);
+    const number = table.add(key);
+    if (isIpv6) {
+      if (spellings.size >= mostSpellings) spellings.clear();
+      spellings.set(JSON.parse(JSON.stringify(address)), number);
+    }
+    return number;
+  };
+}
+
+/** Keys by several fields, whose values are kept apart. */
+function joinedKey(parts: readonly string[], format: Format, table: Table): KeyOf {
+  const fields = parts.map((part) => (part === everyone ? () => everyone : format.field(part)));
+  return () => {
+    let key = "";
+    for (const [at, field] of fields.entries()) {
+      const value = field();
+      const part = parts[at] as string;
+      if (value === undefined) return missing(part);
+      const own = part === "ip" ? networkOf(value) : value;
+      if (own === undefined) return notAnAddress(value);
+      // A blank in a value must not pass for the one between two values.
+      key += (at === 0 ? "" : " ") + (own.includes(" ") ? JSON.stringify(own) : own);
+    }
+    return table.add(key);
+  };
+}
+
+function networkOf(address: string): string | undefined {
+  try {
+    return ipKey(address);
+  } catch {
+    return undefined;
+  }
+}
+
+const missing = (part: string) => `it has no ${part}`;
+
+const notAnAddress = (address: string) =>
+  `${JSON.stringify(address.slice(0, 64))} is not an IP address; use --key host for names`;

@@ -1,0 +1,159 @@
+import { detect, type FormatOptions } from "./detect.ts";
+import { type Entries, Sorter } from "./entries.ts";
+import type { Field, Format } from "./format.ts";
+import { type KeyOf, keyOf, type Table } from "./keys.ts";
+import type { LeftOutLines } from "./unread.ts";
+
+/** How the lines of a log are read. */
+export interface LogOptions extends FormatOptions {
+  /** The fields that make the key; the client's address by default. */
+  readonly key?: readonly string[] | undefined;
+  /** The field that holds the cost of a line; 1 by default. */
+  readonly cost?: string | undefined;
+  /** How many lines a line may be out of order by. */
+  readonly sortWindow?: number | undefined;
+}
+
+/** Returns the number of what rules say of the line that was read last. */
+export type Planner = (format: Format) => () => number;
+
+/** What the logs of one replay have in common. */
+export interface LogContext {
+  readonly keys: Table;
+  readonly unreadable: LeftOutLines;
+  /** Lines that have a time, and no key. */
+  readonly withoutKey: LeftOutLines;
+  /** Left out where there are no rules. */
+  readonly planner?: Planner | undefined;
+}
+
+/** How many lines are used to detect the format. */
+const sampled = 20;
+
+/** The error for a log whose format is not recognised. */
+export class UnknownFormat extends Error {}
+
+/** Reads the lines of one log, and gives its entries in order of time. */
+export class Log {
+  /** Lines that are not blank. */
+  lines = 0;
+  readonly #name: string;
+  readonly #options: LogOptions;
+  readonly #context: LogContext;
+  readonly #sorter: Sorter;
+  #number = 0;
+  #text = "";
+  #format: Format | undefined;
+  #key: KeyOf = () => -1;
+  #plan: () => number = () => -1;
+  #cost: Field | undefined;
+
+  constructor(name: string, options: LogOptions, context: LogContext) {
+    this.#name = name;
+    this.#options = options;
+    this.#context = context;
+    this.#sorter = new Sorter(options.sortWindow);
+  }
+
+  /** How many lines were too far out of order. */
+  get late(): number {
+    return this.#sorter.late;
+  }
+
+  /** Reads a text of whole lines. Yields entries when there are enough to be in order. */
+  *read(text: string, isLast = false): Generator<Entries, void> {
+    this.#text += text;
+    if (this.#format === undefined && !this.#start(isLast)) return;
+    const block = this.#text;
+    this.#text = "";
+    for (let at = 0; at < block.length; ) {
+      at = this.#readUntilFull(block, at);
+      if (this.#sorter.isFull) yield this.#sorter.take(false);
+    }
+  }
+
+  /** Yields the last entries. */
+  *end(): Generator<Entries, void> {
+    yield* this.read("", true);
+    yield this.#sorter.take(true);
+  }
+
+  /** Detects the format from the first lines. Returns false while there are too few. */
+  #start(isLast: boolean): boolean {
+    const lines = firstLines(this.#text, sampled);
+    if (lines.length < sampled && !isLast && this.#options.format === undefined) return false;
+    if (lines.length === 0) return false;
+    const format = detect(lines, this.#options);
+    if (format === undefined)
+      throw new UnknownFormat(
+        `${this.#name} starts with ${JSON.stringify((lines[0] as string).slice(0, 60))}, which is no format that is known`,
+      );
+    const { keys, planner } = this.#context;
+    const { key = ["ip"], cost } = this.#options;
+    this.#format = format;
+    this.#key = keyOf(key, format, keys);
+    if (planner !== undefined) this.#plan = planner(format);
+    if (cost !== undefined) this.#cost = format.field(cost);
+    return true;
+  }
+
+  #readUntilFull(block: string, from: number): number {
+    const sorter = this.#sorter;
+    let at = from;
+    while (at < block.length && !sorter.isFull) {
+      const end = block.indexOf("\n", at);
+      const last = end > at && block.charCodeAt(end - 1) === 13 ? end - 1 : end;
+      this.#number += 1;
+      if (last > at) this.#readLine(block.slice(at, last));
+      at = end + 1;
+    }
+    return at;
+  }
+
+  #readLine(line: string): void {
+    const format = this.#format as Format;
+    const problem = format.read(line);
+    if (problem === "") return;
+    this.lines += 1;
+    if (problem !== undefined) {
+      this.#context.unreadable.add(this.#name, this.#number, line, problem);
+      return;
+    }
+    const cost = this.#cost === undefined ? 1 : amount(this.#cost());
+    if (cost === undefined) {
+      this.#context.unreadable.add(this.#name, this.#number, line, this.#wrongCost());
+      return;
+    }
+    const key = this.#key();
+    const plan = this.#plan();
+    if (typeof key === "string") this.#context.withoutKey.add(this.#name, this.#number, line, key);
+    const isKeyed = typeof key !== "string";
+    if (isKeyed || plan >= 0) this.#sorter.add(format.time, isKeyed ? key : -1, plan, cost);
+  }
+
+  #wrongCost(): string {
+    const found = this.#cost?.();
+    const { cost } = this.#options;
+    return found === undefined
+      ? `it has no ${cost}`
+      : `${cost}: ${JSON.stringify(found)} is not an integer from 0 to ${Number.MAX_SAFE_INTEGER}`;
+  }
+}
+
+/** Parses a cost; undefined if it is none. */
+function amount(text: string | undefined): number | undefined {
+  const cost = text === undefined || !/^\d{1,16}$/.test(text) ? Number.NaN : Number(text);
+  return Number.isSafeInteger(cost) ? cost : undefined;
+}
+
+/** Returns the first lines of a text that are not blank. */
+function firstLines(text: string, most: number): string[] {
+  const lines: string[] = [];
+  for (let at = 0; at < text.length && lines.length < most; ) {
+    const end = text.indexOf("\n", at);
+    const line = text.slice(at, end).trim();
+    if (line !== "") lines.push(line);
+    at = end + 1;
+  }
+  return lines;
+}

@@ -1,0 +1,108 @@
+import type { Candidate, CandidateSummary } from "./candidate.ts";
+import type { Entries } from "./entries.ts";
+import { Table } from "./keys.ts";
+import { Log, type LogContext, type LogOptions, type Planner } from "./log.ts";
+import { type EntryStream, merge } from "./merge.ts";
+import type { Measure, Suggestion } from "./suggest.ts";
+import type { SummaryOptions } from "./tally.ts";
+import { TextBlocks } from "./text.ts";
+import { type LeftOut, LeftOutLines } from "./unread.ts";
+
+/** A log that can be read, piece by piece. */
+export interface LogSource {
+  readonly name: string;
+  /** Returns its bytes, unpacked. */
+  bytes(): AsyncIterable<Uint8Array>;
+  /** Returns about when it starts; `-Infinity` if that is not known before it is read. */
+  first(options: LogOptions): Promise<number>;
+}
+
+/** What a replay found. */
+export interface ReplaySummary {
+  /** Lines of all logs that are not blank. */
+  readonly lines: number;
+  readonly unreadable: LeftOut;
+  readonly withoutKey: LeftOut;
+  /** Lines that were further out of order than is sorted; they count at the time of the line before. */
+  readonly late: number;
+  /** The first and the last time, in milliseconds since the epoch; undefined without hits. */
+  readonly from: number | undefined;
+  readonly to: number | undefined;
+  /** The fields that make the key; none where only rules are tried, which have their own. */
+  readonly key: readonly string[];
+  readonly candidates: readonly CandidateSummary[];
+  readonly suggestions: readonly Suggestion[];
+}
+
+/** Replays logs through policies, by the logs' own times. */
+export class Replay {
+  readonly keys: Table = new Table();
+  readonly candidates: Candidate[] = [];
+  readonly measures: Measure[] = [];
+  readonly #options: LogOptions;
+  readonly #context: LogContext;
+  readonly #logs: Log[] = [];
+  #late = 0;
+  #from: number | undefined;
+  #to: number | undefined;
+
+  constructor(options: LogOptions, planner?: Planner) {
+    this.#options = options;
+    const [unreadable, withoutKey] = [new LeftOutLines(), new LeftOutLines()];
+    this.#context = { keys: this.keys, unreadable, withoutKey, planner };
+  }
+
+  /** How many lines were read. */
+  get lines(): number {
+    return this.#logs.reduce((sum, { lines }) => sum + lines, 0);
+  }
+
+  /** Reads all logs to their ends. `beat` is called now and then, to show the progress. */
+  async read(sources: readonly LogSource[], beat: () => void | Promise<void> = () => {}): Promise<void> {
+    const isSingle = sources.length === 1;
+    const streams = await Promise.all(
+      sources.map(
+        async (source): Promise<EntryStream> => ({
+          first: isSingle ? Number.NEGATIVE_INFINITY : await source.first(this.#options),
+          entries: () => this.#entries(source, beat),
+        }),
+      ),
+    );
+    this.#late += await merge(streams, (entries, from, to) => this.#replay(entries, from, to));
+  }
+
+  /** Returns what was found; `percent` asks for limits under which so many keys are never denied. */
+  summary(options: SummaryOptions, percent = 100): ReplaySummary {
+    const { unreadable, withoutKey } = this.#context;
+    return {
+      lines: this.lines,
+      unreadable,
+      withoutKey,
+      late: this.#late + this.#logs.reduce((sum, { late }) => sum + late, 0),
+      from: this.#from,
+      to: this.#to,
+      key: this.#options.key ?? ["ip"],
+      candidates: this.candidates.map((candidate) => candidate.summary(options)),
+      suggestions: this.measures.map((measure) => measure.suggestion(percent)),
+    };
+  }
+
+  async *#entries(source: LogSource, beat: () => void | Promise<void>): AsyncGenerator<Entries> {
+    const log = new Log(source.name, this.#options, this.#context);
+    const blocks = new TextBlocks();
+    this.#logs.push(log);
+    for await (const bytes of source.bytes()) {
+      yield* log.read(blocks.push(bytes));
+      await beat();
+    }
+    yield* log.read(blocks.end());
+    yield* log.end();
+  }
+
+  #replay(entries: Entries, from: number, to: number): void {
+    this.#from ??= entries.times[from];
+    this.#to = entries.times[to - 1];
+    for (const candidate of this.candidates) candidate.replay(entries, from, to);
+    for (const measure of this.measures) measure.replay(entries, from, to);
+  }
+}

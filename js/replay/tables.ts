@@ -1,0 +1,82 @@
+import type { Policy } from "../index.ts";
+import type { CandidateSummary } from "./candidate.ts";
+import type { Suggestion } from "./suggest.ts";
+import { count, counted, inWords, limitInWords, percent, span } from "./words.ts";
+
+/** A table in words: its first column names the rows. */
+export interface Table {
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** What each candidate denied. */
+export const comparisonTable = (candidates: readonly CandidateSummary[]): Table => ({
+  head: ["", "denied", "of hits", "keys ever denied", "of keys"],
+  rows: candidates.map(({ name, denied, hits, keysDenied, keys }) => [
+    name,
+    count(denied),
+    percent(denied, hits),
+    count(keysDenied),
+    percent(keysDenied, keys),
+  ]),
+});
+
+/** A candidate in five figures: name, number and share. */
+export const figuresOf = ({ hits, allowed, denied, keys, keysDenied }: CandidateSummary) =>
+  [
+    ["hits", count(hits), ""],
+    ["allowed", count(allowed), percent(allowed, hits)],
+    ["denied", count(denied), percent(denied, hits)],
+    ["keys", count(keys), ""],
+    ["keys ever denied", count(keysDenied), percent(keysDenied, keys)],
+  ] as const;
+
+/** What each rule did. */
+export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
+  head: ["", "hits", "denied", "of hits"],
+  rows: rules.map(({ rule, name, hits, denied, shadow }) => [
+    `rule ${rule}: ${name}${shadow ? " (shadow)" : ""}`,
+    count(hits),
+    count(denied),
+    percent(denied, hits),
+  ]),
+});
+
+/** What else there is to say of rules. */
+export const ruleNotes = ({ unlimited = 0, refused = 0 }: CandidateSummary): readonly string[] => [
+  ...(unlimited > 0 ? [`${counted(unlimited, "hit")} under no rule.`] : []),
+  ...(refused > 0 ? [`${counted(refused, "hit")} refused for lack of a key.`] : []),
+];
+
+/** The keys that were denied most. */
+export const worstTable = ({ worst }: CandidateSummary): Table => ({
+  head: ["denied most", "denied", "of hits", "longest wait"],
+  rows: worst.map(({ key, hits, denied, longestWait }) => [
+    printable(key),
+    count(denied),
+    count(hits),
+    span(longestWait),
+  ]),
+});
+
+/** A key may hold whatever a client sent: nothing that a terminal obeys, and not too much. */
+function printable(key: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
+  const text = key.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd");
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+/** The smallest limits under which shares of the keys are never denied, the share that was asked for first. */
+export function suggestionsTable(suggestions: readonly Suggestion[]): Table {
+  const [first] = suggestions;
+  const shares = first?.others.map(({ percent }) => `${percent} %`) ?? [];
+  return {
+    head: ["", `${first?.percent} %`, "keys denied", ...shares],
+    rows: suggestions.map(({ policy, field, limit, keys, keysDenied, others }) => [
+      inWords({ ...policy, [field]: "…" } as unknown as Policy),
+      limitInWords(limit),
+      `${count(keysDenied)} (${percent(keysDenied, keys)})`,
+      ...others.map((other) => limitInWords(other.limit)),
+    ]),
+  };
+}

@@ -1,0 +1,101 @@
+import { Column } from "./column.ts";
+import { Timeline, type TimelineSummary } from "./timeline.ts";
+
+/** A key that was denied. */
+export interface DeniedKey {
+  readonly key: string;
+  readonly hits: number;
+  readonly denied: number;
+  /** The longest time after which a denied hit would have been allowed, in milliseconds; `Infinity` for never. */
+  readonly longestWait: number;
+}
+
+/** What a policy would have done. */
+export interface TallySummary {
+  readonly hits: number;
+  readonly allowed: number;
+  readonly denied: number;
+  readonly keys: number;
+  /** How many keys were denied at least once. */
+  readonly keysDenied: number;
+  /** The same as a share of all keys, from 0 to 1. */
+  readonly shareDenied: number;
+  /** Those that were denied most often. */
+  readonly worst: readonly DeniedKey[];
+  readonly timeline: TimelineSummary;
+}
+
+/** How much of a tally is summarised. */
+export interface SummaryOptions {
+  /** How many of the keys that were denied most. */
+  readonly worst: number;
+  /** How many steps of the timeline at most. */
+  readonly steps: number;
+}
+
+/** Counts decisions: all of them, by key and by time. */
+export class Tally {
+  #allowed = 0;
+  #denied = 0;
+  #keys = 0;
+  readonly #hitsOf = new Column();
+  readonly #deniedOf = new Column();
+  readonly #waitOf = new Column();
+  readonly #timeline = new Timeline();
+
+  /** Counts the decision of a key's hit. */
+  add(time: number, key: number, allowed: boolean, wait: number): void {
+    this.addKey(key, allowed, wait);
+    this.addHit(time, allowed);
+  }
+
+  addHit(time: number, allowed: boolean): void {
+    if (allowed) this.#allowed += 1;
+    else this.#denied += 1;
+    this.#timeline.add(time, allowed);
+  }
+
+  addKey(key: number, allowed: boolean, wait: number): void {
+    this.#hitsOf.add(key, 1);
+    this.#keys = Math.max(this.#keys, key + 1);
+    if (allowed) return;
+    this.#deniedOf.add(key, 1);
+    this.#waitOf.raise(key, wait);
+  }
+
+  summary(nameOf: (key: number) => string, { worst, steps }: SummaryOptions): TallySummary {
+    let [keys, keysDenied] = [0, 0];
+    const denied: number[] = [];
+    for (let key = 0; key < this.#keys; key += 1) {
+      if (this.#hitsOf.get(key) > 0) keys += 1;
+      if (this.#deniedOf.get(key) === 0) continue;
+      keysDenied += 1;
+      this.#insert(denied, key, worst);
+    }
+    return {
+      hits: this.#allowed + this.#denied,
+      allowed: this.#allowed,
+      denied: this.#denied,
+      keys,
+      keysDenied,
+      shareDenied: keys === 0 ? 0 : keysDenied / keys,
+      worst: denied.map((key) => ({
+        key: nameOf(key),
+        hits: this.#hitsOf.get(key),
+        denied: this.#deniedOf.get(key),
+        longestWait: this.#waitOf.get(key),
+      })),
+      timeline: this.#timeline.summary(steps),
+    };
+  }
+
+  /** Keeps the keys that were denied most, in order. */
+  #insert(denied: number[], key: number, most: number): void {
+    const count = this.#deniedOf.get(key);
+    if (denied.length === most && count <= this.#deniedOf.get(denied.at(-1) ?? -1)) return;
+    let at = denied.length;
+    while (at > 0 && this.#deniedOf.get(denied[at - 1] as number) < count) at -= 1;
+    denied.splice(at, 0, key);
+    if (denied.length > most) denied.pop();
+  }
+}

@@ -1,0 +1,34 @@
+/** How many examples are kept. */
+const mostExamples = 5;
+
+/** A line that was left out. */
+export interface LeftOutLine {
+  readonly file: string;
+  readonly line: number;
+  readonly text: string;
+  readonly reason: string;
+}
+
+/** Lines that were left out: how many, and the first of them. */
+export interface LeftOut {
+  readonly count: number;
+  readonly examples: readonly LeftOutLine[];
+}
+
+/** Counts lines that are left out, and keeps the first of them. */
+export class LeftOutLines implements LeftOut {
+  count = 0;
+  readonly examples: LeftOutLine[] = [];
+
+  add(file: string, line: number, text: string, reason: string): void {
+    this.count += 1;
+    if (this.examples.length >= mostExamples) return;
+    const short = text.length > 120 ? `${text.slice(0, 120)}…` : text;
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would obey them.
+    this.examples.push({ file, line, text: short.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd"), reason });
+  }
+
+  toJSON(): LeftOut {
+    return { count: this.count, examples: this.examples };
+  }
+}

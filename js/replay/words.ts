@@ -1,0 +1,73 @@
+import type { Policies, Policy } from "../index.ts";
+import type { TimelineSummary } from "./timeline.ts";
+
+const whole = new Intl.NumberFormat("en");
+
+/** A number with its thousands apart. */
+export const count = (number: number): string => whole.format(number);
+
+/** A number of things: `1 line`, `2 lines`. */
+export const counted = (number: number, thing: string): string =>
+  `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
+
+/** A share of a whole in percent. Only what is all is 100, and only what is nothing is 0. */
+export function percent(part: number, all: number): string {
+  if (all === 0 || part === 0) return "0 %";
+  const share = (part / all) * 100;
+  for (const digits of [1, 2, 3]) {
+    const text = share.toFixed(digits);
+    if (Number(text) > 0 && (part === all || Number(text) < 100)) return `${text} %`;
+  }
+  return part < all / 2 ? "< 0.001 %" : "> 99.999 %";
+}
+
+const spans = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "m"],
+  [1_000, "s"],
+] as const;
+
+/** Milliseconds for people. */
+export function span(milliseconds: number | null): string {
+  if (milliseconds === null || milliseconds === Number.POSITIVE_INFINITY) return "never";
+  for (const [length, unit] of spans) {
+    if (milliseconds < length) continue;
+    const value = milliseconds / length;
+    return `${Number.isInteger(value) ? value : value.toFixed(1)} ${unit}`;
+  }
+  return `${milliseconds} ms`;
+}
+
+/** A time of UTC: `2026-10-10 13:55:36`. */
+export const moment = (time: number): string => new Date(time).toISOString().slice(0, 19).replace("T", " ");
+
+/** The first and the last time of a timeline, as short as tells them apart. */
+export function ends({
+  start,
+  step,
+  allowed,
+}: Pick<TimelineSummary, "start" | "step" | "allowed">): [string, string] {
+  const last = start + step * allowed.length;
+  const isOneDay = moment(start).slice(0, 10) === moment(last).slice(0, 10);
+  const [from, to] = [isOneDay ? 11 : 0, step < 60_000 ? 19 : 16];
+  return [moment(start).slice(from, to), moment(last).slice(from, to)];
+}
+
+/** A limit that keys need; none is enough for a hit that costs more than any limit. */
+export const limitInWords = (limit: number): string => (Number.isFinite(limit) ? count(limit) : "none");
+
+/** A policy in a few words. */
+export function inWords(policies: Policies): string {
+  if (Array.isArray(policies)) return policies.map(inWords).join(" + ");
+  const policy = policies as Policy;
+  const fields: Readonly<Record<string, unknown>> = { ...policy };
+  const name = policy.name === undefined ? "" : `${policy.name}: `;
+  const length = (field: unknown) => (typeof field === "number" ? span(field) : String(field));
+  if (fields["scale"] !== undefined)
+    return `${name}${policy.algorithm}, ${amount(fields["limit"])} in ${length(fields["scale"])}`;
+  const rate = fields["refillRate"] ?? fields["refill_rate"] ?? fields["leakRate"] ?? fields["leak_rate"];
+  return `${name}${policy.algorithm}, ${amount(fields["capacity"])} at once, ${amount(rate)} per ${length(fields["per"] ?? "1s")}`;
+}
+
+const amount = (value: unknown) => (typeof value === "number" ? count(value) : String(value));

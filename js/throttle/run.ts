@@ -1,0 +1,78 @@
+import { reserveOnlyText } from "../core/generated.ts";
+import { fill, inWords, refused, TollgateError } from "../error.ts";
+import type { Reservation } from "../reservation.ts";
+import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
+import type { AcquireOptions } from "./throttle.ts";
+
+/** How a piece of work waits and is charged. */
+export interface RunOptions extends Omit<AcquireOptions, "cost"> {
+  /** What is reserved: one number, or one for each policy by its name; 1 by default. */
+  readonly cost?: Costs | undefined;
+  /** How long it may run before it is charged in full and its place is free; a day by default. */
+  readonly ttl?: Duration | undefined;
+  /** Whether a run that throws is charged nothing. By default it is charged as one that returns. */
+  readonly cancelOnThrow?: boolean | undefined;
+}
+
+/** What a piece of work is given: it may say what it used, once. */
+export interface Running {
+  /** The decision that let it through. */
+  readonly decision: Decision;
+  /** Charges what was used and frees the rest. By default all that was reserved is charged when the work ends. */
+  settle(used?: Costs): Settlement;
+}
+
+/**
+ * Runs work that was let through, and settles its reservation.
+ * @internal
+ */
+export async function running<Result>(
+  work: (running: Running) => Result | PromiseLike<Result>,
+  reservation: Reservation,
+  isCancelledOnThrow: boolean,
+  settled: () => void,
+): Promise<Result> {
+  const { decision } = reservation;
+  const settle = (used?: Costs): Settlement => {
+    const settlement = reservation.settle(used);
+    settled();
+    return settlement;
+  };
+  try {
+    const result = await work({ decision, settle });
+    settle();
+    return result;
+  } catch (error) {
+    settle(isCancelledOnThrow ? 0 : undefined);
+    throw error;
+  }
+}
+
+/**
+ * Checks what is to be run.
+ * @internal
+ */
+export function checkRun(work: unknown, { cancelOnThrow = false }: RunOptions, isShared: boolean): void {
+  if (typeof work !== "function") throw refused("invalid_option", "work", work, "a function");
+  if (typeof cancelOnThrow !== "boolean")
+    throw refused("invalid_option", "cancelOnThrow", cancelOnThrow, "a boolean");
+  if (isShared)
+    throw new TollgateError(
+      "invalid_operation",
+      "run: a budget that tabs share has no reservations; use acquire, or a throttle without shared",
+    );
+}
+
+/**
+ * Returns the error for a policy that no `acquire` can take from; `undefined` if there is none.
+ * @internal
+ */
+export function runOnly(policies: readonly Policy[]): TollgateError | undefined {
+  const policy = policies.find(({ algorithm }) => algorithm === "concurrency");
+  if (policy === undefined) return undefined;
+  const text = fill(reserveOnlyText, {
+    policy: inWords(policy.name ?? policy.algorithm),
+    operation: "acquire",
+  });
+  return new TollgateError("reserve_only", text.replace(/reserve$/, "run"));
+}

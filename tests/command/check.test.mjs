@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { inProject } from "../../scripts/lib/paths.mjs";
+import { folderWith, tollgate } from "./lib/tollgate.mjs";
+
+const whole = `name = "gateway"
+main = "worker.js"
+compatibility_date = "2026-09-01"
+
+[[durable_objects.bindings]]
+name = "LIMITERS"
+class_name = "RateLimiterObject"
+
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["RateLimiterObject"]
+
+[vars.TOLLGATE]
+upstream = "https://origin.example"
+
+[vars.TOLLGATE.policies]
+api = { algorithm = "fix_window", limit = 9, scale = "1m" }
+
+[[vars.TOLLGATE.rules]]
+path = "/*"
+policies = "api"
+`;
+
+async function found(t, text, { name = "wrangler.toml", args = [] } = {}) {
+  const at = folderWith(t, { [name]: text });
+  const { code, stdout, stderr } = await tollgate(["check", at(name), ...args, "--json"]);
+  assert.equal(stderr, "");
+  const { errors } = JSON.parse(stdout);
+  assert.equal(code, errors.length === 0 ? 0 : 1);
+  return errors.map(({ line, field }) => [line, field]);
+}
+
+test("a configuration without errors passes", async (t) => {
+  assert.deepEqual(await found(t, whole), []);
+  const text = JSON.stringify({ policies: { api: { algorithm: "fix_window", limit: 9, scale: "1m" } } });
+  const asText = whole.replace(/\[vars\.TOLLGATE\][\s\S]*/, `[vars]\nTOLLGATE = '${text}'\n`);
+  assert.deepEqual(await found(t, asText), []);
+  const service = whole.replace("https://origin.example", "ORIGIN");
+  assert.deepEqual(await found(t, `${service}[[services]]\nbinding = "ORIGIN"\nservice = "origin"\n`), []);
+  const { code } = await tollgate(["check", inProject("wrangler.toml")]);
+  assert.equal(code, 0);
+});
+
+test("every error is found, with its line and field", async (t) => {
+  const wrong = whole
+    .replace("limit = 9", "limit = 0")
+    .replace(
+      'upstream = "https://origin.example"',
+      'upstream = "ORIGIN"\nspeed = 1\norigins = [\n  "https://a.example",\n  "b.example",\n]',
+    )
+    .replace('path = "/*"', 'path = "*"');
+  assert.deepEqual(await found(t, wrong), [
+    [15, "vars.TOLLGATE.speed"],
+    [18, "vars.TOLLGATE.origins[1]"],
+    [22, "vars.TOLLGATE.policies.api.limit"],
+    [25, "vars.TOLLGATE.rules[0].path"],
+  ]);
+  assert.deepEqual(await found(t, whole.replace("https://origin.example", "ORIGIN")), [
+    [14, "vars.TOLLGATE.upstream"],
+  ]);
+  assert.deepEqual(await found(t, whole.replace("new_sqlite_classes", "new_classes")), [
+    [11, "migrations[0].new_classes"],
+  ]);
+  assert.deepEqual(await found(t, whole.replace("LIMITERS", "OTHERS")), [[5, "durable_objects.bindings"]]);
+  assert.deepEqual(
+    await found(
+      t,
+      whole.replace("[vars.TOLLGATE]\n", '[vars]\nTOLLGATE = "{"\n').replace(/\nupstream[\s\S]*/, "\n"),
+    ),
+    [[14, "vars.TOLLGATE"]],
+  );
+});
+
+test("people see file, line, field and problem", async (t) => {
+  const at = folderWith(t, { "wrangler.toml": whole.replace("limit = 9", "limit = 0") });
+  const { code, stdout } = await tollgate(["check"], { cwd: at("") });
+  assert.equal(code, 1);
+  assert.match(
+    stdout,
+    /^wrangler\.toml:17: vars\.TOLLGATE\.policies\.api\.limit: .*integer from 1 to \d+.*\n$/,
+  );
+});
+
+test("a file that is no TOML or JSON is an error on its line", async (t) => {
+  assert.deepEqual(await found(t, `${whole}\nport = 08\n`), [[23, ""]]);
+  assert.deepEqual(await found(t, '{ "name": "a",\n  "main" }', { name: "wrangler.json" }), [[2, ""]]);
+});
+
+test("JSON with comments is read too", async (t) => {
+  const json = `{
+  // As wrangler takes it.
+  "durable_objects": { "bindings": [{ "name": "LIMITERS", "class_name": "RateLimiterObject" }] },
+  "vars": {
+    "TOLLGATE": {
+      "policies": {
+        "api": { "algorithm": "fix_window", "limit": 0, "scale": "1m" },
+      },
+    },
+  },
+}`;
+  assert.deepEqual(await found(t, json, { name: "wrangler.jsonc" }), [
+    [7, "vars.TOLLGATE.policies.api.limit"],
+  ]);
+});
+
+test("an environment has bindings and policies of its own", async (t) => {
+  const text = `${whole}
+[env.staging.vars.TOLLGATE.policies]
+api = { algorithm = "fix_window", limit = 9, scale = 0 }
+`;
+  assert.deepEqual(await found(t, text), []);
+  assert.deepEqual(await found(t, text, { args: ["--env", "staging"] }), [
+    [23, "env.staging.durable_objects.bindings"],
+    [24, "env.staging.vars.TOLLGATE.policies.api.scale"],
+  ]);
+  const at = folderWith(t, { "wrangler.toml": text });
+  const { code, stderr } = await tollgate(["check", at("wrangler.toml"), "--env", "stage"]);
+  assert.equal(code, 2);
+  assert.match(stderr, /has no environment stage; it has staging/);
+});

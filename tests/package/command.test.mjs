@@ -1,0 +1,123 @@
+// `npx tollgate` as the package brings it.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import test, { before } from "node:test";
+import { bin } from "../../scripts/lib/paths.mjs";
+import { ask } from "../../scripts/lib/run.mjs";
+import { wranglerEnv } from "../../scripts/lib/wrangler.mjs";
+import { freshProject, run } from "./lib/project.mjs";
+
+let project;
+before(async () => {
+  project = await freshProject("command", "tests/package/fixtures/empty");
+});
+
+const tollgate = (args, options = {}) =>
+  run(join(project, "node_modules/.bin/tollgate"), args, { cwd: project, ...options });
+
+const policy = '{"algorithm":"fix_window","limit":1,"scale":"1m"}';
+const line = '192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 9\n';
+
+test("it replays a log, on every Node there is", async () => {
+  writeFileSync(join(project, "access.txt"), line.repeat(3));
+  const nodes = ask("which", ["-a", "node"]).split("\n");
+  for (const node of new Set([process.execPath, ...nodes])) {
+    const args = [
+      "node_modules/tollgate/dist/command.js",
+      "replay",
+      "access.txt",
+      "--policy",
+      policy,
+      "--json",
+    ];
+    const { candidates } = JSON.parse(await run(node, args, { cwd: project }));
+    assert.deepEqual([candidates[0].allowed, candidates[0].denied], [1, 2], node);
+  }
+});
+
+test("what init writes passes its own tests and check, and runs in wrangler dev at once", async (t) => {
+  await tollgate(["init", "gateway"]);
+  const folder = join(project, "gateway");
+  assert.match(await tollgate(["check"], { cwd: folder }), /has no errors/);
+  const tests = await run(process.execPath, ["--test", "--test-reporter=tap"], { cwd: folder, env });
+  assert.match(tests, /^# pass 2$/m);
+
+  const url = await served(t, folder);
+  const login = () => fetch(`${url}/login`, { method: "POST", headers: { "CF-Connecting-IP": "192.0.2.1" } });
+  assert.equal(await (await login()).text(), "POST /login came through\n");
+  for (let count = 1; count < 5; count += 1) assert.equal((await login()).status, 200);
+  assert.equal((await login()).status, 429);
+
+  await t.test("get and reset ask the Worker", async () => {
+    const asked = { ...process.env, TOLLGATE_TOKEN: "local", TOLLGATE_URL: `${url}/_tollgate` };
+    const get = async () =>
+      JSON.parse(await tollgate(["get", "user:42", "--policy", "login", "--json"], { env: asked }));
+    assert.deepEqual(await get(), {
+      key: "user:42",
+      count: 0,
+      limit: 5,
+      remaining: 5,
+      allowed: true,
+      retryAfter: 0,
+      expiresAt: 0,
+    });
+    const headers = { Authorization: "Bearer local", "Content-Type": "application/json" };
+    const body = JSON.stringify({ policy: "login", key: "user:42", cost: 5 });
+    assert.equal((await fetch(`${url}/_tollgate/v1/hit`, { method: "POST", headers, body })).status, 200);
+    const { count, allowed, retryAfter, expiresAt } = await get();
+    assert.deepEqual([count, allowed], [5, false]);
+    assert.ok(retryAfter > 0 && retryAfter <= 60_000 && expiresAt > Date.now());
+    assert.match(
+      await tollgate(["get", "user:42", "--policy", "login"], { env: asked }),
+      /^count {6}5\nlimit {6}5\n/,
+    );
+    assert.equal(
+      await tollgate(["reset", "user:42", "--policy", "login"], { env: asked }),
+      "user:42 was reset.\n",
+    );
+    assert.equal(
+      await tollgate(["reset", "user:42", "--policy", "login"], { env: asked }),
+      "user:42 had no state.\n",
+    );
+    assert.equal((await get()).count, 0);
+    await assert.rejects(
+      tollgate(["get", "a", "--policy", "login"], { env: { ...asked, TOLLGATE_TOKEN: "wrong" } }),
+      {
+        code: 1,
+        stderr: /^tollgate get: .*\n$/,
+      },
+    );
+  });
+});
+
+/** Without what a runner of tests tells its own children. */
+const { NODE_TEST_CONTEXT: _, ...env } = wranglerEnv;
+
+/** Runs `wrangler dev` until the test ends. Returns its address. */
+async function served(t, folder) {
+  const args = [
+    bin("wrangler"),
+    "dev",
+    "--port",
+    "0",
+    "--inspector-port",
+    "0",
+    "--show-interactive-dev-session",
+    "false",
+  ];
+  const server = spawn(process.execPath, args, {
+    cwd: folder,
+    env: wranglerEnv,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => server.kill());
+  for await (const text of createInterface(server.stdout)) {
+    const [, url] = text.match(/Ready on (http:\/\/\S+)/) ?? [];
+    if (url !== undefined) return url;
+  }
+  return assert.fail("wrangler dev ended");
+}

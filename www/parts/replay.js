@@ -1,0 +1,104 @@
+import { summaryHtml } from "../../js/replay/html.ts";
+import { counted } from "../../js/replay/words.ts";
+import { algorithms } from "../algorithms.js";
+import { element, make, say } from "../dom.js";
+import { replayed } from "../replay/run.js";
+import { announce } from "./announce.js";
+
+/** The numbers of a bucket are those of a window: as many at once, and as many again in its time. */
+const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
+
+const policyOf = (algorithm, limit, scale) =>
+  algorithm in rateNames
+    ? { algorithm, capacity: limit, [rateNames[algorithm]]: limit, per: scale }
+    : { algorithm, limit, scale };
+
+/** A whole log, of any length, by its own times and keys: what `npx tollgate replay` does. */
+export function wholeLog() {
+  const form = element("replay-form");
+  const choice = form.elements.algorithm;
+  choice.append(
+    ...algorithms.map(({ id, title }) =>
+      make("option", { value: id, selected: id === "sliding_window" }, title),
+    ),
+    make("option", { value: "" }, "All six, side by side"),
+  );
+  let files = [];
+  let stop = new AbortController();
+
+  const settings = () => {
+    const { limit, scale, key } = form.elements;
+    const chosen = choice.value === "" ? algorithms.map(({ id }) => id) : [choice.value];
+    return {
+      policies: chosen.map((id) => policyOf(id, Number(limit.value), scale.value.trim())),
+      key: key.value.split(",").map((part) => part.trim() || "ip"),
+    };
+  };
+
+  async function run() {
+    stop.abort();
+    stop = new AbortController();
+    const { signal } = stop;
+    showCommand(settings(), files);
+    if (files.length === 0) return;
+    const show = (lines) => say(element("replay-note"), `${counted(lines, "line")} read…`);
+    show(0);
+    try {
+      const summary = await replayed(files, { ...settings(), signal, show });
+      element("replay-result").innerHTML = summaryHtml(summary, 3);
+      say(element("replay-note"), `${counted(summary.lines, "line")} of ${names(files)}.`);
+      announce(summaryInWords(summary));
+    } catch (error) {
+      // A newer replay has taken over.
+      if (signal.aborted) return;
+      element("replay-result").replaceChildren();
+      say(element("replay-note"), error.message);
+      announce(error.message);
+    }
+  }
+
+  const take = (list) => {
+    files = [...list];
+    run();
+  };
+  element("replay-files").addEventListener("change", ({ target }) => take(target.files));
+  form.addEventListener("change", ({ target }) => target.id !== "replay-files" && run());
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run();
+  });
+  dropped(element("replay-drop"), take);
+  showCommand(settings(), files);
+}
+
+const names = (files) => files.map(({ name }) => name).join(", ");
+
+const summaryInWords = ({ candidates }) =>
+  candidates.map(({ name, denied, hits }) => `${name}: ${denied} of ${hits} denied.`).join(" ");
+
+/** A file that is dropped beside the place for it must not take the place of the page. */
+function dropped(target, take) {
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    delete target.dataset.over;
+    if (event.dataTransfer.files.length > 0) take(event.dataTransfer.files);
+  });
+  target.addEventListener("dragover", () => {
+    target.dataset.over = "";
+  });
+  target.addEventListener("dragleave", () => delete target.dataset.over);
+}
+
+/** The same for a terminal. */
+function showCommand({ policies, key }, files) {
+  const words = [
+    "npx tollgate replay",
+    ...(files.length > 0 ? files.map(({ name }) => quoted(name)) : ["access.log"]),
+  ];
+  words.push(`--key ${quoted(key.join(","))}`);
+  for (const policy of policies) words.push(`--policy '${JSON.stringify(policy)}'`);
+  say(element("replay-command"), words.join(" \\\n  "));
+}
+
+const quoted = (word) => (/^[\w.,:@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

@@ -1,0 +1,29 @@
+import { PolicyCandidate } from "../../js/replay/candidate.ts";
+import { Replay } from "../../js/replay/replay.ts";
+import { Measure } from "../../js/replay/suggest.ts";
+import { inWords } from "../../js/replay/words.ts";
+import { logOf } from "./source.js";
+
+const summaryOptions = { worst: 10, steps: 120 };
+const percent = 99.9;
+/** The page paints this often. */
+const breath = 50;
+
+/** Replays files through policies, and returns the summary. `show` is told how many lines were read; a signal stops it. */
+export async function replayed(files, { key, policies, signal, show }) {
+  const replay = new Replay({ key });
+  for (const policy of policies) {
+    replay.candidates.push(new PolicyCandidate(inWords(policy), policy, replay.keys));
+    replay.measures.push(new Measure(policy));
+  }
+  let painted = performance.now();
+  await replay.read(files.map(logOf), async () => {
+    if (performance.now() - painted < breath) return;
+    signal.throwIfAborted();
+    show(replay.lines);
+    await new Promise((resolve) => setTimeout(resolve));
+    painted = performance.now();
+  });
+  signal.throwIfAborted();
+  return replay.summary(summaryOptions, percent);
+}
