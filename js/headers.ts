@@ -15,38 +15,108 @@ export interface HeaderOptions {
   readonly legacy?: boolean | undefined;
 }
 
-/** Reads policies that a limiter would accept. */
-function readPolicies(policies: Policies): ReadPolicies {
-  const read = new ReadPolicies(policies);
-  initSync({ module: allowed(wasm) });
-  const position = unfillable(new Float64Array(read.numbers));
-  if (position >= 0) throw tooSlow(read, status.at - position);
-  return read;
+/** Policies as the wasm takes them. */
+interface Written {
+  readonly names: readonly string[];
+  readonly numbers: Float64Array;
+  /** The names in lines. */
+  readonly lines: string;
+  /** By the position of the policy that a decision is of. */
+  readonly templates: (Template | undefined)[];
 }
 
+const written = /* @__PURE__ */ new WeakMap<ReadPolicies, Written>();
+
+/** Reads policies that a limiter would accept. */
+function readPolicies(policies: Policies): Written {
+  const read = ReadPolicies.of(policies);
+  const known = written.get(read);
+  if (known !== undefined) return known;
+  initSync({ module: allowed(wasm) });
+  const numbers = new Float64Array(read.numbers);
+  const position = unfillable(numbers);
+  if (position >= 0) throw tooSlow(read, status.at - position);
+  const made = { names: read.names, numbers, lines: read.names.join("\n"), templates: [] };
+  written.set(read, made);
+  return made;
+}
+
+/** The headers of an allowed hit, with gaps for its two numbers. */
+interface Template {
+  readonly policy: string;
+  readonly start: string;
+  readonly middle: string;
+  readonly end: string;
+}
+
+/** The longest integer of structured fields, and numbers of fewer digits to find the gaps by. */
+const longest = 999_999_999_999_999;
+const [probe, otherProbe] = [111_222_333_444, 555_666_777_888] as const;
+
+/** Has Rust write the headers once with numbers that are easy to find: to cross for each hit takes longer than the hit. */
+function templateOf(read: Written, position: number): Template {
+  const numbers = new Float64Array([1, 1, probe, 0, otherProbe * 1_000, position]);
+  const [, policy = "", , field = ""] = headerLines(numbers, read.numbers, read.lines, false).split("\n");
+  const first = field.lastIndexOf(String(probe));
+  const second = field.lastIndexOf(String(otherProbe));
+  const start = field.slice(0, first);
+  const middle = field.slice(first + String(probe).length, second);
+  const template = { policy, start, middle, end: field.slice(second + String(otherProbe).length) };
+  read.templates[position] = template;
+  return template;
+}
+
+/** Returns the headers of an allowed hit by a template. */
+function filled({ policy, start, middle, end }: Template, remaining: number, resetAfter: number) {
+  const seconds = Math.ceil(resetAfter / 1_000);
+  return { "RateLimit-Policy": policy, RateLimit: `${start}${remaining}${middle}${seconds}${end}` };
+}
+
+/** The numbers of a decision that was read. */
+interface DecisionNumbers {
+  readonly allowed: boolean;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly retryAfter: number;
+  readonly resetAfter: number;
+  /** The position of its policy. */
+  readonly position: number;
+  /** A bit for each policy that denied, by its position. */
+  readonly violated: number;
+}
+
+// A wait may be longer than the longest scale: two of them under a sliding_counter, more under debt.
+const isWait = (wait: number) => Number.isInteger(wait) && wait >= 0;
+
 /** Reads a decision that was made under policies of these names. Each of its fields is read once. */
-function readDecision(decision: Decision, names: readonly string[]) {
-  const { allowed, limit, remaining, retryAfter, resetAfter, policy, violated } = decision ?? {};
+function readDecision(decision: Decision, names: readonly string[]): DecisionNumbers {
+  const { allowed, limit, remaining, retryAfter, resetAfter, policy, violated: denied } = decision ?? {};
   const position = names.indexOf(policy);
-  const denied = Array.isArray(violated)
-    ? elements(violated).map((name) => names.indexOf(name as string))
-    : [-1];
-  // A wait may be longer than the longest scale: two of them under a sliding_counter, more under debt.
-  const waits = [retryAfter === Number.POSITIVE_INFINITY ? 0 : retryAfter, resetAfter];
+  const violated = Array.isArray(denied) ? bitsOf(denied, names) : undefined;
   const isDecision =
     typeof allowed === "boolean" &&
-    [position, ...denied].every((position) => position >= 0) &&
-    [limit, remaining].every((one) => isInteger(one)) &&
-    waits.every((wait) => Number.isInteger(wait) && wait >= 0);
+    position >= 0 &&
+    violated !== undefined &&
+    isInteger(limit) &&
+    isInteger(remaining) &&
+    (retryAfter === Number.POSITIVE_INFINITY || isWait(retryAfter)) &&
+    isWait(resetAfter);
   if (!isDecision) {
     const expected = "a decision that hit or peek returned under these policies";
     throw refused("invalid_decision", "decision", decision, expected);
   }
-  return {
-    allowed,
-    numbers: new Float64Array([Number(allowed), limit, remaining, retryAfter, resetAfter, position]),
-    violated: denied.reduce((bits, position) => bits | (1 << position), 0),
-  };
+  return { allowed, limit, remaining, retryAfter, resetAfter, position, violated };
+}
+
+/** Returns a bit for each of these names; undefined if one is unknown. */
+function bitsOf(denied: readonly unknown[], names: readonly string[]): number | undefined {
+  let bits = 0;
+  for (const name of elements(denied)) {
+    const position = names.indexOf(name as string);
+    if (position < 0) return undefined;
+    bits |= 1 << position;
+  }
+  return bits;
 }
 
 /**
@@ -70,9 +140,11 @@ export function rateLimitHeaders(
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
   const read = readPolicies(policies);
-  const { numbers } = readDecision(decision, read.names);
-  const text = headerLines(numbers, new Float64Array(read.numbers), read.names.join("\n"), legacy);
-  const lines = text.split("\n");
+  const { allowed, limit, remaining, retryAfter, resetAfter, position } = readDecision(decision, read.names);
+  if (allowed && !legacy && remaining <= longest && resetAfter <= longest)
+    return filled(read.templates[position] ?? templateOf(read, position), remaining, resetAfter);
+  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, resetAfter, position]);
+  const lines = headerLines(numbers, read.numbers, read.lines, legacy).split("\n");
   const headers: Record<string, string> = {};
   for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
   return headers;
@@ -95,5 +167,5 @@ export function problemBody(decision: Decision, policies: Policies): string {
   const read = readPolicies(policies);
   const { allowed: isAllowed, violated } = readDecision(decision, read.names);
   if (isAllowed) throw refused("invalid_decision", "decision", "allowed", "a decision that was denied");
-  return problem_body(violated, read.names.join("\n"));
+  return problem_body(violated, read.lines);
 }

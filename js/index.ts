@@ -1,5 +1,5 @@
 export { type IpKeyOptions, ipKey } from "./address.ts";
-export { type ErrorCode, TollgateError } from "./error.ts";
+export type { ErrorCode } from "./error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { RateLimiter } from "./limiter.ts";
 export { Reservation } from "./reservation.ts";
@@ -16,6 +16,7 @@ export {
   type ThrottleOptions,
 } from "./throttle/throttle.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
+export { TollgateError } from "./tollgate-error.ts";
 export type {
   Algorithm,
   CalendarPolicy,

@@ -20,6 +20,9 @@ import { fill, inWords, refused, refusedAs, TollgateError } from "./error.ts";
 import { type ReadPolicy, readPolicy } from "./policy.ts";
 import type { Origin, Policies, Policy } from "./types.ts";
 
+/** Policies that were read, by the frozen copies that limiters show. */
+const byCopies = /* @__PURE__ */ new WeakMap<object, ReadPolicies>();
+
 /** Policies that were read: a copy, so that changing the objects later changes nothing. */
 export class ReadPolicies {
   /** The copied policies. */
@@ -42,6 +45,12 @@ export class ReadPolicies {
     this.denied = read.length === 1 ? (read[0]?.denied ?? 0) : 0;
     this.origins = originsOf(read);
     this.names = this.origins.map(({ name }) => name);
+    byCopies.set(this.policies, this);
+  }
+
+  /** Reads policies; those of a limiter have been read already. */
+  static of(policies: unknown): ReadPolicies {
+    return byCopies.get(policies as object) ?? new ReadPolicies(policies);
   }
 
   /** Returns the position of a policy, by its name where there are several. */

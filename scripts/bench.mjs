@@ -13,6 +13,7 @@ const benches = {
   node: node("bench/node/main.mjs"),
   throttle: node("bench/throttle/main.mjs"),
   replay: node("bench/replay/main.mjs"),
+  frameworks: node("bench/frameworks/main.mjs"),
   worker: node("bench/worker/main.mjs"),
 };
 

@@ -1,5 +1,5 @@
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
@@ -29,6 +29,7 @@ export async function buildPackage() {
       cpSync(inProject("build", feature, "tollgate_bg.wasm"), join(dist, name));
     await writeTypes(dist);
     await bundleClient(dist);
+    await bundleAdapters(dist);
     await bundleWorker(dist);
     await bundleCommand(dist);
   });
@@ -157,6 +158,59 @@ async function bundleCommand(dist) {
   chmodSync(file, 0o755);
 }
 
+/** What each subpath of the package for servers is made of. */
+const adapters = ["express", "fastify", "hono", "koa", "fetch"];
+
+/** Those of `tollgate/stores`. */
+const storeTypes = ["types", "hit-store", "express-store", "hono-store", "nest-storage", "fastify-store"];
+
+/** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
+const ofPackage = ["limiter", "headers", "address", "tollgate-error"].map((name) =>
+  inProject(`js/${name}.ts`),
+);
+
+const packageBeside = {
+  name: "package beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\.ts$/ }, ({ path, resolveDir }) =>
+      ofPackage.includes(resolve(resolveDir, path)) ? { path: "tollgate", external: true } : undefined,
+    ),
+};
+
+/** `tollgate/express` and its like: each a file of its own, over the package and with the guard inside. */
+async function bundleAdapters(dist) {
+  const folder = inProject("build/types-middleware");
+  await quiet("tsc", bin("tsc"), ["-p", inProject("js/middleware"), "--noEmit", "false", "--outDir", folder]);
+  const declared = (name) => readFileSync(join(folder, `${name}.d.ts`), "utf8");
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ]) {
+    const types = extension === "js" ? "d.ts" : "d.cts";
+    writeFileSync(join(dist, `guard.${types}`), besides(declared("guard/types"), extension));
+    const bundle = (name, entry) =>
+      bundleAs(join(dist, `${name}.${extension}`), {
+        entryPoints: [inProject(entry)],
+        format,
+        plugins: [packageBeside],
+      });
+    for (const name of adapters) {
+      await bundle(name, `js/middleware/${name}.ts`);
+      writeFileSync(join(dist, `${name}.${types}`), besides(declared(`middleware/${name}`), extension));
+    }
+    await bundle("stores", "js/stores/index.ts");
+    const stores = withoutImports(storeTypes.map((name) => declared(`stores/${name}`)).join(""));
+    const shared = `import type { Decision, Policies, Policy, WindowPolicy } from "./index.${extension}";\n`;
+    writeFileSync(join(dist, `stores.${types}`), shared + stores);
+  }
+}
+
+/** Types whose imports are of files that lie beside them. */
+const besides = (declared, extension) =>
+  declared
+    .replace(/"\.\.\/guard\/[\w-]+\.ts"/g, `"./guard.${extension}"`)
+    .replace(/"\.\.\/[\w-]+\.ts"/g, `"./index.${extension}"`);
+
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {
   await bundleAs(join(dist, "cloudflare.js"), {
@@ -180,7 +234,7 @@ async function bundleWorker(dist) {
   writeFileSync(join(dist, "cloudflare.d.ts"), shared.join("\n") + types);
 }
 
-const withoutImports = (declared) => declared.replace(/^(import|export \{\}).*\n/gm, "");
+const withoutImports = (declared) => declared.replace(/^(import|export \{).*\n/gm, "");
 
 /** One file of types for `import` and the same for `require`: what the sources declare, without what is internal. */
 async function writeTypes(dist) {
@@ -195,7 +249,7 @@ async function writeTypes(dist) {
     folder,
   ]);
   const files = [
-    ...["types", "error", "reservation", "limiter", "headers", "step", "address"],
+    ...["types", "error", "tollgate-error", "reservation", "limiter", "headers", "step", "address"],
     ...["platform", "alarm", "fetch", "places", "run", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");

@@ -1,17 +1,10 @@
 import express from "express";
-import { ipKey, problemBody, RateLimiter, rateLimitHeaders } from "tollgate";
-
-const limiter = new RateLimiter({ name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" });
+import { rateLimit } from "tollgate/express";
 
 const app = express();
 
-app.use((request, response, next) => {
-  // The socket's address; behind a proxy, app.set("trust proxy", …) with the proxy's address makes it the client's.
-  const decision = limiter.hit(ipKey(request.ip ?? "0.0.0.0"));
-  response.set(rateLimitHeaders(decision, limiter.policies));
-  if (decision.allowed) return next();
-  response.status(429).type("application/problem+json").send(problemBody(decision, limiter.policies));
-});
+// Behind a proxy, app.set("trust proxy", 1) makes the address that of the client.
+app.use(rateLimit({ policy: { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" } }));
 
 app.get("/", (_request, response) => response.send("Hello\n"));
 

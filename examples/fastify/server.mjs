@@ -1,17 +1,11 @@
 import Fastify from "fastify";
-import { ipKey, problemBody, RateLimiter, rateLimitHeaders } from "tollgate";
+import { rateLimit } from "tollgate/fastify";
 
-const limiter = new RateLimiter({ name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" });
-
+// Behind a proxy, Fastify({ trustProxy: "10.0.0.1" }) with its address makes the address that of the client.
 const app = Fastify();
 
-app.addHook("onRequest", async (request, reply) => {
-  // The socket's address; behind a proxy, Fastify({ trustProxy: … }) with the proxy's address makes it the client's.
-  const decision = limiter.hit(ipKey(request.ip ?? "0.0.0.0"));
-  reply.headers(rateLimitHeaders(decision, limiter.policies));
-  if (!decision.allowed)
-    return reply.code(429).type("application/problem+json").send(problemBody(decision, limiter.policies));
-});
+const policy = { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" };
+app.addHook("onRequest", rateLimit({ policy }));
 
 app.get("/", async () => "Hello\n");
 

@@ -58,7 +58,9 @@ export const suites = [
       await show(bin("tsc"), []);
       await show(bin("tsc"), ["-p", "js"]);
       await show(bin("tsc"), ["-p", "js/cli"]);
+      await show(bin("tsc"), ["-p", "js/middleware"]);
       await show(bin("tsc"), ["-p", "tests/node"]);
+      await show(bin("tsc"), ["-p", "tests/guard"]);
     },
   },
   { name: "typedoc", run: typedoc },
@@ -67,6 +69,7 @@ export const suites = [
     run: () => nodeTest("tests/node/*.test.mjs", ["--expose-gc"], { env: seeded }),
   },
   { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
+  { name: "frameworks", run: () => nodeTest("tests/guard/*.test.mjs", [], { env: seeded }) },
   { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import test, { before, mock } from "node:test";
+import { getRequestListener } from "@hono/node-server";
 import { createTestHarness } from "wrangler";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import { freshExamples } from "./lib/project.mjs";
@@ -72,6 +74,48 @@ test("express-rate-limit: the same statuses, headers and waits", { timeout: 20_0
     traffic(60),
     () => told(before),
     () => told(after),
+  );
+});
+
+/** What a client is told by the older headers, which are Fastify's. */
+async function toldByOlder(url) {
+  const { status, headers } = await fetch(url, { headers: { Connection: "close" } });
+  const of = (name) => headers.get(name);
+  const limits = ["limit", "remaining", "reset"].map((name) => of(`X-RateLimit-${name}`));
+  return { allowed: status === 200, status, limits, retryAfter: of("Retry-After") };
+}
+
+test("@fastify/rate-limit: the same statuses, headers and waits", { timeout: 20_000 }, async (t) => {
+  withClock(t);
+  const modules = await load("fastify-rate-limit");
+  const [before, after] = await Promise.all(
+    modules.map(({ app }) => {
+      t.after(() => app.close());
+      return app.listen({ port: 0 });
+    }),
+  );
+  await alike(
+    traffic(60),
+    () => toldByOlder(before),
+    () => toldByOlder(after),
+  );
+});
+
+test("hono-rate-limiter: the same statuses and waits", { timeout: 20_000 }, async (t) => {
+  withClock(t);
+  const modules = await load("hono-rate-limiter");
+  const [before, after] = await Promise.all(
+    modules.map(({ app }) => listening(t, createServer(getRequestListener(app.fetch)))),
+  );
+  const toldBy = async (url, remainingOf) => {
+    const { status, headers } = await fetch(url, { headers: { Connection: "close" } });
+    const [, remaining] = headers.get("RateLimit").match(remainingOf);
+    return { allowed: status === 200, status, remaining, retryAfter: headers.get("Retry-After") };
+  };
+  await alike(
+    traffic(60),
+    () => toldBy(before, /remaining=(\d+)/),
+    () => toldBy(after, /r=(\d+)/),
   );
 });
 

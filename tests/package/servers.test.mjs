@@ -37,7 +37,7 @@ test("example hono: two limiters on a route list both, and a denial says which",
   assert.deepEqual(fields(missing), ['"per-ip";q=5;w=3600', '"per-ip";r=1;t=…', undefined]);
 });
 
-for (const name of ["node-http", "express", "fastify", "hono"]) {
+for (const name of ["node-http", "express", "fastify", "hono", "koa", "fetch"]) {
   test(`example ${name}`, { timeout: 20_000 }, async (t) => {
     const url = await served(t, examples(name));
     for (let remaining = 4; remaining >= 0; remaining--) {
@@ -59,5 +59,15 @@ for (const name of ["node-http", "express", "fastify", "hono"]) {
     assert.equal(status, 429);
     assert.match(type, /#quota-exceeded$/);
     assert.deepEqual(violated, ["per-ip"]);
+  });
+}
+
+for (const name of ["express", "fastify", "hono", "koa", "fetch"]) {
+  test(`example ${name}: of a load at once exactly the limit passes`, { timeout: 20_000 }, async (t) => {
+    const url = await served(t, examples(name));
+    const responses = await Promise.all(Array.from({ length: 200 }, () => fetch(url)));
+    const statuses = responses.map(({ status }) => status);
+    assert.equal(statuses.filter((status) => status === 200).length, 5);
+    assert.equal(statuses.filter((status) => status === 429).length, 195);
   });
 }

@@ -25,6 +25,9 @@ async function bundled(project, entry) {
 /** What waiting may take on top of a limiter. */
 const throttleBudget = 6_000;
 
+/** What an adapter may take on top of the limiter, `ipKey` and the headers, which it uses. */
+const adapterBudget = 5_200;
+
 test("size in a browser, bundled, minified and gzipped", async (t) => {
   const project = await freshFixture("size");
   for (const [name, most] of Object.entries(budget)) {
@@ -40,5 +43,14 @@ test("size in a browser, bundled, minified and gzipped", async (t) => {
     const size = (await sizeOf("Throttle.js")) - (await sizeOf("RateLimiter.js"));
     t.diagnostic(`${kilobytes(size)} of ${kilobytes(throttleBudget)}`);
     assert.ok(size <= throttleBudget, `${size} bytes are more than ${throttleBudget}`);
+  });
+  await t.test("an adapter on top of RateLimiter, ipKey and the headers", async (t) => {
+    const sizeOf = async (entry) => gzipSync(await bundled(project, entry), { level: 9 }).length;
+    const without = await sizeOf("server.js");
+    for (const name of ["express", "fastify", "hono", "koa", "fetch"]) {
+      const size = (await sizeOf(`${name}.js`)) - without;
+      t.diagnostic(`${name}: ${kilobytes(size)} of ${kilobytes(adapterBudget)}`);
+      assert.ok(size <= adapterBudget, `${name}: ${size} bytes are more than ${adapterBudget}`);
+    }
   });
 });

@@ -30,10 +30,40 @@ test("every entry exports the same, and all of it has types", async () => {
   assert.equal(text("index.d.cts"), text("index.d.ts"));
 });
 
-test("it needs no other package", async () => {
+test("it needs no other package; frameworks are there or not", async () => {
   const manifest = JSON.parse(await run("tar", ["-xzOf", tarball, "package/package.json"]));
-  for (const kind of ["dependencies", "peerDependencies", "optionalDependencies"])
+  for (const kind of ["dependencies", "optionalDependencies"])
     assert.deepEqual(manifest[kind] ?? {}, {}, kind);
+  const frameworks = ["express", "fastify", "hono", "koa"];
+  assert.deepEqual(Object.keys(manifest.peerDependencies), frameworks);
+  for (const name of frameworks) assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
+});
+
+const adapters = ["express", "fastify", "hono", "koa", "fetch", "stores"];
+
+test("an adapter imports the package and nothing else, least of all another adapter", async () => {
+  const project = await freshProject("adapters", "tests/package/fixtures/empty");
+  const dist = join(project, "node_modules/tollgate/dist");
+  for (const name of adapters) {
+    const names = Object.keys(await import(join(dist, `${name}.js`)));
+    assert.deepEqual(Object.keys(createRequire(dist)(`./dist/${name}.cjs`)).sort(), names, name);
+    for (const file of [`${name}.js`, `${name}.cjs`]) {
+      const imported = readFileSync(join(dist, file), "utf8").matchAll(
+        /(?:\bfrom |\bimport\(|\brequire\()["']([^"']+)["']/g,
+      );
+      assert.deepEqual([...new Set([...imported].map(([, path]) => path))], ["tollgate"], file);
+    }
+  }
+});
+
+test("errors of an adapter are those of the package, in both kinds of modules", async () => {
+  const project = await freshProject("errors", "tests/package/fixtures/empty");
+  const check = `try { rateLimit({ windowMs: 1 }); } catch (error) { console.log(error instanceof TollgateError); }`;
+  const asModule = `import { TollgateError } from "tollgate"; import { rateLimit } from "tollgate/express"; ${check}`;
+  const asScript = `const { TollgateError } = require("tollgate"); const { rateLimit } = require("tollgate/express"); ${check}`;
+  const node = (kind, code) => run(process.execPath, [`--input-type=${kind}`, "-e", code], { cwd: project });
+  assert.equal(await node("module", asModule), "true\n");
+  assert.equal(await node("commonjs", asScript), "true\n");
 });
 
 test("publint finds nothing", async () => {
@@ -50,8 +80,8 @@ const attw = (...args) => run(bin("attw"), [tarball, ...args, "--no-color", "--n
 test("are the types wrong? In no way of resolving them", () =>
   attw("--profile", "strict", "--entrypoints", "."));
 
-test("nor are those of the client, where subpaths are resolved at all", () =>
-  attw("--profile", "node16", "--entrypoints", "./client"));
+test("nor are those of the client and the adapters, where subpaths are resolved at all", () =>
+  attw("--profile", "node16", "--entrypoints", "./client", ...adapters.map((name) => `./${name}`)));
 
 test("nor are those of the Worker, where modules are", () =>
   attw("--profile", "esm-only", "--entrypoints", "./cloudflare"));

@@ -72,6 +72,27 @@ test("own-worker: strict types, and an object for each address", options, async 
     assert.equal((await ask(address))[0], status);
 });
 
+test(
+  "hono-worker: strict types, and exactly the limit of a load at once for each address",
+  options,
+  async (t) => {
+    const folder = examples("hono-worker");
+    await run(bin("tsc"), ["-p", folder]);
+    const { harness } = await listening(t, { configPath: join(folder, "wrangler.toml") });
+    const ask = (address) => harness.fetch("http://localhost/", { headers: { "CF-Connecting-IP": address } });
+    const first = await ask("192.0.2.1");
+    assert.equal(await first.text(), "Hello\n");
+    assert.equal(first.headers.get("RateLimit-Policy"), '"per-ip";q=5;w=3600');
+    assert.match(first.headers.get("RateLimit"), /^"per-ip";r=4;t=3[56]\d\d$/);
+    const responses = await Promise.all(Array.from({ length: 40 }, () => ask("192.0.2.1")));
+    assert.equal(responses.filter(({ status }) => status === 200).length, 4);
+    const denied = responses.find(({ status }) => status === 429);
+    assert.match(denied.headers.get("Retry-After"), /^3[56]\d\d$/);
+    assert.deepEqual((await denied.json())["violated-policies"], ["per-ip"]);
+    assert.equal((await ask("192.0.2.2")).status, 200);
+  },
+);
+
 test("shared-budget: four processes are never allowed more than one would be", options, async (t) => {
   const folder = examples("shared-budget");
   const secrets = { TOLLGATE_TOKEN: "a-secret" };

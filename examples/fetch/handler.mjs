@@ -1,0 +1,8 @@
+import { rateLimit } from "tollgate/fetch";
+
+const policy = { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" };
+
+// Bun, Deno, Workers and Node's servers for fetch handlers tell the client's address beside the request.
+export default {
+  fetch: rateLimit({ policy }, () => new Response("Hello\n")),
+};

@@ -1,0 +1,60 @@
+import { TollgateError } from "../tollgate-error.ts";
+import type { Awaitable } from "./types.ts";
+
+/** Returns true for a promise. */
+export const isPromise = <Value>(value: Awaitable<Value>): value is PromiseLike<Value> =>
+  typeof (value as { readonly then?: unknown } | undefined)?.then === "function";
+
+/** Goes on with a value at once if it is there, so that a synchronous limiter costs no promise. */
+export const after = <Value, Result>(
+  value: Awaitable<Value>,
+  next: (value: Value) => Awaitable<Result>,
+): Awaitable<Result> => (isPromise(value) ? value.then(next) : next(value));
+
+/**
+ * Rejects with `unanswered` if the promise takes longer than `timeout` milliseconds; `late` then gets the value when it
+ * comes after all.
+ */
+export const before = <Value>(
+  promise: PromiseLike<Value>,
+  timeout: number,
+  late: (value: Value) => void,
+): Promise<Value> =>
+  new Promise((resolve, reject) => {
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      reject(new TollgateError("unanswered", `the limiter did not answer within ${timeout} ms`));
+    }, timeout);
+    promise.then(
+      (value) => {
+        clearTimeout(timer);
+        if (isLate) late(value);
+        resolve(value);
+      },
+      (error) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
+  });
+
+/** For `deliver`, where nobody needs the value. */
+export const ignore = (): void => {};
+
+/** Hands a value on, at once if it is there, and hands an error to `fail`. */
+export function deliver<Value>(
+  make: () => Awaitable<Value>,
+  use: (value: Value) => void,
+  fail: (error: unknown) => void,
+): void {
+  let value: Awaitable<Value>;
+  try {
+    value = make();
+  } catch (error) {
+    fail(error);
+    return;
+  }
+  if (isPromise(value)) value.then(use).then(undefined, fail);
+  else use(value);
+}

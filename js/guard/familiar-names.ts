@@ -1,0 +1,26 @@
+/** Options of other rate limiters, each line with what to write instead. */
+const familiarNames = `windowMs timeWindow duration max limit points: policy: { algorithm: "fix_window_per_key", limit: 100, scale: "1m" }
+keyGenerator id: key
+identifier: policy: { name: "…", … }
+handler message statusCode errorMessage errorResponseBuilder onExceeded onLimitReached: onDenied: a function that sends the response
+onExceeding requestPropertyName: onDecision
+standardHeaders legacyHeaders disableHeader addHeaders addHeadersOnExceeding enableDraftSpec: headers: "standard", "legacy" or "none"
+skipSuccessfulRequests: charge: "failures"
+skipFailedRequests: charge: "successes"
+requestWasSuccessful: charge, which goes by the status
+store redis client db binding: limiter
+allowList whitelist: skip
+passOnStoreError skipOnError: onError: "allow"
+ipv6Subnet: key: (request) => ipKey(address, { ipv6Prefix: 56 })
+prefix nameSpace groupId: key
+hook: the hook to which you add it
+validate: nothing, since options are always checked`;
+
+/** Returns what to write instead of an option of another rate limiter; undefined if it is none. */
+export function insteadOf(name: string): string | undefined {
+  for (const line of familiarNames.split("\n")) {
+    const colon = line.indexOf(": ");
+    if (line.slice(0, colon).split(" ").includes(name)) return line.slice(colon + 2);
+  }
+  return undefined;
+}

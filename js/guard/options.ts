@@ -1,0 +1,60 @@
+import type { Costs } from "../types.ts";
+import { wrongOption } from "./errors.ts";
+import { insteadOf } from "./familiar-names.ts";
+import type { Awaitable, GuardOptions } from "./types.ts";
+
+/** Options that were checked, with their defaults. */
+export interface ReadGuardOptions<Request, Arguments extends readonly unknown[]>
+  extends GuardOptions<Request, Arguments> {
+  readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
+  readonly charge: "all" | "failures" | "successes";
+  readonly headers: "standard" | "legacy" | "none";
+  readonly timeout: number;
+}
+
+const aFunction = "a function";
+
+/** What each option accepts: words in quotes, or a function. Empty: whatever it is given to checks it. */
+const accepted: Readonly<Record<string, string>> = {
+  policy: "",
+  limiter: "",
+  key: aFunction,
+  cost: "",
+  policyFor: aFunction,
+  skip: aFunction,
+  charge: '"all", "failures" or "successes"',
+  headers: '"standard", "legacy" or "none"',
+  onDenied: `"deny", "allow" or ${aFunction}`,
+  onError: `"allow", "deny", "throw" or ${aFunction}`,
+  fallback: "",
+  onDecision: aFunction,
+  timeout: "",
+};
+
+function check(name: string, found: unknown): void {
+  const expected = Object.hasOwn(accepted, name) ? accepted[name] : undefined;
+  if (expected === undefined)
+    throw wrongOption("options", name, insteadOf(name) ?? `one of ${Object.keys(accepted).join(", ")}`);
+  const isAccepted =
+    expected === "" ||
+    found === undefined ||
+    expected.includes(typeof found === "function" ? aFunction : JSON.stringify(found));
+  if (!isAccepted) throw wrongOption(name, found, expected);
+}
+
+/** Reads the options of a guard. Each is read once. */
+export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
+  given: GuardOptions<Request, Arguments>,
+): ReadGuardOptions<Request, Arguments> {
+  if (typeof given !== "object" || given === null) throw wrongOption("options", given, "an object");
+  const options = { ...given };
+  for (const [name, found] of Object.entries(options)) check(name, found);
+  const { policy, limiter, policyFor, timeout = 2_000 } = options;
+  if ((policy ?? limiter ?? policyFor) === undefined) throw wrongOption("policy", undefined, examplePolicy);
+  if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
+    throw wrongOption("timeout", timeout, "a number of milliseconds up to 2147483647");
+  const { cost = 1, charge = "all", headers = "standard" } = options;
+  return { ...options, cost, charge, headers, timeout };
+}
+
+const examplePolicy = '{ algorithm: "sliding_window", limit: 100, scale: "1m" } or the like';

@@ -1,0 +1,121 @@
+import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+
+/** A value, or a promise of one. */
+export type Awaitable<Value> = Value | PromiseLike<Value>;
+
+/** A reservation, as far as a guard needs it. */
+export interface GuardReservation {
+  /** Whether it was granted. */
+  readonly allowed: boolean;
+  /** The decision that granted or denied it. */
+  readonly decision: Decision;
+  /** Names the reservation when it is settled. */
+  readonly id: string;
+}
+
+/** What a guard asks of a limiter: the methods of `RateLimiter`, whether they return values or promises. */
+export interface GuardLimiter {
+  /** The policies it decides by, where it knows them. */
+  readonly policies?: readonly Policy[] | undefined;
+  /** Decides whether the key may act now, and takes `costs` if so. */
+  hit(key: Key, costs?: Costs, policies?: Policies): Awaitable<Decision>;
+  /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
+  reserve?(
+    key: Key,
+    costs?: Costs,
+    options?: { readonly policies?: Policies | undefined },
+  ): Awaitable<GuardReservation>;
+  /** Charges a reservation. */
+  settle?(id: string, used?: Costs): unknown;
+  /** Gives a reservation back. */
+  cancel?(id: string): unknown;
+}
+
+/** The object of one key, as its namespace returns it. */
+export interface GuardObject {
+  /** Decides whether the key may act now, and takes `costs` if so. */
+  hit(policies: Policies, costs?: Costs): Awaitable<Decision>;
+  /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
+  reserve?(policies: Policies, costs?: Costs): Awaitable<GuardReservation>;
+  /** Charges a reservation. */
+  settle?(policies: Policies, id: string): unknown;
+  /** Gives a reservation back. */
+  cancel?(policies: Policies, id: string): unknown;
+}
+
+/** A Durable Object namespace of `RateLimiterObject`: `env.LIMITERS`. */
+export interface GuardNamespace {
+  /** Returns the object of a key. */
+  getByName(name: string): GuardObject;
+}
+
+/** What can be given as `limiter`. */
+export type AnyLimiter = GuardLimiter | GuardNamespace;
+
+/** What happens to a request about which the limiter failed. */
+export type ErrorVerdict = "allow" | "deny" | "throw";
+
+/** The options of a guard. `Request` is the framework's own, `Arguments` what its handlers get. */
+export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request]> {
+  /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
+  readonly policy?: Policies | undefined;
+  /**
+   * Decides instead of a limiter in memory: a `RateLimiter`, `RemoteLimiter`, a Durable Object namespace such as
+   * `env.LIMITERS`, or a function that returns one of them for a request.
+   */
+  readonly limiter?: AnyLimiter | ((request: Request) => AnyLimiter) | undefined;
+  /** Returns whose budget a request uses; by default `ipKey` of the client's address. */
+  readonly key?: ((request: Request) => Awaitable<Key>) | undefined;
+  /** What a request weighs; 1 by default. */
+  readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
+  /** Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. */
+  readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
+  /** Returns true for a request that is not limited. */
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined;
+  /** Which requests are charged, by their response: all by default. A status below 400 is a success. */
+  readonly charge?: "all" | "failures" | "successes" | undefined;
+  /** `RateLimit` and `RateLimit-Policy` (the default), these and the older `X-RateLimit-*`, or none. */
+  readonly headers?: "standard" | "legacy" | "none" | undefined;
+  /** What a denied request gets: a 429 (the default), its usual response (`"allow"`), or what the function sends. */
+  readonly onDenied?: "deny" | "allow" | ((decision: Decision, ...handler: Arguments) => unknown) | undefined;
+  /**
+   * What happens when the limiter fails or is late: the request goes on (the default), gets a 503, or fails with the
+   * error. A function gets the error and the request and returns one of these words.
+   */
+  readonly onError?:
+    | ErrorVerdict
+    | ((error: unknown, request: Request) => Awaitable<ErrorVerdict>)
+    | undefined;
+  /** Decides when the limiter fails or is late: a limiter, or the policy of one in memory. */
+  readonly fallback?: GuardLimiter | Policies | undefined;
+  /** Called with every decision before the request goes on. */
+  readonly onDecision?: ((decision: Decision, request: Request) => void) | undefined;
+  /** How long an asynchronous limiter has to answer, in milliseconds; two seconds by default. */
+  readonly timeout?: number | undefined;
+}
+
+/** What is published on the channel `tollgate:decision`. */
+export interface DecisionMessage {
+  /** Which adapter it is of: `"express"`, `"fastify"`, `"hono"`, `"koa"` or `"fetch"`. */
+  readonly adapter: string;
+  /** Whose budget the request used. */
+  readonly key: Key;
+  /** What was decided. */
+  readonly decision: Decision;
+  /** The framework's request. */
+  readonly request: unknown;
+}
+
+/** What is published on the channel `tollgate:error`. */
+export interface ErrorMessage {
+  /** Which adapter it is of. */
+  readonly adapter: string;
+  /** Whose budget the request would have used. */
+  readonly key: Key;
+  /** Why the limiter did not decide. */
+  readonly error: unknown;
+  /** What became of the request: what `onError` says, or `"fallback"`. */
+  readonly verdict: ErrorVerdict | "fallback";
+  /** The framework's request. */
+  readonly request: unknown;
+}

@@ -1,0 +1,96 @@
+import { isPromise } from "../guard/after.ts";
+import { wrongOption } from "../guard/errors.ts";
+import { Guard, type Verdict } from "../guard/guard.ts";
+import { watch, writeFields } from "../guard/node-response.ts";
+import { isContext, keyOfPlatform, nodeResponseOf } from "../guard/platform-client.ts";
+import type { GuardOptions } from "../guard/types.ts";
+import { denial, withFields } from "../guard/web-response.ts";
+
+export type * from "../guard/types.ts";
+
+/** The options of `rateLimit` for fetch handlers. `onDenied` returns the response. */
+export type RateLimitOptions = GuardOptions<Request>;
+
+/** A handler of requests, with whatever the server gives it beside them. */
+export type FetchHandler<Rest extends unknown[]> = (
+  request: Request,
+  ...rest: Rest
+) => Response | PromiseLike<Response>;
+
+/**
+ * Returns a function that takes a request, and what the server gave beside it, and returns the response to a denied one;
+ * undefined if it may go on.
+ *
+ * @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong.
+ *
+ * @example
+ * ```ts
+ * import { ipKey } from "tollgate";
+ * import { rateLimit } from "tollgate/fetch";
+ *
+ * const policy = { algorithm: "sliding_window", limit: 100, scale: "1m" } as const;
+ * const limited = rateLimit({ policy, key: (request) => ipKey(request.headers.get("X-Real-IP") ?? "0.0.0.0") });
+ *
+ * async function GET(request: Request): Promise<Response> {
+ *   return (await limited(request)) ?? new Response("Hello");
+ * }
+ * ```
+ */
+export function rateLimit(
+  options: RateLimitOptions,
+): (request: Request, platform?: unknown) => Promise<Response | undefined>;
+/**
+ * Returns a handler that limits the requests of another one. Every response gets the headers of the limit.
+ *
+ * @example
+ * ```ts
+ * import { rateLimit } from "tollgate/fetch";
+ *
+ * const policy = { algorithm: "sliding_window", limit: 100, scale: "1m" } as const;
+ * export default { fetch: rateLimit({ policy }, () => new Response("Hello")) };
+ * ```
+ */
+export function rateLimit<Rest extends unknown[]>(
+  options: RateLimitOptions,
+  handler: FetchHandler<Rest>,
+): (request: Request, ...rest: Rest) => Promise<Response>;
+export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unknown[]>) {
+  const guard = new Guard<Request, [Request]>(options, { name: "fetch", keyOf: keyOfPlatform });
+  const { charge, onDenied } = guard.options;
+  if (handler === undefined && charge !== "all")
+    throw wrongOption("charge", charge, "rateLimit(options, handler), whose response decides");
+
+  const denied = async (verdict: Verdict, request: Request): Promise<Response> => {
+    if (typeof onDenied !== "function" || verdict.decision === undefined) return denial(verdict);
+    return withFields((await onDenied(verdict.decision, request)) as Response, verdict.fields);
+  };
+  if (handler === undefined)
+    return async (request: Request, platform?: unknown) => {
+      const verdict = await guard.check(request, platform);
+      // Nobody tells how it ends.
+      verdict.finish?.(undefined);
+      return verdict.passes ? undefined : denied(verdict, request);
+    };
+  return async (request: Request, ...rest: unknown[]) => {
+    const verdict = await guard.check(request, rest[0]);
+    const outgoing = nodeResponseOf(rest[0]);
+    if (outgoing !== undefined) {
+      // Node writes the headers, and tells how the response has ended.
+      writeFields(outgoing, verdict);
+      if (!verdict.passes) return denied({ ...verdict, fields: {} }, request);
+      watch(outgoing, verdict);
+      return handler(request, ...rest);
+    }
+    if (!verdict.passes) return denied(verdict, request);
+    let isSuccess = false;
+    try {
+      const response = await handler(request, ...rest);
+      isSuccess = response.status < 400;
+      return withFields(response, verdict.fields);
+    } finally {
+      // A Worker gives up what is not done when it has responded.
+      const finished = verdict.finish?.(isSuccess);
+      if (isPromise(finished)) rest.find(isContext)?.waitUntil(finished);
+    }
+  };
+}

@@ -1,0 +1,99 @@
+import type { Context, Env, MiddlewareHandler, Next } from "hono";
+import { isPromise } from "../guard/after.ts";
+import { mergeFields } from "../guard/fields.ts";
+import { type Fields, Guard } from "../guard/guard.ts";
+import { watch, writeFields } from "../guard/node-response.ts";
+import { keyOfPlatform, nodeResponseOf, type WaitContext } from "../guard/platform-client.ts";
+import type { GuardOptions } from "../guard/types.ts";
+import { denialFields, withFields } from "../guard/web-response.ts";
+
+export type * from "../guard/types.ts";
+
+/** The options of `rateLimit` for Hono. `onDenied` returns the response. */
+// biome-ignore lint/suspicious/noExplicitAny: as Hono has it, so that a guard fits an app with any variables.
+export type RateLimitOptions<E extends Env = any> = GuardOptions<Context<E>, [Context<E>, Next]>;
+
+const adapter = { name: "hono", keyOf: (c: Context) => keyOfPlatform(c.req.raw, c.env) };
+
+/** The variable with the headers of all guards that a request has passed. */
+const written = "tollgate:headers";
+
+/** Adds headers to a response that is not there yet. */
+function prepare(c: Context, fields: Fields): Fields {
+  const all: Record<string, string> = c.get(written) ?? {};
+  c.set(written, all);
+  mergeFields(fields, {
+    get: (name) => all[name],
+    set: (name, value) => {
+      all[name] = value;
+      c.header(name, value);
+    },
+  });
+  return all;
+}
+
+/** Hono throws where there is none. */
+function contextOf(c: Context): WaitContext | undefined {
+  try {
+    return c.executionCtx;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Adds them again where a handler returned a response of its own making, which has none of them. */
+function completed(response: Response, fields: Fields): Response {
+  const [first] = Object.keys(fields);
+  return first === undefined || response.headers.has(first) ? response : withFields(response, fields);
+}
+
+/**
+ * Returns middleware for Hono that limits requests, by the client's address unless `key` says otherwise.
+ *
+ * @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong.
+ *
+ * @example
+ * ```ts
+ * import { Hono } from "hono";
+ * import { rateLimit } from "tollgate/hono";
+ *
+ * const app = new Hono();
+ * app.use(rateLimit({ policy: { algorithm: "sliding_window", limit: 100, scale: "1m" } }));
+ * ```
+ */
+// biome-ignore lint/suspicious/noExplicitAny: as Hono has it.
+export function rateLimit<E extends Env = any>(options: RateLimitOptions<E>): MiddlewareHandler<E> {
+  const guard = new Guard(options, adapter);
+  const { onDenied } = guard.options;
+  return async (c, next) => {
+    const checked = guard.check(c);
+    const verdict = isPromise(checked) ? await checked : checked;
+    const outgoing = nodeResponseOf(c.env);
+    if (outgoing !== undefined) writeFields(outgoing, verdict);
+    const fields = outgoing === undefined ? prepare(c, verdict.fields) : verdict.fields;
+    if (!verdict.passes) {
+      if (typeof onDenied !== "function" || verdict.decision === undefined)
+        return c.body(verdict.body, verdict.status, denialFields);
+      const response = (await onDenied(verdict.decision, c, next)) as Response | undefined;
+      return response === undefined || outgoing !== undefined ? response : completed(response, fields);
+    }
+    // There the response tells when it has ended, and how.
+    if (outgoing !== undefined) {
+      watch(outgoing, verdict);
+      return next();
+    }
+    let isSuccess = false;
+    try {
+      await next();
+      isSuccess = c.error === undefined && c.res.status < 400;
+    } finally {
+      const finished = verdict.finish?.(isSuccess);
+      // A Worker gives up what is not done when it has responded.
+      if (isPromise(finished)) contextOf(c)?.waitUntil(finished);
+    }
+    const { res } = c;
+    const response = completed(res, fields);
+    if (response !== res) c.res = response;
+    return undefined;
+  };
+}

@@ -1,0 +1,125 @@
+import { wrongOption } from "../guard/errors.ts";
+import { RateLimiter } from "../limiter.ts";
+import type { Decision, Policies } from "../types.ts";
+import { after, isNamespace, objectsOf, usedBy, waitOf } from "./limiter.ts";
+import type { StoreLimiter, StoreNamespace } from "./types.ts";
+
+/** How many hits a client has made, and when that is over. */
+export interface HitInfo {
+  /** The hits that count now, this one included. */
+  totalHits: number;
+  /** When the client may come back; or, if it may now, when none counts any more. */
+  resetTime: Date;
+}
+
+/** The options of a store. */
+export interface HitStoreOptions {
+  /** The policies of a Durable Object namespace. */
+  readonly policy?: Policies | undefined;
+  /** Put before each key, so that several rate limiters can use one limiter. */
+  readonly prefix?: string | undefined;
+  /** Milliseconds since the epoch; `Date.now` by default. The limiter has a clock of its own. */
+  readonly clock?: (() => number) | undefined;
+}
+
+/** What the rate limiter tells its store. */
+export interface HitStoreInit {
+  /** The window, in milliseconds. */
+  readonly windowMs: number;
+  /** How many hits it allows; a function where that depends on the request. */
+  readonly limit: unknown;
+}
+
+/** Counts the hits of a rate limiter that decides by itself. */
+export class HitStore {
+  /** Whether keys of this store cannot be those of another one: true for a limiter in memory. */
+  readonly localKeys: boolean;
+  /** Put before each key. */
+  readonly prefix: string;
+  readonly #clock: () => number;
+  #limiter: StoreLimiter | undefined;
+  #init: HitStoreInit | undefined;
+
+  /** Makes a store over a limiter; without one, over a `fix_window_per_key` in memory with the caller's own numbers. */
+  constructor(limiter?: StoreLimiter | StoreNamespace, options: HitStoreOptions = {}) {
+    const { policy, prefix = "", clock = Date.now } = options;
+    this.prefix = prefix;
+    this.#clock = clock;
+    this.localKeys = limiter === undefined || limiter instanceof RateLimiter;
+    if (isNamespace(limiter)) {
+      if (policy === undefined)
+        throw wrongOption("policy", policy, "the policies that the objects are asked with");
+      this.#limiter = objectsOf(limiter, policy);
+    } else if (limiter !== undefined && typeof limiter.hit !== "function")
+      throw wrongOption("limiter", limiter, "a limiter, or a Durable Object namespace with policy");
+    else this.#limiter = limiter;
+  }
+
+  /** Called by the rate limiter with its options. */
+  init({ windowMs, limit }: HitStoreInit): void {
+    this.#init = { windowMs, limit };
+    const policies = this.#limiter?.policies;
+    const [only] = policies?.length === 1 ? policies : [];
+    const own = only === undefined ? limit : "limit" in only ? only.limit : only.capacity;
+    if (typeof limit === "number" && own !== limit)
+      throw wrongOption("limit", limit, `${own}, which is the limit of the store's limiter`);
+    this.#limiter ??= inMemory(windowMs, limit);
+  }
+
+  /** Returns the hits of a client; undefined if none count. */
+  get(key: string): HitInfo | undefined | Promise<HitInfo | undefined> {
+    // A cost of 0 asks without one hit more.
+    return after(this.#asked().peek(this.prefix + key, 0), (decision) =>
+      decision.resetAfter === 0 ? undefined : this.#info(decision),
+    );
+  }
+
+  /** Counts a hit. */
+  increment(key: string): HitInfo | Promise<HitInfo> {
+    return after(this.#asked().hit(this.prefix + key), (decision) => this.#info(decision));
+  }
+
+  /** Takes a hit back. */
+  decrement(key: string): void | Promise<void> {
+    return after(this.#asked().inc(this.prefix + key, -1), nothing);
+  }
+
+  /** Forgets a client. */
+  resetKey(key: string): void | Promise<void> {
+    return after(this.#asked().reset(this.prefix + key), nothing);
+  }
+
+  /** Forgets all clients. Only a store over its own limiter in memory can. */
+  resetAll(): void {
+    const { windowMs, limit } = this.#init ?? {};
+    if (windowMs === undefined || !(this.#limiter instanceof RateLimiter) || !owned.has(this.#limiter))
+      throw wrongOption("resetAll", "a limiter that was given", "a store without one, or reset each key");
+    this.#limiter = inMemory(windowMs, limit);
+  }
+
+  #asked(): StoreLimiter {
+    if (this.#limiter === undefined)
+      throw wrongOption("store", "before init", "it as the store of a rate limiter, or give it a limiter");
+    return this.#limiter;
+  }
+
+  #info(decision: Decision): HitInfo {
+    const limit = this.#init?.limit;
+    // Where the limit depends on the request, a denial must be more than any of them.
+    const most = typeof limit === "number" ? limit : Number.MAX_SAFE_INTEGER - 1;
+    return { totalHits: usedBy(decision, most), resetTime: new Date(this.#clock() + waitOf(decision)) };
+  }
+}
+
+/** The limiters that stores made themselves. */
+const owned = new WeakSet<RateLimiter>();
+
+/** Without a number to go by, nothing is denied here, and the rate limiter compares. */
+function inMemory(scale: number, limit: unknown): RateLimiter {
+  const most = typeof limit === "number" && limit >= 1 ? limit : Number.MAX_SAFE_INTEGER;
+  const limiter = new RateLimiter({ algorithm: "fix_window_per_key", limit: most, scale });
+  owned.add(limiter);
+  return limiter;
+}
+
+const nothing = () => {};

@@ -1,0 +1,126 @@
+// The limiters that are not in memory: Durable Objects, and one that the Worker's HTTP API answers.
+
+import assert from "node:assert/strict";
+import test, { describe } from "node:test";
+import { RateLimiter } from "tollgate";
+import { RemoteLimiter } from "tollgate/client";
+import { ask } from "./lib/client.mjs";
+import { frameworks, served } from "./lib/frameworks.mjs";
+import { limiterOf, policyOf, start } from "./lib/limits.mjs";
+
+/** A namespace of Durable Objects: each has a name, and is asked with policies. */
+function namespace() {
+  const asked = [];
+  const limiters = new Map();
+  const limiterFor = (policies) => {
+    const text = JSON.stringify(policies);
+    if (!limiters.has(text)) limiters.set(text, new RateLimiter(policies, { clock: () => start }));
+    return limiters.get(text);
+  };
+  return {
+    asked,
+    // A namespace has a method of this name, too, which is not the limiter's.
+    get: () => assert.fail("a namespace is asked by names"),
+    getByName: (name) => ({
+      hit: async (policies, cost) => {
+        asked.push([name, policies.map(({ name }) => name), cost]);
+        return limiterFor(policies).hit(name, cost);
+      },
+    }),
+  };
+}
+
+/** What the Worker's HTTP API answers, by a limiter in memory. */
+const apiOf = (limiter) => async (request) => {
+  const items = await request.json();
+  return Response.json(items.map(({ key, cost }) => limiter.hit(key, cost)));
+};
+
+for (const [name, framework] of Object.entries(frameworks)) {
+  const key = (request) => framework.header(request, "X-User");
+  const as = (user, more = {}) => ({ headers: { "X-User": user, ...more } });
+
+  describe(name, () => {
+    test("Durable Objects, given at once or by the request", async (t) => {
+      const objects = namespace();
+      for (const limiter of [objects, () => objects]) {
+        objects.asked.length = 0;
+        const guard = { limiter, policy: policyOf(1, `${typeof limiter}`), key, cost: 1 };
+        const url = await served(t, framework, { "/": { guards: [guard] } });
+        const first = await ask(url, as("ann"));
+        assert.deepEqual([first.status, first.headers.ratelimit], [200, `"${typeof limiter}";r=0;t=60`]);
+        assert.equal((await ask(url, as("ann"))).status, 429);
+        assert.equal((await ask(url, as("bob"))).status, 200);
+        assert.deepEqual(objects.asked, [
+          ["ann", [typeof limiter], 1],
+          ["ann", [typeof limiter], 1],
+          ["bob", [typeof limiter], 1],
+        ]);
+      }
+    });
+
+    test("Durable Objects are asked with the plan of the request, whatever it is", async (t) => {
+      const limiter = namespace();
+      const plans = {
+        free: policyOf(1, "free"),
+        paid: { name: "paid", algorithm: "token_bucket", capacity: 2, refillRate: 1, per: "1d" },
+      };
+      const policyFor = (request) => plans[framework.header(request, "X-Plan")];
+      const url = await served(t, framework, { "/": { guards: [{ limiter, key, policyFor }] } });
+      assert.equal(
+        (await ask(url, as("ann", { "X-Plan": "free" }))).headers["ratelimit-policy"],
+        '"free";q=1;w=60',
+      );
+      assert.equal((await ask(url, as("ann", { "X-Plan": "paid" }))).headers.ratelimit, '"paid";r=1;t=86400');
+      assert.equal((await ask(url, as("ann", { "X-Plan": "free" }))).status, 429);
+      // No plan and no policy of the guard's own: an error, which does not pass.
+      assert.equal((await ask(url, as("ann"))).status, 500);
+    });
+
+    test("a key that is none asks no object", async (t) => {
+      const limiter = namespace();
+      const url = await served(t, framework, { "/": { guards: [{ limiter, policy: policyOf(1), key }] } });
+      assert.equal((await ask(url)).status, 500);
+      assert.deepEqual(limiter.asked, []);
+    });
+
+    test("RemoteLimiter: with the Worker's policy, for the headers", async (t) => {
+      const remote = new RemoteLimiter({
+        url: "https://limits.example.com/_tollgate",
+        token: "a-secret",
+        policy: "api",
+        fetch: apiOf(limiterOf(policyOf(2))),
+      });
+      const url = await served(t, framework, {
+        "/": { guards: [{ limiter: remote, policy: policyOf(2), key }] },
+      });
+      const responses = await Promise.all(Array.from({ length: 9 }, () => ask(url, as("ann"))));
+      assert.equal(responses.filter(({ status }) => status === 200).length, 2);
+      assert.deepEqual(
+        new Set(responses.map(({ headers }) => headers["ratelimit-policy"])),
+        new Set(['"api";q=2;w=60']),
+      );
+    });
+
+    test("a limiter elsewhere gets a plan as the third argument", async (t) => {
+      const limiter = limiterOf(policyOf(9));
+      const asked = [];
+      const elsewhere = {
+        policies: limiter.policies,
+        hit: async (...args) => {
+          asked.push(args);
+          return limiter.hit(...args);
+        },
+      };
+      const policyFor = (request) =>
+        framework.header(request, "X-Plan") === undefined ? undefined : policyOf(1);
+      const url = await served(t, framework, { "/": { guards: [{ limiter: elsewhere, key, policyFor }] } });
+      assert.equal((await ask(url, as("ann"))).headers["ratelimit-policy"], '"api";q=9;w=60');
+      assert.equal((await ask(url, as("ann", { "X-Plan": "free" }))).status, 429);
+      assert.deepEqual(asked, [
+        ["ann", 1],
+        ["ann", 1, [policyOf(1)]],
+      ]);
+    });
+  });
+}

@@ -1,0 +1,144 @@
+// Options that are wrong, misspelt, or those of another rate limiter.
+
+import assert from "node:assert/strict";
+import test, { describe } from "node:test";
+import { TollgateError } from "tollgate";
+import { frameworks } from "./lib/frameworks.mjs";
+import { limiterOf, policyOf } from "./lib/limits.mjs";
+
+const policy = policyOf(1);
+
+/** Options of express-rate-limit, @fastify/rate-limit, hono-rate-limiter and koa-ratelimit, and what takes their place. */
+const familiar = {
+  windowMs: /policy: \{ algorithm: "fix_window_per_key", limit: 100, scale: "1m" \}/,
+  timeWindow: /policy: /,
+  duration: /policy: /,
+  max: /policy: /,
+  limit: /policy: /,
+  points: /policy: /,
+  keyGenerator: /use key$/,
+  id: /use key$/,
+  identifier: /policy: \{ name: /,
+  handler: /onDenied: a function/,
+  message: /onDenied/,
+  statusCode: /onDenied/,
+  errorMessage: /onDenied/,
+  errorResponseBuilder: /onDenied/,
+  onExceeded: /onDenied/,
+  onLimitReached: /onDenied/,
+  onExceeding: /onDecision/,
+  requestPropertyName: /onDecision/,
+  standardHeaders: /headers: "standard", "legacy" or "none"/,
+  legacyHeaders: /headers: /,
+  disableHeader: /headers: /,
+  addHeaders: /headers: /,
+  addHeadersOnExceeding: /headers: /,
+  enableDraftSpec: /headers: /,
+  skipSuccessfulRequests: /charge: "failures"/,
+  skipFailedRequests: /charge: "successes"/,
+  requestWasSuccessful: /charge/,
+  store: /limiter/,
+  redis: /limiter/,
+  client: /limiter/,
+  db: /limiter/,
+  binding: /limiter/,
+  allowList: /skip/,
+  whitelist: /skip/,
+  passOnStoreError: /onError: "allow"/,
+  skipOnError: /onError: "allow"/,
+  ipv6Subnet: /ipKey\(address, \{ ipv6Prefix: 56 \}\)/,
+  prefix: /key/,
+  nameSpace: /key/,
+  groupId: /key/,
+  hook: /the hook to which you add it/,
+  validate: /nothing/,
+};
+
+for (const [name, { rateLimit }] of Object.entries(frameworks)) {
+  const rejects = (options, message) =>
+    assert.throws(
+      () => rateLimit(options),
+      (error) => {
+        assert.ok(error instanceof TollgateError, String(error));
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+
+  describe(name, () => {
+    for (const [option, instead] of Object.entries(familiar))
+      test(`${option} says what to write instead`, () => {
+        rejects({ policy, [option]: 5 }, new RegExp(`^options: "${option}" is not accepted; use `));
+        rejects({ policy, [option]: 5 }, instead);
+      });
+
+    test("an option that is misspelt names those there are", () => {
+      rejects(
+        { policy, keys: () => "a" },
+        /^options: "keys" is not accepted; use one of policy, limiter, key, /,
+      );
+      rejects({ policy, toString: 1 }, /^options: "toString" is not accepted; use one of/);
+    });
+
+    test("a value that is not accepted says what is", () => {
+      rejects(undefined, /^options: undefined is not accepted; use an object/);
+      rejects(null, /^options: null is not accepted; use an object/);
+      rejects({}, /^policy: undefined is not accepted; use \{ algorithm: "sliding_window"/);
+      rejects({ policy, key: "ip" }, /^key: "ip" is not accepted; use a function/);
+      for (const option of ["policyFor", "skip", "onDecision"])
+        rejects({ policy, [option]: true }, new RegExp(`^${option}: true is not accepted; use a function`));
+      rejects({ policy, charge: "some" }, /^charge: "some" .* use "all", "failures" or "successes"$/);
+      rejects({ policy, charge: () => true }, /^charge: function .* use "all", "failures" or "successes"$/);
+      rejects({ policy, headers: "draft-8" }, /^headers: "draft-8" .* use "standard", "legacy" or "none"$/);
+      rejects({ policy, headers: false }, /^headers: false .* use "standard", "legacy" or "none"$/);
+      rejects({ policy, onDenied: "throw" }, /^onDenied: "throw" .* use "deny", "allow" or a function$/);
+      rejects({ policy, onError: "pass" }, /^onError: "pass" .* use "allow", "deny", "throw" or a function$/);
+      for (const timeout of [0, -1, Number.NaN, 2 ** 31, "2s"])
+        rejects({ policy, timeout }, /^timeout: .* use a number of milliseconds up to 2147483647$/);
+      for (const limiter of [1, "memory", {}, { hit: 1 }])
+        rejects({ policy, limiter }, /^limiter: .* use a limiter with the methods of RateLimiter/);
+      rejects({ limiter: { hit() {} } }, /^policy: undefined is not accepted; use the policy by which/);
+      rejects({ policy: { algorithm: "fix_window", limit: 0, scale: "1m" } }, /^limit: 0 is not an integer/);
+      rejects({ policy, fallback: { algorithm: "fix_windoe" } }, /algorithm/);
+    });
+
+    test("options are read once, when the guard is made", () => {
+      let reads = 0;
+      const options = {
+        get policy() {
+          reads += 1;
+          return policy;
+        },
+      };
+      rateLimit(options);
+      assert.equal(reads, 1);
+      assert.ok(rateLimit({ limiter: limiterOf(policy), charge: undefined, headers: undefined }));
+    });
+  });
+}
+
+test("fetch without a handler cannot charge by the response", () => {
+  assert.throws(() => frameworks.fetch.rateLimit({ policy, charge: "failures" }), {
+    code: "invalid_option",
+    message: /^charge: "failures" is not accepted; use rateLimit\(options, handler\)/,
+  });
+});
+
+test("more policies than plans are an error, not a leak", () => {
+  const { rateLimit } = frameworks.fetch;
+  let count = 0;
+  const limited = rateLimit({
+    policyFor: () => {
+      count += 1;
+      return { algorithm: "fix_window", limit: count, scale: "1m" };
+    },
+    key: () => "a",
+  });
+  const request = new Request("http://example.com/");
+  return assert.rejects(
+    async () => {
+      for (let tries = 0; tries < 1_001; tries += 1) await limited(request);
+    },
+    { code: "invalid_option", message: /^policyFor: "policy number 1001" .* use a few plans/ },
+  );
+});
