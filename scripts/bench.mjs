@@ -3,7 +3,7 @@ import { build } from "./build.mjs";
 import { inProject } from "./lib/paths.mjs";
 import { show } from "./lib/run.mjs";
 import { bold, Failure, say } from "./lib/say.mjs";
-import { afterSetUp, toBuild } from "./setup.mjs";
+import { afterSetUp, toBench } from "./setup.mjs";
 
 const node = (file) => () => show(process.execPath, [inProject(file), "--save"]);
 
@@ -14,13 +14,14 @@ const benches = {
   throttle: node("bench/throttle/main.mjs"),
   replay: node("bench/replay/main.mjs"),
   frameworks: node("bench/frameworks/main.mjs"),
+  redis: node("bench/redis/main.mjs"),
   worker: node("bench/worker/main.mjs"),
 };
 
 const asked = process.argv.slice(2);
 const chosen = asked.length > 0 ? asked : Object.keys(benches);
 
-await afterSetUp(toBuild, async (found) => {
+await afterSetUp(toBench, async (found) => {
   const unknown = chosen.find((name) => !(name in benches));
   if (unknown)
     throw new Failure(`there is no bench "${unknown}"`, {

@@ -58,7 +58,7 @@ const rustFlags = [
 const inlining = "-Cllvm-args=-inline-threshold=25";
 
 /** The crates in bindings/ that are compiled to wasm. */
-const bindings = ["worker", "npm", "headers"];
+const bindings = ["worker", "npm", "redis", "headers"];
 
 /** Compiles a crate of bindings/ into build/<name>/: the wasm and its glue. */
 export async function buildBinding(name, { rust, wasmBindgen }) {

@@ -9,6 +9,7 @@ import { quiet } from "./lib/run.mjs";
 const wasmFiles = {
   npm: "tollgate.wasm",
   headers: "tollgate-headers.wasm",
+  redis: "tollgate-redis.wasm",
   worker: "tollgate-worker.wasm",
 };
 
@@ -25,11 +26,12 @@ export async function buildPackage() {
     for (const format of ["esm", "cjs"])
       await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
     await bundleAs(join(dist, "workerd.js"), { ...forWorkerd, format: "esm" });
-    for (const [feature, name] of Object.entries(wasmFiles))
+    for (const [feature, name] of Object.entries(wasmFiles).filter(([feature]) => feature !== "redis"))
       cpSync(inProject("build", feature, "tollgate_bg.wasm"), join(dist, name));
     await writeTypes(dist);
     await bundleClient(dist);
     await bundleAdapters(dist);
+    await bundleRedis(dist);
     await bundleWorker(dist);
     await bundleCommand(dist);
   });
@@ -210,6 +212,46 @@ const besides = (declared, extension) =>
   declared
     .replace(/"\.\.\/guard\/[\w-]+\.ts"/g, `"./guard.${extension}"`)
     .replace(/"\.\.\/[\w-]+\.ts"/g, `"./index.${extension}"`);
+/** Leaves the limiter in memory out of a bundle: it is in the package's own, and a limiter there is one here. */
+const limiterBeside = (file) => ({
+  name: "limiter beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\.\.\/limiter\.ts$/ }, () => ({ path: `./${file}`, external: true })),
+});
+
+/** `tollgate/redis`, for Node and what runs as Node does. */
+async function bundleRedis(dist) {
+  for (const [format, name, own] of [
+    ["esm", "redis.js", "node.js"],
+    ["cjs", "redis.cjs", "node.cjs"],
+  ])
+    await bundleAs(join(dist, name), {
+      entryPoints: [inProject("js/redis/index.ts")],
+      format,
+      external: ["node:*"],
+      plugins: [...forNode.plugins, limiterBeside(own)],
+      loader: forNode.loader,
+    });
+  const files = ["async-reservation", "redis/types", "redis/limiter"];
+  const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
+  for (const [name, index] of [
+    ["redis.d.ts", "./index.js"],
+    ["redis.d.cts", "./index.cjs"],
+  ]) {
+    const names = "Costs, Decision, Duration, Extension, Policies, Policy, ReserveOptions, Settlement";
+    const shared = [
+      '/// <reference lib="esnext.disposable" />',
+      `import type { ${names} } from "${index}";`,
+      `export type { ${names}, ErrorCode } from "${index}";`,
+      `export { TollgateError } from "${index}";`,
+      "",
+    ];
+    writeFileSync(join(dist, name), shared.join("\n") + severalLines(declared));
+  }
+}
+
+/** Removes imports, also those of several lines. */
+const severalLines = (declared) => withoutImports(declared.replace(/^import type \{[^}]*\} from .*\n/gm, ""));
 
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {

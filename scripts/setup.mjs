@@ -5,12 +5,14 @@ import { browser } from "./setup/browser.mjs";
 import { miri } from "./setup/miri.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
 import { packages } from "./setup/packages.mjs";
+import { redis } from "./setup/redis.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 import { workerBuild } from "./setup/worker-build.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, workerBuild, browser, miri];
+export const toTest = [...toBuild, workerBuild, browser, miri, redis];
+export const toBench = [...toBuild, redis];
 
 /**
  * Sets up what is missing, then does `work` with what was found, under the Node of

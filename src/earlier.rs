@@ -12,6 +12,7 @@ use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome, Push};
 use crate::memory::{OutOfMemory, push};
 use crate::number::{MAX, in_range};
+use crate::policy::schema::MAX_STORED_LOG;
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::scale::Scale;
 use alloc::vec::Vec;
@@ -119,9 +120,11 @@ fn with_scale(own: &Rule, scale: Scale, numbers: &[i64]) -> Option<Rule> {
     match *own {
         Rule::Window(window) => Some(Rule::Window(window.with_scale(scale))),
         Rule::SlidingWindow(window) => {
-            // Another limit must not shorten the log: the limit may change back as well.
+            // Another limit must not shorten the log: the limit may change back as well. And a state that was stored and
+            // read again must keep as much as one that was not.
             let total = numbers.iter().skip(1).step_by(2).fold(0, |sum: u64, &cost| sum.saturating_add(cost as u64));
-            let (keep, scale) = (window.keep.max(total.min(MAX)), scale.length());
+            let keep = window.keep.max(total.min(MAX).saturating_sub(1)).max(MAX_STORED_LOG);
+            let scale = scale.length();
             Some(Rule::SlidingWindow(crate::algorithm::sliding_window::SlidingWindow { scale, keep, ..window }))
         }
         Rule::Bucket(_) | Rule::Concurrency(_) => None,

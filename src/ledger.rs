@@ -147,9 +147,9 @@ pub enum Answer {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    policies: Policies,
-    policy_states: PolicyStates,
-    states: KeyStates,
+    pub(crate) policies: Policies,
+    pub(crate) policy_states: PolicyStates,
+    pub(crate) states: KeyStates,
 }
 
 impl Ledger {

@@ -51,6 +51,8 @@ mod options;
 mod policy;
 mod policy_states;
 mod record;
+#[doc(hidden)]
+pub mod replay;
 mod reservation;
 mod scale;
 mod snapshot;

@@ -208,6 +208,12 @@ impl Policy {
         Ok(self)
     }
 
+    /// Returns whether what a denied hit does was chosen.
+    #[doc(hidden)]
+    pub fn has_choice(&self) -> bool {
+        self.denied.is_some()
+    }
+
     /// The algorithm's name.
     ///
     /// ```
@@ -254,7 +260,7 @@ impl Policy {
     }
 
     /// Returns the policy of the algorithm at a position of the schema, with numbers of which the scale is in range.
-    fn from_numbers(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Result<Self, Error> {
+    pub(crate) fn from_numbers(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Result<Self, Error> {
         let schema = &ALGORITHM_SCHEMAS[algorithm];
         let (min, max) = AMOUNTS;
         for (role, number) in [(Role::Limit, limit), (Role::Rate, rate)] {

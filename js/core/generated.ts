@@ -29,6 +29,15 @@ export const settlements = ["settled", "extended", "expired", "closed"] as const
 /** Offsets within the result buffer, in bytes. */
 export const resultOffsets = { floats: 0, integers: 40, list: 68, handle: 76 } as const;
 
+/** Statuses, operations and results of the replay of a log. */
+export const replay = {
+  status: { own: 1, foreign: 2, malformed: -1, version: -2, outOfMemory: -3 },
+  reading: { peek: 0, get: 1, expiresAt: 2 },
+  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4 },
+  settlements: ["settled", "extended", "expired", "closed"],
+  numbersPerResult: 9,
+} as const;
+
 /** The algorithms by their names, aliases included. */
 export const algorithms = {
   fix_window: {

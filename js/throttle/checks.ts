@@ -34,7 +34,7 @@ export function checkThrottleOptions(options: ThrottleOptions): void {
   checkFromZero(options, "retries", "times");
   const { shared } = options;
   if (shared !== undefined && typeof shared !== "string")
-    throw refused("invalid_option", "shared", shared, "a string, the name that all tabs share the budget by");
+    throw refused("invalid_option", "shared", shared, "a string");
 }
 
 /** Checks what is asked for, but for the key and the cost, which the limiter checks. */
@@ -51,9 +51,9 @@ export function checkAcquireOptions(options: AcquireOptions): void {
 
 /** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
 const isSignal = (signal: Partial<AbortSignal> | null) =>
-  (["throwIfAborted", "addEventListener", "removeEventListener"] as const).every(
-    (name) => typeof signal?.[name] === "function",
-  );
+  typeof signal?.throwIfAborted === "function" &&
+  typeof signal.addEventListener === "function" &&
+  typeof signal.removeEventListener === "function";
 
 /** Checks that an option, if it is there, is a number from 0 on; infinity is accepted. */
 export function checkFromZero<Name extends string>(

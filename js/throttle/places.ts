@@ -31,8 +31,11 @@ export function* changedPlaces(
   const copy = limiter && RateLimiter.restore(limiter.snapshot(key), { clock: () => at });
   for (const waiter of line.inOrder()) {
     position += 1;
-    // One that never fits was turned away before it waited.
-    while (copy && !copy.hit(key, waiter.cost).allowed) at += copy.peek(key, waiter.cost).retryAfter;
+    if (copy) {
+      // One that never fits was turned away before it waited.
+      at += copy.peek(key, waiter.cost).retryAfter;
+      copy.hit(key, waiter.cost);
+    }
     const listener = listeners.get(waiter);
     if (!listener) continue;
     const place = { position, wait: copy && at - now };

@@ -221,7 +221,7 @@ export class Throttle {
     const now = this.#clock();
     for (const line of this.#lines.values()) {
       for (let waiter = line.first(); waiter !== undefined; waiter = line.first())
-        this.#leave(waiter, new TollgateError("cleared", "clear() turned away everyone who waited"));
+        this.#leave(waiter, new TollgateError("cleared", "clear() was called"));
       this.#forget(line, now);
     }
     this.#setAlarm(now);
@@ -515,9 +515,8 @@ const queueFull = (maxQueue: number) =>
 
 /** The same policies, under which a denied hit changes nothing: who waits must not push its own turn away. */
 function waiting(policies: Policies): Policies {
+  // What is no policy is left to the limiter, which says so.
   const free = (policy: Policy): Policy =>
-    typeof policy === "object" && policy !== null && "scale" in policy
-      ? { ...policy, denied: "free" }
-      : policy;
+    "scale" in Object(policy) ? ({ ...policy, denied: "free" } as Policy) : policy;
   return Array.isArray(policies) ? policies.map(free) : free(policies as Policy);
 }

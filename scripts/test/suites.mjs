@@ -43,7 +43,7 @@ export const suites = [
       ]),
   },
   clippyWasm("worker", ["-p", "tollgate-worker"]),
-  clippyWasm("npm", ["-p", "tollgate-npm", "-p", "tollgate-headers"]),
+  clippyWasm("npm", ["-p", "tollgate-npm", "-p", "tollgate-headers", "-p", "tollgate-redis"]),
   {
     name: "cargo test",
     run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),
@@ -61,6 +61,7 @@ export const suites = [
       await show(bin("tsc"), ["-p", "js/middleware"]);
       await show(bin("tsc"), ["-p", "tests/node"]);
       await show(bin("tsc"), ["-p", "tests/guard"]);
+      await show(bin("tsc"), ["-p", "tests/redis"]);
     },
   },
   { name: "typedoc", run: typedoc },
@@ -70,6 +71,7 @@ export const suites = [
   },
   { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
   { name: "frameworks", run: () => nodeTest("tests/guard/*.test.mjs", [], { env: seeded }) },
+  { name: "redis", run: () => nodeTest("tests/redis/*.test.mjs", [], { env: seeded }) },
   { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
   { name: "wasm in Node", run: inNode },
   { name: "wasm in Chromium", run: inChromium },

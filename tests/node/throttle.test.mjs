@@ -596,7 +596,7 @@ describe("bad input", () => {
       [{ maxWait: "1s" }, 'maxWait: "1s" is not a number of milliseconds, 0 or more'],
       [{ maxHold: -1 }, "maxHold: a negative number is not a number of milliseconds, 0 or more"],
       [{ retries: "no" }, 'retries: "no" is not a number of times, 0 or more'],
-      [{ shared: true }, "shared: true is not a string, the name that all tabs share the budget by"],
+      [{ shared: true }, "shared: true is not a string"],
       [{ timer: 5 }, "timer: 5 is not a function"],
       [{ keyOf: "origin" }, 'keyOf: "origin" is not a function'],
       ["api", 'options: "api" is not an object'],

@@ -6,6 +6,7 @@ import test, { before, mock } from "node:test";
 import { getRequestListener } from "@hono/node-server";
 import { createTestHarness } from "wrangler";
 import { inProject } from "../../scripts/lib/paths.mjs";
+import { startServer } from "../redis/lib/server.mjs";
 import { freshExamples } from "./lib/project.mjs";
 
 let folder;
@@ -127,6 +128,45 @@ test("rate-limiter-flexible: the same answers to any costs", async (t) => {
     ({ key, cost }) => before.consume(key, cost),
     ({ key, cost }) => after.consume(key, cost),
   );
+});
+
+/** Starts a Redis for the examples of a pair, and loads both. */
+async function loadWithRedis(t, peer) {
+  const server = await startServer();
+  process.env.REDIS_URL = `redis://127.0.0.1:${server.port}`;
+  const modules = await load(peer);
+  t.after(async () => {
+    for (const { client } of modules) client.disconnect();
+    await server.stop();
+  });
+  return modules;
+}
+
+test("rate-limiter-flexible with Redis: the same answers to any costs", { timeout: 20_000 }, async (t) => {
+  const [before, after] = await loadWithRedis(t, "rate-limiter-flexible-redis");
+  const seen = new Set();
+  for (const { key, cost } of traffic(100)) {
+    const [was, is] = [await before.consume(key, cost), await after.consume(key, cost)];
+    // The two are asked one after the other, and time passes; a cost that never fits has no wait here.
+    if (cost <= 5) assert.ok(Math.abs(is.wait - was.wait) < 10_000, `${is.wait} is not ${was.wait}`);
+    assert.deepEqual({ ...is, wait: 0 }, { ...was, wait: 0 });
+    seen.add(is.allowed);
+  }
+  assert.equal(seen.size, 2);
+});
+
+test("rate-limit-redis: the same statuses and headers", { timeout: 20_000 }, async (t) => {
+  const modules = await loadWithRedis(t, "rate-limit-redis");
+  const [before, after] = await Promise.all(modules.map(({ app }) => listening(t, app)));
+  for (let request = 0; request < 8; request++) {
+    const [was, is] = [await told(before), await told(after)];
+    assert.ok(Math.abs(is.reset - was.reset) < 10, `${is.reset} is not ${was.reset}`);
+    assert.equal(is.allowed, request < 5);
+    const { reset: _reset, retryAfter, ...rest } = is;
+    const { reset: _was, retryAfter: wasRetryAfter, ...wasRest } = was;
+    assert.deepEqual(rest, wasRest);
+    assert.equal(retryAfter === null, wasRetryAfter === null);
+  }
 });
 
 test("@upstash/ratelimit: a Worker in place of Redis answers the same", { timeout: 60_000 }, async (t) => {

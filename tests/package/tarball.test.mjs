@@ -83,5 +83,7 @@ test("are the types wrong? In no way of resolving them", () =>
 test("nor are those of the client and the adapters, where subpaths are resolved at all", () =>
   attw("--profile", "node16", "--entrypoints", "./client", ...adapters.map((name) => `./${name}`)));
 
+test("nor are those for Redis", () => attw("--profile", "node16", "--entrypoints", "./redis"));
+
 test("nor are those of the Worker, where modules are", () =>
   attw("--profile", "esm-only", "--entrypoints", "./cloudflare"));

@@ -16,6 +16,7 @@ mod limiter_model;
 mod model;
 mod peek;
 mod per_call;
+mod replay;
 mod reservations;
 mod reserved_use;
 mod reset_after;

@@ -12,6 +12,7 @@ use tollgate::binding::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
     MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, RESERVATION_HEAD, Role,
 };
+use tollgate::replay;
 
 use crate::hot::{question, settlement};
 use crate::limiter::operation;
@@ -29,6 +30,7 @@ pub fn typescript() -> String {
         questions(),
         settlements(),
         offsets(),
+        replay(),
         schemas(),
         units(),
         calendar_scales(),
@@ -115,6 +117,45 @@ fn offsets() -> Constant {
     ];
     let about = "Offsets within the result buffer, in bytes.";
     (about, "resultOffsets", object(offsets.map(|(name, offset)| (name.into(), format!("{offset}")))))
+}
+
+fn replay() -> Constant {
+    let numbers =
+        |values: &[(&str, f64)]| object(values.iter().map(|(name, value)| ((*name).into(), format!("{value}"))));
+    let values = [
+        (
+            "status",
+            numbers(&[
+                ("own", replay::status::OWN.into()),
+                ("foreign", replay::status::FOREIGN.into()),
+                ("malformed", replay::status::MALFORMED.into()),
+                ("version", replay::status::VERSION.into()),
+                ("outOfMemory", replay::status::OUT_OF_MEMORY.into()),
+            ]),
+        ),
+        (
+            "reading",
+            numbers(&[
+                ("peek", replay::reading::PEEK.into()),
+                ("get", replay::reading::GET.into()),
+                ("expiresAt", replay::reading::EXPIRES_AT.into()),
+            ]),
+        ),
+        (
+            "kind",
+            numbers(&[
+                ("denied", replay::kind::DENIED),
+                ("allowed", replay::kind::ALLOWED),
+                ("full", replay::kind::FULL),
+                ("number", replay::kind::NUMBER),
+                ("rejected", replay::kind::REJECTED),
+            ]),
+        ),
+        ("settlements", format!("{:?}", replay::settlement::WORDS.map(Settlement::as_str))),
+        ("numbersPerResult", format!("{}", replay::NUMBERS_PER_RESULT)),
+    ];
+    let about = "Statuses, operations and results of the replay of a log.";
+    (about, "replay", object(values.map(|(name, value)| (name.into(), value))))
 }
 
 fn schemas() -> Constant {

@@ -34,6 +34,8 @@ export function blocksOf(document) {
       language: language.trim(),
       text: body.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
       ...(document.startsWith("js/cloudflare/") && { run: "worker" }),
+      // They need a server; the suite "redis" has one.
+      ...(document.startsWith("js/redis/") && { run: "types" }),
       ...directed(before.match(comments)?.[0] ?? "", `${document}:${line}`),
     };
     if (block.run === "continued") blocks.push(continued(blocks.pop(), block));

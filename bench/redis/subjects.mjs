@@ -1,0 +1,41 @@
+// The limiters that are compared, each over one ioredis client: a function that hits a key and says whether it may act.
+
+import { Redis } from "ioredis";
+import { RedisStore } from "rate-limit-redis";
+import { RateLimiterRedis } from "rate-limiter-flexible";
+import { RedisLimiter } from "tollgate/redis";
+
+export const packages = ["ioredis", "rate-limiter-flexible", "rate-limit-redis"];
+
+const hour = 3_600;
+
+/** A limiter of rate-limiter-flexible, where a denial is thrown. */
+function flexible(client, limit, options = {}) {
+  const limiter = new RateLimiterRedis({ storeClient: client, points: limit, duration: hour, ...options });
+  return (key) =>
+    limiter.consume(key).then(
+      () => true,
+      (denied) => {
+        if (denied instanceof Error) throw denied;
+        return false;
+      },
+    );
+}
+
+export const subjects = {
+  tollgate(client, limit) {
+    const policy = { algorithm: "fix_window_per_key", limit, scale: "1h" };
+    const limiter = new RedisLimiter(policy, { client, timeout: "20s" });
+    return async (key) => (await limiter.hit(key)).allowed;
+  },
+  "rate-limiter-flexible": (client, limit) => flexible(client, limit),
+  "rate-limiter-flexible, blocking in memory": (client, limit) =>
+    flexible(client, limit, { inMemoryBlockOnConsumed: limit }),
+  async "rate-limit-redis"(client, limit) {
+    const store = new RedisStore({ sendCommand: (...args) => client.call(...args) });
+    await store.init({ windowMs: 1_000 * hour });
+    return async (key) => (await store.increment(key)).totalHits <= limit;
+  },
+};
+
+export const connect = (port) => new Redis({ port, host: "127.0.0.1" });

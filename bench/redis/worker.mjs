@@ -1,0 +1,49 @@
+// One process of a fleet: hits keys as fast as so many in flight can, or at a given rate.
+
+import { connect, subjects } from "./subjects.mjs";
+
+const client = connect(Number(process.argv[2]));
+
+/** Keys by turns, in an order in which neighbours are far apart. */
+const keyOf = (number, keys) => (keys === 1 ? "hot" : `key ${(number * 7_919) % keys}`);
+
+async function flatOut(hit, { keys, inFlight, seconds }, start) {
+  const until = performance.now() + 1_000 * seconds;
+  let [count, allowed] = [0, 0];
+  const on = async () => {
+    while (performance.now() < until) if (await hit(keyOf(start + count++, keys))) allowed++;
+  };
+  await Promise.all(Array.from({ length: inFlight }, on));
+  return { count, allowed };
+}
+
+/** Hits come when they are due, whether those before them are done or not. */
+async function atRate(hit, { keys, rate, seconds }, start) {
+  const latencies = [];
+  const began = performance.now();
+  const pending = [];
+  for (let count = 0; count < rate * seconds; ) {
+    const due = Math.min(rate * seconds, ((performance.now() - began) * rate) / 1_000);
+    for (; count < due; count++) {
+      const dueAt = began + (1_000 * count) / rate;
+      pending.push(hit(keyOf(start + count, keys)).then(() => latencies.push(performance.now() - dueAt)));
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(pending);
+  return { count: latencies.length, latencies };
+}
+
+process.on("disconnect", () => process.exit());
+let run;
+process.on("message", async ({ go, subject, limit, start, ...task }) => {
+  if (go) {
+    process.send({ result: await run() });
+    return;
+  }
+  const hit = await subjects[subject](client, limit);
+  await hit("warm");
+  run = () => (task.rate ? atRate(hit, task, start) : flatOut(hit, task, start));
+  process.send({ ready: true });
+});
+process.send({ ready: true });

@@ -1,0 +1,24 @@
+export { AsyncReservation } from "../async-reservation.ts";
+export { type ErrorCode, TollgateError } from "../error.ts";
+export type {
+  Costs,
+  Decision,
+  Duration,
+  Extension,
+  Policies,
+  Policy,
+  ReserveOptions,
+  Settlement,
+} from "../types.ts";
+export { RedisLimiter } from "./limiter.ts";
+export type {
+  FallbackLimiter,
+  FallbackReservation,
+  FallbackShare,
+  IoredisLike,
+  NodeRedisLike,
+  RedisClient,
+  RedisOptions,
+  RedisSender,
+  RedisStats,
+} from "./types.ts";

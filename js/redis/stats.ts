@@ -1,0 +1,16 @@
+import type { RedisStats } from "./types.ts";
+
+/** The counters of a limiter. */
+export type Counters = { -readonly [Name in Exclude<keyof RedisStats, "keys">]: number };
+
+export const zero = (): Counters => ({
+  calls: 0,
+  operations: 0,
+  localDenials: 0,
+  scriptLoads: 0,
+  bases: 0,
+  restored: 0,
+  unanswered: 0,
+  decidedWithout: 0,
+  evicted: 0,
+});

@@ -1,0 +1,92 @@
+//! Operations on a ledger with costs by the positions of its policies, perhaps under the rules of one call.
+
+use crate::algorithm::Outcome;
+use crate::algorithm::rule::Rule;
+use crate::costs::PositionCosts;
+use crate::key_states::KeyStates;
+use crate::number::check_time;
+use crate::open::Reserved;
+use crate::policy::schema::MAX_STORED_RESERVATIONS;
+use crate::reservation::bits_of;
+use crate::{Decision, Error, Ledger, ReservationId, Settlement};
+
+impl Ledger {
+    /// Makes rules with the numbers of one call rules for these states. Returns whether they can be.
+    pub(super) fn adjust(&mut self, call: &mut [Rule]) -> bool {
+        self.policy_states.adjust(call)
+    }
+
+    /// Returns the highest count that the policy at a position may be set to.
+    pub(super) fn max_count(&self, position: usize) -> u64 {
+        self.policy_states.most_to_set(position)
+    }
+
+    /// Whether reservations are open.
+    pub(super) fn has_open(&self) -> bool {
+        !self.states.extra.open.is_empty()
+    }
+
+    /// Decides a hit; `None` for rules are the own.
+    pub(super) fn hit_at(
+        &mut self,
+        costs: &PositionCosts,
+        rules: Option<&[Rule]>,
+        now: u64,
+    ) -> Result<Decision, Error> {
+        check_time(now)?;
+        if let Some(position) = self.policy_states.reserve_only() {
+            return Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation: "hit" });
+        }
+        let Self { policy_states, states, .. } = self;
+        let mut outcome = Outcome::default();
+        let rules = rules.unwrap_or(policy_states.rules());
+        let decision = states.key_mut(policy_states, rules).hit(costs, now, &mut outcome);
+        outcome.changed()?;
+        Ok(decision)
+    }
+
+    /// Returns what such a hit would return.
+    pub(super) fn peek_at(&self, costs: &PositionCosts, rules: Option<&[Rule]>, now: u64) -> Result<Decision, Error> {
+        let Self { policy_states, states, .. } = self;
+        let rules = rules.unwrap_or(policy_states.rules());
+        let peek = |entry: crate::policy_states::Entry<'_>, open: &crate::open::Open| {
+            policy_states.peek_beside(rules, entry, open, costs, now)
+        };
+        Ok(KeyStates::read(policy_states, states.entry(), &states.extra, now, peek)?)
+    }
+
+    /// Decides a hit and, if it is allowed, opens a reservation. Returns its end, too.
+    pub(super) fn reserve_at(
+        &mut self,
+        costs: &PositionCosts,
+        rules: Option<&[Rule]>,
+        random: u128,
+        ttl: u64,
+        now: u64,
+    ) -> Result<(Decision, u64), Error> {
+        let Self { policy_states, states, .. } = self;
+        let mut outcome = Outcome::default();
+        let reserved = Reserved::new(bits_of(random), check_time(now)?, ttl);
+        let rules = rules.unwrap_or(policy_states.rules());
+        let mut key = states.key_mut(policy_states, rules);
+        let decision = key.reserve(costs, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
+        outcome.changed()?;
+        Ok((decision, if decision.allowed { reserved.end() } else { 0 }))
+    }
+
+    /// Closes a reservation and charges what was used.
+    pub(super) fn settle_at(&mut self, id: ReservationId, used: &PositionCosts, now: u64) -> Result<Settlement, Error> {
+        check_time(now)?;
+        let Self { policy_states, states, .. } = self;
+        let settled = states.key_mut(policy_states, policy_states.rules()).settle(id.bits(), used, now)?;
+        Ok(settled.unwrap_or(id.missing(now)))
+    }
+
+    /// Moves the end of a reservation to `ttl` from now.
+    pub(super) fn extend_at(&mut self, id: ReservationId, ttl: u64, now: u64) -> Result<Settlement, Error> {
+        check_time(now)?;
+        let Self { policy_states, states, .. } = self;
+        let extended = states.key_mut(policy_states, policy_states.rules()).extend(id.bits(), ttl, now)?;
+        Ok(extended.unwrap_or(id.missing(now)))
+    }
+}

@@ -1,0 +1,206 @@
+//! Policies with the text and the fingerprint by which a log names them.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::text::Cursor;
+use super::{SEMANTICS, Unreadable};
+use crate::algorithm::rule::Rule;
+use crate::algorithm::window::{self, Window};
+use crate::ledger::check_stored;
+use crate::policy::schema::ALGORITHM_SCHEMAS;
+use crate::scale::Scale;
+use crate::{Denied, Error, MAX, Policies, Policy};
+
+/// How many characters a fingerprint has: 64 bits, six in each.
+pub(super) const FINGERPRINT: usize = 11;
+
+/// A hash of at least 64 good bits, the same in every process.
+pub type Hash = fn(&str) -> u64;
+
+/// Policies, as an entry of a log names them.
+#[derive(Debug)]
+pub(super) struct PolicySet {
+    pub(super) policies: Policies,
+    pub(super) text: String,
+    pub(super) fingerprint: [u8; FINGERPRINT],
+}
+
+impl PolicySet {
+    pub(super) fn new(policies: Policies, hash: Hash) -> Result<Self, Error> {
+        check_stored(&policies)?;
+        let text = text_of(&policies);
+        let fingerprint = characters(hash(&format!("{SEMANTICS};{text}")));
+        Ok(Self { policies, text, fingerprint })
+    }
+
+    /// Reads the policies of an entry from their text.
+    pub(super) fn read(text: &str, hash: Hash) -> Result<Self, Unreadable> {
+        let set = Self::new(policies_of(text)?, hash)?;
+        // There is one text for the same policies.
+        if set.text == text { Ok(set) } else { Err(Unreadable::Malformed) }
+    }
+
+    /// Returns the longest that a state lasts after a hit, without debt.
+    pub(super) fn longest(&self) -> u64 {
+        let longest = |policy: &Policy| match policy.rule {
+            // The hits of a window count in the next one, too.
+            Rule::Window(Window { kind: window::Kind::Sliding, scale, .. }) => 2 * scale,
+            rule => rule.period(),
+        };
+        self.policies.iter().map(longest).max().unwrap_or(0).min(MAX)
+    }
+}
+
+/// Returns a name for the shape of policies, which does not change with their numbers.
+pub(super) fn shape(policies: &Policies, hash: Hash) -> String {
+    let mut text = String::new();
+    for (name, policy) in policies.names().zip(policies.iter()) {
+        text.push_str(policy.algorithm());
+        text.push('\n');
+        text.push_str(name);
+        text.push('\n');
+    }
+    characters(hash(&text)).iter().take(8).map(|&byte| char::from(byte)).collect()
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn characters(bits: u64) -> [u8; FINGERPRINT] {
+    let mut characters = [0; FINGERPRINT];
+    for (position, character) in characters.iter_mut().enumerate() {
+        *character = ALPHABET[(bits >> (6 * position) & 63) as usize];
+    }
+    characters
+}
+
+/// Returns policies as a text of letters, digits and `.,'%_-`: the position of the algorithm, limit, rate and scale, what
+/// denied hits do if that was chosen, and the name if one was given.
+fn text_of(policies: &Policies) -> String {
+    let mut text = String::new();
+    for (position, policy) in policies.iter().enumerate() {
+        if position > 0 {
+            text.push(',');
+        }
+        let rule = &policy.rule;
+        let scale = rule.stored_scale().number();
+        text.push_str(&format!("{}.{}.{}.{scale}", rule.position(), rule.limit(), rule.rate()));
+        match policy.denied {
+            None => {}
+            Some(Denied::Count) => text.push('c'),
+            Some(Denied::Free) => text.push('f'),
+        }
+        if let Some(name) = policy.name() {
+            text.push('\'');
+            push_name(&mut text, name);
+        }
+    }
+    text
+}
+
+fn push_name(text: &mut String, name: &str) {
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02x}")),
+        }
+    }
+}
+
+fn policies_of(text: &str) -> Result<Policies, Unreadable> {
+    let list: Result<Vec<Policy>, Unreadable> = text.split(',').map(policy_of).collect();
+    Ok(Policies::new(list?)?)
+}
+
+fn policy_of(text: &str) -> Result<Policy, Unreadable> {
+    let (numbers, name) = text.split_once('\'').map_or((text, None), |(numbers, name)| (numbers, Some(name)));
+    let mut cursor = Cursor::new(numbers);
+    let algorithm = cursor.decimal()? as usize;
+    let mut number = || {
+        cursor.expect(b'.')?;
+        cursor.signed()
+    };
+    let (limit, rate, scale) = (number()?, number()?, number()?);
+    if algorithm >= ALGORITHM_SCHEMAS.len() {
+        // An algorithm of a later version.
+        return Err(Unreadable::Version);
+    }
+    let scale = Scale::from_number(scale, algorithm).ok_or(Unreadable::Malformed)?;
+    let (limit, rate) = (limit.max(0) as u64, rate.max(0) as u64);
+    let mut policy = Policy::from_numbers(algorithm, limit, rate, scale)?;
+    if cursor.take(b'c') {
+        policy = policy.denied(Denied::Count)?;
+    } else if cursor.take(b'f') {
+        policy = policy.denied(Denied::Free)?;
+    }
+    if !cursor.is_empty() {
+        return Err(Unreadable::Version);
+    }
+    match name {
+        Some(name) => Ok(policy.named(&name_of(name)?)?),
+        None => Ok(policy),
+    }
+}
+
+fn name_of(text: &str) -> Result<String, Unreadable> {
+    let mut parts = text.split('%');
+    let mut name = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2).ok_or(Unreadable::Malformed)?;
+        let byte = u8::from_str_radix(code, 16).map_err(|_| Unreadable::Malformed)?;
+        name.push(char::from(byte));
+        name.push_str(rest);
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A hash that is good enough for tests.
+    pub(in crate::replay) fn hash(text: &str) -> u64 {
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    }
+
+    fn set(policies: impl IntoIterator<Item = Policy>) -> PolicySet {
+        PolicySet::new(Policies::new(policies).unwrap(), hash).unwrap()
+    }
+
+    #[test]
+    fn policies_are_read_as_they_were_written() {
+        let name = "50% off! @home; ~a|b'c,d.e";
+        let one = set([Policy::fix_window(100, "1m").unwrap().denied(Denied::Free).unwrap()]);
+        assert_eq!(one.text, "0.100.1.60000f");
+        let several = set([
+            Policy::sliding_window(9, 7).unwrap().named(name).unwrap(),
+            Policy::token_bucket(500, 100, "1s").unwrap(),
+            Policy::leaky_bucket(5, 3, "1h").unwrap().denied(Denied::Free).unwrap().named("x").unwrap(),
+        ]);
+        for set in [one, several] {
+            let read = PolicySet::read(&set.text, hash).unwrap();
+            assert_eq!((&read.policies, read.fingerprint), (&set.policies, set.fingerprint));
+            assert!(!set.text.bytes().any(|byte| b"!@;|~* \n".contains(&byte)), "{}", set.text);
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_tells_numbers_apart_and_a_shape_does_not() {
+        let (ten, eleven) = (Policy::fix_window(10, "1m").unwrap(), Policy::fix_window(11, "1m").unwrap());
+        assert_ne!(set([ten.clone()]).fingerprint, set([eleven.clone()]).fingerprint);
+        let (ten, eleven) = (Policies::from(ten), Policies::from(eleven));
+        assert_eq!(shape(&ten, hash), shape(&eleven, hash));
+        assert_ne!(shape(&ten, hash), shape(&Policy::token_bucket(10, 1, "1s").unwrap().into(), hash));
+    }
+
+    #[test]
+    fn a_text_that_is_none_is_an_error() {
+        for text in ["", "0", "0.1.1", "0.0.1.1", "0.1.1.0", "x.1.1.1", "0.1.1.1'%", "0.1.1.1'%zz", "0.1.1.1,"] {
+            assert_eq!(PolicySet::read(text, hash).unwrap_err(), Unreadable::Malformed, "{text}");
+        }
+        for text in ["99.1.1.1", "0.1.1.1z", "0.1.1.1.5"] {
+            assert_eq!(PolicySet::read(text, hash).unwrap_err(), Unreadable::Version, "{text}");
+        }
+    }
+}

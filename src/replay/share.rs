@@ -1,0 +1,50 @@
+//! Policies that allow a share of what others allow.
+
+use crate::algorithm::rule::Rule;
+use crate::scale::Scale;
+use crate::{Error, MAX, Policies, Policy};
+use alloc::vec::Vec;
+
+/// How finely a share is told: in millionths.
+const WHOLE: u64 = 1_000_000;
+
+/// Returns policies that allow `millionths` of what these allow, and one hit at the least. Buckets flow more slowly.
+pub fn share(policies: &Policies, millionths: u64) -> Result<Policies, Error> {
+    let millionths = millionths.clamp(1, WHOLE);
+    let part = |whole: u64| (u128::from(whole) * u128::from(millionths) / u128::from(WHOLE)) as u64;
+    let longer = |time: u64| (u128::from(time) * u128::from(WHOLE)).div_ceil(u128::from(millionths));
+    let shared = |policy: &Policy| {
+        let rule = &policy.rule;
+        let scale = match rule {
+            Rule::Bucket(bucket) => Scale::of_time(longer(bucket.per).min(u128::from(MAX)) as u64),
+            _ => rule.stored_scale(),
+        };
+        let numbers = Policy::from_numbers(rule.position(), part(rule.limit()).max(1), rule.rate(), scale)?;
+        Ok(Policy { name: policy.name.clone(), denied: policy.denied, ..numbers })
+    };
+    let list: Result<Vec<Policy>, Error> = policies.iter().map(shared).collect();
+    Policies::new(list?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quarter(policy: Policy) -> Policy {
+        share(&policy.into(), 250_000).unwrap().iter().next().unwrap().clone()
+    }
+
+    #[test]
+    fn a_share_is_rounded_down_to_one_hit_at_the_least() {
+        assert_eq!(quarter(Policy::fix_window(103, "1m").unwrap()), Policy::fix_window(25, "1m").unwrap());
+        assert_eq!(quarter(Policy::sliding_window(1, "1m").unwrap()), Policy::sliding_window(1, "1m").unwrap());
+    }
+
+    #[test]
+    fn a_bucket_flows_more_slowly() {
+        assert_eq!(quarter(Policy::token_bucket(10, 3, 1_001).unwrap()), Policy::token_bucket(2, 3, 4_004).unwrap());
+        let named = Policy::leaky_bucket(MAX, 1_000, 1).unwrap().named("n").unwrap();
+        assert_eq!(quarter(named.clone()).name(), Some("n"));
+        assert_eq!(share(&named.clone().into(), WHOLE).unwrap().iter().next(), Some(&named));
+    }
+}

@@ -1,0 +1,174 @@
+//! Numbers as text, and a cursor that reads them.
+
+use alloc::string::String;
+
+use super::Unreadable;
+
+const RADIX: u64 = 36;
+
+/// Appends a number in base 36.
+pub(super) fn push_number(text: &mut String, number: i64) {
+    if number < 0 {
+        text.push('-');
+    }
+    let mut digits = [0_u8; 13];
+    let mut rest = number.unsigned_abs();
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        let digit = (rest % RADIX) as u8;
+        digits[first] = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+        rest /= RADIX;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.extend(digits[first..].iter().map(|&digit| char::from(digit)));
+}
+
+/// Reads a text from the front.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { rest: text.as_bytes() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Returns the next byte and leaves it there.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
+    /// Takes the next byte if it is this one.
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.rest = &self.rest[1..];
+        }
+        found
+    }
+
+    /// Takes this byte, which must come next.
+    pub(super) fn expect(&mut self, byte: u8) -> Result<(), Unreadable> {
+        if self.take(byte) { Ok(()) } else { Err(Unreadable::Malformed) }
+    }
+
+    /// Takes the next byte, whatever it is.
+    pub(super) fn next(&mut self) -> Result<u8, Unreadable> {
+        let (&byte, rest) = self.rest.split_first().ok_or(Unreadable::Malformed)?;
+        self.rest = rest;
+        Ok(byte)
+    }
+
+    /// Takes so many bytes.
+    pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(Unreadable::Malformed)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    /// Takes the text before the next of these bytes, which stays.
+    pub(super) fn until(&mut self, ends: &[u8]) -> Result<&'a str, Unreadable> {
+        let end = self.rest.iter().position(|byte| ends.contains(byte)).ok_or(Unreadable::Malformed)?;
+        self.text(end)
+    }
+
+    /// Takes the text before the next of this byte, which stays, or all of it.
+    pub(super) fn up_to(&mut self, end: u8) -> Result<&'a str, Unreadable> {
+        self.text(self.rest.iter().position(|&byte| byte == end).unwrap_or(self.rest.len()))
+    }
+
+    /// Takes the digits, commas and underscores that come next.
+    pub(super) fn amounts(&mut self) -> &'a str {
+        let is_amount = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b'_');
+        let end = self.rest.iter().position(|byte| !is_amount(byte)).unwrap_or(self.rest.len());
+        self.text(end).unwrap_or_default()
+    }
+
+    /// Returns the decimal number that all of the text is.
+    pub(super) fn only_decimal(mut self) -> Option<u64> {
+        self.decimal().ok().filter(|_| self.is_empty())
+    }
+
+    fn text(&mut self, length: usize) -> Result<&'a str, Unreadable> {
+        let (text, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        core::str::from_utf8(text).map_err(|_| Unreadable::Malformed)
+    }
+
+    /// Takes a decimal number of any length.
+    pub(super) fn decimal(&mut self) -> Result<u64, Unreadable> {
+        self.digits(10)
+    }
+
+    /// Takes a decimal number, perhaps below 0.
+    pub(super) fn signed(&mut self) -> Result<i64, Unreadable> {
+        self.integer(10)
+    }
+
+    /// Takes a number in base 36.
+    pub(super) fn number(&mut self) -> Result<i64, Unreadable> {
+        self.integer(RADIX)
+    }
+
+    fn integer(&mut self, radix: u64) -> Result<i64, Unreadable> {
+        let negative = self.take(b'-');
+        let number = self.digits(radix)?;
+        match (i64::try_from(number), negative) {
+            (Ok(number), false) => Ok(number),
+            (Ok(number), true) => Ok(-number),
+            (Err(_), true) if number == i64::MIN.unsigned_abs() => Ok(i64::MIN),
+            _ => Err(Unreadable::Malformed),
+        }
+    }
+
+    fn digits(&mut self, radix: u64) -> Result<u64, Unreadable> {
+        let mut number = 0_u64;
+        let mut count = 0;
+        while let Some(digit) = self.peek().and_then(digit_of).filter(|&digit| digit < radix) {
+            number =
+                number.checked_mul(radix).and_then(|number| number.checked_add(digit)).ok_or(Unreadable::Malformed)?;
+            self.rest = &self.rest[1..];
+            count += 1;
+        }
+        if count == 0 { Err(Unreadable::Malformed) } else { Ok(number) }
+    }
+}
+
+fn digit_of(byte: u8) -> Option<u64> {
+    match byte {
+        b'0'..=b'9' => Some(u64::from(byte - b'0')),
+        b'a'..=b'z' => Some(u64::from(byte - b'a') + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_as_it_was_written() {
+        for number in [0, 1, 35, 36, -1, -36, 1_767_227_321_853, i64::MAX, i64::MIN] {
+            let mut text = String::new();
+            push_number(&mut text, number);
+            let mut cursor = Cursor::new(&text);
+            assert_eq!(cursor.number(), Ok(number), "{text}");
+            assert!(cursor.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_malformed() {
+        for text in ["", "-", "Z", "zzzzzzzzzzzzzzzz", "-zzzzzzzzzzzzzz"] {
+            assert_eq!(Cursor::new(text).number(), Err(Unreadable::Malformed), "{text}");
+        }
+    }
+}

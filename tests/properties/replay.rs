@@ -1,0 +1,230 @@
+//! A log is replayed to the same results by everyone, wherever its base is and whatever policies are their own.
+
+use proptest::prelude::*;
+use tollgate::replay::{NUMBERS_PER_RESULT, Replicas, reading};
+use tollgate::{Answer, Denied, Operation, Policies};
+
+use crate::support::*;
+
+const PROCESS: [u8; 8] = *b"process1";
+
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+fn replicas(spec: &Spec) -> Replicas {
+    Replicas::new(Policies::from(spec.policy()), PROCESS, hash).unwrap()
+}
+
+/// Something that an entry does.
+#[derive(Clone, Debug)]
+enum Deed {
+    Act(Act),
+    Reset(bool),
+    /// Reserves a weight for so many thousandths of a period.
+    Reserve(u64, u64),
+    /// Settles, with this weight or all of it, or extends one of the reservations before.
+    Settle(prop::sample::Index, Option<u64>),
+    Extend(prop::sample::Index, u64),
+}
+
+/// The entry before which a reservation was made, its end and its random bits.
+type Made = (u64, u128);
+
+/// The operations of an entry as text.
+fn text_of(deed: &Deed, spec: &Spec, now: u64, made: &mut Vec<Made>) -> String {
+    let ttl = |thousandths: u64| (spec.period() * thousandths / 1_000).clamp(1, 86_400_000);
+    let chosen = |index: &prop::sample::Index, made: &[Made]| match made {
+        [] => (0, 7),
+        made => made[index.index(made.len())],
+    };
+    match deed {
+        Deed::Act(act) => match act.operation(spec) {
+            Operation::Hit { cost } => format!("h{cost}"),
+            Operation::Inc { cost, .. } => format!("i{cost}:0"),
+            Operation::Set { count, .. } => format!("s{count}:0"),
+            other => panic!("{other:?}"),
+        },
+        Deed::Reset(reservations) => format!("r{}", u8::from(*reservations)),
+        Deed::Reserve(weight, thousandths) => {
+            let (ttl, random) = (ttl(*thousandths), made.len() as u128 + (1 << 90));
+            made.push((now + ttl, random));
+            format!("v{}:{ttl}:{random:032x}", fit(*weight, spec.limit))
+        }
+        Deed::Settle(index, used) => {
+            let (end, random) = chosen(index, made);
+            let used = used.map_or("_".into(), |weight| fit(weight, spec.limit).to_string());
+            format!("t{random:032x}.{}.a:{used}", base_36(end))
+        }
+        Deed::Extend(index, thousandths) => {
+            let (end, random) = chosen(index, made);
+            format!("x{random:032x}.{}.a:{}", base_36(end), ttl(*thousandths))
+        }
+    }
+}
+
+fn mark(number: u64, writer: &Replicas) -> String {
+    let fingerprint = core::str::from_utf8(writer.fingerprint()).unwrap();
+    format!("!process1{}.{fingerprint}", base_36(number))
+}
+
+fn base_36(mut number: u64) -> String {
+    let mut digits = Vec::new();
+    while number > 0 || digits.is_empty() {
+        digits.push(char::from_digit((number % 36) as u32, 36).unwrap());
+        number /= 36;
+    }
+    digits.iter().rev().collect()
+}
+
+/// Entries as the script would write them: each with its mark, and with its policies where they differ from the last.
+fn log(specs: &[Spec], start: u64, history: &[(Move, usize, Deed)]) -> Vec<(String, String)> {
+    let writers: Vec<Replicas> = specs.iter().map(replicas).collect();
+    let (mut now, mut last) = (start, None);
+    let (mut entries, mut made) = (Vec::new(), Vec::new());
+    for (number, (step, writer, deed)) in history.iter().enumerate() {
+        let writer = writer % specs.len();
+        now = step.from(now, specs[writer].period());
+        let text = match last == Some(writer) {
+            true => String::new(),
+            false => format!("@{};", writers[writer].policies_text()),
+        };
+        last = Some(writer);
+        let mark = mark(number as u64 + 1, &writers[writer]);
+        entries.push((format!("{now:013}{text}{}", text_of(deed, &specs[writer], now, &mut made)), mark));
+    }
+    entries
+}
+
+fn joined(entries: &[(String, String)]) -> String {
+    entries.iter().map(|(entry, mark)| format!("{entry}{mark}")).collect()
+}
+
+fn deeds() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        12 => acts().prop_map(Deed::Act),
+        1 => any::<bool>().prop_map(Deed::Reset),
+        4 => (weights(), 1..2_500_u64).prop_map(|(weight, ttl)| Deed::Reserve(weight, ttl)),
+        3 => (any::<prop::sample::Index>(), prop::option::of(weights())).prop_map(|(at, used)| Deed::Settle(at, used)),
+        1 => (any::<prop::sample::Index>(), 1..2_500_u64).prop_map(|(at, ttl)| Deed::Extend(at, ttl)),
+    ]
+}
+
+fn histories() -> impl Strategy<Value = Vec<(Move, usize, Deed)>> {
+    prop::collection::vec((anywhere(), prop_oneof![3 => Just(0_usize), 1 => 0..3_usize], deeds()), 1..30)
+}
+
+fn every_reader_comes_to_the_same_results(kind: Kind) {
+    let few = prop::collection::vec(specs(kind), 1..4);
+    check((few, starts(), histories(), any::<prop::sample::Index>()), |(specs, start, history, cut)| {
+        let entries = log(&specs, start, &history);
+        let mut first = replicas(&specs[0]);
+        let slot = first.take().unwrap();
+        let mut results = Vec::new();
+        let mut base = String::new();
+        let cut = cut.index(entries.len());
+        for (number, entry) in entries.iter().enumerate() {
+            let text = joined(core::slice::from_ref(entry));
+            prop_assert!(first.replay(slot, &text, number as u64 + 1).unwrap().own);
+            results.push(first.results().to_vec());
+            if number == cut {
+                base = format!("a{}{}", first.base(slot), entry.1);
+            }
+        }
+        let whole = format!("a{}", joined(&entries));
+        let shortened = base + &joined(&entries[cut + 1..]);
+        for (own, (value, from)) in specs.iter().flat_map(|own| [(own, (&whole, 0)), (own, (&shortened, cut + 1))]) {
+            let mut other = replicas(own);
+            let slot = other.take().unwrap();
+            for (number, expected) in results.iter().enumerate().skip(from) {
+                prop_assert!(other.load(slot, value, number as u64 + 1).unwrap().own);
+                prop_assert_eq!(other.results(), &expected[..], "entry {} of {}", number, value);
+            }
+            other.load(slot, value, 0).unwrap();
+            prop_assert_eq!(other.base(slot), first.base(0));
+        }
+        Ok(())
+    });
+}
+
+fn results_are_those_of_a_ledger(kind: Kind) {
+    let histories = prop::collection::vec((anywhere(), Just(0_usize), acts().prop_map(Deed::Act)), 1..30);
+    check((specs(kind), starts(), histories), |(spec, start, history)| {
+        let entries = log(std::slice::from_ref(&spec), start, &history);
+        let mut replicas = replicas(&spec);
+        let slot = replicas.take().unwrap();
+        let (mut ledger, mut now) = (spec.ledger(), start);
+        for (number, ((step, _, deed), entry)) in history.iter().zip(&entries).enumerate() {
+            now = step.from(now, spec.period());
+            let Deed::Act(act) = deed else { continue };
+            let operation = act.operation(&spec);
+            replicas.replay(slot, &joined(core::slice::from_ref(entry)), number as u64 + 1).unwrap();
+            prop_assert_eq!(replicas.results().len(), NUMBERS_PER_RESULT);
+            let number = replicas.results()[1] as u64;
+            match ledger.apply(operation, now).unwrap().0 {
+                Answer::Decision(decision) => {
+                    prop_assert_eq!(replicas.results()[0] == 1.0, decision.allowed);
+                    prop_assert_eq!(number, decision.count);
+                }
+                Answer::Number(count) => prop_assert_eq!(number, count),
+                other => prop_assert!(false, "{other:?}"),
+            }
+            prop_assert_eq!(replicas.ends_at(slot, now), ledger.expires_at(now));
+        }
+        Ok(())
+    });
+}
+
+/// A change of a text at a place: another character, one more, or one less.
+fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
+    let characters = prop::sample::select(&b"0123456789abhirsz!@;:.,*~|-'%fcZ\xc3"[..]);
+    prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, characters), 0..4)
+}
+
+fn no_text_is_a_panic(kind: Kind) {
+    let few = prop::collection::vec(specs(kind), 1..3);
+    check((few, starts(), histories(), any::<bool>(), edits()), |(specs, start, history, with_base, edits)| {
+        let entries = log(&specs, start, &history);
+        let mut replicas = replicas(&specs[0]);
+        let slot = replicas.take().unwrap();
+        let mut value = format!("a{}", joined(&entries)).into_bytes();
+        if with_base {
+            replicas.load(slot, core::str::from_utf8(&value).unwrap(), 0).unwrap();
+            value = format!("a{}{}", replicas.base(slot), entries.last().unwrap().1).into_bytes();
+        }
+        for (place, edit, character) in edits {
+            let at = place.index(value.len());
+            match edit {
+                0 => value[at] = character,
+                1 => value.insert(at, character),
+                _ => drop(value.remove(at)),
+            }
+        }
+        let text = String::from_utf8_lossy(&value);
+        let loaded = replicas.load(slot, &text, 1).is_ok();
+        // What was read can be written, and is then read as the same.
+        let base = replicas.base(slot);
+        prop_assert_eq!(base.is_empty(), !loaded);
+        replicas.read(slot, reading::GET, "0", 0, None, start).unwrap();
+        replicas.deny(slot, 1, start, start + 1);
+        Ok(())
+    });
+}
+
+#[test]
+fn texts_of_all_kinds_are_no_panic() {
+    check_cases(4_000, ".{0,80}", |text| {
+        let mut replicas = replicas(&Spec { kind: FixWindow, limit: 5, scale: 1_000, rate: 1, denied: Denied::Free });
+        let slot = replicas.take().unwrap();
+        for value in [text.clone(), format!("a{text}"), format!("ab1800000000000{text}")] {
+            let _ = replicas.load(slot, &value, 1);
+        }
+        Ok(())
+    });
+}
+
+each_algorithm! {
+    no_text_is_a_panic
+    every_reader_comes_to_the_same_results
+    results_are_those_of_a_ledger
+}

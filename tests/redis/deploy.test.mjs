@@ -1,0 +1,77 @@
+// A fleet in the middle of a deploy: some processes have other numbers, or another version.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RedisLimiter } from "tollgate/redis";
+import { allowed, times, withServer } from "./lib/setting.mjs";
+
+const setting = withServer();
+const { options, value } = setting;
+
+test("a changed limit applies to what is counted, for each process by its own policy", async () => {
+  const given = options();
+  const low = new RedisLimiter({ algorithm: "fix_window", limit: 5, scale: "1d" }, given);
+  const high = new RedisLimiter({ algorithm: "fix_window", limit: 8, scale: "1d" }, given);
+  assert.equal(allowed(await times(20, (number) => (number % 2 === 0 ? low : high).hit("a"))), 8);
+  assert.equal((await low.peek("a")).count, 8);
+  assert.equal(await low.reset("a"), true);
+  assert.equal(allowed(await times(20, () => low.hit("a"))), 5);
+  // A denial would hold for two seconds; a peek asks Redis.
+  await high.peek("a");
+  assert.equal(allowed(await times(20, () => high.hit("a"))), 3);
+});
+
+test("a scale that changes back and forth admits no more than both", async () => {
+  const given = options();
+  const hour = { algorithm: "fix_window_per_key", limit: 10, scale: "1h" };
+  const fleet = [new RedisLimiter(hour, given), new RedisLimiter({ ...hour, scale: "2h" }, given)];
+  let admitted = 0;
+  for (let round = 0; round < 40; round++)
+    admitted += allowed([await fleet[round % 2].hit("a"), await fleet[round % 2].hit("a")]);
+  assert.equal(admitted, 10);
+});
+
+test("policies that change all the time cost one call each", async () => {
+  const given = options();
+  const fleet = [5_000, 6_000, 7_000].map(
+    (limit) =>
+      new RedisLimiter({ algorithm: "leaky_bucket", capacity: limit, leakRate: 1, per: "1d" }, given),
+  );
+  for (let round = 0; round < 5; round++) for (const limiter of fleet) await limiter.hit("a");
+  const before = fleet.map(({ stats }) => stats.calls);
+  for (let round = 0; round < 10; round++) for (const limiter of fleet) await limiter.hit("a");
+  const calls = fleet.map(({ stats }, who) => stats.calls - before[who]);
+  assert.deepEqual(calls, [10, 10, 10]);
+  assert.equal(await fleet[0].get("a"), 45);
+});
+
+test("another algorithm has keys of its own, unless the limiter has a name", async () => {
+  const given = options();
+  const window = { algorithm: "fix_window", limit: 5, scale: "1d" };
+  const bucket = { algorithm: "token_bucket", capacity: 5, refillRate: 1, per: "1d" };
+  await new RedisLimiter(window, given).hit("a", 3);
+  await new RedisLimiter(bucket, given).hit("a", 4);
+  assert.equal(await new RedisLimiter({ ...window, limit: 50, scale: "1h" }, given).get("a"), 3);
+  assert.equal((await setting.redis.keys(`${given.prefix}*`)).length, 2);
+  const named = { ...options(), name: "api" };
+  await new RedisLimiter(window, named).hit("a", 3);
+  assert.equal((await new RedisLimiter(bucket, named).hit("a", 4)).allowed, true);
+  assert.equal((await value(named)).key, `${named.prefix}1:api:a`);
+});
+
+test("several policies, each by its name", async () => {
+  const given = options();
+  const minute = { algorithm: "sliding_window", limit: 5, scale: "1h", name: "burst" };
+  const day = { algorithm: "token_bucket", capacity: 8, refillRate: 1, per: "1d", name: "day" };
+  const limiter = new RedisLimiter([minute, day], given);
+  const decisions = await times(10, () => limiter.hit("a"));
+  assert.equal(allowed(decisions), 5);
+  assert.deepEqual(decisions[9].violated, ["burst"]);
+  assert.equal(await limiter.get("a", "day"), 3);
+  // A later version has the burst raised.
+  const later = new RedisLimiter([{ ...minute, limit: 100 }, day], given);
+  const more = await times(10, () => later.hit("a"));
+  assert.equal(allowed(more), 3);
+  assert.deepEqual(more[9].violated, ["day"]);
+  assert.equal((await limiter.hit("a")).allowed, false);
+});

@@ -1,0 +1,416 @@
+// What a limiter does when Redis does not do what it should.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RateLimiter } from "tollgate";
+import { RedisLimiter } from "tollgate/redis";
+import { connect, freePort, startServer } from "./lib/server.mjs";
+import { allowed, through, times, withServer } from "./lib/setting.mjs";
+import { ControlledTime } from "./lib/time.mjs";
+
+const setting = withServer();
+const { options, value } = setting;
+const window = { algorithm: "fix_window", limit: 10, scale: "1d" };
+
+/** Waits until `work` is true, as long as it takes a client to connect again. */
+async function until(work) {
+  while (!(await work())) await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe("a Redis that is down", () => {
+  test("is answered for at once, by onError or a fallback, and no queue grows", async () => {
+    const client = connect(await freePort(), { retryStrategy: () => 5, maxRetriesPerRequest: null });
+    try {
+      const given = options({ client, timeout: 100 });
+      const started = performance.now();
+      const throwing = new RedisLimiter(window, given);
+      await times(1_000, (number) => assert.rejects(throwing.hit(`${number}`), { code: "unanswered" }));
+      await times(1_000, (number) => assert.rejects(throwing.hit(`${number}`), { code: "unanswered" }));
+      const allowing = new RedisLimiter(window, { ...given, onError: "allow" });
+      assert.deepEqual(await allowing.hit("a"), {
+        allowed: true,
+        count: 0,
+        limit: 10,
+        remaining: 0,
+        retryAfter: 0,
+        resetAfter: 0,
+        policy: "fix_window",
+        violated: [],
+        reason: "error",
+      });
+      await assert.rejects(allowing.inc("a"), { code: "unanswered" });
+      const denying = new RedisLimiter(window, { ...given, onError: "deny" });
+      assert.equal((await denying.peek("a")).allowed, false);
+      assert.equal(denying.stats.decidedWithout, 1);
+      assert.ok(performance.now() - started < 10_000);
+      assert.ok(client.offlineQueue === undefined || client.offlineQueue.length <= 1_100);
+    } finally {
+      client.disconnect();
+    }
+  });
+
+  test("a fallback decides with a share of the limit, or as it is", async () => {
+    const client = { send: () => Promise.reject(new Error("connect ECONNREFUSED")) };
+    const shared = new RedisLimiter(window, options({ client, fallback: { share: 0.25 } }));
+    assert.equal(allowed(await times(10, () => shared.hit("a"))), 2);
+    assert.equal((await shared.peek("b")).limit, 2);
+    const own = new RateLimiter({ algorithm: "token_bucket", capacity: 3, refillRate: 1, per: "1d" });
+    const other = new RedisLimiter(window, options({ client, fallback: own, onError: "throw" }));
+    assert.equal(allowed(await times(10, () => other.hit("a"))), 3);
+    assert.equal(own.get("a"), 0);
+    await assert.rejects(other.get("a"), { code: "unanswered", message: /ECONNREFUSED/ });
+  });
+
+  test("a fallback that throws is an error of the call", async () => {
+    const client = { send: () => Promise.reject(new Error("down")) };
+    const broken = {
+      hit: () => {
+        throw new TypeError("no");
+      },
+      peek: () => Promise.reject(new TypeError("no")),
+    };
+    const limiter = new RedisLimiter(window, options({ client, fallback: broken }));
+    await assert.rejects(limiter.hit("a"), TypeError);
+    await assert.rejects(limiter.peek("a"), TypeError);
+  });
+
+  test("works again when it is back, without a restart", async () => {
+    const port = await freePort();
+    const client = connect(port, { retryStrategy: () => 5 });
+    let server;
+    try {
+      const limiter = new RedisLimiter(window, options({ client, onError: "deny", timeout: 500 }));
+      assert.equal((await limiter.hit("a")).reason, "error");
+      server = await startServer({ port });
+      await until(async () => (await limiter.hit("a")).reason === undefined);
+      assert.equal((await limiter.hit("a")).count, 2);
+      // And again, after it was connected.
+      await server.stop();
+      await until(async () => (await limiter.hit("a")).reason === "error");
+      server = await startServer({ port });
+      await until(async () => (await limiter.peek("a")).reason === undefined);
+      // What the limiter knew was told to the empty server.
+      assert.equal(await limiter.get("a"), 2);
+    } finally {
+      client.disconnect();
+      await server?.stop();
+    }
+  });
+
+  test("a client that never answers is asked now and then only", async () => {
+    let asked = 0;
+    const client = {
+      send() {
+        asked++;
+        return new Promise(() => {});
+      },
+    };
+    const limiter = new RedisLimiter(window, options({ client, timeout: 5, onError: "allow" }));
+    for (let round = 0; round < 4; round++) await times(200, (number) => limiter.hit(`${number}`));
+    assert.ok(asked < 450, `${asked} calls`);
+    assert.equal(limiter.stats.decidedWithout, 800);
+  });
+});
+
+describe("a Redis that refuses", () => {
+  test("without memory: an error, and nothing was counted", async () => {
+    const limiter = new RedisLimiter(window, options());
+    await limiter.hit("a");
+    await setting.redis.config("SET", "maxmemory", "1");
+    try {
+      await assert.rejects(limiter.hit("a"), { code: "unanswered", message: /OOM/ });
+      await assert.rejects(limiter.hit("new"), { code: "unanswered", message: /OOM/ });
+    } finally {
+      await setting.redis.config("SET", "maxmemory", "0");
+    }
+    assert.equal((await limiter.hit("a")).count, 2);
+    assert.equal((await limiter.hit("new")).count, 1);
+  });
+
+  test("a replica: an error, and nothing was counted", async () => {
+    const limiter = new RedisLimiter(window, options());
+    await limiter.hit("a");
+    await setting.redis.replicaof("127.0.0.1", await freePort());
+    try {
+      await assert.rejects(limiter.hit("a"), { code: "unanswered", message: /READONLY/ });
+      assert.equal(await limiter.get("a"), 1);
+    } finally {
+      await setting.redis.replicaof("NO", "ONE");
+    }
+    assert.equal((await limiter.hit("a")).count, 2);
+  });
+
+  test("one that is loading, or says anything else", async () => {
+    for (const message of ["LOADING Redis is loading the dataset in memory", "NOPERM no permission", "odd"]) {
+      const client = { send: () => Promise.reject(new Error(message)) };
+      const limiter = new RedisLimiter(window, options({ client }));
+      await assert.rejects(
+        limiter.hit("a"),
+        (error) => error.code === "unanswered" && error.cause.message === message,
+      );
+    }
+    for (const reply of [undefined, null, 7, "", "OK", "+12", "#1800000000000", ["+"], {}]) {
+      const limiter = new RedisLimiter(window, options({ client: { send: async () => reply } }));
+      await assert.rejects(limiter.hit("a"), { code: "unanswered", message: /the reply of the script/ });
+    }
+    const throwing = {
+      send: () => {
+        throw new Error("closed");
+      },
+    };
+    await assert.rejects(new RedisLimiter(window, options({ client: throwing })).hit("a"), {
+      code: "unanswered",
+    });
+  });
+
+  test("one that forgets the script goes on", async () => {
+    const limiter = new RedisLimiter(window, options());
+    for (let number = 1; number <= 5; number++) {
+      await setting.redis.script("FLUSH");
+      assert.equal((await limiter.hit("a")).count, number);
+    }
+    assert.equal(limiter.stats.scriptLoads, 5);
+  });
+
+  test("one that is paused: no answer in time, and nothing is counted later", async () => {
+    const server = await startServer();
+    const client = connect(server.port);
+    try {
+      const given = options({ client, timeout: 60 });
+      const limiter = new RedisLimiter(window, given);
+      while ((await limiter.hit("a").catch(() => undefined)) === undefined);
+      const counted = await limiter.get("a");
+      server.signal("SIGSTOP");
+      await assert.rejects(limiter.hit("a"), { code: "unanswered", message: /no reply within 60 ms/ });
+      // The deadline of the first is well past when that of this one is.
+      await assert.rejects(limiter.hit("b"), { code: "unanswered" });
+      server.signal("SIGCONT");
+      await client.ping();
+      const patient = new RedisLimiter(window, { ...given, timeout: "20s" });
+      assert.equal(await patient.get("a"), counted);
+    } finally {
+      client.disconnect();
+      await server.stop();
+    }
+  });
+});
+
+describe("deadlines", () => {
+  test("a command that arrives after its caller gave up is not appended", async () => {
+    using time = new ControlledTime(setting.redis);
+    let held;
+    const client = {
+      send(key, args) {
+        if (held === undefined) return time.client.send(key, args);
+        return new Promise((resolve) => held.push(() => time.client.send(key, args).then(resolve)));
+      },
+    };
+    const given = options({ client, timeout: 50 });
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("a");
+    held = [];
+    const late = limiter.hit("a");
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(held.length, 1);
+    time.now += 1_000;
+    const [send] = held;
+    held = undefined;
+    await send();
+    await assert.rejects(late, { code: "unanswered", message: /no reply within 50 ms/ });
+    assert.equal(await limiter.get("a"), 1);
+  });
+
+  test("a clock of Redis that steps ahead or back only costs another call", async () => {
+    using time = new ControlledTime(setting.redis);
+    const limiter = new RedisLimiter(window, options({ client: time.client, timeout: 50 }));
+    await limiter.hit("a");
+    for (const step of [400_000, -400_000, 3_600_000]) {
+      time.step(step);
+      const { calls } = limiter.stats;
+      assert.equal((await limiter.hit("a")).allowed, true);
+      assert.ok(limiter.stats.calls - calls <= 2);
+    }
+    assert.equal(await limiter.get("a"), 4);
+  });
+});
+
+describe("late replies", () => {
+  test("are dropped, and the next reply shows what was counted", async () => {
+    const slow = [];
+    let isSlow = false;
+    const client = through(setting.redis, async (send) => {
+      const reply = await send();
+      if (!isSlow) return reply;
+      return new Promise((resolve) => slow.push(() => resolve(reply)));
+    });
+    const limiter = new RedisLimiter(window, options({ client, timeout: 250 }));
+    while ((await limiter.hit("a").catch(() => undefined)) === undefined);
+    const before = await limiter.get("a");
+    isSlow = true;
+    await assert.rejects(limiter.hit("a"), { code: "unanswered" });
+    isSlow = false;
+    assert.equal((await limiter.hit("a")).count, before + 2);
+    for (const resolve of slow) resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal((await limiter.hit("a")).count, before + 3);
+  });
+});
+
+describe("a Redis that lost everything", () => {
+  test("is told what the limiters know, once", async () => {
+    const given = options();
+    const fleet = Array.from({ length: 3 }, () => new RedisLimiter(window, given));
+    for (let round = 0; round < 2; round++) await times(3, (who) => fleet[who].hit("a"));
+    await times(3, (who) => fleet[who].peek("a"));
+    await setting.redis.flushall();
+    const decisions = await times(12, (number) => fleet[number % 3].hit("a"));
+    assert.equal(allowed(decisions), 4);
+    const restored = fleet.reduce((sum, { stats }) => sum + stats.restored, 0);
+    assert.equal(restored, 1);
+  });
+
+  test("is told nothing if that was switched off, or is over", async () => {
+    const given = options({ restore: false });
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("a", 9);
+    await setting.redis.flushall();
+    assert.equal((await limiter.hit("a")).count, 1);
+    // Nor by the way, when a shorter value is proposed.
+    await limiter.reset("a");
+    while ((await value(given)).text.length < 520) await limiter.inc("a");
+    await setting.redis.flushall();
+    assert.equal(await limiter.inc("a"), 1);
+    using time = new ControlledTime(setting.redis);
+    const other = new RedisLimiter({ ...window, scale: "1s" }, options({ client: time.client }));
+    await other.hit("a", 9);
+    await setting.redis.flushall();
+    time.now += 1_000;
+    assert.equal((await other.hit("a")).count, 1);
+    assert.equal(limiter.stats.restored + other.stats.restored, 0);
+  });
+
+  test("a key that was deleted comes back, and one that was reset does not", async () => {
+    const given = options();
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("a", 4);
+    await setting.redis.del((await value(given)).key);
+    assert.equal((await limiter.hit("a")).count, 5);
+    await limiter.reset("a");
+    await setting.redis.flushall();
+    assert.equal((await limiter.hit("a")).count, 1);
+  });
+});
+
+describe("a key that holds something else", () => {
+  const policies = "0.10.1.86400000f";
+  const mark = (fingerprint) => `!process01.${fingerprint}`;
+  /** Values that no version ever wrote, given the fingerprint of the policies. */
+  const garbage = {
+    "a text": () => "hello world",
+    "what is not UTF-8": () => Buffer.from([97, 0, 255, 254]),
+    "half an entry": () => `a1800000000000@${policies};h1!12345`,
+    "no entry": () => `a${"x".repeat(40)}`,
+    "an entry without policies": (own) => `a1800000000000h1${mark(own)}`,
+    "policies that are none": (own) => `a1800000000000@0.0.0.0;h1${mark(own)}`,
+    "a base without states": () => "ab1800000000000",
+    "a base that ends early": (own) => `ab1800000000000${policies}|1,1|~process01${mark(own)}`,
+    "a base with other states": (own) => `ab1800000000000${policies}|1,1,1,1,1;5|${mark(own)}`,
+    "a number too large": (own) => `a1800000000000@${policies};h99999999999999999999999${mark(own)}`,
+    "more hits than any entry has": (own) => `a1800000000000@${policies};h1*99999999${mark(own)}`,
+    "a policy that is not there": (own) => `a1800000000000@${policies};i1:7${mark(own)}`,
+  };
+  /** Values of other versions. */
+  const versions = {
+    "another format": (own) => `b1800000000000@${policies};h1${mark(own)}`,
+    "other semantics": () => `a1800000000000@${policies};h1${mark("AAAAAAAAAAA")}`,
+    "an algorithm of later": (own) => `a1800000000000@99.10.1.86400000f;h1${mark(own)}`,
+    "an operation of later": (own) => `a1800000000000@${policies};z9${mark(own)}`,
+    "a field of later": (own) => `a1800000000000@${policies};h1?5${mark(own)}`,
+  };
+
+  const check = async (make, code) => {
+    const given = options();
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("fine");
+    const { key: fine, text } = await value(given);
+    const key = fine.replace(/fine$/, "bad");
+    const content = Buffer.from(make(text.slice(-11)));
+    await setting.redis.set(key, content);
+    const operations = [() => limiter.hit("bad"), () => limiter.get("bad"), () => limiter.reset("bad")];
+    for (const operation of [...operations, ...operations])
+      await assert.rejects(operation(), (error) => {
+        assert.equal(error.code, code, error.message);
+        assert.ok(error.message.includes(`"${key}"`), error.message);
+        return true;
+      });
+    // It is as it was, but for the one entry of a caller who could not know.
+    const after = await setting.redis.getBuffer(key);
+    assert.ok(after.subarray(0, content.length).equals(content) && after.length < content.length + 70);
+    const deny = new RedisLimiter(window, { ...given, onError: "deny" });
+    assert.equal((await deny.hit("bad")).reason, "error");
+    assert.equal((await limiter.hit("fine")).count, 2);
+    await setting.redis.del(key);
+    assert.equal((await limiter.hit("bad")).count, 1);
+    assert.equal((await limiter.hit("bad")).count, 2);
+  };
+
+  for (const [name, make] of Object.entries(garbage)) test(name, () => check(make, "invalid_state"));
+  for (const [name, make] of Object.entries(versions)) test(name, () => check(make, "unsupported_version"));
+
+  test("of another format is left as it is", async () => {
+    const given = options();
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("fine");
+    const key = (await value(given)).key.replace(/fine$/, "bad");
+    await setting.redis.set(key, "b1800000000000…");
+    await assert.rejects(limiter.hit("bad"), { code: "unsupported_version" });
+    assert.equal(await setting.redis.get(key), "b1800000000000…");
+    assert.equal(await setting.redis.pttl(key), -1);
+  });
+
+  test("a list", async () => {
+    const given = options();
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("fine");
+    const key = (await value(given)).key.replace(/fine$/, "bad");
+    await setting.redis.lpush(key, "item");
+    await assert.rejects(limiter.hit("bad"), (error) => {
+      assert.equal(error.code, "unanswered");
+      assert.ok(error.message.includes(`"${key}"`) && error.message.includes("WRONGTYPE"), error.message);
+      return true;
+    });
+    assert.deepEqual(await setting.redis.lrange(key, 0, -1), ["item"]);
+    assert.equal((await limiter.hit("fine")).count, 2);
+  });
+});
+
+describe("a trap in the wasm", () => {
+  test("ends the resident states of all limiters, which are read again", async () => {
+    let isTrapping = false;
+    const { charCodeAt } = String.prototype;
+    const client = through(setting.redis, async (send) => {
+      const reply = await send();
+      if (isTrapping) {
+        isTrapping = false;
+        // The next to read a text is the wasm's glue.
+        String.prototype.charCodeAt = () => {
+          String.prototype.charCodeAt = charCodeAt;
+          throw new RangeError("Maximum call stack size exceeded");
+        };
+      }
+      return reply;
+    });
+    const given = options();
+    const [limiter, other] = [
+      new RedisLimiter(window, { ...given, client }),
+      new RedisLimiter(window, given),
+    ];
+    await limiter.hit("a", 2);
+    await other.hit("a", 2);
+    isTrapping = true;
+    await assert.rejects(limiter.hit("a"), RangeError);
+    assert.equal((await other.hit("a")).count, 6);
+    assert.equal((await limiter.hit("a")).count, 7);
+    assert.equal(limiter.stats.keys, 1);
+  });
+});

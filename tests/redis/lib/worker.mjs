@@ -1,0 +1,78 @@
+// A process of a fleet: uses a key as often as it is told, and says what was decided.
+
+import { RedisLimiter } from "tollgate/redis";
+import { connect } from "./server.mjs";
+
+const [port, skew] = process.argv.slice(2).map(Number);
+
+// A clock that is wrong by minutes.
+const { now } = Date;
+Date.now = () => now() + skew;
+
+const client = connect(port, { maxRetriesPerRequest: 20 });
+const tick = () => new Promise((resolve) => setImmediate(resolve));
+
+/** What a process can do: each returns what it reports. */
+const works = {
+  /** Hits, and reports the counts of those that were allowed. */
+  async hits(limiter, _prefix, turns) {
+    const counts = [];
+    let denied = 0;
+    await turns(async () => {
+      const decision = await limiter.hit("hot");
+      if (decision.allowed) counts.push(decision.count);
+      else denied++;
+    });
+    return { counts, denied };
+  },
+  /** Holds slots, and reports how many were held at the same time by all, as a counter in Redis tells. */
+  async slots(limiter, prefix, turns) {
+    let [most, held] = [0, 0];
+    await turns(async () => {
+      const reservation = await limiter.reserve("hot", 1, { ttl: "1h" });
+      if (!reservation.allowed) return;
+      held++;
+      most = Math.max(most, await client.incr(`${prefix}held`));
+      await tick();
+      await client.decr(`${prefix}held`);
+      await reservation.cancel();
+    });
+    return { most, held };
+  },
+  /** Reserves ten and uses some of them, and reports how much was used. */
+  async parts(limiter, _prefix, turns) {
+    let used = 0;
+    await turns(async (turn) => {
+      const reservation = await limiter.reserve("hot", 10, { ttl: "1h" });
+      if (!reservation.allowed) return;
+      await tick();
+      const part = turn % 11;
+      used += part;
+      await reservation.settle(part);
+    });
+    return { used };
+  },
+};
+
+process.on("disconnect", () => process.exit());
+process.on("message", async ({ job, work = "hits", policies, prefix, hits, inFlight }) => {
+  const limiter = new RedisLimiter(policies, { client, prefix, timeout: "20s" });
+  let left = hits;
+  const turns = (turn) =>
+    Promise.all(
+      Array.from({ length: inFlight }, async () => {
+        while (left > 0) {
+          left--;
+          if (left === hits >> 1) process.send({ job, half: true });
+          await turn(left);
+        }
+      }),
+    );
+  try {
+    const report = await works[work](limiter, prefix, turns);
+    process.send({ job, ...report, stats: limiter.stats });
+  } catch (error) {
+    process.send({ job, error: String(error) });
+  }
+});
+process.send({ ready: true });

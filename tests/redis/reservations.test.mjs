@@ -1,0 +1,207 @@
+// Amounts that are set aside in Redis, and settled by anyone.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RateLimiter } from "tollgate";
+import { RedisLimiter } from "tollgate/redis";
+import { startFleet } from "./lib/fleet.mjs";
+import { allowed, times, withServer } from "./lib/setting.mjs";
+import { ControlledTime } from "./lib/time.mjs";
+
+let fleet;
+const setting = withServer({
+  start: async ({ server }) => {
+    fleet = await startFleet(server.port, 10);
+  },
+  stop: () => fleet.stop(),
+});
+const { options, value } = setting;
+
+const policies = [
+  { name: "rpm", algorithm: "sliding_window", limit: 60, scale: "1h" },
+  { name: "tpm", algorithm: "token_bucket", capacity: 9_000, refillRate: 1, per: "1d" },
+  { name: "running", algorithm: "concurrency", limit: 2, ttl: "30s" },
+];
+
+const counts = (limiter, key) => Promise.all(policies.map(({ name }) => limiter.get(key, name)));
+
+describe("a reservation", () => {
+  test("counts until it is settled, in every process", async () => {
+    const given = options();
+    const [limiter, other] = [new RedisLimiter(policies, given), new RedisLimiter(policies, given)];
+    const reservation = await limiter.reserve("user:42", { tpm: 4_000 }, { ttl: "2m" });
+    assert.equal(reservation.allowed, true);
+    assert.deepEqual(await counts(other, "user:42"), [1, 5_000, 1]);
+    // By its id, elsewhere.
+    assert.equal(await other.settle(reservation.id, { tpm: 1_234 }), "settled");
+    assert.deepEqual(await counts(limiter, "user:42"), [1, 7_766, 0]);
+    assert.equal(await reservation.settle(), "closed");
+    assert.equal(await other.cancel(reservation.id), "closed");
+  });
+
+  test("that is not settled is charged at its end, and a slot is released", async () => {
+    using time = new ControlledTime(setting.redis);
+    const limiter = new RedisLimiter(policies, options({ client: time.client }));
+    const reservation = await limiter.reserve("a", { tpm: 100 }, { ttl: 5_000 });
+    assert.equal(reservation.expiresAt, time.now + 5_000);
+    time.now += 4_999;
+    assert.deepEqual(await counts(limiter, "a"), [1, 8_900, 1]);
+    assert.equal(await reservation.extend("10s"), "extended");
+    assert.equal(reservation.expiresAt, time.now + 10_000);
+    time.now += 9_999;
+    assert.deepEqual(await counts(limiter, "a"), [1, 8_900, 1]);
+    time.now += 1;
+    assert.deepEqual(await counts(limiter, "a"), [1, 8_900, 0]);
+    assert.equal(await reservation.settle(0), "expired");
+    assert.equal(await limiter.extend(reservation.id, "1s"), "expired");
+  });
+
+  test("is part of the base, and survives a Redis that lost everything", async () => {
+    const given = options();
+    const limiter = new RedisLimiter(policies, given);
+    const reservation = await limiter.reserve("a", { tpm: 100 });
+    while (limiter.stats.bases === 0) await limiter.inc("a", 1, "tpm");
+    assert.match((await value(given)).text, /^ab[^|]*\|[^|]*=[^|]*\|~/);
+    const other = new RedisLimiter(policies, given);
+    assert.equal(await other.get("a", "running"), 1);
+    await setting.redis.flushall();
+    assert.equal(await limiter.get("a", "running"), 1);
+    assert.equal(await reservation.cancel(), "settled");
+    assert.equal(await other.get("a", "running"), 0);
+  });
+
+  test("keeps its key alive until its end, and as long as what it is charged lasts", async () => {
+    const given = { ...options(), timeout: 250 };
+    const limiter = new RedisLimiter({ algorithm: "fix_window_per_key", limit: 9, scale: "1m" }, given);
+    const { calls } = limiter.stats;
+    await limiter.reserve("a", 1, { ttl: "1h" });
+    const { key } = await value(given);
+    assert.ok((await setting.redis.pttl(key)) > 7_200_000);
+    // The time is asked for, the script is sent, and nothing else.
+    assert.equal(limiter.stats.calls - calls, 2);
+  });
+
+  test("is one of 128 at the most", async () => {
+    const limiter = new RedisLimiter({ algorithm: "concurrency", limit: 1_000 }, options());
+    const reservations = await times(130, () => limiter.reserve("a"));
+    assert.equal(allowed(reservations), 128);
+    assert.equal(reservations[129].decision.reason, "full");
+    await reservations[5].cancel();
+    assert.equal((await limiter.reserve("a")).allowed, true);
+  });
+
+  test("is charged in full when its scope ends", async () => {
+    const limiter = new RedisLimiter({ algorithm: "fix_window", limit: 9, scale: "1d" }, options());
+    {
+      await using reservation = await limiter.reserve("a", 5);
+      assert.equal(reservation.allowed, true);
+    }
+    {
+      await using reservation = await limiter.reserve("a", 4);
+      await reservation.settle(1);
+    }
+    assert.equal(await limiter.get("a"), 6);
+  });
+
+  test("by the numbers of a call", async () => {
+    const window = { algorithm: "fix_window", limit: 5, scale: "1d" };
+    const limiter = new RedisLimiter(window, options());
+    const paying = { ...window, limit: 50 };
+    assert.equal((await limiter.reserve("a", 20)).allowed, false);
+    assert.equal((await limiter.reserve("a", 20, { policies: paying })).allowed, true);
+    assert.equal(await limiter.get("a"), 20);
+  });
+
+  test("ends a denial that would hold", async () => {
+    const limiter = new RedisLimiter({ algorithm: "fix_window", limit: 5, scale: "1d" }, options());
+    const reservation = await limiter.reserve("a", 5);
+    assert.equal((await limiter.hit("a")).allowed, false);
+    assert.equal((await limiter.hit("a")).allowed, false);
+    assert.equal(limiter.stats.localDenials, 0);
+    await reservation.cancel();
+    assert.equal((await limiter.hit("a")).allowed, true);
+  });
+});
+
+describe("errors", () => {
+  test("of input", async () => {
+    const limiter = new RedisLimiter(policies, options());
+    await assert.rejects(limiter.hit("a"), { code: "reserve_only", message: /"running"/ });
+    await assert.rejects(limiter.inc("a", 1, "running"), { code: "reserve_only" });
+    await assert.rejects(limiter.set("a", 1, "running"), { code: "reserve_only" });
+    await assert.rejects(limiter.reserve("a", -1), { code: "invalid_cost" });
+    await assert.rejects(limiter.reserve("a", { other: 1 }), { code: "unknown_policy" });
+    await assert.rejects(limiter.reserve("a", { rpm: "1" }), { code: "invalid_cost" });
+    await assert.rejects(limiter.reserve("a", 1, { ttl: "25h" }), { code: "invalid_option" });
+    await assert.rejects(limiter.reserve("a", 1, { tll: 1 }), { code: "invalid_option" });
+    await assert.rejects(limiter.reserve(7), { code: "invalid_key" });
+    for (const id of ["", "lost", 7, undefined]) {
+      await assert.rejects(limiter.settle(id), { code: "invalid_reservation" });
+      await assert.rejects(limiter.extend(id, "1s"), { code: "invalid_reservation" });
+    }
+    const { id } = await limiter.reserve("a", { tpm: 5 });
+    await assert.rejects(limiter.settle(id, 5), { code: "invalid_cost" });
+    await assert.rejects(limiter.extend(id, 0), { code: "invalid_option" });
+    assert.equal(await limiter.settle(id), "settled");
+    const numeric = new RateLimiter({ algorithm: "concurrency", limit: 1 }).reserve(7).id;
+    await assert.rejects(limiter.settle(numeric), { code: "invalid_reservation" });
+  });
+
+  test("of a Redis that is away: the fallback reserves, and its reservations are settled there", async () => {
+    const client = { send: () => Promise.reject(new Error("down")) };
+    const limiter = new RedisLimiter(
+      { algorithm: "concurrency", limit: 4 },
+      options({ client, fallback: { share: 0.5 } }),
+    );
+    const reservations = await times(3, () => limiter.reserve("a"));
+    assert.deepEqual(
+      reservations.map((reservation) => reservation.allowed),
+      [true, true, false],
+    );
+    assert.equal(await reservations[0].extend("1h"), "extended");
+    assert.equal(await reservations[0].cancel(), "settled");
+    assert.equal(await reservations[0].cancel(), "closed");
+    assert.equal((await limiter.reserve("a")).allowed, true);
+    const allowing = new RedisLimiter(policies, options({ client, onError: "allow" }));
+    const reservation = await allowing.reserve("a");
+    assert.deepEqual([reservation.allowed, reservation.id, await reservation.settle()], [true, "", "closed"]);
+    assert.equal(reservation.decision.reason, "error");
+    await assert.rejects(new RedisLimiter(policies, options({ client })).reserve("a"), {
+      code: "unanswered",
+    });
+  });
+});
+
+describe("ten processes", () => {
+  test("never hold more slots than there are, and use all that is free", async () => {
+    const task = {
+      work: "slots",
+      policies: { algorithm: "concurrency", limit: 7 },
+      prefix: options().prefix,
+      hits: 40,
+      inFlight: 4,
+    };
+    const reports = await fleet.run(task);
+    const most = Math.max(...reports.map((report) => report.most));
+    assert.ok(most <= 7 && most > 1, `${most} at the same time`);
+    const held = reports.reduce((sum, report) => sum + report.held, 0);
+    assert.ok(held > 100, `${held} reservations`);
+    const limiter = new RedisLimiter(task.policies, { ...options(), prefix: task.prefix });
+    assert.equal(await limiter.get("hot"), 0);
+  });
+
+  test("use in parts what they set aside, and together no more than the limit", async () => {
+    const task = {
+      work: "parts",
+      policies: { algorithm: "sliding_window", limit: 1_000, scale: "30d" },
+      prefix: options().prefix,
+      hits: 60,
+      inFlight: 4,
+    };
+    const reports = await fleet.run(task);
+    const used = reports.reduce((sum, report) => sum + report.used, 0);
+    const limiter = new RedisLimiter(task.policies, { ...options(), prefix: task.prefix });
+    assert.equal(await limiter.get("hot"), used);
+    assert.ok(used <= 1_000 && used > 900, `${used} used`);
+  });
+});
