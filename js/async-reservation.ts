@@ -18,9 +18,9 @@ export interface AsyncSettling {
  * import { RemoteLimiter } from "tollgate/client";
  *
  * const token = process.env.TOLLGATE_TOKEN ?? "";
- * const limiter = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", token, policy: "tokens" });
- * const reservation = await limiter.reserve("user:42", 4000, { ttl: "2m" });
- * if (reservation.allowed) await reservation.settle(1234);
+ * const limiter = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", token, policy: "api" });
+ * const reservation = await limiter.reserve("user:42", 40, { ttl: "2m" });
+ * if (reservation.allowed) await reservation.settle(12);
  * ```
  */
 export class AsyncReservation {

@@ -1,6 +1,8 @@
 export { type IpKeyOptions, ipKey } from "./address.ts";
+export type { AllHits, HitOf } from "./all-hits.ts";
 export type { ErrorCode } from "./error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
+export { hitAll } from "./hit-all.ts";
 export { RateLimiter } from "./limiter.ts";
 export { Reservation } from "./reservation.ts";
 export { type Operation, type Step, step } from "./step.ts";

@@ -98,13 +98,21 @@ const client = { entryPoints: [inProject("js/client/index.ts")] };
 async function bundleClient(dist) {
   await bundleAs(join(dist, "client.js"), { ...client, format: "esm" });
   await bundleAs(join(dist, "client.cjs"), { ...client, format: "cjs" });
-  const declared = readFileSync(inProject("build/types/client/remote.d.ts"), "utf8");
+  const files = ["async-reservation", "client/remote", "client/hit-all"];
+  const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
   for (const [name, index] of [
     ["client.d.ts", "./index.js"],
     ["client.d.cts", "./index.cjs"],
   ]) {
-    const shared = `import type { Decision } from "${index}";\nexport { type Decision, type ErrorCode, TollgateError } from "${index}";\n`;
-    writeFileSync(join(dist, name), shared + withoutImports(declared));
+    const names = "AllHits, Costs, Decision, Duration, Extension, HitOf, Settlement";
+    const shared = [
+      disposable,
+      `import type { ${names} } from "${index}";`,
+      `export type { ${names}, ErrorCode } from "${index}";`,
+      `export { TollgateError } from "${index}";`,
+      "",
+    ];
+    writeFileSync(join(dist, name), shared.join("\n") + withoutImports(declared));
   }
 }
 
@@ -269,12 +277,15 @@ async function bundleWorker(dist) {
     .join("");
   const shared = [
     'import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";',
-    'import type { Decision, Policies } from "./index.js";',
+    'import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "./index.js";',
     "",
   ];
   const types = withoutImports(declared).replace(/^export .* from .*\n/gm, "");
   writeFileSync(join(dist, "cloudflare.d.ts"), shared.join("\n") + types);
 }
+
+/** `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it. */
+const disposable = '/// <reference lib="esnext.disposable" />';
 
 const withoutImports = (declared) => declared.replace(/^(import|export \{).*\n/gm, "");
 
@@ -291,12 +302,22 @@ async function writeTypes(dist) {
     folder,
   ]);
   const files = [
-    ...["types", "error", "tollgate-error", "reservation", "limiter", "headers", "step", "address"],
+    ...[
+      "types",
+      "error",
+      "tollgate-error",
+      "reservation",
+      "limiter",
+      "headers",
+      "step",
+      "address",
+      "all-hits",
+      "hit-all",
+    ],
     ...["platform", "alarm", "fetch", "places", "run", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];
   const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
   const types = withoutImports(declared);
-  // `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it.
-  const text = `/// <reference lib="esnext.disposable" />\n${types}`;
+  const text = `${disposable}\n${types}`;
   for (const name of ["index.d.ts", "index.d.cts"]) writeFileSync(join(dist, name), text);
 }

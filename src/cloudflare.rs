@@ -15,7 +15,7 @@
 //! new_sqlite_classes = ["RateLimiterObject"]
 //! ```
 //!
-//! `object`, `row` and `client` touch the platform; the other modules are plain Rust and have native tests.
+//! `object`, `row`, `random` and `client` touch the platform; the other modules are plain Rust and have native tests.
 
 mod account;
 mod address;
@@ -27,6 +27,7 @@ mod message;
 #[allow(missing_docs, reason = "what #[durable_object] generates has no documentation")]
 mod object;
 mod policies;
+mod random;
 mod row;
 mod states;
 #[doc(hidden)]

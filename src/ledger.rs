@@ -150,6 +150,8 @@ pub struct Ledger {
     pub(crate) policies: Policies,
     pub(crate) policy_states: PolicyStates,
     pub(crate) states: KeyStates,
+    /// How many reservations may be open.
+    most_open: usize,
 }
 
 impl Ledger {
@@ -167,7 +169,8 @@ impl Ledger {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
         let policy_states = PolicyStates::new(policies.rules(), policies.denied())?;
-        let mut ledger = Self { policies, states: KeyStates::new(&policy_states)?, policy_states };
+        let states = KeyStates::new(&policy_states)?;
+        let mut ledger = Self { policies, states, policy_states, most_open: MAX_STORED_RESERVATIONS };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -204,7 +207,7 @@ impl Ledger {
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
         self.clear(now);
-        let Self { policies, policy_states, states } = self;
+        let Self { policies, policy_states, states, .. } = self;
         let loaded = record.load(policies, policy_states, states, now);
         let loaded = loaded.and_then(|afresh| Ok(afresh.names(policies)?));
         if loaded.is_err() {
@@ -243,6 +246,26 @@ impl Ledger {
     /// Returns the open reservations as plain numbers.
     pub(crate) fn reservations(&self) -> Vec<Vec<i64>> {
         or_abort(export_open(&self.states.extra.open, &[]))
+    }
+
+    /// Whether a reservation is open.
+    pub(crate) fn has_open(&self) -> bool {
+        !self.states.extra.open.is_empty()
+    }
+
+    /// Allows so many fewer reservations than otherwise, since others of the key are open elsewhere.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn leave_room(&mut self, open_elsewhere: usize) {
+        self.most_open = MAX_STORED_RESERVATIONS.saturating_sub(open_elsewhere);
+    }
+
+    /// Charges what has expired and lets states that are too far ahead follow the clock. Returns whether they changed.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn follow_clock(&mut self, now: u64) -> Result<bool, Error> {
+        let mut outcome = Outcome::default();
+        let mut key = self.states.key_mut(&self.policy_states, self.policy_states.rules());
+        key.hit(&PositionCosts::All(0), check_time(now)?, &mut outcome);
+        Ok(outcome.changed()?)
     }
 
     /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
@@ -303,7 +326,7 @@ impl Ledger {
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         self.check_countable(&operation, position)?;
-        let Self { policies, policy_states, states } = self;
+        let Self { policies, policy_states, states, most_open } = self;
         let mut key = states.key_mut(policy_states, policy_states.rules());
         let mut outcome = Outcome::default();
         let answer = match operation {
@@ -349,7 +372,7 @@ impl Ledger {
                 let ttl = ttl.map_or_else(|| Ok(default_ttl(policies)), |ttl| check_ttl(ttl.into()))?;
                 let reserved = Reserved::new(bits_of(random), now, ttl);
                 let positions = costs.at_positions(policies, 1)?;
-                let decision = key.reserve(&positions, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
+                let decision = key.reserve(&positions, reserved, *most_open, now, &mut outcome);
                 let id = ReservationId { random, end: reserved.end(), by_policy: costs.is_by_policy() };
                 Answer::Reserved { decision, id: decision.allowed.then_some(id) }
             }

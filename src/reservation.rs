@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use crate::open::{Bits, Reserved};
 use crate::policy::schema::{DEFAULT_TTL, MAX_TTL};
-use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span};
+use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span, check_key};
 
 /// What to reserve: how much, for how long, and 128 random bits for its id.
 ///
@@ -118,6 +118,39 @@ pub struct Reservation<K> {
     pub id: ReservationId,
 }
 
+/// Writes the reservation as one text, by which it can be settled elsewhere or after a restart: its id and its key.
+///
+/// ```
+/// use tollgate::Reservation;
+///
+/// let text = "0000000000000000000000000000002a.lw.p.suser:4.2";
+/// let reservation: Reservation<String> = text.parse().unwrap();
+/// assert_eq!((reservation.key.as_str(), reservation.id.end()), ("user:4.2", 788));
+/// assert_eq!(reservation.to_string(), text);
+/// ```
+impl<K: AsRef<str>> Display for Reservation<K> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{STRING}{}", self.id, self.key.as_ref())
+    }
+}
+
+/// Stands before a key that is a string. In JavaScript there are others.
+const STRING: char = 's';
+
+impl FromStr for Reservation<String> {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let parse = || {
+            // The key comes last, and may have dots.
+            let (dot, _) = text.match_indices('.').nth(2)?;
+            let (id, key) = (text.get(..dot)?, text.get(dot + 1..)?.strip_prefix(STRING)?);
+            Some(Self { key: check_key(key).ok()?.into(), id: id.parse().ok()? })
+        };
+        parse().ok_or_else(|| Error::InvalidReservation { found: text.into() })
+    }
+}
+
 /// The id of a reservation: 128 random bits, its end, and whether its costs are by policy.
 ///
 /// ```
@@ -142,6 +175,12 @@ impl ReservationId {
 
     pub(crate) fn bits(&self) -> Bits {
         bits_of(self.random)
+    }
+
+    /// Returns the id of the reservation when it was extended until then.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn extended(self, end: u64) -> Self {
+        Self { end, ..self }
     }
 
     /// Checks that what was used is given in the way that the costs were.
@@ -219,5 +258,11 @@ impl Settlement {
             Self::Expired => "expired",
             Self::Closed => "closed",
         }
+    }
+
+    /// Returns what a word says.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn named(word: &str) -> Option<Self> {
+        [Self::Settled, Self::Extended, Self::Expired, Self::Closed].into_iter().find(|known| known.as_str() == word)
     }
 }

@@ -53,7 +53,7 @@ export class Gateway {
 
   /** The limits of all rules, in the order by which plans number them. */
   limits(): readonly LimitFacts[] {
-    return this.#gateway.rules().map(([set, cost, shadow], rule) => ({ rule, set, cost, shadow }));
+    return this.#gateway.limits().map(([rule, set, cost, shadow]) => ({ rule, set, cost, shadow }));
   }
 
   /** Returns a named policy as the Worker's objects take it. */

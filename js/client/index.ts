@@ -1,3 +1,6 @@
+export type { AllHits, HitOf } from "../all-hits.ts";
+export { AsyncReservation } from "../async-reservation.ts";
 export { type ErrorCode, TollgateError } from "../error.ts";
-export type { Decision } from "../types.ts";
+export type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
+export { hitAll } from "./hit-all.ts";
 export { RemoteLimiter, type RemoteOptions } from "./remote.ts";

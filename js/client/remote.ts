@@ -1,6 +1,11 @@
-import { checkFunctions, checkNames } from "../checks.ts";
-import { keyAccepts, refused, TollgateError, wrongAmount } from "../error.ts";
-import type { Decision } from "../types.ts";
+import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
+import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
+import { copiedCosts } from "../copied-costs.ts";
+import { reservationText } from "../core/generated.ts";
+import { milliseconds, ttlExpected } from "../durations.ts";
+import { keyAccepts, refused, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
+import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
 
 /** Where the Worker is, and what to do when it cannot be asked. */
@@ -13,7 +18,7 @@ export interface RemoteOptions {
   readonly policy: string | readonly string[];
   /** How long to wait for an answer, in milliseconds; two seconds by default. */
   readonly timeout?: number | undefined;
-  /** What `hit` and `peek` answer when there is no answer: by default nothing, they throw. */
+  /** What `hit`, `peek` and `reserve` answer when there is no answer: by default nothing, they throw. */
   readonly onError?: "allow" | "deny" | "throw" | undefined;
   /** The `fetch` to use, for instance that of a service binding. */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
@@ -36,6 +41,7 @@ export class RemoteLimiter {
   #batches: Batches;
   #policy: string | readonly string[];
   #onError: "allow" | "deny" | "throw";
+  #unsettled = new Unsettled();
 
   constructor(options: RemoteOptions) {
     checkNames(options, optionNames);
@@ -55,18 +61,65 @@ export class RemoteLimiter {
     this.#onError = onError;
   }
 
-  /** Asks whether the key may act now, and takes `cost` if so. */
-  hit(key: string, cost = 1): Promise<Decision> {
+  /** Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. */
+  hit(key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", key, cost);
   }
 
   /** What a hit would answer. Changes nothing. */
-  peek(key: string, cost = 1): Promise<Decision> {
+  peek(key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", key, cost);
   }
 
-  /** Adds without asking, and answers the count. With several policies, `policy` names the one that counts it. */
-  inc(key: string, cost = 1, policy?: string): Promise<number> {
+  /**
+   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
+   * ends and it is charged in full. By default that is the `ttl` of a concurrency policy, or a minute.
+   */
+  async reserve(
+    key: string,
+    cost: Costs = 1,
+    options: { readonly ttl?: Duration | undefined } = {},
+  ): Promise<AsyncReservation> {
+    const { ttl } = copiedOptions(options, ["ttl"]);
+    if (ttl !== undefined) checkTtl(ttl);
+    const copy = copiedCosts(cost);
+    const ids = this.#unsettled.take(key);
+    const settles = ids.length === 0 ? undefined : ids;
+    try {
+      const answer = await this.#ask<WireReservation>("reserve", { key, cost: copy, ttl, settles });
+      const { id, expiresAt } = answer;
+      return new AsyncReservation(this.#settling, key, decisionOf(answer.decision), id ?? "", expiresAt ?? 0);
+    } catch (error) {
+      return new AsyncReservation(this.#settling, key, this.#without(error), "", 0);
+    }
+  }
+
+  /**
+   * Closes a reservation by its id and charges what was used; by default all of it. Answers `"settled"`, `"expired"` (it
+   * had been charged in full) or `"closed"` (it had been settled).
+   */
+  async settle(id: string, used?: Costs): Promise<Settlement> {
+    const copy = used === undefined ? undefined : copiedCosts(used);
+    return (await this.#onReservation("settle", id, { used: copy })).settlement as Settlement;
+  }
+
+  /** Closes a reservation by its id without charging anything. */
+  async cancel(id: string): Promise<Settlement> {
+    return (await this.#onReservation("cancel", id, {})).settlement as Settlement;
+  }
+
+  /** Moves the end of a reservation, by its id, to so long from now. */
+  async extend(id: string, ttl: Duration): Promise<Extension> {
+    checkTtl(ttl);
+    return (await this.#onReservation("extend", id, { ttl })).settlement as Extension;
+  }
+
+  /**
+   * Adds without asking, and answers the count; a negative cost gives back. With several policies, `policy` names the one
+   * that counts it.
+   */
+  async inc(key: string, cost = 1, policy?: string): Promise<number> {
+    if (!Number.isFinite(cost)) throw wrongInc(cost);
     return this.#ask<{ count: number }>("inc", { key, cost, of: policy }).then(({ count }) => count);
   }
 
@@ -87,20 +140,52 @@ export class RemoteLimiter {
     );
   }
 
-  /** Forgets the key. Says whether there was anything to forget. */
-  reset(key: string): Promise<boolean> {
-    return this.#ask<{ reset: boolean }>("reset", { key }).then(({ reset }) => reset);
+  /**
+   * Forgets what the key used. Says whether there was anything to forget. Reservations stay open, unless `reservations`
+   * says to drop them.
+   */
+  async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
+    const { reservations } = copiedOptions(options, ["reservations"]);
+    if (reservations !== undefined && typeof reservations !== "boolean")
+      throw refused("invalid_option", "reservations", reservations, "a boolean");
+    return (await this.#ask<{ reset: boolean }>("reset", { key, reservations })).reset;
   }
 
-  async #decision(operation: string, key: string, cost: number): Promise<Decision> {
+  async #decision(operation: string, key: string, cost: Costs): Promise<Decision> {
+    const copy = copiedCosts(cost);
     try {
-      const decision = await this.#ask<Wire>(operation, { key, cost });
-      return { ...decision, retryAfter: decision.retryAfter ?? Number.POSITIVE_INFINITY };
+      return decisionOf(await this.#ask<Wire>(operation, { key, cost: copy }));
     } catch (error) {
-      const unanswered = error instanceof TollgateError && error.code === "unanswered";
-      if (this.#onError === "throw" || !unanswered) throw error;
-      return without(this.#onError === "allow");
+      return this.#without(error);
     }
+  }
+
+  /** The decision when there is none, or the error. */
+  #without(error: unknown): Decision {
+    const unanswered = error instanceof TollgateError && error.code === "unanswered";
+    if (this.#onError === "throw" || !unanswered) throw error;
+    return without(this.#onError === "allow");
+  }
+
+  /** What a reservation needs of the limiter. */
+  readonly #settling: AsyncSettling = {
+    settle: (id, used) => this.settle(id, used),
+    extendUntil: async (id, ttl) => {
+      checkTtl(ttl);
+      const { settlement, expiresAt } = await this.#onReservation("extend", id, { ttl });
+      return expiresAt ?? (settlement as "expired" | "closed");
+    },
+    settleLater: (key, id) => this.#unsettled.add(key, id),
+  };
+
+  async #onReservation(
+    operation: string,
+    id: string,
+    more: Readonly<Record<string, unknown>>,
+  ): Promise<{ settlement: Settlement | Extension; expiresAt?: number }> {
+    if (typeof id !== "string" || id.length > longestId)
+      throw refused("invalid_reservation", "id", id, reservationText);
+    return (await this.#batches.ask(operation, { policy: this.#policy, id, ...more })) as never;
   }
 
   async #ask<Answer>(
@@ -109,16 +194,33 @@ export class RemoteLimiter {
   ): Promise<Answer> {
     // Sent along, a key that is far too long would have the whole batch refused. The Worker counts bytes.
     if (typeof key !== "string" || key.length > 1024) throw refused("invalid_key", "key", key, keyAccepts);
-    for (const field of ["cost", "count"] as const) {
-      // In JSON, what is no number may pass for one that was left out.
-      if (field in rest && !Number.isFinite(rest[field])) throw wrongAmount(field, rest[field]);
-    }
+    // In JSON, what is no number may pass for one that was left out.
+    if ("count" in rest && !Number.isFinite(rest["count"])) throw wrongAmount("count", rest["count"]);
     return (await this.#batches.ask(operation, { policy: this.#policy, key, ...rest })) as Answer;
   }
 }
 
 /** A decision in JSON, where never is null. */
 type Wire = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
+
+const decisionOf = (decision: Wire): Decision => ({
+  ...decision,
+  retryAfter: decision.retryAfter ?? Number.POSITIVE_INFINITY,
+});
+
+/** A reservation in JSON, where what a denied one does not have is null. */
+interface WireReservation {
+  readonly decision: Wire;
+  readonly id: string | null;
+  readonly expiresAt: number | null;
+}
+
+/** A key of 1024 characters, and what stands before it in an id. */
+const longestId = 1024 + 64;
+
+function checkTtl(ttl: unknown): void {
+  if (milliseconds(ttl) === undefined) throw refused("invalid_option", "ttl", ttl, ttlExpected());
+}
 
 /** The decision when there is none. */
 const without = (allowed: boolean): Decision => ({

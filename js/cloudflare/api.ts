@@ -1,9 +1,9 @@
 import { Unanswered } from "./ask.ts";
 import { admit, preflight } from "./cors.ts";
-import { type Mistake, type Numbers, named, plain } from "./decision.ts";
+import { type Answer, type Mistake, type Numbers, named, plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { brokenKey } from "./given.ts";
-import { inquire } from "./inquiry.ts";
+import { inquire, inquireInJson } from "./inquiry.ts";
 import type { Isolate, Item } from "./isolate.ts";
 import type { Operation } from "./object.ts";
 import { openapi, operationNames } from "./openapi.ts";
@@ -20,7 +20,7 @@ const code = "invalid_request";
 const failures = ["unanswered", "invalid_state", "unsupported_version"];
 
 /** What an item comes to: what was asked for, or an error. */
-type Answer = Record<string, unknown> | { readonly error: Mistake };
+type Result = Record<string, unknown> | { readonly error: Mistake };
 
 /** Answers a request to the HTTP API: `name` is what follows the version in the path. */
 export async function api(
@@ -94,7 +94,7 @@ async function answer(
     return problem(400, message, { code });
   }
   const keys = (read.batch ? (json as unknown[]) : [json]).map(
-    (item) => (item as { key?: unknown } | null)?.key,
+    (item) => (item as { key?: unknown; id?: unknown } | null)?.key ?? (item as { id?: unknown } | null)?.id,
   );
   const answers = await Promise.all(
     read.items.map((item, at) => {
@@ -105,10 +105,10 @@ async function answer(
     }),
   );
   if (read.batch) return Response.json(answers, { headers: { "Cache-Control": "no-store" } });
-  return alone(answers[0] as Answer);
+  return alone(answers[0] as Result);
 }
 
-function alone(answer: Answer): Response {
+function alone(answer: Result): Response {
   if (!("error" in answer)) return Response.json(answer, { headers: { "Cache-Control": "no-store" } });
   const { code, message } = answer.error as Mistake;
   return failures.includes(code)
@@ -121,9 +121,11 @@ async function answerItem(
   isolate: Isolate,
   operation: Operation,
   item: Item,
-): Promise<Answer> {
+): Promise<Result> {
+  const inquiry = { env, isolate, via: "api", operation, item } as const;
   try {
-    const numbers = await inquire(env, isolate, "api", operation, item);
+    if (item.question !== undefined) return shapedInJson(await inquireInJson(inquiry, item.question));
+    const numbers = await inquire(inquiry);
     return typeof numbers !== "string" ? { error: numbers } : shaped(operation, numbers, item.names);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
@@ -143,4 +145,12 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
     default:
       return { count: Number(numbers) };
   }
+}
+
+function shapedInJson(answer: Answer): Result {
+  if ("decision" in answer) return answer.decision;
+  if ("reserved" in answer) return { allowed: answer.reserved.decision.allowed, ...answer.reserved };
+  if (!("settled" in answer)) return answer;
+  const { settlement, id, expiresAt } = answer.settled;
+  return id === null ? { settlement } : { settlement, id, expiresAt };
 }

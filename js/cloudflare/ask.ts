@@ -1,6 +1,6 @@
-import type { Mistake, Numbers } from "./decision.ts";
+import type { Answer, Mistake, Numbers } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import type { Operation } from "./object.ts";
+import type { Hold, Operation, RateLimiterObject } from "./object.ts";
 
 /** How an object failed to answer. */
 export type Trouble = "overloaded" | "timeout" | "failed";
@@ -30,11 +30,30 @@ export function ask(
   env: TollgateEnv,
   timeout: number,
   object: string,
-  ...question: [operation: Operation, policies: string, amount: number, of?: string | undefined]
+  ...question: [operation: Operation | Hold, policies: string, amount: number, of?: string | undefined]
 ): Promise<Numbers | Mistake> {
+  return asked(env, timeout, object, (stub) => stub.apply(...question) as Promise<Numbers | Mistake>);
+}
+
+/** Asks an object a question in JSON, in the same way. */
+export async function askInJson(
+  env: TollgateEnv,
+  timeout: number,
+  object: string,
+  question: string,
+): Promise<Answer> {
+  return JSON.parse(await asked(env, timeout, object, (stub) => stub.question(question)));
+}
+
+function asked<Answered>(
+  env: TollgateEnv,
+  timeout: number,
+  object: string,
+  call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Answered>,
+): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
-    const answered = (answer: Numbers | Mistake) => {
+    const answered = (answer: Answered) => {
       clearTimeout(timer);
       resolve(answer);
     };
@@ -45,9 +64,7 @@ export function ask(
     const attempt = (otherwise: (error: PlatformError) => void) => {
       try {
         // Not awaited: every promise in between is another turn, on every hit.
-        env.LIMITERS.getByName(object)
-          .apply(...question)
-          .then(answered, otherwise);
+        call(env.LIMITERS.getByName(object)).then(answered, otherwise);
       } catch (error) {
         otherwise(error as PlatformError);
       }

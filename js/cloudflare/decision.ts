@@ -1,7 +1,46 @@
-import type { Decision } from "../types.ts";
+import type { Decision, Extension, Settlement } from "../types.ts";
 
-/** What an object answers: eight numbers for a decision, one for anything else; in a text, which RPC carries fastest. */
+/**
+ * What an object answers: eight numbers for a decision, followed by the id of a reservation; one for anything else; in a
+ * text, which RPC carries fastest.
+ */
 export type Numbers = string;
+
+/** A decision in JSON, where never is null. */
+export type PlainDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
+
+/** What an object answers to a question in JSON. */
+export type Answer =
+  | { readonly decision: PlainDecision }
+  | { readonly number: number }
+  | { readonly reset: boolean }
+  | {
+      readonly reserved: {
+        readonly decision: PlainDecision;
+        readonly id: string | null;
+        readonly expiresAt: number | null;
+      };
+    }
+  | {
+      readonly settled: {
+        readonly settlement: Settlement | Extension;
+        readonly id: string | null;
+        readonly expiresAt: number | null;
+      };
+    }
+  | { readonly error: Mistake };
+
+/** What came of asking an object for a reservation. */
+export interface Reserved {
+  /** Whether the amount is set aside. */
+  readonly allowed: boolean;
+  /** The decision. Its numbers include what was reserved. */
+  readonly decision: Decision;
+  /** The id, by which it is settled, also after a restart; empty if it was denied. */
+  readonly id: string;
+  /** When it is charged in full unless it is settled, in milliseconds since the epoch; 0 if it was denied. */
+  readonly expiresAt: number;
+}
 
 /** A mistake in what was asked, as an object answers it: an error's code may be lost on its way through RPC. */
 export interface Mistake {
@@ -50,6 +89,36 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
     violated: namesIn(violated, names),
   };
 }
+
+/**
+ * A decision out of JSON, where never is null.
+ * @internal
+ */
+export const unplain = (decision: PlainDecision): Decision => ({
+  ...decision,
+  retryAfter: decision.retryAfter ?? Number.POSITIVE_INFINITY,
+});
+
+/**
+ * A reservation out of an answer.
+ * @internal
+ */
+export function reservedBy(answer: Answer): Reserved {
+  const { decision, id, expiresAt } = (answer as Extract<Answer, { reserved: unknown }>).reserved;
+  return {
+    allowed: decision.allowed,
+    decision: unplain(decision),
+    id: id ?? "",
+    expiresAt: expiresAt ?? 0,
+  };
+}
+
+/**
+ * What became of a reservation, out of an answer.
+ * @internal
+ */
+export const settlementOf = <Word extends Settlement | Extension>(answer: Answer): Word =>
+  (answer as Extract<Answer, { settled: unknown }>).settled.settlement as Word;
 
 /**
  * A decision as JSON has it: never is null.

@@ -1,12 +1,31 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
+import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
-import type { Decision } from "../types.ts";
+import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unanswered } from "./ask.ts";
-import { type Numbers, named } from "./decision.ts";
+import {
+  type Answer,
+  type Mistake,
+  type Numbers,
+  named,
+  type PlainDecision,
+  type Reserved,
+  reservedBy,
+  settlementOf,
+  unplain,
+} from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import { checkAmount, checkKey, checkName, policyNames } from "./given.ts";
+import {
+  checkAmount,
+  checkId,
+  checkKey,
+  checkName,
+  checkReservations,
+  checkTtl,
+  policyNames,
+} from "./given.ts";
 import { handle } from "./handler.ts";
-import { inquire } from "./inquiry.ts";
+import { inquire, inquireInJson } from "./inquiry.ts";
 import { type Item, isolateOf } from "./isolate.ts";
 import type { Operation } from "./object.ts";
 
@@ -27,17 +46,59 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return handle(request, this.env, this.ctx);
   }
 
-  /** Asks whether the key may act now, and takes `cost` if so. */
-  hit(policy: PolicyName, key: string, cost = 1): Promise<Decision> {
+  /** Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. */
+  hit(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", policy, key, cost);
   }
 
   /** What a hit would answer. Changes nothing. */
-  peek(policy: PolicyName, key: string, cost = 1): Promise<Decision> {
+  peek(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", policy, key, cost);
   }
 
-  /** Adds without asking, and answers the count. `of` names one of several policies. */
+  /**
+   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
+   * ends and it is charged in full. Its id is all that settling it takes, also after a restart.
+   *
+   * @example
+   * ```ts
+   * const { allowed, id } = await env.TOLLGATE.reserve("api", "user:42", 4000, { ttl: "2m" });
+   * if (allowed) await env.TOLLGATE.settle("api", id, 1234);
+   * ```
+   */
+  async reserve(
+    policy: PolicyName,
+    key: string,
+    cost: Costs = 1,
+    options: { readonly ttl?: Duration | undefined } = {},
+  ): Promise<Reserved> {
+    checkKey(key);
+    const { ttl } = options;
+    if (ttl !== undefined) checkTtl(ttl);
+    return reservedBy(await this.#question("reserve", policy, { key, cost: copiedCosts(cost), ttl }));
+  }
+
+  /** Closes a reservation and charges what was used; by default all that was reserved. */
+  async settle(policy: PolicyName, id: string, used?: Costs): Promise<Settlement> {
+    checkId(id);
+    const copy = used === undefined ? undefined : copiedCosts(used);
+    return settlementOf(await this.#question("settle", policy, { id, used: copy }));
+  }
+
+  /** Closes a reservation without charging anything. */
+  async cancel(policy: PolicyName, id: string): Promise<Settlement> {
+    checkId(id);
+    return settlementOf(await this.#question("cancel", policy, { id }));
+  }
+
+  /** Moves the end of a reservation to so long from now. */
+  async extend(policy: PolicyName, id: string, ttl: Duration): Promise<Extension> {
+    checkId(id);
+    checkTtl(ttl);
+    return settlementOf(await this.#question("extend", policy, { id, ttl }));
+  }
+
+  /** Adds without asking, and answers the count; a negative cost gives back. `of` names one of several policies. */
   inc(policy: PolicyName, key: string, cost = 1, of?: string): Promise<number> {
     return this.#number("inc", policy, key, cost, of);
   }
@@ -57,12 +118,25 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return this.#number("expires_at", policy, key, 0, of);
   }
 
-  /** Forgets the key. Says whether there was anything to forget. */
-  async reset(policy: PolicyName, key: string): Promise<boolean> {
-    return (await this.#number("reset", policy, key, 0)) === 1;
+  /** Forgets the key, but for reservations unless it says so. Says whether there was anything to forget. */
+  async reset(
+    policy: PolicyName,
+    key: string,
+    options: { readonly reservations?: boolean | undefined } = {},
+  ): Promise<boolean> {
+    const { reservations } = options;
+    checkReservations(reservations);
+    if (!reservations) return (await this.#number("reset", policy, key, 0)) === 1;
+    checkKey(key);
+    return ((await this.#question("reset", policy, { key, reservations })) as { reset: boolean }).reset;
   }
 
-  async #decision(operation: Operation, policy: PolicyName, key: string, cost: number): Promise<Decision> {
+  async #decision(operation: Operation, policy: PolicyName, key: string, cost: Costs): Promise<Decision> {
+    if (typeof cost === "object") {
+      checkKey(key);
+      const answer = await this.#question(operation, policy, { key, cost: copiedCosts(cost) });
+      return unplain((answer as { decision: PlainDecision }).decision);
+    }
     const item = this.#item(operation, policy, key, cost);
     return named(await this.#ask(operation, item), item.names);
   }
@@ -85,13 +159,36 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 
   async #ask(operation: Operation, item: Item): Promise<Numbers> {
-    try {
-      const answer = await inquire(this.env, isolateOf(this.env), "rpc", operation, item);
-      if (typeof answer !== "string") throw new TollgateError(answer.code as ErrorCode, answer.message);
-      return answer;
-    } catch (error) {
-      if (!(error instanceof Unanswered)) throw error;
-      throw new TollgateError("unanswered", error.message, { cause: error.cause });
-    }
+    const isolate = isolateOf(this.env);
+    const answer = await answered(inquire({ env: this.env, isolate, via: "rpc", operation, item }));
+    if (typeof answer !== "string") throw thrown(answer);
+    return answer;
+  }
+
+  /** Asks what is more than an amount. */
+  async #question(
+    operation: Operation,
+    policy: PolicyName,
+    more: Readonly<Record<string, unknown>>,
+  ): Promise<Answer> {
+    const isolate = isolateOf(this.env);
+    const [item] = isolate.items(operation, { policy: policyNames(policy), ...more }).items;
+    if (item === undefined || "code" in item) throw thrown(item as Mistake);
+    const inquiry = { env: this.env, isolate, via: "rpc", operation, item } as const;
+    const answer = await answered(inquireInJson(inquiry, item.question as string));
+    if ("error" in answer) throw thrown(answer.error);
+    return answer;
+  }
+}
+
+const thrown = ({ code, message }: Mistake) => new TollgateError(code as ErrorCode, message);
+
+/** The answer of an object. One that did not answer is an error with a code. */
+async function answered<Answered>(asked: Promise<Answered>): Promise<Answered> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (!(error instanceof Unanswered)) throw error;
+    throw new TollgateError("unanswered", error.message, { cause: error.cause });
   }
 }

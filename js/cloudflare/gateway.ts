@@ -1,9 +1,10 @@
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";
-import { isAllowed, type Numbers } from "./decision.ts";
+import { isAllowed, type Numbers, named } from "./decision.ts";
 import { denial, namesOf } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
 import { forward, withOneValue } from "./forward.ts";
+import { giveBack, type Held, holdAll, settleLater } from "./hold.ts";
 import type { Ask, Isolate, Told } from "./isolate.ts";
 import { report, say } from "./log.ts";
 import { problem, unanswered } from "./problem.ts";
@@ -32,7 +33,7 @@ export function gateway(
     const remembered = isolate.recall(ask, now);
     if (remembered !== undefined) return denied(request, env, isolate, ask, remembered, true);
   }
-  return limited(request, url, env, isolate, enforced, upstream);
+  return limited(request, url, env, context, isolate, enforced, upstream);
 }
 
 /** Asks for the rules that only report. Nothing of the answer hangs on them, so the request does not wait. */
@@ -43,22 +44,36 @@ function afterShadows(
   isolate: Isolate,
   plan: readonly Ask[],
 ): readonly Ask[] {
-  for (const ask of plan) if (ask.shadow) context.waitUntil(decide(request, env, isolate, ask));
+  for (const asks of byRule(plan.filter(({ shadow }) => shadow)))
+    context.waitUntil(decide(request, env, context, isolate, asks));
   return plan.filter(({ shadow }) => !shadow);
 }
 
-/** Passes a request on if all objects allow it, asked one after the other. */
+/** The questions of each rule, which follow each other. */
+function byRule(asks: readonly Ask[]): readonly (readonly Ask[])[] {
+  if (asks.length === 1) return [asks];
+  const rules: Ask[][] = [];
+  for (const ask of asks) {
+    const last = rules.at(-1);
+    if (last?.[0]?.rule === ask.rule) last.push(ask);
+    else rules.push([ask]);
+  }
+  return rules;
+}
+
+/** Passes a request on if all rules allow it, asked one after the other. */
 async function limited(
   request: Request,
   url: URL,
   env: TollgateEnv,
+  context: ExecutionContext,
   isolate: Isolate,
   asks: readonly Ask[],
   upstream: string,
 ): Promise<Response> {
   let headers: Told["headers"] = [];
-  for (const ask of asks) {
-    const outcome = await decide(request, env, isolate, ask);
+  for (const own of byRule(asks)) {
+    const outcome = await decide(request, env, context, isolate, own);
     if ("response" in outcome) return outcome.response;
     headers = headers.length === 0 ? outcome.headers : joined(headers, outcome.headers);
   }
@@ -80,8 +95,52 @@ function joined(one: Told["headers"], other: Told["headers"]): Told["headers"] {
   return [...all];
 }
 
-/** Decides under a rule by asking the key's object. */
-async function decide(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask): Promise<Outcome> {
+/** Decides under a rule by asking the objects of its keys. */
+function decide(
+  request: Request,
+  env: TollgateEnv,
+  context: ExecutionContext,
+  isolate: Isolate,
+  asks: readonly Ask[],
+): Promise<Outcome> {
+  return asks.length === 1
+    ? decideOne(request, env, isolate, asks[0] as Ask)
+    : decideAll(request, env, context, isolate, asks);
+}
+
+/** Decides over several keys, all or nothing. */
+async function decideAll(
+  request: Request,
+  env: TollgateEnv,
+  context: ExecutionContext,
+  isolate: Isolate,
+  asks: readonly Ask[],
+): Promise<Outcome> {
+  const now = Date.now();
+  const answers = await holdAll(env, isolate, asks);
+  const held = answers.filter((answer): answer is Held => !(answer instanceof Unanswered));
+  const failures = answers.flatMap((answer, at) =>
+    answer instanceof Unanswered ? [failed(request, env, isolate, asks[at] as Ask, answer)] : [],
+  );
+  const denials = held.filter(({ numbers }) => !isAllowed(numbers));
+  const refusal = failures.find((failure) => "response" in failure);
+  if (denials.length === 0 && refusal === undefined) {
+    settleLater(isolate, held);
+    const told = held.map(({ ask, numbers }) => ({ headers: isolate.told(ask.set, numbers).headers }));
+    return { headers: [...told, ...(failures as typeof told)].map(({ headers }) => headers).reduce(joined) };
+  }
+  context.waitUntil(giveBack(env, isolate, held));
+  for (const { ask, numbers } of denials) if (!ask.shadow) isolate.remember(ask, numbers, now);
+  const longest = denials.toSorted((one, other) => waitOf(other) - waitOf(one))[0];
+  if (longest === undefined) return refusal as Outcome;
+  const { ask, numbers } = longest;
+  return { response: denied(request, env, isolate, ask, isolate.told(ask.set, numbers), false) };
+}
+
+const waitOf = ({ numbers }: Held) => named(numbers, []).retryAfter;
+
+/** Decides under a rule with one key by asking the key's object. */
+async function decideOne(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask): Promise<Outcome> {
   // Before the object is asked: a denial that is remembered must not outlast what the object meant.
   const now = Date.now();
   let numbers: Numbers;

@@ -1,10 +1,31 @@
-import { keyAccepts, refused, type TollgateError, wrongAmount } from "../error.ts";
+import { reservationText } from "../core/generated.ts";
+import { ttlExpected } from "../durations.ts";
+import { keyAccepts, refused, type TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import type { Policies } from "../types.ts";
-import type { Operation } from "./object.ts";
+import type { Hold, Operation } from "./object.ts";
 
 /** RPC checks no types, and wasm makes a number of almost anything. */
-export function checkAmount(operation: Operation, amount: unknown): asserts amount is number {
-  if (typeof amount !== "number") throw wrongAmount(operation === "set" ? "count" : "cost", amount);
+export function checkAmount(operation: Operation | Hold, amount: unknown): asserts amount is number {
+  if (typeof amount === "number") return;
+  throw operation === "inc" ? wrongInc(amount) : wrongAmount(operation === "set" ? "count" : "cost", amount);
+}
+
+/** Checks that a reservation's length has a spelling in JSON; Rust checks what it is. */
+export function checkTtl(ttl: unknown): void {
+  if (typeof ttl !== "string" && !Number.isFinite(ttl))
+    throw refused("invalid_option", "ttl", ttl, ttlExpected());
+}
+
+/** Checks that the id of a reservation is a string; Rust checks what it is. */
+export function checkId(id: unknown): asserts id is string {
+  if (typeof id !== "string" || !id.isWellFormed())
+    throw refused("invalid_reservation", "id", id, reservationText);
+}
+
+/** Checks an option of `reset`. */
+export function checkReservations(reservations: unknown): void {
+  if (reservations !== undefined && typeof reservations !== "boolean")
+    throw refused("invalid_option", "reservations", reservations, "a boolean");
 }
 
 /** Checks that a key has a spelling in UTF-8; Rust checks its length. */

@@ -45,9 +45,12 @@ export interface Item {
   readonly names: readonly string[];
   readonly amount: number;
   readonly of: string | undefined;
+  /** The question in JSON, if it says more than that. */
+  readonly question: string | undefined;
 }
 
-type RuleFacts = readonly [
+type LimitFacts = readonly [
+  rule: number,
   set: number,
   cost: number,
   shadow: boolean,
@@ -84,7 +87,7 @@ export class Isolate {
   /** The policies of the rules as JSON, and their names; then those of wrong tokens. */
   readonly sets: readonly (readonly [policies: string, names: readonly string[]])[];
   #gateway: Rebuilt<Gateway>;
-  #rules: readonly RuleFacts[];
+  #limits: readonly LimitFacts[];
   #plainKeys: boolean;
   #ownSecret: string | undefined;
   #digests = new Digests();
@@ -104,10 +107,13 @@ export class Isolate {
     this.origins = origins;
     this.cors = { origins: readers, credentials };
     this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[]][];
-    this.#rules = this.#gateway.call((gateway) => gateway.rules());
+    this.#limits = this.#gateway.call((gateway) => gateway.limits());
   }
 
-  /** What is to be done with a request: nothing, refuse it under a rule, or ask, one object after the other. */
+  /**
+   * What is to be done with a request: nothing, refuse it under a rule, or ask, one rule after the other. The questions of
+   * one rule follow each other, and are one decision.
+   */
   plan(request: Request, path: string): { readonly refusedBy: number } | readonly Ask[] | undefined {
     const { method, headers } = request;
     const hasBody = method === "OPTIONS" && request.body !== null;
@@ -118,8 +124,8 @@ export class Isolate {
   }
 
   #ask(line: string): Ask {
-    const rule = Number.parseInt(line, 10);
-    const [set, cost, shadow, allowOnError, headers] = this.#rules[rule] as RuleFacts;
+    const limit = Number.parseInt(line, 10);
+    const [rule, set, cost, shadow, allowOnError, headers] = this.#limits[limit] as LimitFacts;
     return { rule, object: line.slice(line.indexOf(" ") + 1), set, cost, shadow, allowOnError, headers };
   }
 
@@ -198,8 +204,8 @@ function openGate(config: unknown): OpenGate | undefined {
   return upstream === undefined ? undefined : { upstream, prefix };
 }
 
-const item = ([object, policies, names, amount, of]: unknown[]) =>
-  ({ object, policies, names, amount, of }) as Item;
+const item = ([object, policies, names, amount, of, question]: unknown[]) =>
+  ({ object, policies, names, amount, of, question }) as Item;
 
 const refused = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
 

@@ -1,3 +1,4 @@
+import type { Costs } from "../types.ts";
 import type { TollgateEnv } from "./env.ts";
 
 /** How a question came in. */
@@ -21,6 +22,10 @@ export interface Ended {
   readonly count: number;
   readonly expiredAt: number;
 }
+
+/** Costs as a log has them: the highest of several, and all of them. */
+export const inLog = (costs: Costs): { readonly cost: number; readonly costs?: Costs } =>
+  typeof costs === "number" ? { cost: costs } : { cost: Math.max(0, ...Object.values(costs)), costs };
 
 /** One structured line. */
 export const say = (line: { readonly event: string; readonly [name: string]: unknown }): void =>

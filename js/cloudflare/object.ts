@@ -1,16 +1,41 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../build/worker/tollgate.js";
-import { TollgateError } from "../error.ts";
-import type { Decision, Policies } from "../types.ts";
-import { type Mistake, type Numbers, named } from "./decision.ts";
+import { copiedCosts } from "../copied-costs.ts";
+import { type ErrorCode, TollgateError } from "../error.ts";
+import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
+import {
+  type Answer,
+  type Mistake,
+  type Numbers,
+  named,
+  type PlainDecision,
+  type Reserved,
+  reservedBy,
+  settlementOf,
+  unplain,
+} from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import { checkAmount, checkName, policiesAsJson } from "./given.ts";
+import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./given.ts";
 import { isolateOf, Misconfigured } from "./isolate.ts";
-import { type Ended, report, reportEnded } from "./log.ts";
+import { type Ended, inLog, report, reportEnded } from "./log.ts";
 import { Rebuilt } from "./wasm.ts";
 
 /** What can be asked of an object. */
-export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "reset";
+export type Operation =
+  | "hit"
+  | "peek"
+  | "inc"
+  | "set"
+  | "get"
+  | "expires_at"
+  | "reset"
+  | "reserve"
+  | "settle"
+  | "cancel"
+  | "extend";
+
+/** What the Worker asks of the objects of one decision over several keys: to reserve for a moment, and to give back. */
+export type Hold = "hold" | "release";
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
@@ -34,27 +59,67 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     this.#object = new Rebuilt((rust) => new rust.RateLimiterObject(context, env));
   }
 
-  /** Asks whether the key may act now, and takes `cost` if so. Several policies are one decision. */
-  hit(policies: Policies, cost = 1): Decision {
-    const decision = this.#decision("hit", policies, cost);
-    // Not in `apply`, whose caller knows more, and reports it.
-    if (!decision.allowed)
-      report(this.env, {
-        event: "denied",
-        via: "object",
-        key: this.#key(),
-        policies: decision.violated,
-        cost,
-      });
-    return decision;
+  /**
+   * Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. Several
+   * policies are one decision.
+   */
+  hit(policies: Policies, cost: Costs = 1): Decision {
+    return this.#reported(this.#decision("hit", policies, cost), cost);
   }
 
   /** What a hit would answer. Changes nothing. */
-  peek(policies: Policies, cost = 1): Decision {
+  peek(policies: Policies, cost: Costs = 1): Decision {
     return this.#decision("peek", policies, cost);
   }
 
-  /** Adds without asking, and answers the count. With several policies, `policy` names the one that counts it. */
+  /**
+   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
+   * ends and it is charged in full.
+   *
+   * @example
+   * ```ts
+   * const object = env.LIMITERS.getByName("user:42");
+   * const policy = { algorithm: "sliding_counter", limit: 90000, scale: "1m" } as const;
+   * const { allowed, id } = await object.reserve(policy, 4000, { ttl: "2m" });
+   * if (allowed) await object.settle(policy, id, 1234);
+   * ```
+   */
+  reserve(
+    policies: Policies,
+    cost: Costs = 1,
+    options: { readonly ttl?: Duration | undefined } = {},
+  ): Reserved {
+    const { ttl } = options;
+    if (ttl !== undefined) checkTtl(ttl);
+    const key = this.ctx.id.name;
+    const reserved = reservedBy(this.#ask("reserve", policies, { ...amounts(cost), ttl, key }));
+    this.#reported(reserved.decision, cost);
+    return reserved;
+  }
+
+  /** Closes a reservation under these policies and charges what was used; by default all that was reserved. */
+  settle(policies: Policies, id: string, used?: Costs): Settlement {
+    checkId(id);
+    return settlementOf(this.#ask("settle", policies, { ...(used === undefined ? {} : amounts(used)), id }));
+  }
+
+  /** Closes a reservation under these policies without charging anything. */
+  cancel(policies: Policies, id: string): Settlement {
+    checkId(id);
+    return settlementOf(this.#ask("cancel", policies, { id }));
+  }
+
+  /** Moves the end of a reservation to so long from now. */
+  extend(policies: Policies, id: string, ttl: Duration): Extension {
+    checkId(id);
+    checkTtl(ttl);
+    return settlementOf(this.#ask("extend", policies, { id, ttl }));
+  }
+
+  /**
+   * Adds without asking, and answers the count; a negative cost gives back. With several policies, `policy` names the one
+   * that counts it.
+   */
   inc(policies: Policies, cost = 1, policy?: string): number {
     return this.#number("inc", policies, cost, policy);
   }
@@ -74,13 +139,22 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return this.#number("expires_at", policies, 0, policy);
   }
 
-  /** Forgets the key. Says whether there was anything to forget. */
-  reset(policies: Policies): boolean {
-    return this.#number("reset", policies, 0) === 1;
+  /** Forgets the key, but for reservations unless it says so. Says whether there was anything to forget. */
+  reset(policies: Policies, options: { readonly reservations?: boolean | undefined } = {}): boolean {
+    const { reservations } = options;
+    checkReservations(reservations);
+    if (!reservations) return this.#number("reset", policies, 0) === 1;
+    return (this.#ask("reset", policies, { reservations }) as { reset: boolean }).reset;
+  }
+
+  /** What the Worker itself calls for everything that is more than an amount: a question in JSON, and its answer. */
+  question(json: string): string {
+    if (typeof json !== "string") throw new TollgateError("invalid_operation", "give a question as JSON");
+    return this.#object.call((object) => object.answer(json, Date.now()));
   }
 
   /** What the Worker itself calls: policies as JSON in, numbers or a mistake out. */
-  apply(operation: Operation, policies: string, amount: number, of?: string): Numbers | Mistake {
+  apply(operation: Operation | Hold, policies: string, amount: number, of?: string): Numbers | Mistake {
     try {
       if (typeof operation !== "string" || typeof policies !== "string")
         throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
@@ -95,8 +169,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** What a Worker in Rust calls: an operation as JSON in, its result as JSON out. */
   override async fetch(request: Request): Promise<Response> {
     const question = await request.text();
-    const answer = this.#object.call((object) => object.answer(question, Date.now()));
-    return new Response(answer, { headers: { "Content-Type": "application/json" } });
+    return new Response(this.question(question), { headers: { "Content-Type": "application/json" } });
   }
 
   /** Rings when the key may have expired: then everything is deleted, and an abandoned key costs nothing. */
@@ -108,13 +181,35 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   /** Nothing is awaited between reading the time and having written, so no other operation comes in between. */
-  #apply(operation: Operation, policies: string, amount: number, of?: string): Numbers {
+  #apply(operation: Operation | Hold, policies: string, amount: number, of?: string): Numbers {
     checkAmount(operation, amount);
     checkName(of);
     return this.#object.call((object) => object.apply(operation, policies, amount, of, Date.now()));
   }
 
-  #decision(operation: Operation, policies: Policies, cost: number): Decision {
+  /** Asks what is more than an amount. */
+  #ask(operation: Operation, policies: Policies, more: Readonly<Record<string, unknown>>): Answer {
+    const question = JSON.stringify({ operation, ...more });
+    const json = `${question.slice(0, -1)},"policies":${policiesAsJson(policies)}}`;
+    const answer = JSON.parse(this.question(json)) as Answer;
+    if ("error" in answer) throw new TollgateError(answer.error.code as ErrorCode, answer.error.message);
+    return answer;
+  }
+
+  /** Reports a denial. Not in `apply`, whose caller knows more, and reports it. */
+  #reported(decision: Decision, cost: Costs): Decision {
+    if (!decision.allowed) {
+      const { violated: policies } = decision;
+      report(this.env, { event: "denied", via: "object", key: this.#key(), policies, ...inLog(cost) });
+    }
+    return decision;
+  }
+
+  #decision(operation: Operation, policies: Policies, cost: Costs): Decision {
+    if (typeof cost !== "number") {
+      const answer = this.#ask(operation, policies, amounts(cost)) as { decision: PlainDecision };
+      return unplain(answer.decision);
+    }
     const json = policiesAsJson(policies);
     const numbers = this.#apply(operation, json, cost);
     if (this.#named.json !== json)
@@ -136,4 +231,10 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
       throw error;
     }
   }
+}
+
+/** Costs as a question has them: one amount, or a list of names and amounts. */
+function amounts(cost: Costs): Readonly<Record<string, unknown>> {
+  const copy = copiedCosts(cost);
+  return typeof copy === "number" ? { amount: copy } : { amounts: Object.entries(copy) };
 }

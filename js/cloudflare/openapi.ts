@@ -16,10 +16,23 @@ const policy = {
   oneOf: [text, { type: "array", items: text, minItems: 1, maxItems: 32 }],
 };
 const key = { ...text, minLength: 1, maxLength: 1024, description: "1 to 1024 bytes in UTF-8." };
-const cost = { ...whole, default: 1 };
+const each = { type: "object", additionalProperties: whole, description: "One for each policy by its name." };
+const cost = { oneOf: [whole, each], default: 1 };
+const added = {
+  type: "integer",
+  minimum: Number.MIN_SAFE_INTEGER,
+  maximum: Number.MAX_SAFE_INTEGER,
+  default: 1,
+  description: "Below 0 it gives back.",
+};
+const duration = {
+  description: "Milliseconds, or a text such as 30s; at most a day.",
+  oneOf: [{ ...whole, minimum: 1, maximum: 86_400_000 }, text],
+};
+const id = { ...text, description: "The id of a reservation, as reserve answered it." };
 const of = { ...text, description: "Which of several policies." };
 
-const decision = object({
+const told = {
   allowed: { type: "boolean" },
   count: whole,
   limit: whole,
@@ -28,20 +41,65 @@ const decision = object({
   resetAfter: { ...whole, description: "Milliseconds." },
   policy: text,
   violated: { type: "array", items: text },
-});
+};
+const reason = { enum: ["full"], description: "As many reservations are open as may be." };
+const decision = object({ ...told, reason }, Object.keys(told));
 const count = object({ count: whole });
+const reserved = object({
+  allowed: { type: "boolean" },
+  decision,
+  id: { type: ["string", "null"] },
+  expiresAt: { ...whole, type: ["integer", "null"], description: "When it is charged in full." },
+});
+const settlement = (...words: string[]) =>
+  object({ settlement: { enum: words }, id: text, expiresAt: whole }, ["settlement"]);
+const settled = settlement("settled", "expired", "closed");
 
 type Described = [summary: string, takes: Record<string, unknown>, needs: string[], answers: unknown];
 
-/** What each operation takes besides policy and key, what of that it needs, and what it answers. */
+/** What each operation takes besides the policy, what of that it needs, and what it answers. */
 const operations: Record<Operation, Described> = {
-  hit: ["Asks whether the key may act now, and takes the cost if so.", { cost }, [], decision],
-  peek: ["What a hit would answer. Changes nothing.", { cost }, [], decision],
-  inc: ["Adds without asking.", { cost, of }, [], count],
-  set: ["Makes the key as if so much had just been used.", { count: whole, of }, ["count"], count],
-  get: ["The key's count.", { of }, [], count],
-  expires_at: ["When the key's state ends; 0 when it has none.", { of }, [], object({ expiresAt: whole })],
-  reset: ["Forgets the key.", {}, [], object({ reset: { type: "boolean" } })],
+  hit: ["Asks whether the key may act now, and takes the cost if so.", { key, cost }, ["key"], decision],
+  peek: ["What a hit would answer. Changes nothing.", { key, cost }, ["key"], decision],
+  inc: ["Adds without asking.", { key, cost: added, of }, ["key"], count],
+  set: [
+    "Makes the key as if so much had just been used.",
+    { key, count: whole, of },
+    ["key", "count"],
+    count,
+  ],
+  get: ["The key's count.", { key, of }, ["key"], count],
+  expires_at: [
+    "When the key's state ends; 0 when it has none.",
+    { key, of },
+    ["key"],
+    object({ expiresAt: whole }),
+  ],
+  reset: [
+    "Forgets the key, but for its reservations unless told so.",
+    { key, reservations: { type: "boolean", default: false } },
+    ["key"],
+    object({ reset: { type: "boolean" } }),
+  ],
+  reserve: [
+    "Decides as a hit does, and sets the cost aside until it is settled, or charged in full at its end.",
+    { key, cost, ttl: duration, settles: { type: "array", items: id } },
+    ["key"],
+    reserved,
+  ],
+  settle: [
+    "Closes a reservation and charges what was used, by default all of it.",
+    { id, used: { oneOf: [whole, each] } },
+    ["id"],
+    settled,
+  ],
+  cancel: ["Closes a reservation without charging anything.", { id }, ["id"], settled],
+  extend: [
+    "Moves the end of a reservation to so long from now.",
+    { id, ttl: duration },
+    ["id", "ttl"],
+    settlement("extended", "expired", "closed"),
+  ],
 };
 
 const json = (schema: unknown) => ({ content: { "application/json": { schema } } });
@@ -60,7 +118,7 @@ export const operationNames: readonly string[] = Object.keys(operations);
 
 function operation([name, [summary, takes, needs, answers]]: [string, Described]) {
   const item = {
-    ...object({ policy, key, ...takes }, ["policy", "key", ...needs]),
+    ...object({ policy, ...takes }, ["policy", ...needs]),
     additionalProperties: false,
   };
   const post = {

@@ -7,7 +7,7 @@ use super::policies;
 use super::row::{LoadError, Row};
 use super::states::{Loaded, States};
 use super::wire::{self, Reply};
-use crate::{Answer, Error, Ledger, Operation, Policies};
+use crate::{Answer, Decision, Error, Ledger, Operation, Policies, Reason, ReservationId};
 
 /// How many bytes of a row that cannot be read are logged.
 const LOGGED: usize = 256;
@@ -48,9 +48,16 @@ impl Account {
         Self { id: state.id().to_string(), row: Row::new(&state.storage()), states: None, memory: None }
     }
 
-    /// Does one operation under policies given as JSON, and saves what must last before it returns.
-    pub(super) fn apply(&mut self, operation: Operation<'_>, policies: &str, now: u64) -> Result<Reply, Fault> {
-        let reply = self.recall(policies, now).and_then(|()| self.perform(operation, now));
+    /// Does one operation under policies given as JSON, and saves what must last before it returns. Reservations that are
+    /// to be settled in full come first.
+    pub(super) fn apply(
+        &mut self,
+        operation: Operation<'_>,
+        settles: &[ReservationId],
+        policies: &str,
+        now: u64,
+    ) -> Result<Reply, Fault> {
+        let reply = self.recall(policies, now).and_then(|()| self.perform(operation, settles, now));
         if matches!(reply, Err(Fault::Platform(_))) {
             // What was not saved did not happen: the row is read again.
             self.forget();
@@ -152,28 +159,64 @@ impl Account {
     }
 
     /// Decides, and saves what must last. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, operation: Operation<'_>, now: u64) -> Result<Reply, Fault> {
+    fn perform(&mut self, operation: Operation<'_>, settles: &[ReservationId], now: u64) -> Result<Reply, Fault> {
         let Self { row, states: Some(states), memory: Some(memory), .. } = self else {
             return Err(Error::state("there is none").into());
         };
-        let ledger = &mut memory.ledger;
-        let was_used = operation == Operation::Reset && ledger.expires_at(now) > 0;
-        let is_hit = matches!(operation, Operation::Hit { .. });
-        // A hit of cost 0 tells a state that had to follow the clock, which must last, from a denial that was counted.
-        let followed = is_hit && memory.counts_denied && ledger.apply(Operation::Hit { cost: 0 }, now)?.1;
+        let Memory { counts_denied, ledger, unsaved, .. } = memory;
+        for &id in settles {
+            *unsaved |= ledger.apply(Operation::Settle { id, used: None }, now)?.1;
+        }
+        let was_used = matches!(operation, Operation::Reset | Operation::ResetAll) && ledger.expires_at(now) > 0;
+        // What had to follow the clock or was charged at its end must last, unlike a denial that was counted.
+        *unsaved |= *counts_denied && is_asking(&operation) && ledger.follow_clock(now)?;
+        let elsewhere = match operation {
+            Operation::Reserve { .. } => states.open_elsewhere(ledger.policies(), now),
+            _ => (0, u64::MAX),
+        };
+        ledger.leave_room(elsewhere.0);
         let (answer, changed) = ledger.apply(operation, now)?;
-        let counted_denial =
-            is_hit && memory.counts_denied && matches!(answer, Answer::Decision(decision) if !decision.allowed);
-        if followed || memory.unsaved || changed && !counted_denial {
+        if *unsaved || changed && !(*counts_denied && is_asking(&operation) && is_denial(&answer)) {
             states.keep(ledger, now);
             row.save(states, now)?;
-            memory.unsaved = false;
+            *unsaved = false;
         }
+        let open = ledger.has_open() || elsewhere.0 > 0;
         Ok(match answer {
-            Answer::Decision(decision) => Reply::Decision(decision),
+            Answer::Decision(decision) => Reply::Decision { decision, open },
             Answer::Number(number) => Reply::Number(number),
             Answer::Done => Reply::Reset(was_used),
-            Answer::Reserved { .. } | Answer::Settled(_) => return Err(Error::state("there is none").into()),
+            Answer::Reserved { decision, id } => {
+                Reply::Reserved { decision: with_room_at(decision, elsewhere.1, now), open, id }
+            }
+            Answer::Settled(settlement) => Reply::Settled { settlement, id: id_after(&operation, now) },
         })
+    }
+}
+
+/// Whether an operation is counted if it is denied.
+fn is_asking(operation: &Operation<'_>) -> bool {
+    matches!(operation, Operation::Hit { .. } | Operation::HitCosts { .. } | Operation::Reserve { .. })
+}
+
+fn is_denial(answer: &Answer) -> bool {
+    matches!(answer, Answer::Decision(decision) | Answer::Reserved { decision, .. } if !decision.allowed)
+}
+
+/// Returns the decision of a reservation for which there was no room before another one ends, if it was that.
+fn with_room_at(decision: Decision, first_end: u64, now: u64) -> Decision {
+    if decision.reason != Some(Reason::Full) || first_end == u64::MAX {
+        return decision;
+    }
+    let elsewhere = first_end.saturating_sub(now);
+    let retry_after = decision.retry_after.filter(|&wait| wait > 0).map_or(elsewhere, |wait| wait.min(elsewhere));
+    Decision { retry_after: Some(retry_after), ..decision }
+}
+
+/// Returns the id by which a reservation is known after an operation.
+fn id_after(operation: &Operation<'_>, now: u64) -> Option<ReservationId> {
+    match *operation {
+        Operation::Extend { id, ttl } => Some(id.extended(now + ttl)),
+        _ => None,
     }
 }

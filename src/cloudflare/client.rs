@@ -4,8 +4,12 @@ use serde_json::value::RawValue;
 use worker::{Env, Headers, Method, ObjectNamespace, Request, RequestInit, Response};
 
 use super::error::LimitsError;
-use super::message::{Message, Question};
-use crate::{Decision, Error, IntoPolicies, Policies, check_key, problem_body, rate_limit_headers};
+use super::message::{Amount, Message, Question};
+use super::wire;
+use crate::{
+    Costs, Decision, Error, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value, check_key,
+    problem_body, rate_limit_headers,
+};
 
 /// Limits by key, exact everywhere: each key is a [`RateLimiterObject`](super::RateLimiterObject).
 ///
@@ -42,9 +46,7 @@ impl Limits {
     pub fn new(env: &Env, binding: &str, policies: impl IntoPolicies) -> Result<Self, LimitsError> {
         let policies = policies.into_policies()?;
         crate::Ledger::new(policies.clone())?;
-        let list: Vec<_> = policies.iter().collect();
-        let json = serde_json::value::to_raw_value(&list).map_err(worker::Error::from)?;
-        Ok(Self { namespace: env.durable_object(binding)?, policies, json })
+        Ok(Self { namespace: env.durable_object(binding)?, json: wire::json_of(&policies)?, policies })
     }
 
     /// Returns the policies.
@@ -59,7 +61,16 @@ impl Limits {
     /// If the key or the cost is invalid, or the object does not answer. It is for the caller to decide what an object
     /// that does not answer means.
     pub async fn hit(&self, key: &str, cost: u64) -> Result<Decision, LimitsError> {
-        self.decision("hit", key, cost).await
+        self.decision("hit", key, cost.into()).await
+    }
+
+    /// Decides as [`hit`](Self::hit) does, with a cost for each policy.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit`](Self::hit), and if no policy has a name that the costs have.
+    pub async fn hit_costs(&self, key: &str, costs: Costs<'_>) -> Result<Decision, LimitsError> {
+        self.decision("hit", key, costs).await
     }
 
     /// Returns the decision that [`hit`](Self::hit) would make. Changes nothing.
@@ -68,16 +79,98 @@ impl Limits {
     ///
     /// As for [`hit`](Self::hit).
     pub async fn peek(&self, key: &str, cost: u64) -> Result<Decision, LimitsError> {
-        self.decision("peek", key, cost).await
+        self.decision("peek", key, cost.into()).await
     }
 
-    /// Adds `cost` without asking, and returns the count. With several policies, `policy` names one.
+    /// Returns the decision that [`hit_costs`](Self::hit_costs) would make. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit_costs`](Self::hit_costs).
+    pub async fn peek_costs(&self, key: &str, costs: Costs<'_>) -> Result<Decision, LimitsError> {
+        self.decision("peek", key, costs).await
+    }
+
+    /// Decides as a hit does and, if allowed, sets the amount aside: it counts as used until it is settled, or until its
+    /// `ttl` ends and it is charged in full. By default that is the `ttl` of a concurrency policy, or a minute.
+    ///
+    /// ```no_run
+    /// # async fn example(limits: tollgate::cloudflare::Limits) -> worker::Result<()> {
+    /// let reserving = limits.reserve("user:42", 4_000.into(), Some("2m".into())).await?;
+    /// let Some(reservation) = reserving.reservation else {
+    ///     return Ok(()); // Denied: `reserving.decision` says for how long.
+    /// };
+    /// // A text that survives a restart: `reservation.to_string()`, and `text.parse()`.
+    /// limits.settle(reservation, Some(1_234.into())).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit_costs`](Self::hit_costs), and if it may not last so long.
+    pub async fn reserve(
+        &self,
+        key: &str,
+        costs: Costs<'_>,
+        ttl: Option<Span>,
+    ) -> Result<Reserving<String>, LimitsError> {
+        let ttl = ttl.map(crate::reservation::check_ttl).transpose()?.map(|ttl| Value::Number(ttl as f64));
+        match self.ask(key, Question { ttl, ..self.question("reserve", Some(costs)) }).await? {
+            Message::Reserved { decision, id, .. } => {
+                let decision = decision.under(&self.policies).ok_or_else(unexpected)?;
+                let made = |id: String| Ok::<_, Error>(Reservation { key: key.into(), id: id.parse()? });
+                Ok(Reserving { decision, reservation: id.map(made).transpose()? })
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Closes a reservation and charges what was used; by default all that was reserved.
+    ///
+    /// # Errors
+    ///
+    /// If the object does not answer, or what was used is not given as the costs were. A reservation that has expired or
+    /// was settled before is not an error.
+    pub async fn settle(
+        &self,
+        reservation: Reservation<String>,
+        used: Option<Costs<'_>>,
+    ) -> Result<Settlement, LimitsError> {
+        reservation.id.check_used(used)?;
+        self.close("settle", &reservation, used, None).await
+    }
+
+    /// Closes a reservation without charging anything.
+    ///
+    /// # Errors
+    ///
+    /// If the object does not answer.
+    pub async fn cancel(&self, reservation: Reservation<String>) -> Result<Settlement, LimitsError> {
+        self.close("cancel", &reservation, None, None).await
+    }
+
+    /// Moves the end of a reservation to so long from now.
+    ///
+    /// # Errors
+    ///
+    /// If the object does not answer, or it may not last so long.
+    pub async fn extend(
+        &self,
+        reservation: &Reservation<String>,
+        ttl: impl Into<Span>,
+    ) -> Result<Settlement, LimitsError> {
+        let ttl = crate::reservation::check_ttl(ttl.into())?;
+        self.close("extend", reservation, None, Some(Value::Number(ttl as f64))).await
+    }
+
+    /// Adds `cost` without asking, and returns the count; below 0, gives back. With several policies, `policy` names one.
     ///
     /// # Errors
     ///
     /// As for [`hit`](Self::hit), and if no policy has that name.
-    pub async fn inc(&self, key: &str, cost: u64, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("inc", key, cost, policy).await
+    pub async fn inc(&self, key: &str, cost: i64, policy: Option<&str>) -> Result<u64, LimitsError> {
+        self.number("inc", key, cost as f64, policy).await
     }
 
     /// Makes a key as if `count` had just been used, or leaves it `count` tokens. Returns the count.
@@ -86,7 +179,7 @@ impl Limits {
     ///
     /// As for [`inc`](Self::inc), and if the policy cannot be set to that count.
     pub async fn set(&self, key: &str, count: u64, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("set", key, count, policy).await
+        self.number("set", key, count as f64, policy).await
     }
 
     /// Returns a key's count.
@@ -95,7 +188,7 @@ impl Limits {
     ///
     /// As for [`inc`](Self::inc).
     pub async fn get(&self, key: &str, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("get", key, 0, policy).await
+        self.number("get", key, 0.0, policy).await
     }
 
     /// Returns when a key's state ends, in milliseconds since the epoch; 0 if it has none.
@@ -104,19 +197,25 @@ impl Limits {
     ///
     /// As for [`inc`](Self::inc).
     pub async fn expires_at(&self, key: &str, policy: Option<&str>) -> Result<u64, LimitsError> {
-        self.number("expires_at", key, 0, policy).await
+        self.number("expires_at", key, 0.0, policy).await
     }
 
-    /// Forgets what a key has used. Returns whether it had used anything.
+    /// Forgets what a key has used. Returns whether it had used anything. Reservations stay open.
     ///
     /// # Errors
     ///
     /// As for [`hit`](Self::hit).
     pub async fn reset(&self, key: &str) -> Result<bool, LimitsError> {
-        match self.ask("reset", key, 0, None).await? {
-            Message::Reset(was_used) => Ok(was_used),
-            _ => Err(unexpected()),
-        }
+        self.forget(key, false).await
+    }
+
+    /// Forgets a key with its reservations. Returns whether there was anything to forget.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit`](Self::hit).
+    pub async fn reset_all(&self, key: &str) -> Result<bool, LimitsError> {
+        self.forget(key, true).await
     }
 
     /// Returns the headers that tell a client of a decision: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a
@@ -163,25 +262,58 @@ impl Limits {
         Ok(())
     }
 
-    async fn decision(&self, operation: &str, key: &str, cost: u64) -> Result<Decision, LimitsError> {
-        match self.ask(operation, key, cost, None).await? {
+    async fn decision(&self, operation: &str, key: &str, costs: Costs<'_>) -> Result<Decision, LimitsError> {
+        match self.ask(key, self.question(operation, Some(costs))).await? {
             Message::Decision(decision) => decision.under(&self.policies).ok_or_else(unexpected),
             _ => Err(unexpected()),
         }
     }
 
-    async fn number(&self, operation: &str, key: &str, amount: u64, policy: Option<&str>) -> Result<u64, LimitsError> {
+    async fn number(&self, operation: &str, key: &str, amount: f64, policy: Option<&str>) -> Result<u64, LimitsError> {
         self.policies.position(policy)?;
-        match self.ask(operation, key, amount, policy).await? {
+        let (amount, policy) = (Amount(amount), policy.map(Into::into));
+        match self.ask(key, Question { amount: Some(amount), policy, ..self.question(operation, None) }).await? {
             Message::Number(number) => Ok(number),
             _ => Err(unexpected()),
         }
     }
 
-    async fn ask(&self, operation: &str, key: &str, amount: u64, policy: Option<&str>) -> Result<Message, LimitsError> {
+    async fn forget(&self, key: &str, reservations: bool) -> Result<bool, LimitsError> {
+        match self.ask(key, Question { reservations, ..self.question("reset", None) }).await? {
+            Message::Reset(was_used) => Ok(was_used),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn close(
+        &self,
+        operation: &str,
+        reservation: &Reservation<String>,
+        used: Option<Costs<'_>>,
+        ttl: Option<Value>,
+    ) -> Result<Settlement, LimitsError> {
+        let id = Some(reservation.id.to_string().into());
+        match self.ask(&reservation.key, Question { id, ttl, ..self.question(operation, used) }).await? {
+            Message::Settled { settlement, .. } => Settlement::named(&settlement).ok_or_else(unexpected),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn question<'a>(&'a self, operation: &'a str, costs: Option<Costs<'a>>) -> Question<'a> {
+        let mut question = Question::new(operation, &self.json);
+        match costs {
+            Some(Costs::All(cost)) => question.amount = Some(Amount(cost as f64)),
+            Some(Costs::ByPolicy(list)) => {
+                question.amounts = Some(list.iter().map(|&(name, cost)| (name.into(), Amount(cost as f64))).collect());
+            }
+            None => {}
+        }
+        question
+    }
+
+    async fn ask(&self, key: &str, question: Question<'_>) -> Result<Message, LimitsError> {
         check_key(key)?;
-        let question = Question { operation, policies: &self.json, amount, policy: policy.map(Into::into) };
-        let question = serde_json::to_string(&question).map_err(worker::Error::from)?;
+        let question = question.to_json();
         let answer = match self.fetch(key, &question).await.map_err(LimitsError::from) {
             // More requests only make an overload worse.
             Err(error) if error.is_retryable() && !error.is_overloaded() => self.fetch(key, &question).await?,

@@ -3,12 +3,12 @@
 use postcard::{take_from_bytes, to_allocvec};
 use serde::{Deserialize, Serialize};
 
-use super::states::{Kept, States};
+use super::states::{Kept, OpenAmount, States};
 use crate::Error;
 use crate::record::MadeBy;
 
 /// The version of these bytes.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// What a row holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) struct Stored {
 
 /// One policy's state. Every field is always written, since postcard writes no names.
 #[derive(Serialize, Deserialize)]
-struct StoredState<Text, Numbers> {
+struct StoredState<Text, Numbers, Amounts> {
     name: Text,
     algorithm: Text,
     /// In two's complement, so that what is no duration is a number too.
@@ -29,6 +29,7 @@ struct StoredState<Text, Numbers> {
     ends: u64,
     state: Numbers,
     earlier: Numbers,
+    open: Amounts,
 }
 
 /// Returns the bytes of a row.
@@ -46,21 +47,21 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
         return Err(Error::UnsupportedVersion { found: version, supported: VERSION });
     }
     let (alarm, rest) = take_from_bytes::<u64>(rest).map_err(|_| unreadable())?;
-    let (states, rest) = take_from_bytes::<Vec<StoredState<_, _>>>(rest).map_err(|_| unreadable())?;
+    let (states, rest) = take_from_bytes::<Vec<StoredState<_, _, _>>>(rest).map_err(|_| unreadable())?;
     if !rest.is_empty() {
         return Err(unreadable());
     }
     Ok(Stored { alarm, states: States(states.into_iter().map(kept).collect()) })
 }
 
-fn stored(kept: &Kept) -> StoredState<&str, &[i64]> {
-    let Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, count, ends } = kept;
-    StoredState { name, algorithm, scale: *scale as u64, count: *count, ends: *ends, state, earlier }
+fn stored(kept: &Kept) -> StoredState<&str, &[i64], &[OpenAmount]> {
+    let Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, open, count, ends } = kept;
+    StoredState { name, algorithm, scale: *scale as u64, count: *count, ends: *ends, state, earlier, open }
 }
 
-fn kept(stored: StoredState<String, Vec<i64>>) -> Kept {
-    let StoredState { name, algorithm, scale, count, ends, state, earlier } = stored;
-    Kept { made_by: MadeBy { name, algorithm, scale: scale as i64 }, state, earlier, count, ends }
+fn kept(stored: StoredState<String, Vec<i64>, Vec<OpenAmount>>) -> Kept {
+    let StoredState { name, algorithm, scale, count, ends, state, earlier, open } = stored;
+    Kept { made_by: MadeBy { name, algorithm, scale: scale as i64 }, state, earlier, open, count, ends }
 }
 
 #[cfg(test)]
@@ -85,6 +86,7 @@ mod tests {
         (states.0[0].count, states.0[0].ends) = (u64::MAX, 0);
         states.0[1].state.clear();
         states.0[1].earlier = vec![60_000, 1_767_225_660_000, 0, 7];
+        states.0[1].open = vec![[i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65]; 2];
         assert_eq!(decode(&encode(7, &states)).unwrap(), Stored { alarm: 7, states });
     }
 
@@ -115,13 +117,13 @@ mod tests {
                 let _ = decode(&wrong);
             }
         }
-        assert!(decode(&[3, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
+        assert!(decode(&[4, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
     #[test]
     fn a_later_format_is_told_by_its_version() {
-        let error = decode(&[4, 0, 0]).unwrap_err();
+        let error = decode(&[5, 0, 0]).unwrap_err();
         assert_eq!(error.code(), "unsupported_version");
     }
 }

@@ -1,31 +1,112 @@
 //! What a client and an object say to each other over `fetch`: JSON in both directions.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::account::Account;
 use super::fault::Fault;
+use super::random::random_bits;
 use super::wire::{self, Reply};
-use crate::{Decision, Error, Policies};
+use crate::{Costs, Decision, Error, Operation, Policies, Reason, Reservation, ReservationId, Settlement, Value};
 
 /// An operation on the object's key.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Question<'a> {
-    pub(super) operation: &'a str,
+#[allow(missing_docs, reason = "the fields are what they are called")]
+pub struct Question<'a> {
+    pub operation: &'a str,
     /// A policy, or a list of them.
     #[serde(borrow)]
-    pub(super) policies: &'a RawValue,
-    /// The cost or the count.
-    #[serde(default = "one")]
-    pub(super) amount: u64,
+    pub policies: &'a RawValue,
+    /// The cost or the count; to `settle`, what was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<Amount>,
+    /// The same by policy.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub amounts: Option<Vec<(Cow<'a, str>, Amount)>>,
     /// The name of one of several policies.
-    #[serde(default, borrow)]
-    pub(super) policy: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Cow<'a, str>>,
+    /// How long a reservation lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
+    pub ttl: Option<Value>,
+    /// A reservation.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Cow<'a, str>>,
+    /// The key, to be written into the id of a reservation.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Cow<'a, str>>,
+    /// Reservations that are settled in full first.
+    #[serde(default, borrow, skip_serializing_if = "Vec::is_empty")]
+    pub settles: Vec<Cow<'a, str>>,
+    /// Whether `reset` drops reservations, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reservations: bool,
 }
 
-fn one() -> u64 {
-    1
+/// A cost or a count that is not checked yet. It is written as an integer: writing floats takes several kilobytes of code.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+pub struct Amount(pub f64);
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0 as i64)
+    }
+}
+
+fn milliseconds<S: Serializer>(ttl: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    ttl.as_ref().and_then(Value::as_duration).serialize(serializer)
+}
+
+impl<'a> Question<'a> {
+    /// Returns an operation under policies, with nothing else said.
+    pub fn new(operation: &'a str, policies: &'a RawValue) -> Self {
+        let (amount, amounts, policy, ttl, id, key) = (None, None, None, None, None, None);
+        Self { operation, policies, amount, amounts, policy, ttl, id, key, settles: Vec::new(), reservations: false }
+    }
+
+    /// Returns the question as JSON.
+    pub fn to_json(&self) -> String {
+        // A question has no keys that are not texts, and no number that is not finite.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns the amounts by policy, each checked.
+    fn checked_amounts(&self) -> Result<Option<Vec<(&str, u64)>>, Error> {
+        let Some(list) = &self.amounts else { return Ok(None) };
+        list.iter().map(|(name, amount)| Ok((&**name, wire::amount(amount.0)?))).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Returns the operation, given the amounts by policy.
+    fn asked<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, Fault> {
+        let costs = || match amounts {
+            Some(list) => Ok(Costs::ByPolicy(list)),
+            None => wire::amount(self.amount.map_or(1.0, |amount| amount.0)).map(Costs::All),
+        };
+        let id = || read_id(self.id.as_deref());
+        Ok(match self.operation {
+            "hit" if amounts.is_some() => Operation::HitCosts { costs: costs()? },
+            "peek" if amounts.is_some() => Operation::PeekCosts { costs: costs()? },
+            "reset" if self.reservations => Operation::ResetAll,
+            "reserve" => {
+                let ttl = self.ttl.as_ref().map(wire::ttl).transpose()?;
+                Operation::Reserve { costs: costs()?, ttl, random: random_bits()? }
+            }
+            "settle" if self.amount.is_none() && amounts.is_none() => Operation::Settle { id: id()?, used: None },
+            "settle" => Operation::Settle { id: id()?, used: Some(costs()?) },
+            "cancel" => Operation::Settle { id: id()?, used: Some(Costs::All(0)) },
+            "extend" => Operation::Extend { id: id()?, ttl: wire::ttl(self.ttl.as_ref().unwrap_or(&Value::Null))? },
+            other => wire::operation(other, self.amount.map_or(1.0, |amount| amount.0), self.policy.as_deref())?,
+        })
+    }
+}
+
+/// Parses the id of a reservation, with its key or without.
+fn read_id(text: Option<&str>) -> Result<ReservationId, Error> {
+    let text = text.unwrap_or_default();
+    text.parse::<Reservation<String>>().map(|reservation| reservation.id).or_else(|_| text.parse())
 }
 
 /// What an object answers.
@@ -37,6 +118,22 @@ pub(super) enum Message {
     Number(u64),
     /// To `reset`: whether the key had been used.
     Reset(bool),
+    /// To `reserve`.
+    #[serde(rename_all = "camelCase")]
+    Reserved {
+        decision: NamedDecision,
+        /// `None` if it was denied.
+        id: Option<String>,
+        expires_at: Option<u64>,
+    },
+    /// To `settle`, `cancel` and `extend`.
+    #[serde(rename_all = "camelCase")]
+    Settled {
+        settlement: String,
+        /// Only if it was extended.
+        id: Option<String>,
+        expires_at: Option<u64>,
+    },
     Error {
         code: String,
         message: String,
@@ -56,6 +153,8 @@ pub(super) struct NamedDecision {
     reset_after: u64,
     policy: String,
     violated: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl NamedDecision {
@@ -63,14 +162,16 @@ impl NamedDecision {
         let &Decision { allowed, count, limit, remaining, retry_after, reset_after, .. } = decision;
         let policy = policies.name(decision.policy).into();
         let violated = decision.violated.iter().map(|position| policies.name(position).into()).collect();
-        Self { allowed, count, limit, remaining, retry_after, reset_after, policy, violated }
+        let reason = decision.reason.map(|reason| reason.as_str().into());
+        Self { allowed, count, limit, remaining, retry_after, reset_after, policy, violated, reason }
     }
 
     /// Returns the decision with positions in the place of names; `None` if it has names of other policies.
     pub(super) fn under(self, policies: &Policies) -> Option<Decision> {
         let Self { allowed, count, limit, remaining, retry_after, reset_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
-        let mut decision = Decision { policy: position(&self.policy)?, ..Decision::NOTHING };
+        let reason = self.reason.as_ref().map(|_| Reason::Full);
+        let mut decision = Decision { policy: position(&self.policy)?, reason, ..Decision::NOTHING };
         for name in &self.violated {
             decision.violated.add(position(name)?);
         }
@@ -92,14 +193,30 @@ pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<
 
 fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, Fault> {
     let invalid = |error: serde_json::Error| Fault::Coded { code: "invalid_request", message: error.to_string() };
-    let Question { operation, policies, amount, policy } = serde_json::from_str(question).map_err(invalid)?;
-    let operation = wire::operation(operation, amount, policy.as_deref())?;
-    let reply = account.apply(operation, policies.get(), now)?;
-    Ok(match (reply, account.policies()) {
-        (Reply::Decision(decision), Some(policies)) => Message::Decision(NamedDecision::new(&decision, policies)),
-        (Reply::Decision(_), None) => return Err(Error::state("there is none").into()),
-        (Reply::Number(number), _) => Message::Number(number),
-        (Reply::Reset(was_used), _) => Message::Reset(was_used),
+    let question: Question<'_> = serde_json::from_str(question).map_err(invalid)?;
+    let amounts = question.checked_amounts()?;
+    let operation = question.asked(amounts.as_deref())?;
+    let settles = question.settles.iter().map(|id| read_id(Some(id))).collect::<Result<Vec<_>, _>>()?;
+    let reply = account.apply(operation, &settles, question.policies.get(), now)?;
+    let written = |id: ReservationId| match &question.key {
+        Some(key) => Reservation { key, id }.to_string(),
+        None => id.to_string(),
+    };
+    let policies = account.policies().ok_or_else(|| Error::state("there is none"))?;
+    Ok(match reply {
+        Reply::Decision { decision, .. } => Message::Decision(NamedDecision::new(&decision, policies)),
+        Reply::Number(number) => Message::Number(number),
+        Reply::Reset(was_used) => Message::Reset(was_used),
+        Reply::Reserved { decision, id, .. } => Message::Reserved {
+            decision: NamedDecision::new(&decision, policies),
+            id: id.map(written),
+            expires_at: id.map(|id| id.end()),
+        },
+        Reply::Settled { settlement, id } => {
+            let id = id.filter(|_| settlement == Settlement::Extended);
+            let (settlement, expires_at) = (settlement.as_str().into(), id.map(|id| id.end()));
+            Message::Settled { settlement, id: id.map(written), expires_at }
+        }
     })
 }
 
@@ -116,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_decision_keeps_its_meaning() {
-        for text in ["1 1 5 4 0 1000 0 0", "0 5 5 0 700 1000 1 2", "0 5 5 0 -1 1000 0 3"] {
+        for text in ["2 1 5 4 0 1000 0 0", "1 1 5 4 0 1000 0 0", "0 5 5 0 700 1000 1 2", "0 5 5 0 -1 1000 0 3"] {
             let decision = to_decision(text).unwrap();
             let json = serde_json::to_string(&NamedDecision::new(&decision, &policies())).unwrap();
             let named: NamedDecision = serde_json::from_str(&json).unwrap();
@@ -134,7 +251,7 @@ mod tests {
     fn a_question_says_no_more_than_it_must() {
         let json = r#"{"operation":"hit","policies":{"algorithm":"fix_window"}}"#;
         let question: Question<'_> = serde_json::from_str(json).unwrap();
-        assert_eq!((question.operation, question.amount, question.policy), ("hit", 1, None));
+        assert_eq!((question.operation, question.amount, question.policy.as_deref()), ("hit", None, None));
         assert_eq!(question.policies.get(), r#"{"algorithm":"fix_window"}"#);
         for wrong in [r#"{"operation":"hit"}"#, r#"{"operation":"hit","policies":{},"cost":1}"#, "[]", ""] {
             assert!(serde_json::from_str::<Question<'_>>(wrong).is_err(), "{wrong}");

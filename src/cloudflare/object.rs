@@ -49,20 +49,21 @@ impl DurableObject for RateLimiterObject {
 /// What JavaScript calls: numbers and texts, which cross faster than anything else.
 #[wasm_bindgen]
 impl RateLimiterObject {
-    /// Does one operation under policies given as JSON. A decision is returned as eight numbers in a text, anything
-    /// else as one. The caller has read the time, once.
+    /// Does one operation under policies given as JSON. A decision is returned as eight numbers in a text, with the id of
+    /// a reservation behind them, and anything else as one word. The caller has read the time, once.
     #[doc(hidden)]
     pub fn apply(
         &self,
         operation: &str,
         policies: &str,
         amount: f64,
-        policy: Option<String>,
+        of: Option<String>,
         now: f64,
     ) -> Result<String, Fault> {
         let now = wire::time(now)?;
-        let operation = wire::operation(operation, wire::amount_of(operation, amount)?, policy.as_deref())?;
-        Ok(self.account.borrow_mut().apply(operation, policies, now)?.to_text())
+        let settles = wire::settled_first(operation, of.as_deref())?;
+        let operation = wire::operation(operation, amount, of.as_deref())?;
+        Ok(self.account.borrow_mut().apply(operation, &settles, policies, now)?.to_text())
     }
 
     /// Does one operation that is given as JSON, and returns the answer as JSON.

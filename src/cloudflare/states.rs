@@ -1,7 +1,8 @@
 //! All that an object holds of its key: the state of every policy that was ever asked about it, by the policy's name.
 
+use crate::policy::schema::RESERVATION_HEAD as HEAD;
 use crate::record::MadeBy;
-use crate::{Error, Ledger, Record};
+use crate::{Error, Ledger, Policies, Record};
 use serde_json::json;
 
 /// The states of one key, each under a name of its own.
@@ -15,11 +16,24 @@ pub(super) struct Kept {
     pub(super) state: Vec<i64>,
     /// Its state under another scale: the scale, when it is no longer kept, the numbers. Empty if there is none.
     pub(super) earlier: Vec<i64>,
+    pub(super) open: Vec<OpenAmount>,
     /// What it held when it was last touched.
     pub(super) count: u64,
     /// When it ends.
     pub(super) ends: u64,
 }
+
+/// One policy's amount of an open reservation: four numbers of the id, start, end and ttl, and the amount.
+///
+/// Each policy has its own, since an object is asked under different sets of policies: a reservation that is settled or
+/// extended under some of its policies stays as it is under the others.
+pub(super) type OpenAmount = [i64; HEAD + 1];
+
+/// How many numbers the id has.
+const BITS: usize = 4;
+
+/// Where the end stands in an [`OpenAmount`] and in a row of a reservation.
+const END: usize = 5;
 
 impl Kept {
     /// Returns the fields of a log line about it, in JSON.
@@ -28,6 +42,43 @@ impl Kept {
         let Self { count, ends, .. } = self;
         format!(r#""policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}"#)
     }
+
+    /// Whether it has an amount of a reservation.
+    fn has_open(&self, row: &[i64]) -> bool {
+        self.open.iter().any(|open| open[..BITS] == row[..BITS])
+    }
+}
+
+/// Returns the reservations of which some states have amounts: numbers as in a record, with an amount for each state.
+fn joined(states: &[&Kept]) -> Vec<Vec<i64>> {
+    let mut rows: Vec<Vec<i64>> = Vec::new();
+    for (number, kept) in states.iter().enumerate() {
+        for open in &kept.open {
+            let at = rows.iter().position(|row| row[..BITS] == open[..BITS]).unwrap_or_else(|| {
+                rows.push([&open[..HEAD], &vec![0; states.len()]].concat());
+                rows.len() - 1
+            });
+            // Extended under some of its policies alone, it is open under all of them for as long.
+            if open[END] > rows[at][END] {
+                rows[at][BITS..HEAD].copy_from_slice(&open[BITS..HEAD]);
+            }
+            rows[at][HEAD + number] = open[HEAD];
+        }
+    }
+    rows
+}
+
+/// Returns the amounts of reservations under the policy at a position. One of nothing at all is kept under the first.
+fn amounts_of(position: usize, reservations: &[Vec<i64>]) -> Vec<OpenAmount> {
+    let own = |row: &Vec<i64>| {
+        let (head, amounts) = row.split_first_chunk::<HEAD>()?;
+        let is_of_nothing = amounts.iter().all(|&amount| amount == 0);
+        let amount = amounts.get(position).copied().filter(|&amount| amount > 0 || is_of_nothing && position == 0)?;
+        let mut own = [amount; HEAD + 1];
+        own[..HEAD].copy_from_slice(head);
+        Some(own)
+    };
+    reservations.iter().filter_map(own).collect()
 }
 
 /// What came of loading states under policies that may have changed since they were kept.
@@ -47,8 +98,8 @@ impl States {
         let states = found.iter().map(|kept| kept.state.clone()).collect();
         let of_another_scale = found.iter().enumerate().filter(|(_, kept)| !kept.earlier.is_empty());
         let earlier = of_another_scale.map(|(number, kept)| [&[number as i64], &kept.earlier[..]].concat()).collect();
-        let record =
-            Record { version: crate::record::VERSION, policies: made_by, states, earlier, reservations: Vec::new() };
+        let reservations = joined(&found);
+        let record = Record { version: crate::record::VERSION, policies: made_by, states, earlier, reservations };
         let mut loaded = Loaded { afresh: ledger.load(&record, now)?, changed: false };
         let policies = ledger.policies();
         for ((name, policy), (_, ends)) in policies.names().zip(policies.iter()).zip(ledger.last_values()) {
@@ -65,12 +116,15 @@ impl States {
         let policies = ledger.policies();
         let facts = policies.names().zip(policies.iter()).zip(ledger.last_values());
         let mut of_another_scale = ledger.earlier(now);
+        let reservations = ledger.reservations();
         for (position, (((name, policy), (count, ends)), state)) in facts.zip(ledger.states()).enumerate() {
+            let open = amounts_of(position, &reservations);
+            let ends = open.iter().map(|amount| amount[END] as u64).fold(ends, u64::max);
             let row = of_another_scale.iter().position(|row| row.first() == Some(&(position as i64)));
             let earlier = row.map(|row| of_another_scale.swap_remove(row).split_off(1)).unwrap_or_default();
             let known = self.0.iter().position(|kept| kept.made_by.name == name);
             if ends > now {
-                let kept = Kept { made_by: MadeBy::of(name, policy), state, earlier, count, ends };
+                let kept = Kept { made_by: MadeBy::of(name, policy), state, earlier, open, count, ends };
                 match known {
                     Some(at) => self.0[at] = kept,
                     None => self.0.push(kept),
@@ -80,6 +134,15 @@ impl States {
                 self.0.remove(at);
             }
         }
+    }
+
+    /// Returns how many reservations are open under other policies alone, and when the first of them ends.
+    pub(super) fn open_elsewhere(&self, policies: &Policies, now: u64) -> (usize, u64) {
+        let is_asked = |kept: &&Kept| policies.names().any(|name| name == kept.made_by.name);
+        let (asked, others): (Vec<_>, Vec<_>) = self.0.iter().partition(is_asked);
+        let mut rows = joined(&others);
+        rows.retain(|row| row[END] as u64 > now && !asked.iter().any(|kept| kept.has_open(row)));
+        (rows.len(), rows.iter().map(|row| row[END] as u64).min().unwrap_or(u64::MAX))
     }
 
     /// Takes out what has ended.
@@ -110,7 +173,8 @@ impl States {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Operation, Policies, Policy};
+    use crate::cloudflare::codec;
+    use crate::{Answer, Costs, Operation, Policies, Policy, ReservationId, Settlement};
 
     const HOUR: u64 = 3_600_000;
 
@@ -199,5 +263,110 @@ mod tests {
         let both = [bucket[0].clone(), window("b", 1, HOUR)];
         apply(&mut states, &both, Operation::Inc { policy: Some("b"), cost: 1 }, 5 * HOUR);
         assert_eq!(states.take_ended(5 * HOUR).0.len(), 1);
+    }
+
+    fn reserve(states: &mut States, policies: &[Policy], costs: Costs<'_>, random: u128, now: u64) -> ReservationId {
+        let operation = Operation::Reserve { costs, ttl: Some(1_000), random };
+        let Answer::Reserved { id: Some(id), .. } = apply(states, policies, operation, now) else { panic!("denied") };
+        id
+    }
+
+    #[test]
+    fn a_reservation_is_settled_under_the_policies_that_are_asked() {
+        let (api, day) = (window("api", 9, HOUR), named("day", Policy::leaky_bucket(9, 1, "1d").unwrap()));
+        let both = [api.clone(), day.clone()];
+        let get = |states: &mut States, policy: &Policy, now| {
+            apply(states, std::slice::from_ref(policy), Operation::Get { policy: None }, now)
+        };
+        let mut states = States::default();
+        let id = reserve(&mut states, &both, Costs::ByPolicy(&[("api", 2), ("day", 3)]), 7, 0);
+        let settle = Operation::Settle { id, used: Some(Costs::ByPolicy(&[("api", 1)])) };
+        assert_eq!(apply(&mut states, std::slice::from_ref(&api), settle, 500), Answer::Settled(Settlement::Settled));
+        assert_eq!((get(&mut states, &api, 500), get(&mut states, &day, 500)), (Answer::Number(1), Answer::Number(3)));
+        assert_eq!(states.open_elsewhere(&api.clone().into(), 500), (1, 1_000));
+        assert_eq!(states.open_elsewhere(&day.clone().into(), 500), (0, u64::MAX));
+        assert_eq!(states.open_elsewhere(&api.clone().into(), 1_000), (0, u64::MAX));
+        // What was left open was charged at its end.
+        assert!(allowed(&mut states, std::slice::from_ref(&day), 6, 1_000));
+        assert!(!allowed(&mut states, std::slice::from_ref(&day), 1, 1_000));
+        assert_eq!(states.0.iter().map(|kept| kept.open.len()).sum::<usize>(), 0);
+    }
+
+    #[test]
+    fn a_reservation_that_was_extended_under_one_policy_is_so_under_all_that_are_asked_with_it() {
+        let (api, day) = (window("api", 9, HOUR), window("day", 9, HOUR));
+        let both = [api.clone(), day.clone()];
+        let mut states = States::default();
+        let id = reserve(&mut states, &both, Costs::All(2), 7, 0);
+        let extend = Operation::Extend { id, ttl: 5_000 };
+        assert_eq!(apply(&mut states, &[day], extend, 500), Answer::Settled(Settlement::Extended));
+        assert_eq!(states.find("api").unwrap().open[0][END], 1_000);
+        let settle = Operation::Settle { id, used: None };
+        assert_eq!(apply(&mut states, &both, settle, 2_000), Answer::Settled(Settlement::Settled));
+        assert_eq!(apply(&mut states, &[api], Operation::Get { policy: None }, 2_000), Answer::Number(2));
+    }
+
+    /// Numbers at random, the same ones on every run.
+    fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+        move |below| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        }
+    }
+
+    /// What an object that loses its memory at every moment, and whose alarm rings at any, returns is what a ledger
+    /// returns that was never stored.
+    #[test]
+    fn an_object_is_a_ledger_that_lasts() {
+        let policies = [
+            Policy::fix_window(9, "2s").unwrap(),
+            Policy::fix_window_per_key(9, "3s").unwrap(),
+            Policy::sliding_window(9, "2s").unwrap(),
+            Policy::sliding_counter(9, "2s").unwrap(),
+            Policy::token_bucket(9, 2, "1s").unwrap(),
+            Policy::leaky_bucket(9, 2, "1s").unwrap(),
+            Policy::concurrency(9, "1s").unwrap(),
+        ];
+        let mut words = [0; 3];
+        for round in 0..400 {
+            let mut below = numbers(round);
+            let mut own = policies.to_vec();
+            while own.len() > 1 && below(3) > 0 {
+                own.remove(below(own.len() as u64) as usize);
+            }
+            let own: Vec<Policy> = own.into_iter().map(|policy| named(policy.clone().algorithm(), policy)).collect();
+            let mut ledger = Ledger::new(Policies::new(own.clone()).unwrap()).unwrap();
+            let (mut states, mut ids, mut now) = (States::default(), Vec::new(), 1_000_000);
+            for step in 0..60_u64 {
+                now += [0, 1, below(300), below(2_500)][below(4) as usize];
+                let costs = Costs::All(below(5));
+                let id = ids.get(below(ids.len().max(1) as u64) as usize).copied();
+                let operation = match (below(8), id) {
+                    (0, _) => Operation::PeekCosts { costs },
+                    (1, _) => Operation::HitCosts { costs },
+                    (2 | 3, _) | (_, None) => {
+                        Operation::Reserve { costs, ttl: Some(1 + below(2_000)), random: u128::from(step + 1) }
+                    }
+                    (4 | 5, Some(id)) => Operation::Settle { id, used: [None, Some(costs)][below(2) as usize] },
+                    (6, Some(id)) => Operation::Extend { id, ttl: 1 + below(3_000) },
+                    (_, Some(_)) => [Operation::Reset, Operation::ResetAll][usize::from(below(20) == 0)],
+                };
+                let Ok((expected, _)) = ledger.apply(operation, now) else { continue };
+                if below(3) == 0 {
+                    states.take_ended(now);
+                }
+                states = codec::decode(&codec::encode(0, &states)).unwrap().states;
+                let found = apply(&mut states, &own, operation, now);
+                assert_eq!(found, expected, "round {round}, step {step}: {operation:?} at {now}");
+                match found {
+                    Answer::Reserved { id: Some(id), .. } => ids.push(id),
+                    Answer::Settled(Settlement::Settled) => words[0] += 1,
+                    Answer::Settled(Settlement::Expired) => words[1] += 1,
+                    Answer::Settled(Settlement::Closed) => words[2] += 1,
+                    _ => {}
+                }
+            }
+        }
+        assert!(words.iter().all(|&count| count > 300), "{words:?}");
     }
 }

@@ -2,58 +2,111 @@
 //!
 //! One text crosses wasm's boundary and RPC several times as fast as a list or an object.
 
-use super::fault::Fault;
-use crate::number::integer;
-use crate::{Decision, Denied, Error, MAX, Operation, Policies, Policy, Span, Violated};
+use serde_json::value::{RawValue, to_raw_value};
 
-/// What an operation comes to.
+use super::fault::Fault;
+pub use super::message::{Amount, Question};
+use super::random::random_bits;
+use crate::number::integer;
+use crate::policy::schema::MAX_TTL;
+use crate::{
+    Costs, Decision, Denied, Error, Expected, MAX, Operation, Policies, Policy, ReservationId, Settlement, Span, Value,
+    Violated,
+};
+
+/// What an operation comes to. `open` is true if a reservation is open, so that a denial may end before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are what they are called")]
 pub enum Reply {
     /// To `hit` and `peek`.
-    Decision(Decision),
+    Decision { decision: Decision, open: bool },
     /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
     Number(u64),
     /// To `reset`: whether the key had been used.
     Reset(bool),
+    /// To `reserve`; no id if it was denied.
+    Reserved { decision: Decision, open: bool, id: Option<ReservationId> },
+    /// To `settle`, `cancel` and `extend`; with an id only if that is another one now.
+    Settled { settlement: Settlement, id: Option<ReservationId> },
 }
 
 impl Reply {
-    /// Returns a decision as eight numbers in a text, anything else as one.
+    /// Returns a decision as eight numbers in a text, followed by the id of a reservation; anything else as one word.
     pub fn to_text(self) -> String {
         match self {
-            Self::Decision(decision) => from_decision(&decision),
+            Self::Decision { decision, open } => from_decision(&decision, open),
             Self::Number(number) => number.to_string(),
             Self::Reset(was_used) => u8::from(was_used).to_string(),
+            Self::Reserved { decision, open, id: None } => from_decision(&decision, open),
+            Self::Reserved { decision, open, id: Some(id) } => format!("{} {id}", from_decision(&decision, open)),
+            Self::Settled { settlement, .. } => settlement.as_str().into(),
         }
     }
 }
 
-/// Returns the operation of that name.
-pub(super) fn operation<'a>(name: &str, amount: u64, policy: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+/// How long a key is held for a decision over several keys. It covers the answers of the other objects and the message
+/// that gives it back; what is not settled by then is charged, so it must not be long either.
+pub const HOLD: u64 = 5_000;
+
+/// Returns the operation of that name. `of` names one of several policies; or to `hold` the reservations to be settled,
+/// and to `release` the one to be cancelled.
+pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+    let whole = || amount_of(name, amount).map(|amount| amount as u64);
     Ok(match name {
-        "hit" => Operation::Hit { cost: amount },
-        "peek" => Operation::Peek { cost: amount },
-        "inc" => Operation::Inc { policy, cost: amount as i64 },
-        "set" => Operation::Set { policy, count: amount },
-        "get" => Operation::Get { policy },
-        "expires_at" => Operation::ExpiresAt { policy },
+        "hit" => Operation::Hit { cost: whole()? },
+        "peek" => Operation::Peek { cost: whole()? },
+        "inc" => Operation::Inc { policy: of, cost: amount_of(name, amount)? },
+        "set" => Operation::Set { policy: of, count: whole()? },
+        "get" => Operation::Get { policy: of },
+        "expires_at" => Operation::ExpiresAt { policy: of },
         "reset" => Operation::Reset,
+        "hold" => Operation::Reserve { costs: Costs::All(whole()?), ttl: Some(HOLD), random: random_bits()? },
+        "release" => Operation::Settle { id: of.unwrap_or_default().parse()?, used: Some(Costs::All(0)) },
         _ => {
-            let message = "operation: expected one of hit, peek, inc, set, get, expires_at, reset".into();
+            let known = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend";
+            let message = format!("operation: expected one of {known}");
             return Err(Fault::Coded { code: "invalid_operation", message });
         }
     })
 }
 
+/// Parses the reservations that `hold` is to settle first: ids with blanks between them.
+pub(super) fn settled_first(operation: &str, of: Option<&str>) -> Result<Vec<ReservationId>, Error> {
+    match of {
+        Some(ids) if operation == "hold" => ids.split_ascii_whitespace().map(str::parse).collect(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Returns policies as JSON.
+pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
+    let list: Vec<_> = policies.iter().collect();
+    to_raw_value(&list).map_err(|_| Error::state("policies have no JSON"))
+}
+
+/// Checks how long a reservation is to last.
+pub fn ttl(value: &Value) -> Result<u64, Error> {
+    let wrong = || Error::InvalidOption { option: "ttl".into(), found: value.found(), expected: Expected::Ttl };
+    value.as_duration().filter(|ttl| *ttl <= MAX_TTL).ok_or_else(wrong)
+}
+
 /// How `retry_after` says never.
 const NEVER: &str = "-1";
 
+/// The first number of a denial that may end before its time, since a reservation is open.
+const DENIED_FOR_NOW: u8 = 2;
+
+/// Returns whether a written denial lasts as long as it says, if nothing but hits come.
+pub fn is_certain(written: &str) -> bool {
+    written.starts_with("0 ")
+}
+
 /// Returns a decision as eight numbers, in the order that `js/cloudflare/decision.ts` knows.
-pub fn from_decision(decision: &Decision) -> String {
+pub fn from_decision(decision: &Decision, open: bool) -> String {
     let never = || NEVER.to_string();
     format!(
         "{} {} {} {} {} {} {} {}",
-        u8::from(decision.allowed),
+        if open && !decision.allowed { DENIED_FOR_NOW } else { u8::from(decision.allowed) },
         decision.count,
         decision.limit,
         decision.remaining,
@@ -84,14 +137,17 @@ pub fn to_decision(written: &str) -> Option<Decision> {
 
 /// A cost.
 pub fn amount(number: f64) -> Result<u64, Error> {
-    amount_of("hit", number)
+    integer(number).ok_or_else(|| Error::InvalidCost { found: number.into() })
 }
 
-/// What an operation takes: `set` a count, the others a cost.
-pub fn amount_of(operation: &str, number: f64) -> Result<u64, Error> {
-    integer(number).ok_or_else(|| match operation {
-        "set" => Error::InvalidCount { found: number.into(), max: MAX },
-        _ => Error::InvalidCost { found: number.into() },
+/// What an operation takes: `set` a count, `inc` a cost that may be negative, the others a cost.
+pub fn amount_of(operation: &str, number: f64) -> Result<i64, Error> {
+    let found = || number.into();
+    let (size, sign) = if operation == "inc" && number < 0.0 { (-number, -1) } else { (number, 1) };
+    integer(size).map(|size| sign * size as i64).ok_or_else(|| match operation {
+        "set" => Error::InvalidCount { found: found(), max: MAX },
+        "inc" => Error::InvalidInc { found: found() },
+        _ => Error::InvalidCost { found: found() },
     })
 }
 
@@ -115,7 +171,8 @@ pub fn milliseconds(span: Span) -> Option<u64> {
 /// Returns a policy as an object takes it: denied hits are free unless it says otherwise, since counting one would
 /// cost a row.
 pub fn free_by_default(policy: Policy) -> Result<Policy, Error> {
-    if policy.denied.is_none() { policy.denied(Denied::Free) } else { Ok(policy) }
+    // A concurrency policy has no such field, and charges nothing anyway.
+    if policy.denied.is_some() || policy.rule.is_concurrency() { Ok(policy) } else { policy.denied(Denied::Free) }
 }
 
 /// Returns whether a denied hit under these policies is counted.
@@ -133,9 +190,13 @@ mod tests {
         for decision in
             [denied, Decision { retry_after: None, ..denied }, Decision { allowed: true, count: MAX, ..denied }]
         {
-            assert_eq!(to_decision(&from_decision(&decision)), Some(decision));
+            for open in [false, true] {
+                let written = from_decision(&decision, open);
+                assert_eq!(to_decision(&written), Some(decision));
+                assert_eq!(is_certain(&written), !decision.allowed && !open);
+            }
         }
-        assert_eq!(from_decision(&Decision { retry_after: None, ..denied }), "0 0 0 0 -1 0 2 5");
+        assert_eq!(from_decision(&Decision { retry_after: None, ..denied }, false), "0 0 0 0 -1 0 2 5");
         for wrong in ["", "1", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9", "1 2 3 4 5 6 7 a", "1  3 4 5 6 7 8"] {
             assert_eq!(to_decision(wrong), None);
         }
@@ -148,6 +209,10 @@ mod tests {
         for number in [-1.0, 0.5, f64::NAN, f64::INFINITY, MAX as f64 + 1.0] {
             assert_eq!(amount(number).unwrap_err().code(), "invalid_cost");
             assert_eq!(amount_of("set", number).unwrap_err().code(), "invalid_count");
+        }
+        assert_eq!(amount_of("inc", -(MAX as f64)), Ok(-(MAX as i64)));
+        for number in [-0.5, f64::NAN, f64::NEG_INFINITY, -(MAX as f64) - 1.0] {
+            assert_eq!(amount_of("inc", number).unwrap_err().code(), "invalid_cost");
         }
         assert_eq!(time(1.9), Ok(1));
         assert!(time(-0.1).is_err());

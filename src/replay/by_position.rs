@@ -21,11 +21,6 @@ impl Ledger {
         self.policy_states.most_to_set(position)
     }
 
-    /// Whether reservations are open.
-    pub(super) fn has_open(&self) -> bool {
-        !self.states.extra.open.is_empty()
-    }
-
     /// Decides a hit; `None` for rules are the own.
     pub(super) fn hit_at(
         &mut self,

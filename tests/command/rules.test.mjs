@@ -88,9 +88,9 @@ function looped(table, requests) {
   const gateway = new rust.Gateway(table);
   let now = 0;
   const limiters = gateway.sets().map(([json]) => new RateLimiter(JSON.parse(json), { clock: () => now }));
-  const rules = gateway.rules();
+  const limits = gateway.limits();
   let denied = 0;
-  const ofRules = rules.map(() => [0, 0]);
+  const ofRules = limits.map(() => [0, 0]);
   for (const { time, method, path, ...headers } of requests) {
     now = time;
     const get = (name) => headers[name === "cf-connecting-ip" ? "ip" : name];
@@ -103,8 +103,7 @@ function looped(table, requests) {
     if (/^\d+$/.test(plan)) denied += Number(count(Number(plan), true));
     else
       for (const line of plan === "" ? [] : plan.split("\n")) {
-        const rule = Number.parseInt(line, 10);
-        const [set, cost] = rules[rule];
+        const [rule, set, cost] = limits[Number.parseInt(line, 10)];
         if (!count(rule, !limiters[set].hit(line.slice(line.indexOf(" ") + 1), cost).allowed)) continue;
         denied += 1;
         break;
@@ -208,6 +207,40 @@ policies = ["long"]
   }
   assert.equal(candidates[0].allowed, allowed);
   assert.ok(allowed > 0 && allowed < 60);
+});
+
+test("a rule with limits on several keys takes from all of them or from none", async (t) => {
+  const table = `
+[vars.TOLLGATE]
+upstream = "https://origin.example"
+
+[vars.TOLLGATE.policies]
+address = { algorithm = "fix_window", limit = 4, scale = "1m" }
+user = { algorithm = "fix_window", limit = 2, scale = "1m" }
+
+[[vars.TOLLGATE.rules]]
+path = "/health"
+mode = "skip"
+
+[[vars.TOLLGATE.rules]]
+path = "/*"
+limits = [{ key = "ip", policies = "address" }, { key = "header:Authorization", policies = "user" }]
+`;
+  const { candidates } = await under(t, table, [
+    ...Array.from({ length: 5 }, (_, at) => [at, "192.0.2.1", "GET /", "ann"]),
+    ...Array.from({ length: 3 }, (_, at) => [5 + at, "192.0.2.1", "GET /", "bob"]),
+    [8, "192.0.2.1", "GET /", "cid"],
+    [9, "192.0.2.1", "GET /health"],
+  ]);
+  const [{ hits, allowed, denied, unlimited, rules }] = candidates;
+  assert.deepEqual({ hits, allowed, denied, unlimited }, { hits: 10, allowed: 5, denied: 5, unlimited: 1 });
+  assert.deepEqual(
+    rules.map(({ hits, denied }) => [hits, denied]),
+    [
+      [0, 0],
+      [9, 5],
+    ],
+  );
 });
 
 test("requests that lack a key are refused where the rule says so", async (t) => {

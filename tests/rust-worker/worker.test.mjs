@@ -25,8 +25,8 @@ function address() {
 }
 
 /** A request on a connection of its own: a kept one may be closed just when it is used again. */
-async function call(user, { from = address(), method = "GET" } = {}) {
-  const headers = { "CF-Connecting-IP": from };
+async function call(user, { from = address(), method = "GET", password = "" } = {}) {
+  const headers = { "CF-Connecting-IP": from, Authorization: password };
   const sent = request(`${workerd.url}/users/${user}`, { method, headers, agent: false }).end();
   const [response] = await once(sent, "response");
   return { status: response.statusCode, headers: response.headers, body: await text(response) };
@@ -99,6 +99,18 @@ test("forgets a user", async () => {
   assert.equal((await call("eve", { method: "DELETE" })).body, "forgiven\n");
   assert.equal((await call("eve")).status, 200);
   assert.equal((await call("nobody-yet", { method: "DELETE" })).body, "nothing to forgive\n");
+});
+
+test("counts a login only if it fails, and tries no more than three at once, also after a kill", async () => {
+  const login = (password) => call("fay/login", { method: "POST", password });
+  for (let turn = 0; turn < 5; turn += 1) assert.equal((await login("right")).body, "welcome\n");
+  assert.deepEqual(await statuses(40, () => login("wrong")), { 401: 3, 429: 37 });
+  const denied = await login("right");
+  assert.deepEqual([denied.status, JSON.parse(denied.body)["violated-policies"]], [429, ["failures"]]);
+
+  await workerd.kill();
+  workerd = await start(folder);
+  assert.equal((await login("right")).status, 429);
 });
 
 test("logged no panic", () => {

@@ -156,7 +156,8 @@ describe("tokens", () => {
 
   it("that are wrong stay wrong when they cannot be counted", async () => {
     logged();
-    const LIMITERS = { getByName: () => ({ apply: () => Promise.reject(new Error("broken")) }) };
+    const fail = () => Promise.reject(new Error("broken"));
+    const LIMITERS = { getByName: () => ({ apply: fail, question: fail }) };
     const own = workerWith(config, { LIMITERS });
     const wrong = { ...someone(), Authorization: "Bearer wrong" };
     for (let count = 0; count < 12; count += 1)
@@ -273,7 +274,8 @@ describe("the OpenAPI document", () => {
     type?: string | string[];
     oneOf?: Schema[];
     properties?: Record<string, Schema>;
-    additionalProperties?: boolean;
+    additionalProperties?: boolean | Schema;
+    enum?: unknown[];
     required?: string[];
     items?: Schema;
     minItems?: number;
@@ -312,6 +314,7 @@ describe("the OpenAPI document", () => {
       const path = schema.$ref.slice(2).split("/");
       return fits(path.reduce((at, name) => (at as never)[name], root) as Schema, value, root);
     }
+    if (schema.enum) return schema.enum.includes(value);
     if (schema.oneOf) return schema.oneOf.some((one) => fits(one, value, root));
     const type = typeOf(value);
     if (schema.type && ![schema.type].flat().includes(type)) return false;
@@ -328,23 +331,29 @@ describe("the OpenAPI document", () => {
       (schema.required ?? []).every((name) => name in fields) &&
       Object.entries(fields).every(([name, each]) => {
         const field = schema.properties?.[name];
-        return field ? fits(field, each, root) : schema.additionalProperties !== false;
+        const others = schema.additionalProperties;
+        if (field === undefined && typeof others === "object") return fits(others, each, root);
+        return field ? fits(field, each, root) : others !== false;
       })
     );
   }
 
   const read = async () => (await fetch("/_tollgate/v1/openapi.json")).json<Document>();
-  const itemOf = (path: string) => ({
-    policy: "api",
-    key: "described",
-    ...(path === "/v1/set" ? { count: 1 } : {}),
-  });
+  const id = "0123456789abcdef0123456789abcdef.lw.a.sdescribed";
+  const fieldsOf: Record<string, Record<string, unknown>> = {
+    "/v1/set": { key: "described", count: 1 },
+    "/v1/settle": { id },
+    "/v1/cancel": { id },
+    "/v1/extend": { id, ttl: "1m" },
+  };
+  const itemOf = (path: string) => ({ policy: "api", ...(fieldsOf[path] ?? { key: "described" }) });
 
   it("describes every answer: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(document.paths)).toHaveLength(7);
-    const LIMITERS = { getByName: () => ({ apply: () => Promise.reject(new Error("broken")) }) };
+    expect(Object.keys(document.paths)).toHaveLength(11);
+    const fail = () => Promise.reject(new Error("broken"));
+    const LIMITERS = { getByName: () => ({ apply: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
       (more) => workerWith(config, more).fetch,
     );
@@ -361,8 +370,8 @@ describe("the OpenAPI document", () => {
       };
       const item = itemOf(path);
       await check(item);
-      await check([item, { policy: "none", key: "a" }]);
-      await check({ policy: "none", key: "a" });
+      await check([item, { ...item, policy: "none" }]);
+      await check({ ...item, policy: "none" });
       await check(item, { Authorization: "" });
       await check(item, {}, closed);
       await check("x".repeat(1_100_000));
@@ -396,7 +405,20 @@ describe("the OpenAPI document", () => {
         { ...item, other: 1 },
         { ...item, of: "api" },
         { ...item, of: 7 },
-        ...["cost", "count"].flatMap((field) =>
+        { ...item, id },
+        { ...item, id: 7 },
+        { ...item, reservations: true },
+        { ...item, reservations: 1 },
+        { ...item, settles: [id] },
+        { ...item, settles: [7] },
+        { ...item, ttl: 1 },
+        { ...item, ttl: 0 },
+        { ...item, ttl: 86_400_001 },
+        { ...item, ttl: [] },
+        ...["cost", "used"].flatMap((field) =>
+          [{}, { api: 1 }, { api: -1 }, { api: "1" }, []].map((value) => ({ ...item, [field]: value })),
+        ),
+        ...["cost", "count", "used"].flatMap((field) =>
           [0, 5, -1, 0.5, "1", 2 ** 53].map((value) => ({ ...item, [field]: value })),
         ),
       ];

@@ -1,6 +1,6 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { RemoteLimiter, type RemoteOptions } from "../../js/client/index.ts";
+import { hitAll, RemoteLimiter, type RemoteOptions } from "../../js/client/index.ts";
 import { Tollgate } from "../../js/cloudflare/index.ts";
 import { start, token, workerWith } from "./lib.ts";
 
@@ -9,6 +9,7 @@ const worker = workerWith({
   policies: {
     api: { algorithm: "fix_window", limit: 3, scale: "1h" },
     day: { algorithm: "fix_window", limit: 9, scale: "1d" },
+    running: { algorithm: "concurrency", limit: 2, ttl: "30s" },
   },
 });
 
@@ -159,4 +160,135 @@ it("the entrypoint refuses what is of the wrong type, which RPC does not", async
   await expect(bound.set("api", "rpc", -1)).rejects.toMatchObject({ code: "invalid_count" });
   await expect(bound.get("api", "rpc", 7 as never)).rejects.toMatchObject({ code: "unknown_policy" });
   expect(await bound.get("api", "rpc")).toBe(0);
+});
+
+it("reserves, settles, cancels and extends, also by the id alone after a restart", async () => {
+  const policy = ["api", "day", "running"];
+  const { limiter: remote } = limiter({ policy });
+  const reservation = await remote.reserve("reserved", { day: 4 }, { ttl: "2m" });
+  expect(reservation).toMatchObject({ allowed: true, key: "reserved", expiresAt: start + 120_000 });
+  expect(await remote.get("reserved", "day")).toBe(4);
+  expect(await reservation.extend("5m")).toBe("extended");
+  expect(reservation.expiresAt).toBe(start + 300_000);
+  expect(await reservation.settle({ day: 2 })).toBe("settled");
+  expect([await reservation.settle(), await reservation.cancel(), await reservation.extend(1)]).toEqual([
+    "closed",
+    "closed",
+    "closed",
+  ]);
+  expect([await remote.get("reserved", "day"), await remote.get("reserved", "running")]).toEqual([2, 0]);
+
+  const { id } = await remote.reserve("reserved");
+  const { limiter: restarted } = limiter({ policy });
+  expect(await restarted.extend(id, "1m")).toBe("extended");
+  expect(await restarted.cancel(id)).toBe("settled");
+  expect(await restarted.settle(id)).toBe("closed");
+
+  const late = await remote.reserve("reserved", 1, { ttl: 1_000 });
+  vi.setSystemTime(start + 1_000);
+  expect([await late.extend("1m"), await late.settle(0)]).toEqual(["expired", "expired"]);
+  expect(await remote.get("reserved", "api")).toBe(2);
+});
+
+it("charges what a scope leaves open, in full", async () => {
+  const { limiter: remote } = limiter();
+  {
+    await using reservation = await remote.reserve("scope", 2);
+    expect(reservation.allowed).toBe(true);
+  }
+  {
+    await using reservation = await remote.reserve("scope", 1);
+    await reservation.cancel();
+  }
+  expect(await remote.reset("scope")).toBe(true);
+  expect(await remote.reset("scope")).toBe(false);
+  await remote.reserve("scope", 2);
+  await remote.reset("scope");
+  expect(await remote.get("scope")).toBe(2);
+  expect(await remote.reset("scope", { reservations: true })).toBe(true);
+  expect(await remote.get("scope")).toBe(0);
+});
+
+it("denies a reservation as a hit, costs what each policy says, and gives back", async () => {
+  const { limiter: remote } = limiter({ policy: ["api", "day"] });
+  expect(await remote.hit("costs", { day: 8 })).toMatchObject({ allowed: true, policy: "day", remaining: 1 });
+  expect(await remote.peek("costs", { day: 2 })).toMatchObject({ allowed: false, violated: ["day"] });
+  const denied = await remote.reserve("costs", { day: 2 });
+  expect([denied.allowed, denied.id, denied.expiresAt]).toEqual([false, "", 0]);
+  expect(denied.decision).toMatchObject({ allowed: false, violated: ["day"] });
+  expect([await denied.settle(), await denied.extend("1m")]).toEqual(["closed", "closed"]);
+  expect(await remote.inc("costs", -3, "day")).toBe(5);
+});
+
+it("rejects what is wrong with a reservation, and answers by onError what is not answered", async () => {
+  const { limiter: remote } = limiter();
+  const { id } = await remote.reserve("wrong", { api: 1 });
+  await expect(remote.reserve("wrong", Number.NaN)).rejects.toMatchObject({ code: "invalid_cost" });
+  await expect(remote.reserve("wrong", { api: "1" as never })).rejects.toMatchObject({
+    code: "invalid_cost",
+  });
+  await expect(remote.reserve("wrong", { day: 1 })).rejects.toMatchObject({ code: "unknown_policy" });
+  await expect(remote.reserve("wrong", 1, { ttl: "2d" })).rejects.toMatchObject({ code: "invalid_option" });
+  await expect(remote.reserve("wrong", 1, { ttl: "soon" as never })).rejects.toMatchObject({
+    code: "invalid_option",
+  });
+  await expect(remote.reserve("wrong", 1, { tll: 1 } as never)).rejects.toMatchObject({
+    code: "invalid_option",
+  });
+  await expect(remote.settle("lost")).rejects.toMatchObject({ code: "invalid_reservation" });
+  await expect(remote.settle(7 as never)).rejects.toMatchObject({ code: "invalid_reservation" });
+  await expect(remote.settle("x".repeat(2 ** 21))).rejects.toMatchObject({ code: "invalid_reservation" });
+  await expect(remote.settle(id, 1)).rejects.toMatchObject({ code: "invalid_cost" });
+  await expect(remote.inc("wrong", 0.5)).rejects.toMatchObject({ code: "invalid_request" });
+  await expect(remote.inc("wrong", Number.NaN)).rejects.toMatchObject({ code: "invalid_cost" });
+  await expect(remote.reset("wrong", { reservations: 1 } as never)).rejects.toMatchObject({
+    code: "invalid_option",
+  });
+  expect(await remote.cancel(id)).toBe("settled");
+  const fetch = () => Promise.reject(new TypeError("network"));
+  await expect(limiter({ fetch }).limiter.reserve("a")).rejects.toMatchObject({ code: "unanswered" });
+  for (const onError of ["allow", "deny"] as const) {
+    const reservation = await limiter({ fetch, onError }).limiter.reserve("a");
+    expect(reservation).toMatchObject({
+      allowed: onError === "allow",
+      id: "",
+      decision: { reason: "error" },
+    });
+    expect(await reservation.settle()).toBe("closed");
+  }
+});
+
+it("hits several keys, all or nothing", async () => {
+  const [api, day] = [limiter(), limiter({ policy: "day" })];
+  const hits = (cost: number) =>
+    hitAll([
+      { limiter: api.limiter, key: "all:user" },
+      { limiter: day.limiter, key: "all:team", cost },
+    ]);
+  expect(await hits(4)).toMatchObject({ allowed: true, decisions: [{ remaining: 2 }, { remaining: 5 }] });
+  expect(await hits(5)).toMatchObject({ allowed: true, decisions: [{ remaining: 1 }, { remaining: 0 }] });
+  // One message to each key: what was taken before was settled with it.
+  expect([api.requests.length, day.requests.length]).toEqual([2, 2]);
+  expect(await hits(1)).toMatchObject({
+    allowed: false,
+    decisions: [{ allowed: true }, { violated: ["day"] }],
+  });
+  // The second message gives back.
+  expect([api.requests.length, day.requests.length]).toEqual([4, 3]);
+  expect([await api.limiter.get("all:user"), await day.limiter.get("all:team")]).toEqual([2, 9]);
+  // What was taken last is open, and is charged at its end.
+  await hitAll([{ limiter: day.limiter, key: "all:last", cost: 5 }]);
+  await day.limiter.reset("all:last");
+  expect(await day.limiter.get("all:last")).toBe(5);
+  vi.setSystemTime(start + 5_000);
+  await day.limiter.hit("all:last");
+  await day.limiter.reset("all:last");
+  expect(await day.limiter.get("all:last")).toBe(0);
+  const wrong = hitAll([
+    { limiter: api.limiter, key: "all:user" },
+    { limiter: day.limiter, key: "" },
+  ]);
+  await expect(wrong).rejects.toMatchObject({ code: "invalid_key" });
+  expect(await api.limiter.get("all:user")).toBe(2);
+  expect(await hitAll([])).toEqual({ allowed: true, decisions: [] });
 });

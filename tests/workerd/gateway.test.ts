@@ -482,7 +482,7 @@ describe("logs", () => {
 describe("a wrong configuration", () => {
   it("answers 500 without a word about the errors, which the log names by their paths", async () => {
     const log = logged();
-    const rule = { path: "no", cost: -1, policies: ["two", "three"], limits: [] };
+    const rule = { path: "no", cost: -1, policies: ["two", "three"] };
     const own = workerWith(config(rule, { policies: { two, four: { ...two, limit: 0 } } }));
     const response = await own.fetch("/");
     expect(response.status).toBe(500);
@@ -494,7 +494,6 @@ describe("a wrong configuration", () => {
       "policies.four.limit",
       "rules[0].path",
       "rules[0].cost",
-      "rules[0].limits",
       "rules[0].policies[1]",
     ]);
     expect(own.reached).toHaveLength(0);

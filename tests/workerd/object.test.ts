@@ -34,8 +34,20 @@ it("refuses what is of the wrong type, which RPC does not, and nothing changes",
       }
     };
     object.hit(policy, 1);
-    for (const cost of ["1", null, true, [], {}, 1n, Symbol("1")])
+    for (const cost of ["1", null, true, [], 1n, Symbol("1"), { fix_window: "1" }, { fix_window: 0.5 }]) {
       expect(code("hit", policy, cost)).toBe("invalid_cost");
+      expect(code("reserve", policy, cost)).toBe("invalid_cost");
+    }
+    expect(code("hit", policy, { other: 1 })).toBe("unknown_policy");
+    for (const ttl of [0, -1, 0.5, Number.NaN, "soon", null, "25h", {}])
+      expect(code("reserve", policy, 1, { ttl })).toBe("invalid_option");
+    for (const id of [undefined, null, 7, "", "lost", "\ud800", {}]) {
+      for (const method of ["settle", "cancel"]) expect(code(method, policy, id)).toBe("invalid_reservation");
+      expect(code("extend", policy, id, "1m")).toBe("invalid_reservation");
+    }
+    expect(code("reset", policy, { reservations: 1 })).toBe("invalid_option");
+    for (const cost of [0.5, Number.NaN, "1", -(2 ** 53)])
+      expect(code("inc", policy, cost)).toBe("invalid_cost");
     for (const count of ["1", null, -1, 0.5]) expect(code("set", policy, count)).toBe("invalid_count");
     for (const policies of [undefined, null, 7, "x", [], [null], { limit: 1n }])
       expect(code("hit", policies)).toMatch(/^(invalid_policy|unknown_algorithm)$/);
@@ -136,7 +148,7 @@ describe("over fetch, as Workers in Rust ask", () => {
     ["no operation", { policies: window }, "invalid_request"],
     ["another operation", { operation: "destroy", policies: window }, "invalid_operation"],
     ["a broken policy", { operation: "hit", policies: broken }, "invalid_policy"],
-    ["a negative cost", { operation: "hit", policies: window, amount: -1 }, "invalid_request"],
+    ["a negative cost", { operation: "hit", policies: window, amount: -1 }, "invalid_cost"],
     ["a cost out of range", { operation: "hit", policies: window, amount: 2 ** 53 }, "invalid_cost"],
     ["another field", { operation: "hit", policies: window, cost: 1 }, "invalid_request"],
   ])("%s is an error with a code", async (_, question, code) => {

@@ -12,8 +12,8 @@ const week = 7 * 86_400_000;
 const garbage: Record<string, unknown> = {
   "no bytes": new Uint8Array(),
   "a later format": new Uint8Array([9, 1, 2, 3]),
-  "a length that is wrong": new Uint8Array([3, 0, 255, 255, 255, 255, 15]),
-  "bytes at random": Uint8Array.from({ length: 200 }, (_, at) => (at * 37 + 3) % 256),
+  "a length that is wrong": new Uint8Array([4, 0, 255, 255, 255, 255, 15]),
+  "bytes at random": Uint8Array.from({ length: 200 }, (_, at) => (at * 37 + 4) % 256),
   "a text": "states",
   "an object": { states: [] },
 };

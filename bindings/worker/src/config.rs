@@ -100,6 +100,11 @@ impl Config {
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
 
+    /// Returns the number of a rule's limit among the limits of all rules.
+    pub(crate) fn limit(&self, rule: usize, limit: usize) -> usize {
+        self.rules.iter().take(rule).map(|rule| rule.limits.len()).sum::<usize>() + limit
+    }
+
     /// The policies of these names as one set.
     pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, Refusal> {
         PolicySet::of(names, &self.named)
@@ -281,7 +286,7 @@ mod tests {
             key = []
             policies = ["good", "fine"]
             cost = -1
-            limits = [{ key = "ip", policies = "good" }]
+            limits = [{ key = "ip", policies = "good" }, { policies = ["good", "fine"], missing = "ip" }]
             [[rules]]
             method = "get"
             path = "/"
@@ -307,10 +312,11 @@ mod tests {
             "rules[0].key[1]: \"header\" is not ",
             "rules[0].policies[1]: \"unknown\" is not one of ",
             "rules[1].policies: ",
-            "rules[2].key: ",
+            "rules[2].key: a rule with limits has none of its own",
+            "rules[2].limits[1].policies: denied: \"count\" is not ",
+            "rules[2].limits[1].missing: unknown field",
             "rules[2].cost: -1 is not an integer",
-            "rules[2].limits: a rule has one key; write key = … and policies = … in the rule itself",
-            "rules[2].policies: denied: \"count\" is not ",
+            "rules[2].policies: a rule with limits has none of its own",
             "rules[3].method: \"get\" is not ",
             "rules[3].policies: is required",
         ];

@@ -1,8 +1,6 @@
 //! The Worker's configuration and what is asked of it, request by request.
 
 use js_sys::Array;
-use serde::Serialize;
-use serde_wasm_bindgen::Serializer;
 use tollgate::cloudflare::wire;
 use tollgate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
@@ -16,7 +14,7 @@ use crate::key::{Part, Source};
 use crate::plan::{self, Ask, Plan, plan};
 use crate::policies::PolicySet;
 use crate::reader::FieldError;
-use crate::rules::{Mode, Rule};
+use crate::rules::{Limit, Mode, Rule};
 use crate::tokens;
 use crate::tree::Tree;
 
@@ -90,30 +88,34 @@ impl Gateway {
         Ok(sets)
     }
 
-    /// Returns the facts of each rule: its set of policies, its cost, whether it only reports, whether it lets
-    /// through what could not be asked, and the headers in its key.
-    pub fn rules(&self) -> Array {
-        let rule = |&Rule { set, cost, mode, on_error, ref key, .. }: &Rule| {
-            list([
-                (set as f64).into(),
-                (cost as f64).into(),
-                (mode == Mode::Shadow).into(),
-                (on_error == OnError::Allow).into(),
-                key.iter().filter_map(Part::header).map(JsValue::from).collect::<Array>().into(),
-            ])
-        };
-        self.config.rules.iter().map(rule).collect()
+    /// Returns the facts of each limit of each rule: the rule, the set of policies, the cost, whether the rule only
+    /// reports, whether it lets through what could not be asked, and the headers in the key.
+    pub fn limits(&self) -> Array {
+        let mut limits = Array::new();
+        for (position, &Rule { mode, on_error, limits: ref own, .. }) in self.config.rules.iter().enumerate() {
+            limits.extend(own.iter().map(|&Limit { set, cost, ref key }| {
+                list([
+                    (position as f64).into(),
+                    (set as f64).into(),
+                    (cost as f64).into(),
+                    (mode == Mode::Shadow).into(),
+                    (on_error == OnError::Allow).into(),
+                    key.iter().filter_map(Part::header).map(JsValue::from).collect::<Array>().into(),
+                ])
+            }));
+        }
+        limits
     }
 
-    /// Returns what is to be done with a request: nothing; or a line for each question, a rule and an object; or a
+    /// Returns what is to be done with a request: nothing; or a line for each question, a limit and an object; or a
     /// rule alone, which refuses the request. `has_body` is looked at for OPTIONS only.
     pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
             Plan::Refuse { rule } => Some(rule.to_string()),
             Plan::Ask(asks) => {
-                let lines: Vec<String> = asks.iter().map(|Ask { rule, object }| format!("{rule} {object}")).collect();
-                Some(lines.join("\n"))
+                let line = |Ask { rule, limit, object }: &Ask| format!("{} {object}", self.config.limit(*rule, *limit));
+                Some(asks.iter().map(line).collect::<Vec<_>>().join("\n"))
             }
         }
     }
@@ -132,10 +134,11 @@ impl Gateway {
         Ok(denial.map(|decision| told(&decision, &set.policies, self.config.headers)))
     }
 
-    /// Remembers a denial for a while, unless denied hits are to be counted.
+    /// Remembers a denial for a while, unless denied hits are to be counted or a reservation is open, which may be
+    /// settled for less.
     pub fn remember(&mut self, object: &str, set: usize, cost: f64, decision: &str, now: f64) -> Result<(), Fault> {
         let set = self.set(set)?;
-        if !set.counts_denied() {
+        if !set.counts_denied() && wire::is_certain(decision) {
             let who = Who { object, policies: set.hash };
             self.denials.remember(who, wire::amount(cost)?, decided(decision)?, wire::time(now)?);
         }
@@ -212,10 +215,10 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
     words
 }
 
-/// An object, the policies as JSON with their names, an amount, and which of the policies.
-fn asked(Item { object, policies, amount, of }: &Item) -> Result<Array, Fault> {
-    let of = of.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
-    Ok(list([object.as_str().into(), json(policies)?, names(policies).into(), (*amount as f64).into(), of]))
+/// An object, the policies as JSON with their names, an amount, which of the policies, and the question if it says more.
+fn asked(Item { object, policies, amount, of, question }: &Item) -> Result<Array, Fault> {
+    let [of, question] = [of, question].map(|text| text.as_deref().map_or(JsValue::UNDEFINED, JsValue::from));
+    Ok(list([object.as_str().into(), json(policies)?, names(policies).into(), (*amount as f64).into(), of, question]))
 }
 
 fn texts(list: &[String]) -> Array {
@@ -231,9 +234,7 @@ fn list<const N: usize>(values: [JsValue; N]) -> Array {
 }
 
 fn json(policies: &Policies) -> Result<JsValue, Fault> {
-    let list: Vec<_> = policies.iter().collect();
-    let value = list.serialize(&Serializer::json_compatible())?;
-    Ok(js_sys::JSON::stringify(&value)?.into())
+    Ok(wire::json_of(policies)?.get().into())
 }
 
 fn decided(written: &str) -> Result<Decision, Fault> {

@@ -1,8 +1,10 @@
 //! Requests to the HTTP API and by RPC: one item, or a batch of independent items.
 
-use tollgate::{Error, Policies, check_key};
+use serde::Deserialize;
+use tollgate::cloudflare::wire::{self, Amount, Question};
+use tollgate::{Error, Policies, Reservation, Value, check_key};
 
-use crate::config::Config;
+use crate::config::{Config, TRUTH, truth};
 use crate::key;
 use crate::policies::PolicySet;
 use crate::reader::{FieldErrors, Reader, invalid, whole, words};
@@ -15,15 +17,23 @@ pub(crate) const MAX_ITEMS: usize = 100;
 /// What a key may be, for error messages.
 const KEY: &str = "a string of 1 to 1024 UTF-8 bytes";
 
+/// What an id may be, for error messages.
+const ID: &str = "the id of a reservation";
+
+/// What a cost to add may be, for error messages.
+const SIGNED: &str = "an integer from -9007199254740991 to 9007199254740991";
+
 /// One operation on one object.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) object: String,
     pub(crate) policies: Policies,
     /// The cost or the count.
-    pub(crate) amount: u64,
+    pub(crate) amount: i64,
     /// Which of several policies.
     pub(crate) of: Option<String>,
+    /// The question as JSON, if it says more than that.
+    pub(crate) question: Option<String>,
 }
 
 /// The error of a whole request or of one item.
@@ -75,18 +85,12 @@ fn item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Refusal> {
     let mut errors = FieldErrors::new();
     let mut reader = Reader::new(String::new(), tree, &mut errors);
     let names = names(&mut reader);
-    let key = key_of(&mut reader);
-    let amount = match operation {
-        "hit" | "peek" | "inc" => reader.read("cost", AMOUNT, whole).or(Some(1)),
-        "set" => count(&mut reader),
-        _ => Some(0),
-    };
-    let of = asks_one(operation).then(|| reader.read("of", "the name of one of the policies", words)).flatten();
+    let said = Said::read(&mut reader, operation);
     reader.finish();
-    if let Some(first) = errors.first() {
-        return Err(Refusal::request(first.to_string()));
+    match errors.first() {
+        Some(first) => Err(Refusal::request(first.to_string())),
+        None => said.item(config, operation, &names),
     }
-    made(config, operation, &names, &key?, amount.unwrap_or_default(), of)
 }
 
 /// Returns whether an operation is on one policy, which must be named if there are several.
@@ -94,24 +98,148 @@ fn asks_one(operation: &str) -> bool {
     matches!(operation, "inc" | "set" | "get" | "expires_at")
 }
 
-fn count(reader: &mut Reader<'_>) -> Option<u64> {
+/// Everything that an item says but for its policies.
+#[derive(Default)]
+struct Said {
+    key: String,
+    id: Option<String>,
+    amount: Option<i64>,
+    /// The same by policy.
+    amounts: Option<Vec<(String, f64)>>,
+    ttl: Option<Value>,
+    settles: Vec<String>,
+    reservations: bool,
+    of: Option<String>,
+}
+
+impl Said {
+    /// Reads the fields that an operation has.
+    fn read(reader: &mut Reader<'_>, operation: &str) -> Self {
+        let mut said = Self::default();
+        match operation {
+            "settle" | "cancel" | "extend" => said.id = Some(text(reader, "id", ID)),
+            _ => said.key = text(reader, "key", KEY),
+        }
+        match operation {
+            "hit" | "peek" | "reserve" => said.read_amounts(reader, "cost"),
+            "settle" => said.read_amounts(reader, "used"),
+            "inc" => said.amount = reader.read("cost", SIGNED, signed),
+            "set" => said.amount = count(reader),
+            "reset" => said.reservations = reader.read("reservations", TRUTH, truth).unwrap_or_default(),
+            _ => {}
+        }
+        if matches!(operation, "reserve" | "extend") {
+            said.ttl = reader.take("ttl").and_then(|tree| Value::deserialize(tree).ok());
+        }
+        if operation == "reserve" {
+            let ids = reader.list("settles").unwrap_or_default();
+            said.settles = ids.iter().filter_map(|(path, tree)| checked(reader, path, tree, ID)).collect();
+        }
+        if asks_one(operation) {
+            said.of = reader.read("of", "the name of one of the policies", words);
+        }
+        said
+    }
+
+    /// Reads one number, or one for each policy by its name.
+    fn read_amounts(&mut self, reader: &mut Reader<'_>, field: &'static str) {
+        let path = reader.path_of(field);
+        match reader.take(field) {
+            None => {}
+            Some(Tree::Table(fields)) => {
+                let mut amounts = Vec::new();
+                for (name, tree) in fields {
+                    match whole(&tree) {
+                        Some(amount) => amounts.push((name, amount as f64)),
+                        None => reader.errors.push(invalid(format!("{path}.{name}"), &tree, AMOUNT)),
+                    }
+                }
+                self.amounts = Some(amounts);
+            }
+            Some(found) => match whole(&found) {
+                Some(amount) => self.amount = Some(amount as i64),
+                None => reader.refuse(field, &found, &format!("{AMOUNT}, or one for each policy by its name")),
+            },
+        }
+    }
+
+    /// Returns the item of a whole, under the policies of these names.
+    fn item(self, config: &Config, operation: &str, names: &[String]) -> Result<Item, Refusal> {
+        let key = match &self.id {
+            Some(id) => id.parse::<Reservation<String>>()?.key,
+            None => self.key.clone(),
+        };
+        let by_default = i64::from(matches!(operation, "hit" | "peek" | "inc" | "reserve"));
+        let item = made(config, operation, names, &key, self.amount.unwrap_or(by_default), self.of.clone())?;
+        for (name, _) in self.amounts.iter().flatten() {
+            if !item.policies.names().any(|known| known == name) {
+                let field = if operation == "settle" { "used" } else { "cost" };
+                return Err(Refusal::unknown_policy(field, Some(name), &listed(item.policies.names())));
+            }
+        }
+        let has_ttl = self.ttl.is_some() || operation == "extend";
+        let ttl = has_ttl.then(|| wire::ttl(self.ttl.as_ref().unwrap_or(&Value::Null))).transpose()?;
+        let says_more = match operation {
+            "hit" | "peek" => self.amounts.is_some(),
+            "reset" => self.reservations,
+            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend"),
+        };
+        let question = if says_more { Some(self.question(operation, &item.policies, &key, ttl)?) } else { None };
+        Ok(Item { question, ..item })
+    }
+
+    fn question(self, operation: &str, policies: &Policies, key: &str, ttl: Option<u64>) -> Result<String, Error> {
+        let policies = wire::json_of(policies)?;
+        let by_policy =
+            |list: Vec<(String, f64)>| list.into_iter().map(|(name, amount)| (name.into(), Amount(amount))).collect();
+        let question = Question {
+            amount: self.amount.map(|amount| Amount(amount as f64)),
+            amounts: self.amounts.map(by_policy),
+            ttl: ttl.map(|ttl| Value::Number(ttl as f64)),
+            id: self.id.map(Into::into),
+            key: Some(key.into()),
+            settles: self.settles.into_iter().map(Into::into).collect(),
+            reservations: self.reservations,
+            ..Question::new(operation, &policies)
+        };
+        Ok(question.to_json())
+    }
+}
+
+/// Returns an integer of either sign; `None` for anything else.
+fn signed(tree: &Tree) -> Option<i64> {
+    match *tree {
+        Tree::Number(number) if number < 0.0 => whole(&Tree::Number(-number)).map(|amount| -(amount as i64)),
+        _ => whole(tree).map(|amount| amount as i64),
+    }
+}
+
+fn count(reader: &mut Reader<'_>) -> Option<i64> {
     let found = reader.take("count").unwrap_or(Tree::Nothing);
     let count = whole(&found);
     if count.is_none() {
         reader.refuse("count", &found, AMOUNT);
     }
-    count
+    count.map(|count| count as i64)
 }
 
-/// Returns the key, if it is a text.
-fn key_of(reader: &mut Reader<'_>) -> Result<String, Refusal> {
-    match reader.take("key").unwrap_or(Tree::Nothing) {
-        Tree::Text(text) => Ok(text),
+/// Returns a field that must be a text; an empty one if it is not.
+fn text(reader: &mut Reader<'_>, field: &'static str, accepts: &str) -> String {
+    match reader.take(field).unwrap_or(Tree::Nothing) {
+        Tree::Text(text) => text,
         other => {
-            reader.refuse("key", &other, KEY);
-            Ok(String::new())
+            reader.refuse(field, &other, accepts);
+            String::new()
         }
     }
+}
+
+fn checked(reader: &mut Reader<'_>, path: &str, tree: &Tree, accepts: &str) -> Option<String> {
+    let text = words(tree);
+    if text.is_none() {
+        reader.errors.push(invalid(path.into(), tree, accepts));
+    }
+    text
 }
 
 fn names(reader: &mut Reader<'_>) -> Vec<String> {
@@ -135,7 +263,7 @@ pub(crate) fn made(
     operation: &str,
     names: &[String],
     key: &str,
-    amount: u64,
+    amount: i64,
     of: Option<String>,
 ) -> Result<Item, Refusal> {
     check_key(key)?;
@@ -147,7 +275,7 @@ pub(crate) fn made(
     if asks_one(operation) && !is_known {
         return Err(Refusal::unknown_policy("of", of.as_deref(), &listed(policies.names())));
     }
-    Ok(Item { object: key::object_name(key::encode("key", key)), policies, amount, of })
+    Ok(Item { object: key::object_name(key::encode("key", key)), policies, amount, of, question: None })
 }
 
 #[cfg(test)]
@@ -163,7 +291,8 @@ mod tests {
         let config = Config::read(toml::from_str(toml).unwrap()).unwrap();
         let (items, _) =
             read(&config, operation, serde_json::from_str(json).unwrap()).map_err(|error| error.message)?;
-        let shown = |item: Item| format!("{} {} {:?}", item.object, item.amount, item.of);
+        let shown =
+            |item: Item| format!("{} {} {:?}{}", item.object, item.amount, item.of, item.question.unwrap_or_default());
         Ok(items.into_iter().map(|item| item.map(shown).map_err(|refusal| refusal.message)).collect())
     }
 
@@ -174,6 +303,34 @@ mod tests {
             asked("inc", r#"[{"policy":["api","day"],"key":"a","cost":2,"of":"day"},{"policy":"api"}]"#).unwrap();
         assert_eq!(many[0], Ok("/key=1:a 2 Some(\"day\")".into()));
         assert!(many[1].as_ref().unwrap_err().starts_with("key: is required"));
+    }
+
+    #[test]
+    fn what_is_more_than_an_amount_is_a_question() {
+        let asked = |operation: &str, json: &str| asked(operation, json).unwrap().remove(0);
+        let api = r#"[{"algorithm":"fix_window","limit":5,"scale":60000,"name":"api","denied":"free"}]"#;
+        let question = |object: &str, amount: i64, operation: &str, rest: &str| {
+            Ok(format!(r#"{object} {amount} None{{"operation":"{operation}","policies":{api},{rest}}}"#))
+        };
+        assert_eq!(
+            asked("hit", r#"{"policy":"api","key":"a","cost":{"api":3}}"#),
+            question("/key=1:a", 1, "hit", r#""amounts":[["api",3]],"key":"a""#)
+        );
+        assert_eq!(
+            asked("reserve", r#"{"policy":"api","key":"a","cost":2,"ttl":"2s","settles":"x"}"#),
+            question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"a","settles":["x"]"#)
+        );
+        let id = "0000000000000000000000000000002a.lw.a.sb.c";
+        assert_eq!(
+            asked("settle", &format!(r#"{{"policy":"api","id":"{id}"}}"#)),
+            question("/key=3:b.c", 0, "settle", &format!(r#""id":"{id}","key":"b.c""#))
+        );
+        assert_eq!(
+            asked("reset", r#"{"policy":"api","key":"a","reservations":true}"#),
+            question("/key=1:a", 0, "reset", r#""key":"a","reservations":true"#)
+        );
+        assert_eq!(asked("reset", r#"{"policy":"api","key":"a","reservations":false}"#), Ok("/key=1:a 0 None".into()));
+        assert_eq!(asked("inc", r#"{"policy":"api","key":"a","cost":-3}"#), Ok("/key=1:a -3 None".into()));
     }
 
     #[test]
@@ -189,6 +346,15 @@ mod tests {
             ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
             ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not"),
             ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: unknown field"),
+            ("hit", r#"{"policy":"api","key":"a","cost":{"api":-1}}"#, "cost.api: -1 is not an integer"),
+            ("hit", r#"{"policy":"api","key":"a","cost":{"day":1}}"#, "cost: \"day\" is not one of api"),
+            ("inc", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not an integer from -9007199254740991"),
+            ("reserve", r#"{"policy":"api","key":"a","ttl":"2d"}"#, "ttl: \"2d\" is not"),
+            ("reserve", r#"{"policy":"api","key":"a","settles":[7]}"#, "settles[0]: 7 is not the id"),
+            ("settle", r#"{"policy":"api","key":"a"}"#, "id: is required"),
+            ("settle", r#"{"policy":"api","id":"lost"}"#, "id: \"lost\" is not"),
+            ("extend", r#"{"policy":"api","id":"0000000000000000000000000000002a.lw.a.sa"}"#, "ttl is required"),
+            ("reset", r#"{"policy":"api","key":"a","reservations":1}"#, "reservations: 1 is not true or false"),
             ("set", r#"{"policy":"api","key":"a"}"#, "count: is required"),
             ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not one of api"),
             ("get", r#"{"policy":["api","day"],"key":"a"}"#, "of: is required with several policies"),

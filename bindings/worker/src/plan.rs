@@ -7,7 +7,7 @@ use crate::method::{self, Asked, Matters, Methods};
 use crate::path::{normalise, normalise_ended};
 use crate::pattern::Match;
 use crate::reading::{Reading, is_plain, readings};
-use crate::rules::{Missing, Mode, Rule};
+use crate::rules::{Limit, Missing, Mode, Rule};
 
 /// What is to be done with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,11 +20,13 @@ pub(crate) enum Plan {
     Ask(Vec<Ask>),
 }
 
-/// A question to an object.
+/// A question to an object. Those of one rule follow each other, and are one decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
     /// The position of the rule.
     pub(crate) rule: usize,
+    /// The position of the limit within the rule.
+    pub(crate) limit: usize,
     /// The object's name.
     pub(crate) object: String,
 }
@@ -102,19 +104,21 @@ fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: 
     if rule.mode == Mode::Skip {
         return Ok(());
     }
-    for path in key_paths(rule, path).into_iter().flatten() {
-        match key(rule, &path, source) {
-            Some(key) => add(rules, Ask { rule: position, object: key::object_name(key) }, asks),
-            None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
-            None => {}
+    for (number, limit) in rule.limits.iter().enumerate() {
+        for path in key_paths(rule, limit, path).into_iter().flatten() {
+            match key(rule, limit, &path, source) {
+                Some(key) => add(rules, Ask { rule: position, limit: number, object: key::object_name(key) }, asks),
+                None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
+                None => {}
+            }
         }
     }
     Ok(())
 }
 
-/// Returns what `path` is in a rule's key: one path, or two where servers differ in what `;` ends.
-fn key_paths(rule: &Rule, path: &str) -> [Option<String>; 2] {
-    if !rule.key.contains(&Part::Path) {
+/// Returns what `path` is in a limit's key: one path, or two where servers differ in what `;` ends.
+fn key_paths(rule: &Rule, limit: &Limit, path: &str) -> [Option<String>; 2] {
+    if !limit.key.contains(&Part::Path) {
         return [Some(String::new()), None];
     }
     let fold = |path: String| if rule.case_sensitive { path } else { folded(&path) };
@@ -123,10 +127,10 @@ fn key_paths(rule: &Rule, path: &str) -> [Option<String>; 2] {
     [Some(whole), ended]
 }
 
-/// Returns a request's key under a rule; `None` if a part is missing.
-fn key(rule: &Rule, path: &str, source: &impl Source) -> Option<String> {
+/// Returns a request's key under a limit of a rule; `None` if a part is missing.
+fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Option<String> {
     let mut key = String::new();
-    for part in &rule.key {
+    for part in &limit.key {
         let encoded = part.encoded(path, source).or_else(|| match rule.missing {
             Missing::Ip => Part::Ip.encoded(path, source),
             _ => None,
@@ -138,15 +142,24 @@ fn key(rule: &Rule, path: &str, source: &impl Source) -> Option<String> {
 
 /// Adds a question, unless the same budget is asked already: then the higher cost counts, once.
 fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
-    let own = &rules[ask.rule];
-    let same = asks.iter_mut().find(|known| {
-        let other = &rules[known.rule];
-        known.object == ask.object && (other.set, other.mode, other.on_error) == (own.set, own.mode, own.on_error)
+    let of = |ask: &Ask| (&rules[ask.rule], &rules[ask.rule].limits[ask.limit]);
+    let (own, limit) = of(&ask);
+    let same = asks.iter().position(|known| {
+        let (other, known_limit) = of(known);
+        let (budget, known_budget) =
+            ((limit.set, own.mode, own.on_error), (known_limit.set, other.mode, other.on_error));
+        known.object == ask.object && known_budget == budget
     });
-    match same {
-        None => asks.push(ask),
-        Some(known) if rules[known.rule].cost < own.cost => *known = ask,
-        Some(_) => {}
+    let Some(at) = same else { return asks.push(ask) };
+    let (other, known_limit) = of(&asks[at]);
+    match (known_limit.cost >= limit.cost, other.limits.len() + own.limits.len()) {
+        (true, _) => {}
+        (false, 2) => asks[at] = ask,
+        // The questions of a rule stay together.
+        (false, _) => {
+            asks.remove(at);
+            asks.push(ask);
+        }
     }
 }
 

@@ -11,6 +11,9 @@ use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
 use crate::text::{AMOUNT, listed, shown};
 use crate::tree::Tree;
 
+/// How many keys a rule may count by: each is a request to an object.
+const MAX_LIMITS: usize = 8;
+
 /// A rule: the first that matches a request decides about it.
 #[derive(Debug)]
 pub(crate) struct Rule {
@@ -20,12 +23,19 @@ pub(crate) struct Rule {
     /// Whether another letter case is another path.
     pub(crate) case_sensitive: bool,
     pub(crate) mode: Mode,
-    pub(crate) key: Vec<Part>,
+    /// What it limits, in one decision. A rule that skips has none.
+    pub(crate) limits: Vec<Limit>,
     pub(crate) missing: Missing,
-    /// The position of its policies among the sets. A rule that skips has none.
+    pub(crate) on_error: OnError,
+}
+
+/// One of the keys that a rule counts by.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) key: Vec<Part>,
+    /// The position of its policies among the sets.
     pub(crate) set: usize,
     pub(crate) cost: u64,
-    pub(crate) on_error: OnError,
 }
 
 /// What a rule does with its decision.
@@ -69,29 +79,62 @@ pub(crate) fn read(
     let mode = reader.word("mode", modes).unwrap_or(Mode::Enforce);
     let methods = methods(&mut reader);
     let pattern = pattern(&mut reader);
-    let key = key(&mut reader, mode);
     let missing = &[("ip", Missing::Ip), ("deny", Missing::Deny), ("skip", Missing::Skip)];
     let missing = reader.word("missing", missing).unwrap_or(Missing::Ip);
     let cost = reader.read("cost", AMOUNT, whole).unwrap_or(1);
     let on_error = reader.word("onError", ON_ERROR).unwrap_or(defaults.on_error);
     let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(defaults.case_sensitive);
-    reserved(&mut reader);
-    let set = policies(&mut reader, mode, named);
+    let limits = match reader.list("limits") {
+        Some(list) => several(&mut reader, list, mode, named, sets, cost),
+        None => limit(&mut reader, mode, named, sets, cost).into_iter().collect(),
+    };
     reader.finish();
-    if errors.len() > before {
-        return None;
-    }
-    let set = set.map_or(0, |set| place(set, sets));
-    Some(Rule { methods, pattern: pattern?, case_sensitive, mode, key, missing, set, cost, on_error })
+    let valid = errors.len() == before;
+    pattern.filter(|_| valid).map(|pattern| Rule { methods, pattern, case_sensitive, mode, limits, missing, on_error })
 }
 
-/// Rejects `limits`, which is to hold several keys, each with its policies.
-fn reserved(reader: &mut Reader<'_>) {
-    if reader.take("limits").is_some() {
-        let problem = "a rule has one key; write key = … and policies = … in the rule itself, and limit a second key \
-                       behind the gateway, by the HTTP API or the entrypoint";
-        reader.errors.push(FieldError { path: reader.path_of("limits"), problem: problem.into() });
+/// Reads the key and the policies of a rule, or of one of its limits.
+fn limit(
+    reader: &mut Reader<'_>,
+    mode: Mode,
+    named: &[(String, Policy)],
+    sets: &mut Vec<PolicySet>,
+    cost: u64,
+) -> Option<Limit> {
+    let key = key(reader, mode);
+    let set = policies(reader, mode, named)?;
+    Some(Limit { key, set: place(set, sets), cost })
+}
+
+/// Reads `limits`, the keys of a rule that has several, each with its policies and its cost.
+fn several(
+    reader: &mut Reader<'_>,
+    list: Vec<(String, Tree)>,
+    mode: Mode,
+    named: &[(String, Policy)],
+    sets: &mut Vec<PolicySet>,
+    cost: u64,
+) -> Vec<Limit> {
+    for (field, found) in [("key", reader.take("key")), ("policies", reader.take("policies"))] {
+        if found.is_some() {
+            let problem = "a rule with limits has none of its own; write it in each of the limits".into();
+            reader.errors.push(FieldError { path: reader.path_of(field), problem });
+        }
     }
+    if mode == Mode::Skip || !(1..=MAX_LIMITS).contains(&list.len()) {
+        let expected = format!("expected a list of 1 to {MAX_LIMITS}");
+        let problem = if mode == Mode::Skip { "a rule that skips has none".into() } else { expected };
+        reader.errors.push(FieldError { path: reader.path_of("limits"), problem });
+        return Vec::new();
+    }
+    let mut limits = Vec::new();
+    for (path, tree) in list {
+        let mut own = Reader::new(path, tree, reader.errors);
+        let cost = own.read("cost", AMOUNT, whole).unwrap_or(cost);
+        limits.extend(limit(&mut own, mode, named, sets, cost));
+        own.finish();
+    }
+    limits
 }
 
 fn methods(reader: &mut Reader<'_>) -> Methods {
@@ -157,11 +200,15 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
         reader.errors.push(invalid(path, &Tree::Nothing, "the name of a policy, or several"));
         return None;
     }
-    let set = PolicySet::of(&names, named);
-    if let Err(refusal) = &set {
-        reader.errors.push(FieldError { path, problem: refusal.message.clone() });
-    }
-    set.ok()
+    let problem = match PolicySet::of(&names, named) {
+        Ok(set) if !set.policies.iter().any(|policy| policy.algorithm() == "concurrency") => return Some(set),
+        Ok(_) => "a concurrency policy counts reservations alone, and a rule makes none; reserve by the HTTP API, the \
+                  entrypoint or the object"
+            .into(),
+        Err(refusal) => refusal.message,
+    };
+    reader.errors.push(FieldError { path, problem });
+    None
 }
 
 /// Whether a policy of that name has errors of its own, which are told already.

@@ -14,7 +14,12 @@ async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response
     if !decision.allowed {
         return addresses.denial(&decision);
     }
-    Router::new().get_async("/users/:user", greet).delete_async("/users/:user", forgive).run(request, env).await
+    Router::new()
+        .get_async("/users/:user", greet)
+        .delete_async("/users/:user", forgive)
+        .post_async("/users/:user/login", login)
+        .run(request, env)
+        .await
 }
 
 async fn greet(_request: Request, context: RouteContext<()>) -> Result<Response> {
@@ -24,6 +29,23 @@ async fn greet(_request: Request, context: RouteContext<()>) -> Result<Response>
         return users.denial(&decision);
     }
     users.with_headers(Response::ok(format!("Hello, {key}\n"))?, &decision)
+}
+
+/// Counts a login only if it fails. However many come at once, three are tried; a crash counts as a failure.
+async fn login(request: Request, context: RouteContext<()>) -> Result<Response> {
+    let failures = Limits::new(&context.env, "LIMITERS", Policy::fix_window_per_key(3, "15m")?.named("failures")?)?;
+    let user = context.param("user").map_or("nobody", String::as_str);
+    let attempt = failures.reserve(&format!("login:{user}"), 1.into(), Some("30s".into())).await?;
+    let Some(reservation) = attempt.reservation else {
+        return failures.denial(&attempt.decision);
+    };
+    // A real Worker would look the password up.
+    if request.headers().get("Authorization")?.as_deref() == Some("right") {
+        failures.cancel(reservation).await?;
+        return Response::ok("welcome\n");
+    }
+    failures.settle(reservation, None).await?;
+    Response::error("wrong", 401)
 }
 
 /// Forgets what a user has used. A real Worker would ask who is calling.

@@ -81,7 +81,7 @@ const ADDRESS: &[(&str, &str)] = &[("cf-connecting-ip", "192.0.2.1")];
 
 #[test]
 fn the_first_rule_that_matches_decides() {
-    let ask = |rule: usize, object: &str| Plan::Ask(vec![Ask { rule, object: object.into() }]);
+    let ask = |rule: usize, object: &str| Plan::Ask(vec![Ask { rule, limit: 0, object: object.into() }]);
     assert_eq!(planned("POST", "/login", ADDRESS), ask(1, "/ip=9:192.0.2.1/constant=5:login"));
     assert_eq!(planned("GET", "/login", ADDRESS), ask(6, "/ip=9:192.0.2.1"));
 }
@@ -223,4 +223,34 @@ fn preflights_pass_unless_a_rule_names_options() {
     assert_eq!(object(planned("OPTIONS", "/asked", PREFLIGHT)), "/ip=7:unknown");
     assert_eq!(object(planned("OPTIONS", "/login", &PREFLIGHT[1..])), "/ip=7:unknown");
     assert_eq!(object(planned("OPTIONS", "/login", &[])), "/ip=7:unknown");
+}
+
+/// The limits and objects of a plan, in order.
+fn limits(plan: Plan) -> Vec<(usize, usize, String)> {
+    let Plan::Ask(asks) = plan else { panic!("not asked") };
+    asks.into_iter().map(|Ask { rule, limit, object }| (rule, limit, object)).collect()
+}
+
+#[test]
+fn the_limits_of_a_rule_are_asked_together() {
+    let config = with_rules(
+        r#"
+        [[rules]]
+        path = "/a/*"
+        limits = [{ key = "ip", policies = "api" }, { key = "path", policies = "other", cost = 2 }]
+        [[rules]]
+        path = "/*"
+        limits = [{ policies = "api", cost = 5 }, { key = ["ip", "constant:b"], policies = "api" }]
+        "#,
+    );
+    let ip = || "/ip=9:192.0.2.1".to_string();
+    assert_eq!(limits(planned_by(&config, "GET", "/a/x", ADDRESS)), [(0, 0, ip()), (0, 1, "/path=4:/a/x".into())]);
+    assert_eq!((config.limit(0, 1), config.limit(1, 0)), (1, 2));
+    // In one reading it is below /a, in another it is not. The address is asked once, at the higher cost.
+    let both = limits(planned_by(&config, "GET", "/a/..;/x", ADDRESS));
+    assert_eq!(
+        both.iter().map(|(rule, limit, _)| (*rule, *limit)).collect::<Vec<_>>(),
+        [(0, 1), (0, 1), (1, 0), (1, 1)]
+    );
+    assert_eq!(both.iter().filter(|(_, _, object)| *object == ip()).count(), 1);
 }

@@ -1,0 +1,61 @@
+import type { AllHits, HitOf } from "./all-hits.ts";
+import { reserveOnlyText } from "./core/generated.ts";
+import { fill, inWords, TollgateError } from "./error.ts";
+import type { RateLimiter } from "./limiter.ts";
+import type { Decision } from "./types.ts";
+
+/**
+ * Decides over several keys, of one limiter or several, all or nothing: takes each cost if all keys may act now, and none
+ * otherwise. It is one step.
+ *
+ * @example
+ * ```ts
+ * import { hitAll, RateLimiter } from "tollgate";
+ *
+ * const users = new RateLimiter({ algorithm: "fix_window", limit: 60, scale: "1m" });
+ * const teams = new RateLimiter({ algorithm: "fix_window", limit: 1000, scale: "1m" });
+ * const { allowed } = hitAll([
+ *   { limiter: users, key: "user:42" },
+ *   { limiter: teams, key: "team:7", cost: 2 },
+ * ]);
+ * console.log(allowed); // => true
+ * console.log(teams.get("team:7")); // => 2
+ * ```
+ */
+export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
+  for (const { limiter } of hits) checkHits(limiter);
+  const open: { cancel(): unknown; settle(): unknown }[] = [];
+  const decisions: Decision[] = [];
+  let allowed = true;
+  try {
+    for (const { limiter, key, cost } of hits) {
+      // Asked first, since a denied reservation may count.
+      const decision = limiter.peek(key, cost);
+      allowed &&= decision.allowed;
+      if (!allowed) {
+        decisions.push(decision);
+        continue;
+      }
+      const reservation = limiter.reserve(key, cost);
+      decisions.push(reservation.decision);
+      allowed = reservation.allowed;
+      if (allowed) open.push(reservation);
+    }
+  } catch (error) {
+    allowed = false;
+    throw error;
+  } finally {
+    for (const reservation of open) allowed ? reservation.settle() : reservation.cancel();
+  }
+  return { allowed, decisions };
+}
+
+/** Checks that a limiter can be hit: a slot that is free again at once would limit nothing. */
+function checkHits({ policies }: RateLimiter): void {
+  for (const { algorithm, name } of policies) {
+    if (algorithm === "concurrency") {
+      const policy = inWords(name ?? algorithm);
+      throw new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation: "hitAll" }));
+    }
+  }
+}

@@ -1,0 +1,18 @@
+//! Randomness, of which the core has no source.
+
+use wasm_bindgen::prelude::*;
+
+use super::fault::Fault;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(catch, js_namespace = crypto, js_name = getRandomValues)]
+    fn get_random_values(bytes: &mut [u8]) -> Result<JsValue, JsValue>;
+}
+
+/// Returns 128 bits that nobody can guess.
+pub(super) fn random_bits() -> Result<u128, Fault> {
+    let mut bytes = [0; 16];
+    get_random_values(&mut bytes)?;
+    Ok(u128::from_le_bytes(bytes))
+}
