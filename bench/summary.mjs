@@ -76,6 +76,20 @@ const summary = [
     ].map(([name, row]) => [name, row, row]),
   },
   {
+    title: "Over Redis, hits a second (how many times that Tollgate makes)",
+    columns: [
+      ["one key, 10 processes", "Redis", "Hits a second", "", "one key, 10 processes"],
+      ["1,000 keys, 10 processes", "Redis", "Hits a second", "", "1,000 keys, 10 processes"],
+      ["a flood of denials, 4 processes", "Redis", "A flood of denials", "", "4 processes"],
+    ],
+    rows: [
+      ["**tollgate**", ...Array(3).fill("**tollgate**")],
+      ["rate-limiter-flexible", ...Array(3).fill("rate-limiter-flexible")],
+      ["rate-limiter-flexible, blocking in memory", null, null, "rate-limiter-flexible, blocking in memory"],
+      ["rate-limit-redis", ...Array(3).fill("rate-limit-redis")],
+    ],
+  },
+  {
     title: "Waiting: 100,000 calls through `Throttle`",
     columns: ["to queue a call", "to let it through", "memory a call", "too early"].map((column) => [
       column,

@@ -1,7 +1,11 @@
 import type { Costs, Decision, Duration, Extension, Settlement } from "./types.ts";
 
-/** The part of a limiter elsewhere that a reservation needs. */
+/**
+ * The part of a limiter elsewhere that a reservation needs.
+ * @internal
+ */
 export interface AsyncSettling {
+  /** Closes it and charges what was used. */
   settle(id: string, used?: Costs): Promise<Settlement>;
   /** Returns when it ends if it was extended. */
   extendUntil(id: string, ttl: Duration): Promise<Exclude<Settlement, "settled"> | number>;

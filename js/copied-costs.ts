@@ -1,12 +1,13 @@
+import { isRecord } from "./costs.ts";
 import { wrongAmount } from "./error.ts";
 import type { Costs } from "./types.ts";
 
 /** Copies costs that leave the process. What is no number must not become null in JSON; Rust checks the rest. */
 export function copiedCosts(costs: unknown): Costs {
-  if (typeof costs !== "object" || costs === null || Array.isArray(costs)) return finite(costs);
-  const copy: Record<string, number> = {};
-  for (const [name, cost] of Object.entries(costs)) if (cost !== undefined) copy[name] = finite(cost);
-  return copy;
+  if (!isRecord(costs)) return finite(costs);
+  const given = Object.entries(costs).filter(([, cost]) => cost !== undefined);
+  // Not by assignment: a policy may be named "__proto__".
+  return Object.fromEntries(given.map(([name, cost]) => [name, finite(cost)]));
 }
 
 function finite(cost: unknown): number {

@@ -332,10 +332,10 @@ export class RateLimiter {
     return new Slab(this.#read, this.#options, this.#options.beforeClean !== undefined);
   }
 
-  /** What a reservation needs of the limiter. */
+  /** What a reservation needs of the limiter. Work that ends after the limiter was disposed of does not fail for that. */
   readonly #settling = {
-    settle: (id: string, used?: Costs) => this.settle(id, used),
-    extendUntil: (id: string, ttl: Duration) => this.#extendUntil(id, ttl),
+    settle: (id: string, used?: Costs) => (this.#isDisposed ? "closed" : this.settle(id, used)),
+    extendUntil: (id: string, ttl: Duration) => (this.#isDisposed ? "closed" : this.#extendUntil(id, ttl)),
   };
 
   /** Decides a question under the policies of this call, if it has any. Sets the end of what is to be reserved. */

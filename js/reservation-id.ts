@@ -23,15 +23,22 @@ export function randomBits(): number[] {
     crypto.getRandomValues(pool);
     drawn = 0;
   }
+  const at = drawn;
   drawn += 4;
-  return Array.from(pool.subarray(drawn - 4, drawn));
+  return [pool[at], pool[at + 1], pool[at + 2], pool[at + 3]] as number[];
 }
+
+/** The digits of each byte: `toString(16)` of larger numbers is slow. */
+const digits = /* @__PURE__ */ Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+const hexOf = (part: number): string =>
+  `${digits[part >>> 24]}${digits[(part >>> 16) & 255]}${digits[(part >>> 8) & 255]}${digits[part & 255]}`;
 
 const kinds = { string: "s", number: "n", bigint: "b" } as const;
 
 /** Returns an id as a string: bits, end, the kind of costs, and the key after its type. */
 export function idText({ key, bits, end, isByPolicy }: ReservationId): string {
-  const hex = bits.map((part) => part.toString(16).padStart(8, "0")).join("");
+  const hex = bits.map(hexOf).join("");
   return `${hex}.${end.toString(36)}.${isByPolicy ? "p" : "a"}.${kinds[typeof key as keyof typeof kinds]}${key}`;
 }
 

@@ -200,6 +200,9 @@ export interface State {
   readonly states: readonly (readonly number[])[];
   /** The states of policies whose `scale` changed: of each the policy's position, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
-  /** The open reservations: of each four numbers of its id, start, end, ttl and an amount for each policy. */
+  /**
+   * The open reservations: of each four numbers of its id, start, end, ttl and an amount for each policy; if it was made
+   * by the numbers of a call, also a limit and a rate for each.
+   */
   readonly reservations: readonly (readonly number[])[];
 }

@@ -220,46 +220,37 @@ const besides = (declared, extension) =>
   declared
     .replace(/"\.\.\/guard\/[\w-]+\.ts"/g, `"./guard.${extension}"`)
     .replace(/"\.\.\/[\w-]+\.ts"/g, `"./index.${extension}"`);
-/** Leaves the limiter in memory out of a bundle: it is in the package's own, and a limiter there is one here. */
-const limiterBeside = (file) => ({
-  name: "limiter beside",
-  setup: ({ onResolve }) =>
-    onResolve({ filter: /\.\.\/limiter\.ts$/ }, () => ({ path: `./${file}`, external: true })),
-});
 
-/** `tollgate/redis`, for Node and what runs as Node does. */
+/** `tollgate/redis`, for Node and what runs as Node does, over the package. */
 async function bundleRedis(dist) {
-  for (const [format, name, own] of [
-    ["esm", "redis.js", "node.js"],
-    ["cjs", "redis.cjs", "node.cjs"],
-  ])
-    await bundleAs(join(dist, name), {
+  const names =
+    "AllHits, Costs, Decision, Duration, Extension, HitOf, Policies, Policy, ReserveOptions, Settlement";
+  const files = ["async-reservation", "redis/types", "redis/limiter", "redis/hit-all"];
+  const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
+  // Some imports take several lines.
+  const own = withoutImports(declared.replace(/^import type \{[^}]*\} from .*\n/gm, ""));
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ]) {
+    await bundleAs(join(dist, `redis.${extension}`), {
       entryPoints: [inProject("js/redis/index.ts")],
       format,
       external: ["node:*"],
-      plugins: [...forNode.plugins, limiterBeside(own)],
+      plugins: [...forNode.plugins, packageBeside],
       loader: forNode.loader,
     });
-  const files = ["async-reservation", "redis/types", "redis/limiter"];
-  const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
-  for (const [name, index] of [
-    ["redis.d.ts", "./index.js"],
-    ["redis.d.cts", "./index.cjs"],
-  ]) {
-    const names = "Costs, Decision, Duration, Extension, Policies, Policy, ReserveOptions, Settlement";
+    const index = `./index.${extension}`;
     const shared = [
-      '/// <reference lib="esnext.disposable" />',
+      disposable,
       `import type { ${names} } from "${index}";`,
       `export type { ${names}, ErrorCode } from "${index}";`,
       `export { TollgateError } from "${index}";`,
       "",
     ];
-    writeFileSync(join(dist, name), shared.join("\n") + severalLines(declared));
+    writeFileSync(join(dist, `redis.d.${extension === "js" ? "ts" : "cts"}`), shared.join("\n") + own);
   }
 }
-
-/** Removes imports, also those of several lines. */
-const severalLines = (declared) => withoutImports(declared.replace(/^import type \{[^}]*\} from .*\n/gm, ""));
 
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {

@@ -341,8 +341,21 @@ impl Slab {
     /// as [`Slab::export`] gives it without the -1.
     pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<(), Failure> {
         let staged = self.slots.stage_by(now, |policy_states, key| {
-            let mut rest = numbers;
-            for position in 0..policy_states.rules().len() {
+            let (mut rest, mut rows) = (numbers, numbers);
+            let policies = policy_states.rules().len();
+            for position in 0..policies {
+                list_in(&mut rows, position)?;
+                list_in(&mut rows, position)?;
+            }
+            // First, since a state is kept longer beside them.
+            while !rows.is_empty() {
+                // The position after the last policy stands for a reservation.
+                let row = list_in(&mut rows, policies)?;
+                if !key.extra.open.import(row, policies)? {
+                    return Err(Failure::At(policies));
+                }
+            }
+            for position in 0..policies {
                 let (state, earlier) = (list_in(&mut rest, position)?, list_in(&mut rest, position)?);
                 let Some((&scale, numbers)) = state.split_first() else { continue };
                 let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
@@ -351,14 +364,6 @@ impl Slab {
                 let stored = Stored { scale, numbers, earlier };
                 if !stored.load(position, policy_states, key, now)? {
                     return Err(Failure::At(position));
-                }
-            }
-            let policies = policy_states.rules().len();
-            while !rest.is_empty() {
-                // The position after the last policy stands for a reservation.
-                let row = list_in(&mut rest, policies)?;
-                if !key.extra.open.import(row, policies)? {
-                    return Err(Failure::At(policies));
                 }
             }
             key.key_mut(policy_states, policy_states.rules()).refresh(now);

@@ -35,7 +35,8 @@ impl Stored<'_> {
         }
         // The last state, and the one that was kept beside it.
         let mut states = Vec::new();
-        let mut valid = Earlier::read(&mut states, position, own, self.scale, self.numbers, now)?;
+        let open_until = key.extra.open.of(position).amounts().map(|open| open.end).max();
+        let mut valid = Earlier::read(&mut states, position, own, self.scale, self.numbers, open_until, now)?;
         if let Some(kept) = self.earlier {
             valid &= Earlier::import(&mut states, position, own, kept, now)?;
         }
@@ -73,7 +74,9 @@ impl Stored<'_> {
         }
         if is_log || scale == own_scale {
             policy_states.import(position, key.entry_mut(), own.scale(), numbers)?;
-        } else if let Some(count) = states.iter().map(|state| state.count(now)).max() {
+        } else if let Some(count) =
+            states.iter().filter(|state| !state.has_ended(now)).map(|state| state.count(now)).max()
+        {
             // When in the old window the hits came is not known: all of them count in a window that begins now.
             policy_states.change(position, key.entry_mut(), Act::Set(count), now)?;
         }

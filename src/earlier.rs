@@ -4,7 +4,8 @@
 //! limit anew. So the state of the former scale is kept beside the converted one, and every cost that is charged to the
 //! policy is charged to it as well, without asking. When the policy comes back to that scale, it is the state.
 //!
-//! It is kept for one scale after it was last in force, and at least until it ends. Of several the longest scale is kept.
+//! It is kept for one scale after it was last in force, and at least until it ends; where something is open, until what
+//! is charged at its end has ended. Of several the longest scale is kept.
 //! Buckets need none: their content converts exactly, but for a rounding against the client.
 
 use crate::algorithm::log::Log;
@@ -31,13 +32,15 @@ pub(crate) struct Earlier {
 }
 
 impl Earlier {
-    /// Adds to `list` a state of the policy at `position`, made under `scale`. Returns whether the numbers are valid.
+    /// Adds to `list` a state of the policy at `position`, made under `scale`, beside which something may be open until
+    /// `open_until`. Returns whether the numbers are valid.
     pub(crate) fn read(
         list: &mut Vec<Self>,
         position: usize,
         own: &Rule,
         scale: Scale,
         numbers: &[i64],
+        open_until: Option<u64>,
         now: u64,
     ) -> Result<bool, OutOfMemory> {
         let Some(rule) = with_scale(own, scale, numbers) else { return Ok(false) };
@@ -45,8 +48,9 @@ impl Earlier {
         rule.clear(earlier.entry_mut(), now);
         let valid = rule.import(earlier.entry_mut(), rule.scale(), numbers)?;
         let ends_at = rule.ends_at(earlier.entry(), now);
-        if ends_at > now {
-            earlier.until = (now + rule.scale()).max(ends_at).min(MAX);
+        if ends_at > now || open_until.is_some() {
+            let open_until = open_until.unwrap_or(0).max(now);
+            earlier.until = (open_until + rule.scale()).max(ends_at).min(MAX);
         }
         push(list, earlier)?;
         Ok(valid)
@@ -64,7 +68,7 @@ impl Earlier {
         let Some(scale) = Scale::from_number(scale, own.position()).filter(|_| in_range(until)) else {
             return Ok(false);
         };
-        let valid = Self::read(list, position, own, scale, numbers, now)?;
+        let valid = Self::read(list, position, own, scale, numbers, None, now)?;
         if let Some(earlier) = list.last_mut() {
             earlier.until = until as u64;
         }
@@ -86,6 +90,11 @@ impl Earlier {
     /// Whether it is still kept.
     pub(crate) fn is_live(&self, now: u64) -> bool {
         self.until > now
+    }
+
+    /// Whether it has ended by its own scale.
+    pub(crate) fn has_ended(&self, now: u64) -> bool {
+        self.rule.ends_at(self.entry(), now) <= now
     }
 
     /// Returns the count by its own scale.

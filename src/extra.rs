@@ -142,10 +142,11 @@ impl KeyMut<'_> {
             let (retry_after, reason) = (Some(room_at - now), Some(Reason::Full));
             return Ok(Decision { allowed: false, retry_after, reason, ..self.look(now) });
         }
-        let policies = self.policy_states.rules().len();
-        open.reserve(policies)?;
+        let own = self.policy_states.rules();
+        let numbers = own.iter().zip(self.rules).map(|(own, call)| own.call_numbers(call));
+        open.reserve(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
         self.act_on_all(&|_| Act::LOOK, now, outcome)?;
-        self.extra.open.insert(reserved, (0..policies).map(|position| costs.at(position)));
+        self.extra.open.insert(reserved, (0..own.len()).map(|position| costs.at(position)), numbers);
         self.refresh(now);
         outcome.changed = true;
         // Nothing was charged: the numbers are those of what is open now.
@@ -231,6 +232,7 @@ impl KeyMut<'_> {
         let Some(reserved) = self.extra.open.get(index) else { return Ok(()) };
         for prepares in [true, false] {
             for (position, rule) in self.policy_states.rules().iter().enumerate() {
+                let rule = self.extra.open.rule(index, position, rule);
                 let mut own = self.entry.from(self.policy_states.place(position));
                 let cost = match used.at(position) {
                     AS_RESERVED => self.extra.open.amount(index, position),

@@ -1,6 +1,6 @@
 //! One key's open reservations: amounts that count as used until they are settled or expire.
 
-use crate::algorithm::rule::Rule;
+use crate::algorithm::rule::{CallNumbers, Rule};
 use crate::memory::{OutOfMemory, copied, push};
 use crate::number::in_range;
 use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
@@ -13,12 +13,16 @@ pub(crate) type Bits = [u32; 4];
 const HEAD: usize = 5;
 /// Where the end is in a row.
 const END: usize = 3;
+/// The number of words of the numbers of a call under one policy.
+const CALL_WORDS: usize = 2;
 
 /// The open reservations of one key. It takes no memory until there is one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Open {
-    /// A row of words for each, in order of their ends: the reservation, and an amount for each policy.
+    /// A row of words for each, in order of their ends: the reservation, and an amount for each policy. Once one was made
+    /// by the numbers of a call, also those for each policy.
     rows: Vec<u64>,
+    has_call_numbers: bool,
     /// Of each policy. Empty if nothing is open.
     sums: Vec<Sum>,
     /// The latest time at which the ttl of one of them began.
@@ -83,7 +87,12 @@ impl Open {
 
     /// Returns the number of words of a row.
     fn width(&self) -> usize {
-        HEAD + self.sums.len()
+        HEAD + self.sums.len() * (1 + self.call_words())
+    }
+
+    /// Returns how many words of a policy in a row are numbers of a call.
+    fn call_words(&self) -> usize {
+        if self.has_call_numbers { CALL_WORDS } else { 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -125,19 +134,53 @@ impl Open {
         self.row(index).get(HEAD + position).copied().unwrap_or(0)
     }
 
-    /// Makes room for one more under so many policies.
-    pub(crate) fn reserve(&mut self, policies: usize) -> Result<(), OutOfMemory> {
-        self.rows.try_reserve(HEAD + policies)?;
+    /// Returns the rule by which the reservation at an index is charged under the policy at a position: the limiter's own,
+    /// or with the numbers of the call that made it.
+    pub(crate) fn rule(&self, index: usize, position: usize, own: &Rule) -> Rule {
+        let at = HEAD + self.sums.len() + position * CALL_WORDS;
+        match self.row(index).get(at..) {
+            Some(&[limit, rate, ..]) => own.with_call_numbers([limit, rate]),
+            _ => *own,
+        }
+    }
+
+    /// Makes room for one more under so many policies, perhaps with numbers of its own.
+    pub(crate) fn reserve(&mut self, policies: usize, has_call_numbers: bool) -> Result<(), OutOfMemory> {
         while self.sums.len() < policies {
             push(&mut self.sums, Sum::default())?;
         }
+        if has_call_numbers && !self.has_call_numbers {
+            self.widen()?;
+        }
+        Ok(self.rows.try_reserve(self.width())?)
+    }
+
+    /// Makes room in each row for the numbers of a call.
+    fn widen(&mut self) -> Result<(), OutOfMemory> {
+        let added = self.sums.len() * CALL_WORDS;
+        let mut rows = Vec::new();
+        rows.try_reserve_exact((self.len() + 1) * (self.width() + added))?;
+        for row in self.rows.chunks_exact(self.width()) {
+            rows.extend_from_slice(row);
+            rows.extend(core::iter::repeat_n(0, added));
+        }
+        (self.rows, self.has_call_numbers) = (rows, true);
         Ok(())
     }
 
-    /// Adds a reservation, for which there is room. [`Open::refresh`] must follow.
-    pub(crate) fn insert(&mut self, reserved: Reserved, amounts: impl Iterator<Item = u64>) {
+    /// Adds a reservation, for which there is room, with the numbers of its call under each policy. [`Open::refresh`] must
+    /// follow.
+    pub(crate) fn insert(
+        &mut self,
+        reserved: Reserved,
+        amounts: impl Iterator<Item = u64>,
+        numbers: impl Iterator<Item = CallNumbers>,
+    ) {
         self.rows.extend_from_slice(&reserved.words());
         self.rows.extend(amounts);
+        if self.has_call_numbers {
+            self.rows.extend(numbers.flatten());
+        }
         self.sift(self.len() - 1);
     }
 
@@ -225,11 +268,12 @@ impl Open {
 
     /// Returns a copy.
     pub(crate) fn try_clone(&self) -> Result<Self, OutOfMemory> {
-        Ok(Self { rows: copied(&self.rows)?, sums: copied(&self.sums)?, latest_begin: self.latest_begin })
+        Ok(Self { rows: copied(&self.rows)?, sums: copied(&self.sums)?, ..*self })
     }
 
     /// Gives the reservation at an index to `push` as plain numbers: four of bits, start, end, ttl, and an amount for each
-    /// policy. Gives nothing if there is none.
+    /// policy; after those, if one was made by the numbers of a call, a limit and a rate for each policy, or two zeros.
+    /// Gives nothing if there is none.
     pub(crate) fn export(
         &self,
         index: usize,
@@ -240,23 +284,29 @@ impl Open {
         self.row(index).iter().skip(2).try_for_each(|&word| push(word as i64))
     }
 
-    /// Adds a reservation from plain numbers, with an amount for each policy. Returns whether they are valid.
+    /// Adds a reservation from plain numbers, as [`Open::export`] gives them. Returns whether they are valid.
     /// [`Open::refresh`] must follow.
     pub(crate) fn import(&mut self, row: &[i64], policies: usize) -> Result<bool, OutOfMemory> {
-        let Some((&[a, b, c, d, start, end, ttl], amounts)) = row.split_first_chunk::<RESERVATION_HEAD>() else {
+        let Some((&[a, b, c, d, start, end, ttl], rest)) = row.split_first_chunk::<RESERVATION_HEAD>() else {
             return Ok(false);
         };
+        let Some((amounts, numbers)) = rest.split_at_checked(policies) else { return Ok(false) };
         let bits = [a, b, c, d].map(|bits| bits as u32);
         let are_bits = [a, b, c, d].iter().all(|&bits| bits as u64 >> 32 == 0);
         let in_time = (1..=MAX_TTL as i64).contains(&ttl) && ttl <= end;
         let in_time = in_time && in_range(start) && in_range(end);
-        let valid = are_bits && in_time && amounts.len() == policies && amounts.iter().copied().all(in_range);
+        let is_call = |[limit, rate]: &[i64; CALL_WORDS]| (*limit > 0) == (*rate > 0);
+        let (calls, has_rest) = numbers.as_chunks();
+        let are_calls = has_rest.is_empty() && [0, policies].contains(&calls.len()) && calls.iter().all(is_call);
+        let valid = are_bits && in_time && are_calls && rest.iter().copied().all(in_range);
         if !valid || self.find(bits).is_some() {
             return Ok(false);
         }
-        self.reserve(policies)?;
+        self.reserve(policies, !calls.is_empty())?;
         let reserved = Reserved { bits, start: start as u64, end: end as u64, ttl: ttl as u64 };
-        self.insert(reserved, amounts.iter().map(|&amount| amount as u64));
+        let calls = (0..policies)
+            .map(|position| calls.get(position).map_or([0; CALL_WORDS], |call| call.map(|number| number as u64)));
+        self.insert(reserved, amounts.iter().map(|&amount| amount as u64), calls);
         Ok(true)
     }
 }

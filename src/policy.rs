@@ -204,7 +204,8 @@ impl Policy {
         if matches!(self.rule, Rule::Bucket(_) | Rule::Concurrency(_)) && denied == Denied::Count {
             return Err(Error::policy("denied", "count", Expected::FreeForBucket));
         }
-        self.denied = Some(denied);
+        // A concurrency limit has no such field: nothing of it is counted but what is open.
+        self.denied = Some(denied).filter(|_| !self.rule.is_concurrency());
         Ok(self)
     }
 

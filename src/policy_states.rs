@@ -13,18 +13,49 @@ use crate::open::Open;
 use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
 
+/// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A macro,
+/// since a function would copy each decision once more.
+macro_rules! combined {
+    ($rules:expr, $position:ident, $rule:ident => $decide:expr) => {{
+        let mut binding = Decision::NOTHING;
+        let mut violated = Violated::default();
+        for ($position, $rule) in $rules.iter().enumerate() {
+            let mut decision = $decide;
+            decision.policy = $position;
+            if !decision.allowed {
+                violated.add($position);
+            }
+            if $position == 0 || decision.binds_more_than(&binding) {
+                binding = decision;
+            }
+        }
+        binding.violated = violated;
+        binding
+    }};
+}
+
 /// The rules of all policies, and where each policy's state begins within an entry.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyStates {
     rules: Vec<Rule>,
     /// The rules by which states end: widened by the numbers of single calls.
     widest: Vec<Rule>,
+    /// Where the state of each policy begins within an entry; after the last, where the entry ends.
+    places: Vec<Place>,
     denied: Denied,
 }
 
 impl PolicyStates {
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Result<Self, OutOfMemory> {
-        Ok(Self { denied, widest: copied(&rules)?, rules })
+        let mut places = Vec::new();
+        let mut place = Place { word: 0, log: 0 };
+        push(&mut places, place)?;
+        for rule in &rules {
+            place.word += dispatch!(rule, algorithm => algorithm.width());
+            place.log += usize::from(matches!(rule, Rule::SlidingWindow(_)));
+            push(&mut places, place)?;
+        }
+        Ok(Self { denied, widest: copied(&rules)?, places, rules })
     }
 
     /// Returns the position of the first policy that counts reservations alone, which no hit can change.
@@ -33,13 +64,9 @@ impl PolicyStates {
     }
 
     /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry ends.
+    #[inline(always)]
     pub(crate) fn place(&self, position: usize) -> Place {
-        let mut place = Place { word: 0, log: 0 };
-        for rule in self.rules.iter().take(position) {
-            place.word += dispatch!(rule, algorithm => algorithm.width());
-            place.log += usize::from(matches!(rule, Rule::SlidingWindow(_)));
-        }
-        place
+        self.places.get(position).copied().unwrap_or(Place { word: 0, log: 0 })
     }
 
     /// Returns the number of words and logs of an entry.
@@ -174,7 +201,7 @@ impl PolicyStates {
 
     #[inline(never)]
     fn peek_all(&self, rules: &[Rule], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
-        combined(rules, |position, rule| {
+        combined!(rules, position, rule => {
             rule.peek(entry.from(self.place(position)), self.hit_of(costs.at(position)), now)
         })
     }
@@ -188,7 +215,7 @@ impl PolicyStates {
         costs: &PositionCosts,
         now: u64,
     ) -> Decision {
-        combined(rules, |position, rule| {
+        combined!(rules, position, rule => {
             let act = self.hit_of(costs.at(position));
             rule.peek_beside(entry.from(self.place(position)), act, open.of(position), now)
         })
@@ -295,23 +322,4 @@ impl PolicyStates {
             _ => MAX,
         }
     }
-}
-
-/// Combines the decisions of several policies: the one that binds the client most, and the policies that denied.
-#[inline(always)]
-fn combined(rules: &[Rule], decide: impl Fn(usize, &Rule) -> Decision) -> Decision {
-    let mut binding = Decision::NOTHING;
-    let mut violated = Violated::default();
-    for (position, rule) in rules.iter().enumerate() {
-        let mut decision = decide(position, rule);
-        decision.policy = position;
-        if !decision.allowed {
-            violated.add(position);
-        }
-        if position == 0 || decision.binds_more_than(&binding) {
-            binding = decision;
-        }
-    }
-    binding.violated = violated;
-    binding
 }

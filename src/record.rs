@@ -45,7 +45,8 @@ pub struct Record {
     /// and the state.
     #[serde(default)]
     pub(crate) earlier: Vec<Vec<i64>>,
-    /// The open reservations: of each four numbers of its id, its start, end and ttl, and an amount for each policy.
+    /// The open reservations: of each four numbers of its id, its start, end and ttl, and an amount for each policy; if it
+    /// was made by the numbers of a call, also a limit and a rate for each.
     #[serde(default)]
     pub(crate) reservations: Vec<Vec<i64>>,
 }
@@ -71,7 +72,11 @@ impl MadeBy {
 
     /// Whether a state that was made by this needs no conversion under a policy.
     pub(crate) fn suits(&self, policy: &Policy) -> bool {
-        self.algorithm == policy.algorithm() && self.scale == policy.rule.stored_scale().number()
+        self.origin().suits(policy)
+    }
+
+    fn origin(&self) -> Origin<'_> {
+        Origin { name: &self.name, algorithm: &self.algorithm, scale: self.scale }
     }
 }
 
@@ -87,6 +92,10 @@ pub(crate) struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
+    fn suits(&self, policy: &Policy) -> bool {
+        self.algorithm == policy.algorithm() && self.scale == policy.rule.stored_scale().number()
+    }
+
     /// Returns the origins of states under these policies.
     pub(crate) fn all(policies: &'a Policies) -> Result<Vec<Self>, OutOfMemory> {
         let named = policies.names().zip(policies.iter());
@@ -146,7 +155,7 @@ impl Record {
 
     /// Returns what the states were made by.
     pub(crate) fn origins(&self) -> Result<Vec<Origin<'_>>, OutOfMemory> {
-        collect(self.policies.iter().map(|MadeBy { name, algorithm, scale }| Origin { name, algorithm, scale: *scale }))
+        collect(self.policies.iter().map(MadeBy::origin))
     }
 
     /// Reads the states into those of a key never used.
@@ -159,9 +168,8 @@ impl Record {
     ) -> Result<Afresh, Error> {
         check_version(self.version)?;
         let (origins, earlier) = (self.origins()?, self.earlier.iter().map(Vec::as_slice));
-        let afresh = load_states(policies, policy_states, key, &origins, &self.states, earlier, now)?;
-        load_open(policies, policy_states, key, &origins, self.reservations.iter().map(Vec::as_slice), now)?;
-        Ok(afresh)
+        let open = self.reservations.iter().map(Vec::as_slice);
+        load_key(policies, policy_states, key, &origins, &self.states, earlier, open, now)
     }
 }
 
@@ -169,9 +177,27 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
     if found == VERSION { Ok(()) } else { Err(Error::UnsupportedVersion { found, supported: VERSION }) }
 }
 
-/// Reads states into those of a key never used, each under the policy of its name. The rows of `earlier` begin with the
-/// position of their origin.
-pub(crate) fn load_states<'a>(
+/// Reads states and open reservations into those of a key never used, each under the policy of its name. The rows of
+/// `earlier` begin with the position of their origin.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn load_key<'a>(
+    policies: &Policies,
+    policy_states: &PolicyStates,
+    key: &mut KeyStates,
+    origins: &[Origin<'_>],
+    states: &[Vec<i64>],
+    earlier: impl Iterator<Item = &'a [i64]> + Clone,
+    open: impl Iterator<Item = &'a [i64]>,
+    now: u64,
+) -> Result<Afresh, Error> {
+    // First, since a state is kept longer beside them.
+    load_open(policies, key, origins, open)?;
+    let afresh = load_states(policies, policy_states, key, origins, states, earlier, now)?;
+    key.key_mut(policy_states, policy_states.rules()).refresh(now);
+    Ok(afresh)
+}
+
+fn load_states<'a>(
     policies: &Policies,
     policy_states: &PolicyStates,
     key: &mut KeyStates,
@@ -210,31 +236,34 @@ pub(crate) fn load_states<'a>(
 
 /// Reads open reservations beside the states of a key, each amount under the policy of its name. Amounts of other policies
 /// are left out.
-pub(crate) fn load_open<'a>(
+fn load_open<'a>(
     policies: &Policies,
-    policy_states: &PolicyStates,
     key: &mut KeyStates,
     origins: &[Origin<'_>],
     rows: impl Iterator<Item = &'a [i64]>,
-    now: u64,
 ) -> Result<(), Error> {
     let mut row = Vec::new();
     for numbers in rows {
         let Some((head, amounts)) = numbers.split_at_checked(HEAD) else {
             return Err(Error::state(wording::RESERVATION_NUMBERS));
         };
+        let calls = amounts.len().checked_sub(origins.len()).filter(|calls| [0, 2 * origins.len()].contains(calls));
+        let Some(calls) = calls else { return Err(Error::state(wording::RESERVATION_NUMBERS)) };
         row.clear();
-        row.try_reserve(HEAD + policies.len()).map_err(OutOfMemory::from)?;
+        row.try_reserve(HEAD + 3 * policies.len()).map_err(OutOfMemory::from)?;
         row.extend_from_slice(head);
-        for name in policies.names() {
-            let number = origin_of(name, policies, origins);
-            row.push(number.map_or(Ok(0), |number| amounts.get(number).copied().ok_or(())).unwrap_or(-1));
+        let origin_of = |name| origin_of(name, policies, origins);
+        row.extend(policies.names().map(|name| origin_of(name).map_or(0, |number| amounts[number])));
+        for (name, policy) in policies.names().zip(policies.iter()).filter(|_| calls > 0) {
+            // The numbers of a call go with the policy that it was a call of.
+            let number = origin_of(name).filter(|&number| origins[number].suits(policy));
+            let at = |number| origins.len() + 2 * number;
+            row.extend_from_slice(number.and_then(|number| amounts.get(at(number)..at(number + 1))).unwrap_or(&[0, 0]));
         }
-        if amounts.len() != origins.len() || !key.extra.open.import(&row, policies.len())? {
+        if !key.extra.open.import(&row, policies.len())? {
             return Err(Error::state(wording::RESERVATION_NUMBERS));
         }
     }
-    key.key_mut(policy_states, policy_states.rules()).refresh(now);
     Ok(())
 }
 

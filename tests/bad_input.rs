@@ -709,3 +709,10 @@ fn a_store_that_holds_garbage() {
     assert_eq!(error.to_string(), "the stored state has version 9; this library reads version 2");
     assert_eq!(limiter.store().0, 0);
 }
+
+#[test]
+fn a_concurrency_limit_that_is_written_can_be_read_again() {
+    let policy = Policy::concurrency(2, "1s").unwrap().denied(Denied::Free).unwrap();
+    let json = serde_json::to_string(&policy).unwrap();
+    assert_eq!(Policy::from_json(&json).unwrap(), policy, "{json}");
+}

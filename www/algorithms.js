@@ -1,4 +1,4 @@
-/** The six algorithms: what they are called, in a sentence, and which numbers they take. */
+/** The algorithms: what they are called, in a sentence, and which numbers they take. */
 export const algorithms = [
   {
     id: "fix_window",
@@ -39,14 +39,24 @@ export const algorithms = [
     says: "Each hit fills it, time drains it. Denies what would make it overflow.",
     fields: ["capacity", "rate", "per"],
   },
+  {
+    id: "concurrency",
+    title: "Concurrency",
+    says: "Counts what runs at the same time. Each hit holds a slot for a while, and only reservations count.",
+    fields: ["limit", "run"],
+  },
 ];
+
+/** Those that decide hits by themselves; a concurrency limit needs to know when each ends. */
+export const ofHits = algorithms.filter(({ id }) => id !== "concurrency");
 
 export const byId = Object.fromEntries(algorithms.map((each) => [each.id, each]));
 
 const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
 
 /** The policy that an algorithm makes of the numbers on the page. */
-export function policyOf(id, { limit, scale, denied, capacity, rate, per }) {
+export function policyOf(id, { limit, scale, denied, capacity, rate, per, run }) {
+  if (id === "concurrency") return { algorithm: id, limit, ttl: duration(run) };
   const rateName = rateNames[id];
   if (rateName) return { algorithm: id, capacity, [rateName]: rate, per: duration(per) };
   return { algorithm: id, limit, scale: duration(scale), denied };

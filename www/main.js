@@ -8,6 +8,7 @@ import { liveWorker } from "./parts/live.js";
 import { policyControls } from "./parts/policy.js";
 import { pressable } from "./parts/press.js";
 import { wholeLog } from "./parts/replay.js";
+import { reservationControls } from "./parts/reservations.js";
 import { summary } from "./parts/summary.js";
 import { sharedTabs } from "./parts/tabs.js";
 import { themeSwitch } from "./parts/theme.js";
@@ -16,7 +17,7 @@ import { trafficControls } from "./parts/traffic.js";
 import { transport } from "./parts/transport.js";
 import { Run } from "./run.js";
 import { fromHash } from "./state.js";
-import { verdict } from "./words.js";
+import { changeInWords, verdict } from "./words.js";
 
 const clock = new PageClock();
 let state;
@@ -32,7 +33,7 @@ function take(next) {
   clock.speed = state.speed;
   run = new Run(state);
   large.forget();
-  for (const show of [showPolicy, showTraffic, showCode]) show(state);
+  for (const show of [showPolicy, showTraffic, reserving.show, showCode]) show(state);
 }
 
 /** Changes some of it, now. */
@@ -46,12 +47,14 @@ function restart() {
   change({ mine: [] });
 }
 
-function press() {
+/** Does something by hand, now. */
+function act(some) {
   stir();
   advance();
-  state.mine = [...state.mine, clock.now];
-  const decision = run.press().get(state.algorithm);
-  announce(verdict(decision));
+  const action = { at: clock.now, ...some };
+  state.mine = [...state.mine, action];
+  const done = run.act(action).get(state.algorithm);
+  if (done) announce(done.what ? changeInWords(done) : verdict(done));
 }
 
 function advance() {
@@ -61,12 +64,13 @@ function advance() {
 
 const showPolicy = policyControls(change);
 const showTraffic = trafficControls(change);
+const reserving = reservationControls(current, { act, change });
 const showCode = codePanel();
 const showTransport = transport(clock, () => run, { change, restart });
 const large = timeline(current);
 const drawStrips = comparison(current, change);
 const drawTabs = sharedTabs(() => state, stir);
-pressable(element("press"), press);
+pressable(element("press"), () => act({ act: "hit" }));
 liveWorker();
 wholeLog();
 themeSwitch();
@@ -107,6 +111,7 @@ function draw() {
   advance();
   showTransport(state);
   summary(current());
+  reserving.draw();
   large.draw();
   drawStrips();
   if (written !== state.at + state.mine.length) keepInAddress(state);
@@ -130,9 +135,9 @@ globalThis.playground = {
   },
   get lanes() {
     return Object.fromEntries(
-      [...run.simulations].map(([id, { hits, levels, allowed, denied, busiest, limit }]) => [
+      [...run.simulations].map(([id, { hits, levels, changes, allowed, denied, busiest, limit, open }]) => [
         id,
-        structuredClone({ hits, levels, allowed, denied, busiest, limit }),
+        structuredClone({ hits, levels, changes, allowed, denied, busiest, limit, open }),
       ]),
     );
   },

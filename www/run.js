@@ -6,11 +6,10 @@ import { Traffic } from "./traffic/traffic.js";
 const windowsInView = 3.5;
 const samplesInView = 480;
 
-/** The same traffic through all six, from the start: whatever changes, the past is played again. */
+/** The same traffic through every algorithm, from the start: whatever changes, the past is played again. */
 export class Run {
   #traffic;
   #mine;
-  #at = 0;
 
   constructor(state) {
     this.span = state.scale * windowsInView;
@@ -30,7 +29,6 @@ export class Run {
   }
 
   advance(to) {
-    this.#at = to;
     for (const time of this.#traffic.take(to)) {
       this.#replayMine(time - 1);
       this.#hitAll(time);
@@ -39,16 +37,16 @@ export class Run {
     for (const simulation of this.simulations.values()) simulation.advance(to);
   }
 
-  /** A hit by hand, now. */
-  press() {
-    return this.#hitAll(this.#at);
+  /** Does something by hand; returns what came of it, by algorithm. */
+  act(action) {
+    return new Map([...this.simulations].map(([id, simulation]) => [id, simulation.act(action)]));
   }
 
   #replayMine(until) {
-    while (this.#mine.length > 0 && this.#mine[0] <= until) this.#hitAll(this.#mine.shift());
+    while (this.#mine.length > 0 && this.#mine[0].at <= until) this.act(this.#mine.shift());
   }
 
-  #hitAll(time) {
-    return new Map([...this.simulations].map(([id, simulation]) => [id, simulation.hit(time)]));
+  #hitAll(at) {
+    for (const simulation of this.simulations.values()) simulation.hit(at);
   }
 }

@@ -1,5 +1,6 @@
 import { RateLimiter } from "tollgate";
 import { firstFrom } from "./paint/visible.js";
+import { OpenReservations } from "./reservations.js";
 import { origin } from "./state.js";
 
 const key = "visitor";
@@ -14,6 +15,10 @@ export class Simulation {
   levels = [];
   allowed = 0;
   denied = 0;
+  /** The reservations that were made by hand, in order, denied ones included. */
+  reservations = [];
+  /** What happened to the level without a decision: settled, cancelled, extended, expired, refunded. */
+  changes = [];
   /** The most that was let through in any span of one `scale`, and when that span ended. */
   busiest = { count: 0, at: 0 };
   #now = 0;
@@ -23,13 +28,21 @@ export class Simulation {
   #span;
   #mostLevels = fewLevels;
   #limiter;
+  #charged;
   #meter;
+  #open = new OpenReservations();
   #cost;
+  #slots;
+  #countsDenied;
 
   /** Levels are noted every so many milliseconds, from a time on: what went before is never drawn. */
   constructor(policy, { cost, scale }, { every, from, span }) {
     const clock = () => origin + this.#now;
     this.#limiter = new RateLimiter(policy, { clock });
+    this.#slots = policy.algorithm === "concurrency";
+    this.#countsDenied = policy.denied === "count";
+    // Without what is open, so that it tells when a window ends: the limiter's own state lasts until the reservations end.
+    this.#charged = this.#slots ? undefined : new RateLimiter(policy, { clock });
     this.#meter = new RateLimiter({ algorithm: "sliding_window", limit: unbounded, scale }, { clock });
     this.#cost = cost;
     this.#every = every;
@@ -40,17 +53,59 @@ export class Simulation {
     this.#sample(0);
   }
 
+  /** The amount of the open reservations. */
+  get open() {
+    return this.#open.amount;
+  }
+
+  /** Does what was done by hand, and returns the decision or the change; `undefined` if there was nothing to do. */
+  act({ at, act, ...rest }) {
+    return this[act](at, rest);
+  }
+
+  /** Under a concurrency limit a hit is a run: it takes a slot for the policy's `ttl`. */
   hit(at) {
-    this.advance(at);
-    this.#sample(at);
-    const { allowed, count, remaining, retryAfter } = this.#limiter.hit(key, this.#cost);
-    const ends = this.#limiter.expiresAt(key);
-    const hit = { at, allowed, count, remaining, retryAfter, ends: ends && ends - origin };
-    this.hits.push(hit);
-    this.#sample(at);
-    this[allowed ? "allowed" : "denied"] += 1;
-    if (allowed) this.#measure(at);
+    this.#reach(at);
+    if (this.#slots) return this.#hold(at, this.#cost, {}).hit;
+    const decision = this.#limiter.hit(key, this.#cost);
+    if (decision.allowed || this.#countsDenied) this.#charge(this.#cost);
+    if (decision.allowed) this.#measure(at, this.#cost);
+    return this.#record(at, decision);
+  }
+
+  reserve(at, { amount, ttl }) {
+    this.#reach(at);
+    const number = this.reservations.length;
+    const { hit, entry } = this.#hold(at, amount, { ttl }, number);
+    this.reservations.push(entry);
     return hit;
+  }
+
+  settle(at, { number, used }) {
+    return this.#close(at, number, "settled", used);
+  }
+
+  cancel(at, { number }) {
+    return this.#close(at, number, "cancelled", 0);
+  }
+
+  extend(at, { number, ttl }) {
+    const entry = this.#opened(at, number);
+    if (entry?.reservation.extend(ttl) !== "extended") return undefined;
+    entry.ends = entry.reservation.expiresAt - origin;
+    return this.#change({ at, what: "extended", number, ttl });
+  }
+
+  /** Gives back what was used. A concurrency limit has nothing used to give back. */
+  refund(at, { amount }) {
+    if (this.#slots) return undefined;
+    this.#reach(at);
+    const from = this.level();
+    const to = this.#limiter.inc(key, -amount);
+    const back = Math.abs(from - to);
+    this.#charge(-back);
+    this.#meter.inc(key, -back);
+    return this.#change({ at, what: "refunded", charged: 0, back, from, to });
   }
 
   /** What a hit would be answered now. */
@@ -59,8 +114,23 @@ export class Simulation {
     return this.#limiter.peek(key, this.#cost);
   }
 
-  /** Lets time pass, and notes the level on the way: at even steps, and on both sides of an end. */
+  /** How much can still be used or reserved now. */
+  left() {
+    return this.#limiter.peek(key, 0).remaining;
+  }
+
+  /** Lets time pass; reservations whose time is over expire on the way. */
   advance(to) {
+    for (let ends = this.#open.firstEnd; ends <= to; ends = this.#open.firstEnd) this.#expire(ends);
+    this.#pass(to);
+  }
+
+  level() {
+    return this.#limiter.get(key);
+  }
+
+  /** Notes the level on the way: at even steps, and on both sides of an end. */
+  #pass(to) {
     const ends = this.hits.at(-1)?.ends ?? 0;
     while (this.#sampled + this.#every <= to) {
       const next = this.#sampled + this.#every;
@@ -74,14 +144,93 @@ export class Simulation {
     this.#now = Math.max(this.#now, to);
   }
 
-  level() {
-    return this.#limiter.get(key);
+  #reach(at) {
+    this.advance(at);
+    this.#sample(at);
+  }
+
+  /** Reserves an amount. One with a number was made by hand. */
+  #hold(at, amount, options, number) {
+    const reservation = this.#limiter.reserve(key, amount, options);
+    const { allowed, decision, expiresAt } = reservation;
+    const entry = {
+      reservation,
+      number,
+      at,
+      amount,
+      ends: expiresAt - origin,
+      what: allowed ? "open" : "denied",
+    };
+    if (!allowed) entry.ends = at;
+    else this.#open.add(entry);
+    if (this.#slots && allowed) this.#most(at, this.level());
+    return {
+      entry,
+      hit: this.#record(at, decision, number === undefined ? {} : { number, reserved: amount }),
+    };
+  }
+
+  #opened(at, number) {
+    this.#reach(at);
+    const entry = this.reservations[number];
+    return this.#open.has(entry) ? entry : undefined;
+  }
+
+  #close(at, number, what, used) {
+    const entry = this.#opened(at, number);
+    const from = this.level();
+    if (entry?.reservation.settle(used) !== "settled") return undefined;
+    return this.#closed(entry, { at, what, charged: this.#slots ? 0 : used, from });
+  }
+
+  /** A slot is released at its end; any other amount is charged in full. */
+  #expire(at) {
+    this.#pass(at - 1);
+    this.#sample(at - 1);
+    const from = this.level();
+    const ending = this.#open.takeEnding(at);
+    this.#pass(at);
+    for (const entry of ending) {
+      // The limiter has charged it: this only asks for the word.
+      const what = entry.reservation.settle();
+      this.#closed(entry, { at, what, charged: this.#slots ? 0 : entry.amount, from });
+    }
+  }
+
+  #closed(entry, change) {
+    const { at, what, charged } = change;
+    const back = Math.max(entry.amount - charged, 0);
+    this.#open.delete(entry);
+    this.#charge(charged);
+    if (charged > 0) this.#measure(at, charged);
+    Object.assign(entry, { what, charged, back, closed: at });
+    if (entry.number === undefined) return this.#sample(at);
+    return this.#change({ ...change, number: entry.number, amount: entry.amount, back, to: this.level() });
+  }
+
+  #change(change) {
+    this.changes.push(change);
+    this.#sample(change.at);
+    return change;
+  }
+
+  #record(at, { allowed, count, remaining, retryAfter }, more = {}) {
+    const ends = this.#charged?.expiresAt(key);
+    const hit = { at, allowed, count, remaining, retryAfter, ends: ends && ends - origin, ...more };
+    this.hits.push(hit);
+    this.#sample(at);
+    this[allowed ? "allowed" : "denied"] += 1;
+    return hit;
+  }
+
+  #charge(amount) {
+    this.#charged?.inc(key, amount);
   }
 
   #sample(at) {
     this.#now = Math.max(this.#now, at);
     if (this.#now < this.#from) return;
-    this.levels.push({ at: this.#now, level: this.level() });
+    this.levels.push({ at: this.#now, level: this.level(), open: this.open });
     if (this.levels.length > this.#mostLevels) this.#forgetLevels();
   }
 
@@ -91,8 +240,11 @@ export class Simulation {
     this.#mostLevels = Math.max(fewLevels, 2 * this.levels.length);
   }
 
-  #measure(at) {
-    const count = this.#meter.inc(key, this.#cost);
+  #measure(at, amount) {
+    this.#most(at, this.#meter.inc(key, amount));
+  }
+
+  #most(at, count) {
     if (count >= this.busiest.count) this.busiest = { count, at };
   }
 }

@@ -1,7 +1,8 @@
+import { mostAmount, packedActions, unpackedActions } from "./actions.js";
 import { byId } from "./algorithms.js";
+import { durations } from "./durations.js";
 import { packed, unpacked } from "./times.js";
 
-export const durations = [250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 export const speeds = [0.1, 0.25, 0.5, 1, 2, 4, 10];
 const traffics = ["edge", "steady", "poisson", "log", "none"];
 
@@ -21,6 +22,7 @@ const whole = (least, most) => ({
   },
 });
 const times = { read: unpacked, write: packed };
+const actions = { read: unpackedActions, write: packedActions };
 
 /** Every part of the state: what it is at first, and how the address spells it. */
 export const parts = {
@@ -31,14 +33,17 @@ export const parts = {
   capacity: { first: 10, ...whole(1, 50) },
   rate: { first: 2, ...whole(1, 50) },
   per: { first: 1_000, ...among(durations) },
+  run: { first: 2_000, ...among(durations) },
   cost: { first: 1, ...whole(0, 20) },
+  amount: { first: 5, ...whole(1, mostAmount) },
+  ttl: { first: 5_000, ...among(durations) },
   traffic: { first: "edge", ...among(traffics) },
   size: { first: 10, ...whole(1, 50) },
   pace: { first: 4, ...whole(1, 50) },
   seed: { first: 7, ...whole(1, 999) },
   speed: { first: 1, ...among(speeds) },
   at: { first: 18_000, ...whole(0, longest) },
-  mine: { first: [], ...times },
+  mine: { first: [], ...actions },
   log: { first: [], ...times },
 };
 

@@ -14,6 +14,27 @@ export function clockFace(milliseconds) {
   return `${String(minutes).padStart(2, "0")}:${(rest / 1_000).toFixed(3).padStart(6, "0")}`;
 }
 
+const outcomes = {
+  open: () => "open",
+  denied: () => "denied",
+  settled: ({ charged, back }) =>
+    charged > 0 ? `settled: ${charged} charged, ${back} given back` : `settled: ${back} given back`,
+  cancelled: ({ back }) => `cancelled: ${back} given back`,
+  expired: ({ charged, amount }) =>
+    charged > 0 ? `expired: ${charged} charged` : `expired: ${amount} released`,
+  extended: ({ ttl }) => `extended: it expires in ${span(ttl)}`,
+  refunded: ({ back }) => `${back} given back`,
+};
+
+/** What became of an amount, in a few words. */
+export const outcome = (change) => outcomes[change.what](change);
+
+/** A change of the level in a sentence. */
+export const changeInWords = (change) =>
+  change.number === undefined
+    ? `Refund: ${outcome(change)}.`
+    : `Reservation ${change.number + 1} ${outcome(change)}.`;
+
 /** A decision in a sentence. */
 export function verdict({ allowed, remaining, retryAfter }) {
   if (allowed) return `Allowed, ${whole.format(remaining)} left.`;

@@ -62,7 +62,7 @@ async function throughput() {
   const head = cases.map(([name]) => name);
   return [
     "### Hits a second",
-    `All allowed, ${inFlight} in flight in each process; the median of ${rounds} alternating rounds of ${seconds} s. × is how many times that Tollgate makes, the median of the rounds.`,
+    `All allowed, ${inFlight} in flight in each process, which has met every key before; the median of ${rounds} alternating rounds of ${seconds} s. × is how many times that Tollgate makes, the median of the rounds.`,
     table(["", ...head], rows(speeds, thousands)),
     "### Redis's time a hit",
     "Of the same rounds: what the server computed, for each hit.",

@@ -42,7 +42,11 @@ process.on("message", async ({ go, subject, limit, start, ...task }) => {
     return;
   }
   const hit = await subjects[subject](client, limit);
-  await hit("warm");
+  // Every process has met every key before it is measured, as in a server that runs for longer than a second.
+  for (let number = 0; number < task.keys; number += 50)
+    await Promise.all(
+      Array.from({ length: Math.min(50, task.keys) }, (_, at) => hit(keyOf(number + at, task.keys))),
+    );
   run = () => (task.rate ? atRate(hit, task, start) : flatOut(hit, task, start));
   process.send({ ready: true });
 });

@@ -4,10 +4,26 @@ import { rateLimit } from "tollgate/hono";
 
 export { RateLimiterObject };
 
-const app = new Hono<{ Bindings: TollgateEnv }>();
+type App = { Bindings: TollgateEnv };
 
-const policy = { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" } as const;
-app.use(rateLimit<{ Bindings: TollgateEnv }>({ policy, limiter: (c) => c.env.LIMITERS }));
-app.get("/", (c) => c.text("Hello\n"));
+const perIp = { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" } as const;
+const login = {
+  name: "login",
+  algorithm: "fix_window_per_key",
+  limit: 3,
+  scale: "1h",
+  denied: "free",
+} as const;
+
+const app = new Hono<App>();
+
+app.get("/", rateLimit<App>({ policy: perIp, limiter: (c) => c.env.LIMITERS }), (c) => c.text("Hello\n"));
+
+// Only failures are charged: a success costs nothing, and no burst has more tries than the limit.
+app.post(
+  "/login",
+  rateLimit<App>({ policy: login, limiter: (c) => c.env.LIMITERS, charge: "failures" }),
+  (c) => (c.req.header("Authorization") === "Bearer right" ? c.text("Welcome\n") : c.text("Wrong\n", 401)),
+);
 
 export default app;

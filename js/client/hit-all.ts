@@ -1,8 +1,6 @@
 import type { AllHits, HitOf } from "../all-hits.ts";
+import { reserveAll } from "../reserve-all.ts";
 import type { RemoteLimiter } from "./remote.ts";
-
-/** How long a key is held while the others are asked. What is not settled by then is charged. */
-const ttl = "5s";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: takes each cost if all keys may act now, and none
@@ -24,16 +22,4 @@ const ttl = "5s";
  * ]);
  * ```
  */
-export async function hitAll(hits: readonly HitOf<RemoteLimiter, string>[]): Promise<AllHits> {
-  const asked = await Promise.allSettled(
-    hits.map(({ limiter, key, cost }) => limiter.reserve(key, cost, { ttl })),
-  );
-  const reservations = asked.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-  const failed = asked.find((each) => each.status === "rejected");
-  const allowed = failed === undefined && reservations.every((reservation) => reservation.allowed);
-  if (allowed) for (const reservation of reservations) reservation.settleLater();
-  // A message that is lost costs what was set aside, at its end.
-  else await Promise.allSettled(reservations.map((reservation) => reservation.cancel()));
-  if (failed !== undefined) throw failed.reason;
-  return { allowed, decisions: reservations.map(({ decision }) => decision) };
-}
+export const hitAll = (hits: readonly HitOf<RemoteLimiter, string>[]): Promise<AllHits> => reserveAll(hits);

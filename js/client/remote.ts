@@ -24,6 +24,14 @@ export interface RemoteOptions {
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
 }
 
+/** How a reservation is made. */
+export interface RemoteReserveOptions {
+  /** How long it lasts; by default the `ttl` of a concurrency policy, or one minute. At most a day. */
+  readonly ttl?: Duration | undefined;
+  /** Nothing: the numbers are those of the Worker. */
+  readonly policies?: undefined;
+}
+
 /**
  * A limiter whose keys are in a Tollgate Worker: one budget for a whole fleet. The same methods as `RateLimiter`,
  * asynchronous. What is asked in one tick goes in one request.
@@ -75,12 +83,10 @@ export class RemoteLimiter {
    * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
    * ends and it is charged in full. By default that is the `ttl` of a concurrency policy, or a minute.
    */
-  async reserve(
-    key: string,
-    cost: Costs = 1,
-    options: { readonly ttl?: Duration | undefined } = {},
-  ): Promise<AsyncReservation> {
-    const { ttl } = copiedOptions(options, ["ttl"]);
+  async reserve(key: string, cost: Costs = 1, options: RemoteReserveOptions = {}): Promise<AsyncReservation> {
+    const { ttl, policies } = copiedOptions(options, ["ttl", "policies"]);
+    if (policies !== undefined)
+      throw refused("invalid_option", "policies", policies, "undefined: the numbers are those of the Worker");
     if (ttl !== undefined) checkTtl(ttl);
     const copy = copiedCosts(cost);
     const ids = this.#unsettled.take(key);

@@ -6,10 +6,16 @@ import type { Decision, Extension, Settlement } from "../types.ts";
  */
 export type Numbers = string;
 
-/** A decision in JSON, where never is null. */
+/**
+ * A decision in JSON, where never is null.
+ * @internal
+ */
 export type PlainDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
 
-/** What an object answers to a question in JSON. */
+/**
+ * What an object answers to a question in JSON.
+ * @internal
+ */
 export type Answer =
   | { readonly decision: PlainDecision }
   | { readonly number: number }

@@ -62,7 +62,10 @@ export interface CopiedStates {
   readonly states: readonly (readonly number[])[];
   /** Of each the position of its policy, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
-  /** Of each open reservation four numbers of its id, start, end, ttl and an amount for each policy. */
+  /**
+   * Of each open reservation four numbers of its id, start, end, ttl and an amount for each policy; if it was made by the
+   * numbers of a call, also a limit and a rate for each.
+   */
   readonly reservations: readonly (readonly number[])[];
 }
 
@@ -85,7 +88,7 @@ export function apart(lists: readonly number[][], policies: number): CopiedState
  * Returns one key's states as Rust takes them: for each of the limiter's own policies the list of the state of that name,
  * the scale by which it was made first, and the list of its state under another scale; before each list its length. A
  * state of another algorithm is left out, and its name added to `afresh`. Then a list for each open reservation, with an
- * amount for each of the limiter's own policies.
+ * amount and the call's numbers, if it has any, for each of the limiter's own policies.
  */
 export function placed(
   { states, earlier, reservations }: CopiedStates,
@@ -104,6 +107,12 @@ export function placed(
   // A single policy that was only renamed is still the same.
   const isRenamed = own.length === 1 && origins.length === 1;
   const numberOf = (name: string) => (isRenamed ? 0 : origins.findIndex((origin) => origin.name === name));
+  // The numbers of a call go with the policy that it was a call of.
+  const callOf = ({ name, algorithm, scale }: Origin, calls: readonly number[]) => {
+    const at = numberOf(name);
+    const isSame = origins[at]?.algorithm === algorithm && origins[at]?.scale === scale;
+    return isSame ? calls.slice(2 * at, 2 * at + 2) : [0, 0];
+  };
   for (const { name, algorithm } of own) {
     const at = numberOf(name);
     const origin = origins[at];
@@ -122,10 +131,14 @@ export function placed(
   }
   for (const row of reservations) {
     const amounts = row.slice(schema.reservationHead);
-    if (amounts.length !== origins.length) throw unreadable(reservationNumbersText, key);
-    add([schema.reservationHead + own.length]);
+    const calls = amounts.splice(origins.length);
+    if (amounts.length !== origins.length || (calls.length !== 0 && calls.length !== 2 * origins.length))
+      throw unreadable(reservationNumbersText, key);
+    const ownCalls = calls.length === 0 ? [] : own.flatMap((policy) => callOf(policy, calls));
+    add([schema.reservationHead + own.length + ownCalls.length]);
     add(row.slice(0, schema.reservationHead));
     add(own.map(({ name }) => amounts[numberOf(name)] ?? 0));
+    add(ownCalls);
   }
   return numbers;
 }

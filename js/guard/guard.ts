@@ -108,6 +108,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
     return after(key === undefined ? this.#adapter.keyOf(request, platform) : key(request), (key) => {
       checkKey(key);
       return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
+        checkCosts(cost);
         if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
         return after(policyFor(request), (policies) =>
           this.#ask(request, key, cost, this.#source(request, policies)),
@@ -232,9 +233,20 @@ function checkKey(key: unknown): asserts key is Key {
   throw new TollgateError("invalid_key", `key: ${inWords(key)} is not a key; ${expected}`);
 }
 
-const isBadInput = (error: unknown): boolean =>
-  error instanceof TollgateError &&
-  /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only)/.test(error.code);
+/** Here too, since an error that comes back from elsewhere may not say that it was the cost. */
+function checkCosts(costs: unknown): asserts costs is Costs {
+  if (costs === 1) return;
+  for (const cost of Object(costs) === costs ? Object.values(costs as object) : [costs])
+    if (!Number.isSafeInteger(cost) || (cost as number) < 0)
+      throw new TollgateError("invalid_cost", `cost: ${inWords(cost)} is not an integer from 0 on`);
+}
+
+/** By name and code: a limiter of another entry of the package, or of its other format, has a class of its own. */
+function isBadInput(error: unknown): boolean {
+  const { name, code } = (error ?? {}) as Partial<TollgateError>;
+  const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only)/;
+  return name === "TollgateError" && badInput.test(code ?? "");
+}
 
 const bodyOf = (decision: Decision, { policies }: Source): string =>
   written(() => problemBody(decision, policies)) ?? JSON.stringify({ type: "about:blank", status: 429 });

@@ -22,7 +22,8 @@ export class Sources {
     this.#policy = policy === undefined ? undefined : checkedPolicies(policy);
     if (typeof limiter === "function") return;
     const byPolicy = this.#over(limiter);
-    if (!hasPlans) byPolicy.of(undefined);
+    if (hasPlans) byPolicy.checkTakesPlans();
+    else byPolicy.of(undefined);
   }
 
   /** Returns the source for a limiter, and for a policy if the request has one of its own. */
@@ -74,8 +75,16 @@ class ByPolicy {
     return source;
   }
 
+  /** A limiter that does not tell its policies has them elsewhere, and takes no others. */
+  checkTakesPlans(): void {
+    const limiter = this.#limiter;
+    if (limiter !== undefined && !isNamespace(limiter) && limiter.policies === undefined)
+      throw wrongOption("policyFor", "over such a limiter", "limiter: (request) => the limiter of its plan");
+  }
+
   #make(policies: Policies, isOwn: boolean): Source {
     const limiter = this.#limiter;
+    if (!isOwn) this.checkTakesPlans();
     // In memory, plans may differ in anything: each has its own limiter.
     if (limiter === undefined || (!isOwn && limiter instanceof RateLimiter)) {
       const made = new RateLimiter(policies);

@@ -1,4 +1,4 @@
-import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+import type { Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
 /** A value, or a promise of one. */
 export type Awaitable<Value> = Value | PromiseLike<Value>;
@@ -20,11 +20,7 @@ export interface GuardLimiter {
   /** Decides whether the key may act now, and takes `costs` if so. */
   hit(key: Key, costs?: Costs, policies?: Policies): Awaitable<Decision>;
   /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
-  reserve?(
-    key: Key,
-    costs?: Costs,
-    options?: { readonly policies?: Policies | undefined },
-  ): Awaitable<GuardReservation>;
+  reserve?(key: Key, costs?: Costs, options?: ReserveOptions): Awaitable<GuardReservation>;
   /** Charges a reservation. */
   settle?(id: string, used?: Costs): unknown;
   /** Gives a reservation back. */
@@ -60,8 +56,8 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
   readonly policy?: Policies | undefined;
   /**
-   * Decides instead of a limiter in memory: a `RateLimiter`, `RemoteLimiter`, a Durable Object namespace such as
-   * `env.LIMITERS`, or a function that returns one of them for a request.
+   * Decides instead of a limiter in memory: a `RateLimiter`, `RedisLimiter` or `RemoteLimiter`, a Durable Object
+   * namespace such as `env.LIMITERS`, or a function that returns one of them for a request.
    */
   readonly limiter?: AnyLimiter | ((request: Request) => AnyLimiter) | undefined;
   /** Returns whose budget a request uses; by default `ipKey` of the client's address. */

@@ -79,7 +79,7 @@ export class Exchange {
   #start(log: KeyLog): void {
     const { fingerprint } = this.#parts.replicas;
     const oldest = log.waiting[0]?.since ?? performance.now();
-    log.waiting.push(...log.later.splice(0));
+    log.waiting.unshift(...log.later.splice(0));
     const batch = takeBatch(log.waiting);
     const hasEntry = batch.writes.length > 0;
     const number = hasEntry ? ++this.#number : 0;
@@ -117,17 +117,11 @@ export class Exchange {
     const withText = call.withText || log.mark === "" || log.mixed > 0;
     // Nothing is written to a value that could not be read, nor twice.
     const writes = call.results === undefined && !log.isSuspect;
-    return [
-      `${deadline}`,
-      log.mark,
-      `${log.offset}`,
-      writes ? batch.text : "",
-      writes ? call.mark : "",
-      withText ? replicas.policiesText : "",
-      `${this.#ttl(call, latest)}`,
-      call.base,
-      restore ? "1" : "",
-    ];
+    const entry = writes ? batch.text + call.mark : "";
+    const args = [`${deadline} ${log.offset} ${this.#ttl(call, latest)} ${Number(restore)}`, log.mark, entry];
+    if (withText || call.base !== "") args.push(withText ? replicas.policiesText : "");
+    if (call.base !== "") args.push(call.base);
+    return args;
   }
 
   /** Returns the time to live: negative if it need not be renewed. */

@@ -1,3 +1,4 @@
+export type { AllHits, HitOf } from "../all-hits.ts";
 export { AsyncReservation } from "../async-reservation.ts";
 export { type ErrorCode, TollgateError } from "../error.ts";
 export type {
@@ -10,6 +11,7 @@ export type {
   ReserveOptions,
   Settlement,
 } from "../types.ts";
+export { hitAll } from "./hit-all.ts";
 export { RedisLimiter } from "./limiter.ts";
 export type {
   FallbackLimiter,

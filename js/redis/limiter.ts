@@ -90,7 +90,8 @@ export class RedisLimiter {
    * A third argument gives other numbers for this call only: the same algorithm and `scale`, another limit, capacity or rate.
    */
   hit(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
-    return this.#decide("h", key, cost, policies);
+    const denied = policies === undefined ? this.#deny(key, cost) : undefined;
+    return denied === undefined ? this.#decide("h", key, cost, policies) : Promise.resolve(denied);
   }
 
   /** Returns the decision of a hit, and changes nothing. */
@@ -164,8 +165,9 @@ export class RedisLimiter {
     const most = Number.MAX_SAFE_INTEGER;
     const position = this.#read.position(policy);
     if (!isInteger(cost, -most, most)) throw wrongInc(cost);
-    if (cost === 0) return this.get(key, policy);
     this.#checkCountable("inc", position);
+    // Adding 0 only reads.
+    if (cost === 0) return this.get(key, policy);
     return (await this.#ask("i", key, { text: `i${cost}:${position}`, isRelaxing: cost < 0 })) as number;
   }
 
@@ -269,10 +271,6 @@ export class RedisLimiter {
       const now = performance.now();
       // A hit of no cost asks only.
       const isHit = kind === "h" && !/^[0,]+$/.test(costs);
-      if (isHit && typeof cost === "number" && call === "") {
-        const denied = this.#deny(log, cost, now);
-        if (denied !== undefined) return Promise.resolve(denied);
-      }
       const text = isHit ? `h${costs}${call === "" ? "" : `@${call}`}` : costs;
       return this.#add(log, isHit ? "h" : "peek", { text, call }, now, (error) =>
         this.#decideWithout(isHit ? "hit" : "peek", key, cost, error),
@@ -323,10 +321,16 @@ export class RedisLimiter {
   }
 
   /** Returns the decision of a hit that is denied as far as is known, so that Redis need not be asked. */
-  #deny(log: KeyLog, cost: number, now: number): Decision | undefined {
-    if (log.mark === "" || log.relaxing > 0 || log.clock.age(now) > denialHolds) return undefined;
+  #deny(key: string, cost: Costs): Decision | undefined {
+    // Kept short: under a flood of denials it is all that happens. What is wrong with the input is found later.
+    const log = this.#logs.get(key);
+    if (log === undefined || log.mark === "" || log.relaxing > 0 || this.#concurrent >= 0) return undefined;
+    const now = performance.now();
+    if (log.clock.age(now) > denialHolds || !isInteger(cost, 1) || this.#replicas.isLost) return undefined;
     const denied = this.#replicas.deny(log.slot, cost, log.clock.earliest(now), log.clock.latest(now));
-    if (denied !== undefined) this.#counters.localDenials++;
+    if (denied === undefined) return undefined;
+    log.isUsed = true;
+    this.#counters.localDenials++;
     return denied;
   }
 

@@ -3,9 +3,10 @@ import { createHash } from "node:crypto";
 /**
  * The script: it orders and stamps, and knows no algorithm. `docs/redis.md` describes the value of a key.
  *
- * KEYS[1] is the key. ARGV: 1 the deadline, 2 the mark of the last entry that the caller knows or nothing, 3 where that
- * mark ends, 4 the operations or nothing, 5 the mark of this entry, 6 the text of its policies or nothing, 7 the time to
- * live, negative if it need not be renewed, 8 a base that ends at the known mark or nothing, 9 whether to restore it.
+ * KEYS[1] is the key. ARGV, few and short since every hit sends them: 1 the deadline (13 digits, or 0), where the known mark ends, the time to
+ * live (negative if it need not be renewed) and whether to restore a lost key; 2 the mark of the last entry that the caller
+ * knows, or nothing; 3 the entry without its time: operations and mark, or nothing; 4 the text of its policies, or nothing;
+ * 5 a base that ends at the known mark, or nothing.
  *
  * The reply begins with a character and the time. `+`: the entries after the known mark; `#`: the same, with the position
  * where the mark ends and a colon before them; `=`: the whole value. In these the entry, if there are operations, was
@@ -16,18 +17,23 @@ import { createHash } from "node:crypto";
 export const script = `
 local time = redis.call('TIME')
 local now = string.format('%s%03d', time[1], math.floor(time[2] / 1000))
-if tonumber(now) > tonumber(ARGV[1]) then return '>' .. now end
-local key, known, at, ops, own = KEYS[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local ttl, base = tonumber(ARGV[7]), ARGV[8]
+local deadline, at, ttl, restore = string.match(ARGV[1], '(%d+) (%d+) (%-?%d+) (%d)')
+if now > deadline then return '>' .. now end
+at, ttl = tonumber(at), tonumber(ttl)
+local key, known, ops, own, base = KEYS[1], ARGV[2], '', '', ARGV[5] or ''
+if ARGV[3] ~= '' then
+  local cut = string.find(ARGV[3], '!', 1, true)
+  ops, own = string.sub(ARGV[3], 1, cut - 1), string.sub(ARGV[3], cut)
+end
 local status, value, tail = '+', nil, nil
 if known ~= '' then
   local rest = redis.call('GETRANGE', key, at - #known, -1)
-  if string.sub(rest, 1, #known) == known then tail = string.sub(rest, #known + 1) end
+  if string.find(rest, known, 1, true) == 1 then tail = string.sub(rest, #known + 1) end
 end
 if not tail then
   value = redis.call('GET', key) or ''
   if value == '' then
-    if known ~= '' and (base == '' or ARGV[9] ~= '1') then return 'x' .. now end
+    if known ~= '' and (base == '' or restore ~= '1') then return 'x' .. now end
     tail, status = '', '='
   elseif string.sub(value, 1, 1) ~= 'a' then
     return 'v' .. now .. string.sub(value, 1, 64)
@@ -51,8 +57,8 @@ if ops ~= '' and not string.find(tail, own, 1, true) then
   local last = tail
   if tail == '' then last = known end
   if string.sub(last, -11) ~= string.sub(own, -11) then
-    if ARGV[6] == '' then return 't' .. now end
-    ops = '@' .. ARGV[6] .. ';' .. ops
+    if (ARGV[4] or '') == '' then return 't' .. now end
+    ops = '@' .. ARGV[4] .. ';' .. ops
   end
   entry = now .. ops .. own
 end

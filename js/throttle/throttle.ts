@@ -113,7 +113,7 @@ export class Throttle {
 
   /** Waits until the policy allows it, and answers the decision. A cost that can never fit is refused at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
-    return this.#wait(options);
+    return this.#wait(options, undefined);
   }
 
   /**
@@ -140,9 +140,10 @@ export class Throttle {
     let reservation: Reservation | undefined;
     await this.#wait(rest, cost, (costs) => {
       reservation = this.#limiter.reserve(key, costs, { ttl });
+      // At once: who comes next in the same turn may wait for it to end.
+      if (reservation.allowed) this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
       return reservation.decision;
     });
-    this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
     let isOpen = true;
     return running(work, reservation as unknown as Reservation, cancelOnThrow, () => {
       if (isOpen) this.#ended(key);
@@ -153,14 +154,14 @@ export class Throttle {
   /** Waits until the policies allow it; `take` takes it instead of a hit. */
   #wait(
     options: AcquireOptions,
-    costs: Costs = options.cost ?? 1,
+    costs: Costs | undefined,
     take?: (costs: Costs) => Decision,
   ): Promise<Decision> {
     return new Promise((resolve, reject) => {
       checkAcquireOptions(options);
       if (take === undefined && this.#runOnly !== undefined) throw this.#runOnly;
       const { key = "", signal, maxWait = never, priority = 0, onChange } = options;
-      const cost = costs;
+      const cost = costs ?? options.cost ?? 1;
       signal?.throwIfAborted();
       checkKey(key);
       // Whoever is ahead, what can never fit is not made to wait for it.

@@ -53,9 +53,14 @@ impl Bucket {
 
     /// The numbers by which content takes longest to flow away.
     pub(crate) fn widest(&self, call: &Self) -> Self {
-        let widest = Self::new(self.kind, self.capacity.max(call.capacity), self.rate.min(call.rate), self.per);
+        Self { bounded: false, ..self.with_numbers(self.capacity.max(call.capacity), self.rate.min(call.rate)) }
+    }
+
+    /// The same with another capacity and rate.
+    pub(crate) fn with_numbers(&self, capacity: u64, rate: u64) -> Self {
+        let other = Self::new(self.kind, capacity, rate, self.per);
         // No one checked that these numbers go together.
-        Self { period: widest.period.min(MAX), ..widest }
+        Self { period: other.period.min(MAX), bounded: self.bounded, ..other }
     }
 
     /// The level for what is stored, or what is stored for a level: each is the other's mirror.

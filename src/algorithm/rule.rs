@@ -28,6 +28,9 @@ pub(crate) enum Rule {
     Concurrency(Concurrency),
 }
 
+/// The limit and the rate by which a call's bucket is charged; two zeros for the limiter's own.
+pub(crate) type CallNumbers = [u64; 2];
+
 /// Runs one expression for whichever algorithm a rule holds.
 macro_rules! dispatch {
     ($rule:expr, $algorithm:ident => $body:expr) => {
@@ -197,6 +200,24 @@ impl Rule {
                 (Self::Concurrency(_), Self::Concurrency(_)) => true,
                 _ => false,
             }
+    }
+
+    /// Returns the numbers by which a call's rule charges a state, if they are not its own. Only a bucket depends on them.
+    pub(crate) fn call_numbers(&self, call: &Self) -> CallNumbers {
+        match (self, call) {
+            (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
+                [call.capacity, call.rate]
+            }
+            _ => [0; 2],
+        }
+    }
+
+    /// Returns the rule with the numbers of a call.
+    pub(crate) fn with_call_numbers(&self, numbers: CallNumbers) -> Self {
+        match (self, numbers) {
+            (Self::Bucket(own), [capacity, rate]) if rate > 0 => Self::Bucket(own.with_numbers(capacity, rate)),
+            _ => *self,
+        }
     }
 
     /// Makes it the rule by which a state lives longest under both.

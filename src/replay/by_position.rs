@@ -50,6 +50,12 @@ impl Ledger {
         Ok(KeyStates::read(policy_states, states.entry(), &states.extra, now, peek)?)
     }
 
+    /// Returns what a hit would return where nothing is open.
+    pub(super) fn peek_closed(&self, cost: u64, now: u64) -> Decision {
+        let Self { policy_states, states, .. } = self;
+        policy_states.peek(policy_states.rules(), states.entry(), &PositionCosts::All(cost), now)
+    }
+
     /// Decides a hit and, if it is allowed, opens a reservation. Returns its end, too.
     pub(super) fn reserve_at(
         &mut self,

@@ -25,6 +25,8 @@ pub(super) struct PolicySet {
     pub(super) policies: Policies,
     pub(super) text: String,
     pub(super) fingerprint: [u8; FINGERPRINT],
+    /// Whether a denied hit changes nothing.
+    pub(super) denied_free: bool,
 }
 
 impl PolicySet {
@@ -32,7 +34,8 @@ impl PolicySet {
         check_stored(&policies)?;
         let text = text_of(&policies);
         let fingerprint = characters(hash(&format!("{SEMANTICS};{text}")));
-        Ok(Self { policies, text, fingerprint })
+        let denied_free = policies.denied() == Denied::Free;
+        Ok(Self { policies, text, fingerprint, denied_free })
     }
 
     /// Reads the policies of an entry from their text.

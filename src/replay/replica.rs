@@ -14,7 +14,7 @@ use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::rule::Rule;
 use crate::memory::{OutOfMemory, push};
-use crate::{Answer, Denied, Error, Ledger, Operation, Record};
+use crate::{Error, Ledger, Operation, Record};
 
 /// The most hits that one run of an entry stands for.
 const MOST_TIMES: u64 = 10_000;
@@ -276,7 +276,7 @@ impl Replica {
     /// Adds the decision of a hit that is denied at every moment from `earliest` to `latest`, as far as the states show.
     /// Returns false if it may be allowed.
     pub(super) fn deny(
-        &mut self,
+        &self,
         cost: u64,
         earliest: u64,
         latest: u64,
@@ -284,15 +284,12 @@ impl Replica {
         results: &mut Results,
     ) -> Result<bool, Unreadable> {
         let is_own = self.started && Arc::ptr_eq(&self.set, sets.own());
-        if !is_own || self.ledger.has_open() || self.set.policies.denied() != Denied::Free {
+        if !is_own || self.ledger.has_open() || !self.set.denied_free {
             return Ok(false);
         }
-        let mut peek = |now| match self.ledger.apply_at(Operation::Peek { cost }, 0, now)?.0 {
-            Answer::Decision(decision) if !decision.allowed => Ok::<_, Unreadable>(Some(decision)),
-            _ => Ok(None),
-        };
+        let peek = |now| Some(self.ledger.peek_closed(cost, now)).filter(|decision| !decision.allowed);
         // The wait is that of the earliest moment, so that it is never too short.
-        let (Some(decision), Some(_)) = (peek(earliest)?, peek(latest)?) else { return Ok(false) };
+        let (Some(decision), Some(_)) = (peek(earliest), peek(latest)) else { return Ok(false) };
         results.decision(&decision)?;
         Ok(true)
     }

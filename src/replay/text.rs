@@ -23,7 +23,7 @@ pub(super) fn push_number(text: &mut String, number: i64) {
             break;
         }
     }
-    text.extend(digits[first..].iter().map(|&digit| char::from(digit)));
+    text.push_str(core::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
 /// Reads a text from the front.

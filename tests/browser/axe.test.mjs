@@ -18,7 +18,14 @@ after(async () => {
 });
 
 const widths = { wide: { width: 1280, height: 900 }, narrow: { width: 390, height: 844 } };
-const links = ["#at=18000", "#algorithm=token_bucket&traffic=log&at=4000"];
+/** One of each: settled, expired, given back, denied, and open. */
+const reserved = "mine=3uwR5-3uw.15oS0-2.15oR3-1jk.2pgG3.dwR4-7ps.15oR9-rs";
+const links = [
+  "#at=18000",
+  "#algorithm=token_bucket&traffic=log&at=4000",
+  `#algorithm=sliding_window&traffic=steady&pace=1&${reserved}&at=15000`,
+  `#algorithm=concurrency&traffic=steady&pace=1&${reserved}&at=15000`,
+];
 
 for (const colorScheme of ["light", "dark"]) {
   for (const [name, viewport] of Object.entries(widths)) {

@@ -77,10 +77,15 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(url, as("ann"))).status, 500);
     });
 
-    test("a key that is none asks no object", async (t) => {
+    test("a key or a cost that is none asks no object", async (t) => {
       const limiter = namespace();
-      const url = await served(t, framework, { "/": { guards: [{ limiter, policy: policyOf(1), key }] } });
+      const guard = { limiter, policy: policyOf(1), key };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
       assert.equal((await ask(url)).status, 500);
+      for (const cost of [-1, 0.5, "1", undefined, null, { api: -1 }, { api: "1" }]) {
+        const url = await served(t, framework, { "/": { guards: [{ ...guard, cost: () => cost }] } });
+        assert.equal((await ask(url, as("ann"))).status, 500, String(cost));
+      }
       assert.deepEqual(limiter.asked, []);
     });
 
@@ -100,6 +105,41 @@ for (const [name, framework] of Object.entries(frameworks)) {
         new Set(responses.map(({ headers }) => headers["ratelimit-policy"])),
         new Set(['"api";q=2;w=60']),
       );
+    });
+
+    test("RemoteLimiter: a key that is too long for it does not pass, whatever onError says", async (t) => {
+      const fetch = () => assert.fail("it is not asked");
+      const remote = new RemoteLimiter({
+        url: "https://limits.example.com/",
+        token: "a",
+        policy: "api",
+        fetch,
+      });
+      const guard = { limiter: remote, policy: policyOf(2), key, onError: "allow", fallback: policyOf(2) };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
+      assert.equal((await ask(url, as("a".repeat(1_025)))).status, 500);
+    });
+
+    test("RemoteLimiter: plans are other limiters, not other policies", async (t) => {
+      const limiters = Object.fromEntries(
+        [1, 2].map((limit) => {
+          const fetch = apiOf(limiterOf(policyOf(limit)));
+          const options = { url: "https://limits.example.com/", token: "a", policy: "api", fetch };
+          return [limit, new RemoteLimiter(options)];
+        }),
+      );
+      const policyFor = () => policyOf(1);
+      assert.throws(() => framework.rateLimit({ limiter: limiters[1], policyFor }), {
+        code: "invalid_option",
+        message: /^policyFor: .* use limiter: \(request\) => the limiter of its plan$/,
+      });
+      const limiter = (request) => limiters[framework.header(request, "X-Plan")];
+      const serve = (more) => served(t, framework, { "/": { guards: [{ limiter, key, ...more }] } });
+      const url = await serve({ policy: policyOf(2), headers: "none" });
+      assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 200);
+      assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 429);
+      assert.equal((await ask(url, as("ann", { "X-Plan": "2" }))).status, 200);
+      assert.equal((await ask(await serve({ policyFor }), as("ann", { "X-Plan": "2" }))).status, 500);
     });
 
     test("a limiter elsewhere gets a plan as the third argument", async (t) => {

@@ -15,14 +15,17 @@ import { rateLimit as forFastify } from "tollgate/fastify";
 import { rateLimit as forFetch } from "tollgate/fetch";
 import { rateLimit as forHono } from "tollgate/hono";
 import { rateLimit as forKoa } from "tollgate/koa";
+import { RedisLimiter } from "tollgate/redis";
 import { ExpressStore, FastifyStore, HonoStore, NestStorage, type StoreLimiter } from "tollgate/stores";
 
 const policy = { algorithm: "sliding_window", limit: 100, scale: "1m" } as const;
 const limiter = new RateLimiter(policy);
 const remote = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", token: "a", policy: "api" });
 
-const asGuardLimiter: GuardLimiter[] = [limiter, remote];
-const asStoreLimiter: StoreLimiter[] = [limiter, remote];
+const redis = new RedisLimiter(policy, { client: { send: async () => "" } });
+
+const asGuardLimiter: GuardLimiter[] = [limiter, remote, redis];
+const asStoreLimiter: StoreLimiter[] = [limiter, remote, redis];
 const message = ({ decision, key }: DecisionMessage): [Decision, string | number | bigint] => [decision, key];
 void [asGuardLimiter, asStoreLimiter, message];
 

@@ -211,6 +211,13 @@ test("as a key", () => {
   );
 });
 
+/** Whether a value is an object and nothing more special. */
+function isPlain(value) {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
 test("as a cost", () => {
   always(
     fc.property(strange, (cost) => {
@@ -219,7 +226,7 @@ test("as a cost", () => {
         const before = held();
         const { name } = limiter.policies[0];
         // An object is costs by policy, and none of these names is one.
-        const isByPolicy = typeof cost === "object" && cost !== null && !Array.isArray(cost);
+        const isByPolicy = isPlain(cost);
         const named = isByPolicy && Object.keys(cost).length > 0 ? "unknown_policy" : undefined;
         const expected = isWhole(cost) || isByPolicy ? named : "invalid_cost";
         assert.equal(outcome(() => assertIsDecision(limiter.peek("user:42", cost))).code, expected);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RemoteLimiter } from "../../dist/client.js";
 import { RateLimiter } from "../../dist/node.js";
 
 const policies = [
@@ -236,4 +237,49 @@ test("bad input is an error that changes nothing", () => {
   assert.equal(JSON.stringify(limiter.snapshot()), before);
   assert.equal(open.settle({ rpm: 3 }), "settled");
   assert.equal(limiter.get("a", "rpm"), 3);
+});
+
+test("what a call's smaller bucket reserved is charged to it, also after a snapshot", () => {
+  const own = { algorithm: "token_bucket", capacity: 100, refillRate: 10 };
+  const call = { algorithm: "token_bucket", capacity: 10, refillRate: 1 };
+  const { limiter, time } = made(own);
+  const { id } = limiter.reserve("a", 10, { policies: call });
+  const snapshot = JSON.parse(JSON.stringify(limiter.snapshot()));
+  const again = RateLimiter.restore(snapshot, { clock: () => time.now });
+  time.now += 500;
+  for (const one of [limiter, again]) {
+    assert.equal(one.settle(id), "settled");
+    assert.equal(one.peek("a", 1, call).retryAfter, 1_000);
+  }
+});
+
+test("costs are a number or a plain object: a map or a boxed number is neither", () => {
+  const { limiter } = made(policies.slice(0, 2));
+  for (const cost of [new Map([["tpm", 5]]), Object(5), [5], new Date(5)])
+    assert.equal(
+      code(() => limiter.hit("a", cost)),
+      "invalid_cost",
+    );
+  assert.equal(limiter.hit("a", Object.assign(Object.create(null), { tpm: 5 })).allowed, true);
+  assert.equal(limiter.get("a", "tpm"), 8_995);
+});
+
+test("a reservation of a limiter that was disposed of is closed", () => {
+  const { limiter } = made();
+  const reservation = limiter.reserve("a");
+  limiter[Symbol.dispose]();
+  assert.equal(reservation.extend("1m"), "closed");
+  assert.equal(reservation.settle(), "closed");
+});
+
+test("a cost under any name of a policy reaches a limiter elsewhere", async () => {
+  const bodies = [];
+  const fetch = async (request) => {
+    bodies.push(await request.text());
+    throw new Error("no server");
+  };
+  const given = { url: "https://limits.example.com/", token: "a", policy: "api", fetch };
+  const remote = new RemoteLimiter({ ...given, onError: "deny" });
+  await remote.hit("a", JSON.parse('{ "__proto__": 5 }'));
+  assert.match(bodies.join(), /"__proto__":5/);
 });

@@ -113,3 +113,27 @@ test("bad input is rejected, and takes no place", async () => {
   assert.equal(throttle.pending, 0);
   assert.deepEqual(await Promise.all([throttle.run(() => 1), throttle.run(() => 2)]), [1, 2]);
 });
+
+test("who comes in the same turn waits for work that may end in time", async () => {
+  const { throttle } = made({ ...concurrency, limit: 1 });
+  const work = job();
+  const first = throttle.run(() => work.promise);
+  const second = throttle.run(() => "second", { maxWait: 1_000 });
+  work.resolve("first");
+  assert.deepEqual(await Promise.all([first, second]), ["first", "second"]);
+});
+
+test("work that ends after its throttle was disposed of keeps its result and its error", async () => {
+  for (const [end, expected] of [
+    ["resolve", { status: "fulfilled", value: "done" }],
+    ["reject", { status: "rejected", reason: "done" }],
+  ]) {
+    const { throttle, turn } = made(concurrency);
+    const work = job();
+    const run = throttle.run(() => work.promise);
+    await turn();
+    throttle[Symbol.dispose]();
+    work[end]("done");
+    assert.deepEqual(await Promise.allSettled([run]), [expected]);
+  }
+});

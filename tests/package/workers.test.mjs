@@ -90,6 +90,16 @@ test(
     assert.match(denied.headers.get("Retry-After"), /^3[56]\d\d$/);
     assert.deepEqual((await denied.json())["violated-policies"], ["per-ip"]);
     assert.equal((await ask("192.0.2.2")).status, 200);
+
+    const login = async (token) => {
+      const headers = { "CF-Connecting-IP": "192.0.2.3", Authorization: `Bearer ${token}` };
+      return (await harness.fetch("http://localhost/login", { method: "POST", headers })).status;
+    };
+    // One after the other: a success is given back after its response.
+    for (let count = 0; count < 8; count += 1) assert.equal(await login("right"), 200);
+    const tries = await Promise.all(Array.from({ length: 12 }, () => login("wrong")));
+    assert.deepEqual(tries.sort(), [...Array(3).fill(401), ...Array(9).fill(429)]);
+    assert.equal(await login("right"), 429);
   },
 );
 

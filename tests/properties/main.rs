@@ -18,6 +18,7 @@ mod peek;
 mod per_call;
 mod replay;
 mod reservations;
+mod reserved_numbers;
 mod reserved_use;
 mod reset_after;
 mod retry_after;

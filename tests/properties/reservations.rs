@@ -51,8 +51,8 @@ struct Open {
 
 /// The model of a key with reservations.
 #[derive(Clone, Debug)]
-struct Reserving {
-    model: Model,
+pub(crate) struct Reserving {
+    pub(crate) model: Model,
     open: Vec<Open>,
 }
 
@@ -150,7 +150,7 @@ impl Reserving {
 
 /// What an operation comes to, of the model and of Tollgate.
 #[derive(Clone, Debug, PartialEq)]
-enum Outcome {
+pub(crate) enum Outcome {
     Decided(Verdict),
     Number(u64),
     Done,
@@ -163,15 +163,15 @@ fn missing(id: &ReservationId, now: u64) -> Settlement {
 }
 
 /// A story of a key: what the model says, and the ids of the reservations that were allowed.
-struct Story {
-    spec: Spec,
-    reserving: Reserving,
+pub(crate) struct Story {
+    pub(crate) spec: Spec,
+    pub(crate) reserving: Reserving,
     made: u128,
     ids: Vec<ReservationId>,
 }
 
 impl Story {
-    fn new(spec: &Spec) -> Self {
+    pub(crate) fn new(spec: &Spec) -> Self {
         let reserving = Reserving { model: Model::new(spec.clone()), open: Vec::new() };
         Self { spec: spec.clone(), reserving, made: 0, ids: Vec::new() }
     }
@@ -181,7 +181,7 @@ impl Story {
     }
 
     /// The operation that a deed is; `None` if there is no such reservation.
-    fn operation(&mut self, deed: Deed) -> Option<Operation<'static>> {
+    pub(crate) fn operation(&mut self, deed: Deed) -> Option<Operation<'static>> {
         Some(match deed {
             Deed::Act(act) => act.operation(&self.spec),
             Deed::Peek(weight) => Operation::Peek { cost: fit(weight, self.spec.limit) },
@@ -199,7 +199,7 @@ impl Story {
     }
 
     /// What the model says of an operation.
-    fn expected(&mut self, operation: Operation<'_>, now: u64) -> Outcome {
+    pub(crate) fn expected(&mut self, operation: Operation<'_>, now: u64) -> Outcome {
         let mut current = self.reserving.at(now);
         match operation {
             Operation::Peek { cost } => return Outcome::Decided(current.hit(cost, now)),
@@ -243,7 +243,7 @@ impl Story {
     }
 
     /// Notes what was answered.
-    fn note(&mut self, answer: Answer) -> Outcome {
+    pub(crate) fn note(&mut self, answer: Answer) -> Outcome {
         match answer {
             Answer::Decision(decision) => Outcome::Decided(decision.into()),
             Answer::Number(number) => Outcome::Number(number),

@@ -30,6 +30,12 @@ pub(crate) trait Carrier {
 #[derive(Default)]
 pub(crate) struct Stored(Option<String>);
 
+impl Stored {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 impl Carrier for Stored {
     fn operate(&mut self, spec: &Spec, operation: Operation<'static>, now: u64) -> Answer {
         let record: Option<Record> = self.0.as_deref().map(|json| serde_json::from_str(json).unwrap());

@@ -6,7 +6,7 @@ use tollgate::{Answer, Denied, Ledger, Operation, Policies};
 use crate::support::*;
 
 /// Two to four policies of any algorithms, each with a name.
-fn sets() -> impl Strategy<Value = Vec<Spec>> {
+pub(crate) fn sets() -> impl Strategy<Value = Vec<Spec>> {
     prop::collection::vec(any_spec(), 2..=4).prop_map(|mut specs| {
         specs.iter_mut().for_each(|spec| spec.denied = Denied::Free);
         specs

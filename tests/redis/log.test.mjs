@@ -221,6 +221,11 @@ describe("local denials", () => {
     await limiter.hit("a", 2);
     const [, again] = await Promise.all([limiter.set("a", 2), limiter.hit("a")]);
     assert.equal(again.allowed, true);
+    await limiter.hit("a", 3);
+    await limiter.set("a", 0);
+    assert.equal((await limiter.hit("a")).allowed, false);
+    const [, refunded] = await Promise.all([limiter.inc("a", -1), limiter.hit("a")]);
+    assert.equal(refunded.allowed, true);
   });
 
   test("are not for policies that count denied hits", async () => {

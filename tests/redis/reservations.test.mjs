@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { RateLimiter } from "tollgate";
-import { RedisLimiter } from "tollgate/redis";
+import { hitAll, RedisLimiter } from "tollgate/redis";
 import { startFleet } from "./lib/fleet.mjs";
 import { allowed, times, withServer } from "./lib/setting.mjs";
 import { ControlledTime } from "./lib/time.mjs";
@@ -26,6 +26,19 @@ const policies = [
 const counts = (limiter, key) => Promise.all(policies.map(({ name }) => limiter.get(key, name)));
 
 describe("a reservation", () => {
+  test("by a call's numbers is charged by them, also by a process that read a shortened log", async () => {
+    const own = { algorithm: "token_bucket", capacity: 100, refillRate: 100, per: "1d" };
+    const call = { ...own, capacity: 10, refillRate: 1 };
+    const given = options();
+    const limiter = new RedisLimiter(own, given);
+    const { id } = await limiter.reserve("plan:42", 10, { policies: call });
+    for (const _ of Array(100)) await limiter.extend(id, "1m");
+    assert.match((await value(given)).text, /^ab[^|]*\|[^|]*=[^|]*\|~/);
+    const other = new RedisLimiter(own, given);
+    assert.equal(await other.settle(id), "settled");
+    for (const one of [limiter, other]) assert.equal((await one.peek("plan:42", 1, call)).allowed, false);
+  });
+
   test("counts until it is settled, in every process", async () => {
     const given = options();
     const [limiter, other] = [new RedisLimiter(policies, given), new RedisLimiter(policies, given)];
@@ -90,6 +103,17 @@ describe("a reservation", () => {
     assert.equal((await limiter.reserve("a")).allowed, true);
   });
 
+  test("stays open when its key is reset, unless it is to be dropped", async () => {
+    const limiter = new RedisLimiter(policies, options());
+    const { id } = await limiter.reserve("a", { tpm: 10 });
+    assert.equal(await limiter.reset("a"), true);
+    assert.deepEqual(await counts(limiter, "a"), [1, 8_990, 1]);
+    assert.equal(await limiter.reset("a", { reservations: true }), true);
+    assert.deepEqual(await counts(limiter, "a"), [0, 9_000, 0]);
+    assert.equal(await limiter.settle(id), "closed");
+    await assert.rejects(limiter.reset("a", { reservations: 1 }), { code: "invalid_option" });
+  });
+
   test("is charged in full when its scope ends", async () => {
     const limiter = new RedisLimiter({ algorithm: "fix_window", limit: 9, scale: "1d" }, options());
     {
@@ -120,6 +144,41 @@ describe("a reservation", () => {
     assert.equal(limiter.stats.localDenials, 0);
     await reservation.cancel();
     assert.equal((await limiter.hit("a")).allowed, true);
+  });
+});
+
+describe("several keys", () => {
+  const day = { algorithm: "fix_window", limit: 3, scale: "1d" };
+  const slots = { algorithm: "concurrency", limit: 1 };
+
+  test("are charged together, or not at all", async () => {
+    const [users, teams] = [
+      new RedisLimiter(day, options()),
+      new RedisLimiter({ ...day, limit: 5 }, options()),
+    ];
+    const both = (user) =>
+      hitAll([
+        { limiter: users, key: user },
+        { limiter: teams, key: "team", cost: 2 },
+      ]);
+    assert.equal((await both("a")).allowed, true);
+    assert.equal((await both("b")).allowed, true);
+    const { allowed, decisions } = await both("b");
+    assert.deepEqual([allowed, decisions.map((decision) => decision.allowed)], [false, [true, false]]);
+    assert.deepEqual([await users.get("b"), await teams.get("team")], [1, 4]);
+  });
+
+  test("settle with the next operation on each, and count until then", async () => {
+    const given = options();
+    const limiter = new RedisLimiter(day, given);
+    assert.equal((await hitAll([{ limiter, key: "a" }])).allowed, true);
+    const { calls } = limiter.stats;
+    assert.equal((await limiter.hit("a")).count, 2);
+    assert.equal(limiter.stats.calls, calls + 1);
+    assert.match((await value(given)).text, /\dt[0-9a-f]{32}\.[0-9a-z]+\.a:_;h1!/);
+    const held = new RedisLimiter(slots, options());
+    await hitAll([{ limiter: held, key: "a" }]);
+    assert.equal((await held.reserve("a")).allowed, true);
   });
 });
 
@@ -173,19 +232,19 @@ describe("errors", () => {
 });
 
 describe("ten processes", () => {
-  test("never hold more slots than there are, and use all that is free", async () => {
+  test("never hold more slots than there are, and each gets one in the end", async () => {
     const task = {
       work: "slots",
       policies: { algorithm: "concurrency", limit: 7 },
       prefix: options().prefix,
-      hits: 40,
+      hits: 20,
       inFlight: 4,
     };
     const reports = await fleet.run(task);
     const most = Math.max(...reports.map((report) => report.most));
     assert.ok(most <= 7 && most > 1, `${most} at the same time`);
     const held = reports.reduce((sum, report) => sum + report.held, 0);
-    assert.ok(held > 100, `${held} reservations`);
+    assert.equal(held, 200);
     const limiter = new RedisLimiter(task.policies, { ...options(), prefix: task.prefix });
     assert.equal(await limiter.get("hot"), 0);
   });
@@ -202,6 +261,6 @@ describe("ten processes", () => {
     const used = reports.reduce((sum, report) => sum + report.used, 0);
     const limiter = new RedisLimiter(task.policies, { ...options(), prefix: task.prefix });
     assert.equal(await limiter.get("hot"), used);
-    assert.ok(used <= 1_000 && used > 900, `${used} used`);
+    assert.ok(used <= 1_000 && used > 500, `${used} used`);
   });
 });

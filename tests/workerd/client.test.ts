@@ -232,6 +232,9 @@ it("rejects what is wrong with a reservation, and answers by onError what is not
   await expect(remote.reserve("wrong", 1, { ttl: "soon" as never })).rejects.toMatchObject({
     code: "invalid_option",
   });
+  await expect(remote.reserve("wrong", 1, { policies: {} } as never)).rejects.toMatchObject({
+    code: "invalid_option",
+  });
   await expect(remote.reserve("wrong", 1, { tll: 1 } as never)).rejects.toMatchObject({
     code: "invalid_option",
   });

@@ -11,6 +11,7 @@ const tick = 3;
 /** What is drawn of the hits, gathered so that each kind is one stroke, however many there are. */
 export class HitPaths {
   #allowed = new Path2D();
+  #reserved = new Path2D();
   #denied = new Path2D();
   #crowds = new Path2D();
   #waits = new Path2D();
@@ -37,6 +38,11 @@ export class HitPaths {
     if (left - this.#lastBar < apart) return;
     this.#lastBar = left;
     this.#allowed.rect(left - this.thick / 2, top - high / 2, this.thick, high);
+  }
+
+  /** A reservation that was allowed: a hollow bar, whose amount is hatched above. */
+  reserve(left, top, high) {
+    this.#reserved.rect(left - 2.5, top - high / 2, 5, high);
   }
 
   /** A denied hit: a cross, so that colour is not the only difference. Where crosses would cover each other, a bar. */
@@ -76,5 +82,7 @@ export class HitPaths {
     context.fill(this.#crowds);
     context.fillStyle = colours.allowed;
     context.fill(this.#allowed);
+    context.strokeStyle = colours.allowed;
+    context.stroke(this.#reserved);
   }
 }

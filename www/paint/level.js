@@ -1,40 +1,59 @@
+import { paintHatching } from "./hatching.js";
+
 /** The top of the scale: the limit, or what went beyond it. */
 export const highest = ({ limit, levels }) =>
   levels.reduce((most, { level }) => Math.max(most, level), limit);
 
 /** It is a count, so it goes in steps; what happens within half a pixel is one stroke from its least to its most. */
-function traceSteps(context, levels, x, y) {
-  let [before, column, low, high] = [levels[0].level, Number.NEGATIVE_INFINITY, 0, 0];
-  for (const { at, level } of levels) {
-    const left = x(at);
+function traceSteps(path, levels, heightOf, x, y) {
+  let [before, column, low, high] = [heightOf(levels[0]), Number.NEGATIVE_INFINITY, 0, 0];
+  path.moveTo(x(levels[0].at), y(before));
+  for (const each of levels) {
+    const [left, value] = [x(each.at), heightOf(each)];
     if (left - column >= 0.5) {
-      context.lineTo(left, y(before));
+      path.lineTo(left, y(before));
       [column, low, high] = [left, before, before];
     }
-    if (level < low || level > high) {
-      context.lineTo(left, y(level));
-      [low, high] = [Math.min(low, level), Math.max(high, level)];
+    if (value < low || value > high) {
+      path.lineTo(left, y(value));
+      [low, high] = [Math.min(low, value), Math.max(high, value)];
     }
-    before = level;
+    before = value;
   }
-  context.lineTo(x(levels.at(-1).at), y(before));
+  path.lineTo(x(levels.at(-1).at), y(before));
 }
 
-/** The level as a line over a soft area, and the limit as a dashed one. */
-export function paintLevel({ context, colours, x, y, levels, limit, box }) {
+/** The line of a value over time, and the area under it. */
+function shapeOf({ levels, x, y }, heightOf) {
+  const line = new Path2D();
+  traceSteps(line, levels, heightOf, x, y);
+  const area = new Path2D(line);
+  area.lineTo(x(levels.at(-1).at), y(0));
+  area.lineTo(x(levels[0].at), y(0));
+  area.closePath();
+  return { line, area };
+}
+
+/** Without the open amount, and with it. */
+const values = ({ isStock }) =>
+  isStock
+    ? [({ level }) => level, ({ level, open }) => level + open]
+    : [({ level, open }) => level - open, ({ level }) => level];
+
+/** The level as a line over a soft area, what is open of it hatched, and the limit as a dashed line. */
+export function paintLevel(brush) {
+  const { context, colours, y, levels, limit, box } = brush;
   if (levels.length === 0) return;
-  context.beginPath();
-  context.moveTo(x(levels[0].at), y(levels[0].level));
-  traceSteps(context, levels, x, y);
-  context.strokeStyle = colours.level;
-  context.lineWidth = 1.5;
-  context.lineJoin = "round";
-  context.stroke();
-  context.lineTo(x(levels.at(-1).at), y(0));
-  context.lineTo(x(levels[0].at), y(0));
-  context.closePath();
+  const [lower, upper] = values(brush).map((heightOf) => shapeOf(brush, heightOf));
   context.fillStyle = colours["level-soft"];
-  context.fill();
+  context.fill(lower.area);
+  if (levels.some(({ open }) => open > 0)) {
+    const between = new Path2D(lower.area);
+    between.addPath(upper.area);
+    paintHatching(brush, between);
+    stroke(context, lower.line, colours.level, 1);
+  }
+  stroke(context, upper.line, colours.level, 1.5);
 
   context.beginPath();
   context.setLineDash([2, 4]);
@@ -44,4 +63,11 @@ export function paintLevel({ context, colours, x, y, levels, limit, box }) {
   context.lineWidth = 1;
   context.stroke();
   context.setLineDash([]);
+}
+
+function stroke(context, line, colour, width) {
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.lineJoin = "round";
+  context.stroke(line);
 }

@@ -18,7 +18,13 @@ export function sceneOf(run, id, now) {
     now,
     hits,
     firstHit: firstFrom(simulation.hits, from),
-    levels: [...around(simulation.levels, from, now), { at: now, level: simulation.level() }],
+    levels: [
+      ...around(simulation.levels, from, now),
+      { at: now, level: simulation.level(), open: simulation.open },
+    ],
+    // A token bucket's level is what is left, so that the open amount lies above it.
+    isStock: id === "token_bucket",
+    changes: within(simulation.changes, from, to),
     limit: simulation.limit,
     edges: edgesOf(run, id, from, to, hits),
     busiest: simulation.busiest,

@@ -24,7 +24,7 @@ function paintHits(brush, hits, height) {
   const paths = new HitPaths(thickness(brush.box), 2);
   const marks = hits.map((hit) => {
     const left = brush.x(hit.at);
-    if (hit.allowed) paths.allow(left, height - 19, 8);
+    if (hit.allowed) paths[hit.reserved ? "reserve" : "allow"](left, height - 19, 8);
     else paths.deny(left, height - 8);
     return { hit, x: left, y: hit.allowed ? height - 19 : height - 8 };
   });

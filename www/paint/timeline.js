@@ -1,4 +1,5 @@
 import { paintAxis, paintUpright } from "./axis.js";
+import { paintChanges } from "./changes.js";
 import { HitPaths, waitRows } from "./hits.js";
 import { highest, paintLevel } from "./level.js";
 import { colours, surface, thickness } from "./surface.js";
@@ -17,6 +18,7 @@ export function paintTimeline(canvas, scene, chosen) {
 
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
+  paintChanges(brush, lane - 22);
   const marks = paintHits(brush, scene, lane);
   paintUpright(brush, x(scene.now), box, brush.colours.ink);
   paintWords(brush);
@@ -46,7 +48,7 @@ function paintHits(brush, { hits, to }, lane) {
     const left = brush.x(hit.at);
     if (hit.allowed) {
       row = 0;
-      paths.allow(left, lane, 16);
+      paths[hit.reserved ? "reserve" : "allow"](left, lane, 16);
       return { hit, x: left, y: lane };
     }
     const top = lane + 20 + row * 7;

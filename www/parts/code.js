@@ -2,9 +2,11 @@ import { policyOf } from "../algorithms.js";
 import { element, say } from "../dom.js";
 
 const value = (each) => JSON.stringify(each);
+const isConcurrency = ({ algorithm }) => algorithm === "concurrency";
 
 function typescript(policy, cost) {
   const fields = Object.entries(policy).map(([name, each]) => `  ${name}: ${value(each)},`);
+  const given = `"user:42"${cost === 1 ? "" : `, ${cost}`}`;
   return [
     'import { RateLimiter } from "tollgate";',
     "",
@@ -12,25 +14,44 @@ function typescript(policy, cost) {
     ...fields,
     "});",
     "",
-    `const { allowed, retryAfter } = limiter.hit("user:42"${cost === 1 ? "" : `, ${cost}`});`,
+    ...(isConcurrency(policy)
+      ? [
+          `const reservation = limiter.reserve(${given});`,
+          "const { allowed } = reservation;",
+          "// When the work has ended:",
+          "reservation.settle();",
+        ]
+      : [`const { allowed, retryAfter } = limiter.hit(${given});`]),
   ].join("\n");
 }
 
-function rust({ algorithm, limit, scale, denied, capacity, refillRate, leakRate, per }, cost) {
-  const numbers = limit ? [limit, value(scale)] : [capacity, refillRate ?? leakRate, value(per)];
+function rust(policy, cost) {
+  const { algorithm, limit, scale, ttl, denied, capacity, refillRate, leakRate, per } = policy;
+  const numbers = limit ? [limit, value(scale ?? ttl)] : [capacity, refillRate ?? leakRate, value(per)];
   const free = denied === "free" ? ".denied(Denied::Free)?" : "";
   return [
-    `use tollgate::{${free ? "Denied, " : ""}Limiter, Policy, SystemClock};`,
+    `use tollgate::{${free ? "Denied, " : ""}Limiter, Policy, ${isConcurrency(policy) ? "Reserve, " : ""}SystemClock};`,
     "",
     `let policy = Policy::${algorithm}(${numbers.join(", ")})?${free};`,
     "let mut limiter = Limiter::<String, _>::new(policy, SystemClock)?;",
     "",
-    `let decision = limiter.hit("user:42", ${cost})?;`,
+    ...(isConcurrency(policy)
+      ? [
+          "// 128 random bits, as an id.",
+          `let reserving = limiter.reserve("user:42", Reserve::new(random).cost(${cost}))?;`,
+          "// When the work has ended:",
+          "if let Some(reservation) = reserving.reservation {",
+          "    limiter.settle(reservation, None)?;",
+          "}",
+        ]
+      : [`let decision = limiter.hit("user:42", ${cost})?;`]),
   ].join("\n");
 }
 
 function wrangler(policy, cost) {
   const fields = Object.entries(policy).map(([name, each]) => `${name} = ${value(each)}`);
+  // A rule makes no reservations: those come through the HTTP API or from another Worker.
+  if (isConcurrency(policy)) return ["[vars.TOLLGATE.policies.api]", ...fields].join("\n");
   return [
     "[vars.TOLLGATE]",
     'upstream = "https://origin.example"',

@@ -3,7 +3,7 @@ import { element, make, say } from "../dom.js";
 import { sceneOf } from "../paint/scene.js";
 import { paintStrip } from "../paint/strip.js";
 
-/** All six under the same traffic. */
+/** All of them under the same traffic. */
 export function comparison(current, change) {
   const strips = algorithms.map(({ id, title }) => {
     const canvas = make("canvas", { class: "strip", role: "img" });
@@ -34,10 +34,16 @@ export function comparison(current, change) {
       const most = simulation.busiest.count;
       say(policy, numbersOf(id, state));
       say(passed, `${allowed} of ${hits.length} let through`);
-      say(busiest, `${most} in the busiest ${duration(state.scale)}`);
+      const within = id === "concurrency" ? "at once" : `within ${duration(state.scale)}`;
+      say(
+        busiest,
+        id === "concurrency"
+          ? `${most} at once at the most`
+          : `${most} in the busiest ${duration(state.scale)}`,
+      );
       busiest.dataset.over = most > limit;
       choose.setAttribute("aria-pressed", id === state.algorithm);
-      const label = `${title}: ${allowed} of ${hits.length} hits let through, at the most ${most} within ${duration(state.scale)}.`;
+      const label = `${title}: ${allowed} of ${hits.length} hits let through, at the most ${most} ${within}.`;
       if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
       if (unseen || seen.has(canvas)) marks[id] = paintStrip(canvas, sceneOf(run, id, now));
     }
@@ -46,7 +52,9 @@ export function comparison(current, change) {
 }
 
 /** The numbers that a strip goes by: those of buckets are not those of windows. */
-const numbersOf = (id, { limit, scale, capacity, rate, per }) =>
-  byId[id].fields.includes("capacity")
+function numbersOf(id, { limit, scale, capacity, rate, per, run }) {
+  if (id === "concurrency") return `${limit} at once, ${duration(run)} each`;
+  return byId[id].fields.includes("capacity")
     ? `${capacity} at once, ${rate} per ${duration(per)}`
     : `${limit} in ${duration(scale)}`;
+}

@@ -1,6 +1,7 @@
 import { duration } from "../algorithms.js";
 import { make } from "../dom.js";
-import { durations, parts } from "../state.js";
+import { durations } from "../durations.js";
+import { parts } from "../state.js";
 
 /** What a field is called, and what its number means. */
 const words = {
@@ -9,7 +10,10 @@ const words = {
   capacity: ["Capacity", "hits at once"],
   rate: ["Rate", "hits that fit again"],
   per: ["Per", "in this time"],
+  run: ["Time", "that a hit holds its slot"],
   cost: ["Cost", "hits that one counts as"],
+  amount: ["Amount", "to set aside"],
+  ttl: ["Lasts", "until it expires"],
   size: ["Burst", "hits on each side of an edge"],
   pace: ["Pace", "hits a second"],
   seed: ["Seed", "of the random times"],

@@ -17,6 +17,7 @@ export function policyControls(change) {
     capacity: numberField("capacity", change),
     rate: numberField("rate", change),
     per: durationField("per", change),
+    run: durationField("run", change),
     cost: numberField("cost", change),
     denied: choiceField(
       "denied",

@@ -1,6 +1,6 @@
 import { summaryHtml } from "../../js/replay/html.ts";
 import { counted } from "../../js/replay/words.ts";
-import { algorithms } from "../algorithms.js";
+import { ofHits } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { replayed } from "../replay/run.js";
 import { announce } from "./announce.js";
@@ -18,9 +18,7 @@ export function wholeLog() {
   const form = element("replay-form");
   const choice = form.elements.algorithm;
   choice.append(
-    ...algorithms.map(({ id, title }) =>
-      make("option", { value: id, selected: id === "sliding_window" }, title),
-    ),
+    ...ofHits.map(({ id, title }) => make("option", { value: id, selected: id === "sliding_window" }, title)),
     make("option", { value: "" }, "All six, side by side"),
   );
   let files = [];
@@ -28,7 +26,7 @@ export function wholeLog() {
 
   const settings = () => {
     const { limit, scale, key } = form.elements;
-    const chosen = choice.value === "" ? algorithms.map(({ id }) => id) : [choice.value];
+    const chosen = choice.value === "" ? ofHits.map(({ id }) => id) : [choice.value];
     return {
       policies: chosen.map((id) => policyOf(id, Number(limit.value), scale.value.trim())),
       key: key.value.split(",").map((part) => part.trim() || "ip"),

@@ -3,9 +3,10 @@ import { span } from "../words.js";
 
 /** Where the chosen policy stands, in four numbers. */
 export function summary({ simulation, now }) {
-  const { remaining, retryAfter } = simulation.peek(now);
+  const { retryAfter } = simulation.peek(now);
   say(element("passed"), String(simulation.allowed));
   say(element("refused"), String(simulation.denied));
-  say(element("remaining"), String(remaining));
+  say(element("open"), String(simulation.open));
+  say(element("remaining"), String(simulation.left()));
   say(element("wait"), retryAfter === 0 ? "none" : span(retryAfter));
 }

@@ -7,7 +7,7 @@ const reach = 24;
 const rows = 20;
 
 const inWords = (hit, number) =>
-  `Hit ${number} at ${(hit.at / 1_000).toFixed(3)} s. ${verdict(hit)} Count ${hit.count}.`;
+  `Hit ${number} at ${(hit.at / 1_000).toFixed(3)} s${hit.reserved ? `, a reservation of ${hit.reserved}` : ""}. ${verdict(hit)} Count ${hit.count}.`;
 
 /** The large timeline: drawn each frame, and read hit by hit with the arrow keys or by pointing. */
 export function timeline(current) {
@@ -65,7 +65,7 @@ export function timeline(current) {
     filled = hits.at(-1);
     const cells = (hit) => [
       `${(hit.at / 1_000).toFixed(3)} s`,
-      hit.allowed ? "allowed" : "denied",
+      `${hit.allowed ? "allowed" : "denied"}${hit.reserved ? `, reserved ${hit.reserved}` : ""}`,
       hit.count,
       hit.remaining,
       hit.allowed ? "" : span(hit.retryAfter),

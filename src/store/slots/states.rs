@@ -8,7 +8,7 @@ use crate::key_states::{Batch, KeyStates};
 use crate::memory::{self, OutOfMemory};
 use crate::open::{Open, export_open};
 use crate::policy_states::PolicyStates;
-use crate::record::{Afresh, Origin, load_open, load_states};
+use crate::record::{Afresh, Origin, load_key};
 use crate::{Error, Policies};
 use alloc::vec::Vec;
 
@@ -82,9 +82,7 @@ impl Slots {
         now: u64,
     ) -> Result<(bool, Afresh), Error> {
         self.stage_by(now, |policy_states, key| {
-            let afresh = load_states(policies, policy_states, key, origins, states, earlier, now)?;
-            load_open(policies, policy_states, key, origins, open, now)?;
-            Ok(afresh)
+            load_key(policies, policy_states, key, origins, states, earlier, open, now)
         })
     }
 

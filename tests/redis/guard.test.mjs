@@ -1,0 +1,74 @@
+// The guard of every framework over Redis: one budget for several apps, and a Redis that is away.
+
+import assert from "node:assert/strict";
+import { describe, mock, test } from "node:test";
+import { RedisLimiter } from "tollgate/redis";
+import { ask } from "../guard/lib/client.mjs";
+import { frameworks, served } from "../guard/lib/frameworks.mjs";
+import { connect, startServer } from "./lib/server.mjs";
+import { withServer } from "./lib/setting.mjs";
+
+mock.method(console, "warn", () => {});
+
+const { options } = withServer();
+const key = () => "user:42";
+const policy = { name: "api", algorithm: "sliding_window", limit: 10, scale: "1h" };
+
+/** How many of these responses have a status. */
+const count = (responses, wanted) => responses.filter(({ status }) => status === wanted).length;
+
+for (const [name, framework] of Object.entries(frameworks)) {
+  describe(name, () => {
+    test("of a load on three apps at once exactly the limit passes", async (t) => {
+      const given = options();
+      const urls = await Promise.all(
+        Array.from({ length: 3 }, () =>
+          served(t, framework, { "/": { guards: [{ limiter: new RedisLimiter(policy, given), key }] } }),
+        ),
+      );
+      const responses = await Promise.all(Array.from({ length: 60 }, (_, at) => ask(urls[at % 3])));
+      assert.equal(count(responses, 200), 10);
+      assert.equal(count(responses, 429), 50);
+      for (const { headers } of responses) assert.equal(headers["ratelimit-policy"], '"api";q=10;w=3600');
+    });
+
+    test("only failures are charged, and no burst has more tries than the limit", async (t) => {
+      const limiter = new RedisLimiter({ ...policy, denied: "free" }, options());
+      let status = 200;
+      const guards = [{ limiter, key, charge: "failures" }];
+      const url = await served(t, framework, { "/": { guards, handler: () => ({ status }) } });
+      for (let tries = 0; tries < 15; tries += 1) {
+        assert.equal((await ask(url)).status, 200);
+        // A success is given back after its response.
+        while ((await limiter.get(key())) > 0);
+      }
+      status = 401;
+      const responses = await Promise.all(Array.from({ length: 30 }, () => ask(url)));
+      assert.equal(count(responses, 401), 10);
+      assert.equal(count(responses, 429), 20);
+    });
+
+    test("a Redis that is gone: onError, or the fallback", async (t) => {
+      const server = await startServer();
+      const client = connect(server.port, { enableOfflineQueue: false });
+      t.after(() => client.disconnect());
+      const limiter = new RedisLimiter(policy, { client });
+      const serve = (more) => served(t, framework, { "/": { guards: [{ limiter, key, ...more }] } });
+      const url = await serve({});
+      await new Promise((resolve) => (client.status === "ready" ? resolve() : client.once("ready", resolve)));
+      assert.equal((await ask(url)).headers.ratelimit, '"api";r=9;t=3600');
+      await server.stop();
+      assert.equal((await ask(url)).status, 200);
+      assert.equal((await ask(await serve({ onError: "deny" }))).status, 503);
+      assert.equal((await ask(await serve({ onError: "throw" }))).status, 500);
+      const share = await serve({
+        fallback: { name: "share", algorithm: "fix_window", limit: 2, scale: "1d" },
+      });
+      const responses = [await ask(share), await ask(share), await ask(share)];
+      assert.deepEqual(
+        responses.map(({ status }) => status),
+        [200, 200, 429],
+      );
+    });
+  });
+}
