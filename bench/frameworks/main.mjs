@@ -51,7 +51,7 @@ async function alternated(framework) {
   return servers;
 }
 
-/** What each takes beside the same app without it, in the same round. */
+/** Returns the time that each adds to the same app without it, in the same round. */
 function rowsOf(framework, servers) {
   const [without] = servers;
   return servers.map((server) => {

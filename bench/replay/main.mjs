@@ -92,7 +92,7 @@ async function memory() {
     process.stderr.write(`  ${thousands(lines)} lines\n`);
     const { memory, summary } = await measured(folder, policy, {
       feed: (stream) => writeLog(stream, { lines, keys }),
-      // What V8 keeps for garbage grows with the time that a process runs, up to a bound.
+      // The memory that V8 keeps for garbage grows with the running time of a process, up to a bound.
       flags: ["--max-semi-space-size=2"],
     });
     if (summary.candidates[0].hits !== lines) throw new Error("lines were lost");

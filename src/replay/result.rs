@@ -37,7 +37,7 @@ pub mod status {
     pub const OUT_OF_MEMORY: i32 = -3;
 }
 
-/// What becomes of a reservation, by number.
+/// The results of closing or extending a reservation, by number.
 pub mod settlement {
     use crate::Settlement;
 

@@ -26,7 +26,7 @@ struct Shared {
     slabs: Handles<Slab>,
     result: ResultBuffer,
     call: [f64; CALL_NUMBERS],
-    /// What JavaScript writes of costs by policy and of a reservation.
+    /// The costs by policy and the numbers of a reservation, which JavaScript writes.
     reservation: ReservationBuffer,
     /// The list that JavaScript reads, or the one that it writes, as floats.
     list: Vec<i64>,
@@ -263,7 +263,7 @@ pub extern "C" fn hit_with(
     })
 }
 
-/// What becomes of a reservation, by number.
+/// The results of closing or extending a reservation, by number.
 pub mod settlement {
     /// It is settled now.
     pub const SETTLED: i32 = 0;

@@ -17,10 +17,10 @@ pub(crate) const MAX_ITEMS: usize = 100;
 /// What a key may be, for error messages.
 const KEY: &str = "a string of 1 to 1024 UTF-8 bytes";
 
-/// What an id may be, for error messages.
+/// Describes the accepted ids in error messages.
 const ID: &str = "the id of a reservation";
 
-/// What a cost to add may be, for error messages.
+/// Describes the accepted costs of an addition in error messages.
 const SIGNED: &str = "an integer from -9007199254740991 to 9007199254740991";
 
 /// One operation on one object.

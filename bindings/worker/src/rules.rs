@@ -23,7 +23,7 @@ pub(crate) struct Rule {
     /// Whether another letter case is another path.
     pub(crate) case_sensitive: bool,
     pub(crate) mode: Mode,
-    /// What it limits, in one decision. A rule that skips has none.
+    /// The limits of the rule, decided together. A rule that skips has none.
     pub(crate) limits: Vec<Limit>,
     pub(crate) missing: Missing,
     pub(crate) on_error: OnError,
