@@ -388,7 +388,7 @@ export class RateLimiter {
     const slot = this.#slotOf(key);
     this.#slab.instance.writeCosts(costs);
     this.#slab.instance.writeReservation(bits, ttl, end);
-    const code = this.#slab.run(({ close }, index, generation) =>
+    const code = this.#slab.run(({ close_reservation: close }, index, generation) =>
       close(index, generation, slot, now, Number(extended !== undefined)),
     );
     this.#isUnsettled = true;

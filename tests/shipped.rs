@@ -278,7 +278,7 @@ const BY_HANDLE: [(&str, &[f64]); 11] = [
     ("hit", &[0.0, 1.0, NOW]),
     ("hit_with", &[0.0, 1.0, NOW, 0.0, 0.0]),
     ("count", &[INC, 0.0, 1.0, NOW, 0.0]),
-    ("close", &[0.0, NOW, 0.0]),
+    ("close_reservation", &[0.0, NOW, 0.0]),
     ("reset_used", &[0.0, NOW]),
     ("release", &[0.0]),
     ("clean", &[NOW, 0.0]),
@@ -343,8 +343,8 @@ fn any_slot_cost_and_time_is_a_status_and_other_slabs_stay_as_they_are() {
                     slab.call("hit_with", &[slot, 1.0, NOW, number, question]);
                 }
                 for extends in [0.0, 1.0] {
-                    slab.call("close", &[slot, NOW, extends]);
-                    slab.call("close", &[slot, number, extends]);
+                    slab.call("close_reservation", &[slot, NOW, extends]);
+                    slab.call("close_reservation", &[slot, number, extends]);
                 }
                 slab.call("reset_used", &[slot, number]);
                 for operation in [GET, EXPIRES_AT, INC, SET, MAX_COUNT, 5.0, number] {

@@ -23,7 +23,7 @@ export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4, de
 /** The questions of `hit_with`. */
 export const question = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
 
-/** What becomes of a reservation, by the number that `close` returns. */
+/** What becomes of a reservation, by the number that `close_reservation` returns. */
 export const settlements = ["settled", "extended", "expired", "closed"] as const;
 
 /** Offsets within the result buffer, in bytes. */

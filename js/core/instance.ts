@@ -24,7 +24,7 @@ export interface Exports {
     policies: number,
     question: number,
   ): number;
-  close(index: number, generation: number, slot: number, now: number, extends_: number): number;
+  close_reservation(index: number, generation: number, slot: number, now: number, extends_: number): number;
   rescue(index: number, generation: number, slot: number, position: number, from: number): number;
   count(
     index: number,

@@ -278,7 +278,7 @@ pub mod settlement {
 /// Settles the reservation in the reservation buffer by the costs there, or with `extends` moves its end. Returns what
 /// becomes of it, or a status.
 #[unsafe(no_mangle)]
-pub extern "C" fn close(index: u32, generation: u32, slot: i32, now: f64, extends: bool) -> i32 {
+pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now: f64, extends: bool) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };
     shared(|Shared { slabs, reservation, .. }| {
         let Some(used) = costs(&reservation.costs) else { return status::INVALID_COST };
