@@ -21,6 +21,7 @@ mod account;
 mod address;
 mod client;
 mod codec;
+mod credit;
 mod error;
 mod fault;
 mod message;
@@ -29,6 +30,8 @@ mod object;
 mod policies;
 mod random;
 mod row;
+#[cfg(test)]
+mod simulation;
 mod states;
 #[doc(hidden)]
 pub mod wire;

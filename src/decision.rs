@@ -64,6 +64,31 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// Returns the decision as it is when so much less is used.
+    pub(crate) fn with_freed(self, amount: u64, counts_down: bool) -> Self {
+        let remaining = self.remaining.saturating_add(amount).min(self.limit);
+        let count = if counts_down { remaining } else { self.count.saturating_sub(amount) };
+        Self { remaining, count, ..self }
+    }
+
+    /// Returns the decision as it is when so much more is used.
+    pub(crate) fn with_spent(self, amount: u64, counts_down: bool) -> Self {
+        let remaining = self.remaining.saturating_sub(amount);
+        let count = if counts_down { remaining } else { self.count.saturating_add(amount) };
+        Self { remaining, count, ..self }
+    }
+
+    /// Returns the decision as it is some milliseconds later: its waits are shorter.
+    pub(crate) fn later(self, elapsed: u64) -> Self {
+        Self {
+            retry_after: self.retry_after.map(|wait| wait.saturating_sub(elapsed)),
+            reset_after: self.reset_after.saturating_sub(elapsed),
+            ..self
+        }
+    }
+}
+
 /// A reason for a denial that is not a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -31,6 +31,8 @@ pub enum Expected {
     CalendarOnly,
     /// A duration of at most a day, for a reservation.
     Ttl,
+    /// A duration of at most ten seconds, for a lease.
+    LeaseTtl,
     /// The name of an algorithm.
     Algorithm,
     /// The name of a policy.
@@ -76,7 +78,7 @@ struct Forms<'a>(&'a Expected);
 impl Display for Forms<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Expected::Duration | Expected::Ttl => f.write_str(wording::DURATION_FORMS),
+            Expected::Duration | Expected::Ttl | Expected::LeaseTtl => f.write_str(wording::DURATION_FORMS),
             Expected::Scale => f.write_str(wording::SCALE_FORMS),
             Expected::UtcOffset => f.write_str(wording::UTC_OFFSET_FORMS),
             Expected::Algorithm => fill(f, wording::ALGORITHM_FORMS, &["known"], &[&Listed(ALGORITHMS)]),
@@ -97,6 +99,7 @@ impl Display for Expected {
             Self::UtcOffset => fill(f, wording::UTC_OFFSET, &["forms"], &[&Forms(self)]),
             Self::CalendarOnly => f.write_str(wording::CALENDAR_ONLY),
             Self::Ttl => fill(f, wording::TTL, &["forms"], &[&Forms(self)]),
+            Self::LeaseTtl => fill(f, wording::LEASE_TTL, &["forms"], &[&Forms(self)]),
             Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
             Self::UniqueName => f.write_str(wording::UNIQUE_NAME),

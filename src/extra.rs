@@ -222,7 +222,7 @@ impl KeyMut<'_> {
     }
 
     /// Charges what was used of a reservation that is closed at a time, which may be past.
-    fn charge_closed(
+    pub(crate) fn charge_closed(
         &mut self,
         index: usize,
         closed_at: u64,

@@ -13,7 +13,9 @@ use crate::open::{Reserved, export_open};
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
 use crate::policy_states::PolicyStates;
 use crate::reservation::{bits_of, check_ttl, default_ttl};
-use crate::{Costs, Decision, Error, Expected, IntoPolicies, Policies, Record, ReservationId, Settlement};
+use crate::{
+    Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement,
+};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -92,13 +94,20 @@ pub enum Operation<'a> {
         /// How long it lasts from now, in milliseconds.
         ttl: u64,
     },
+    /// Asks for a hit, and renews or gives back the lease of a holder that asks for it.
+    Lease {
+        /// How much the hit weighs; 0 if there is none.
+        cost: u64,
+        /// The lease.
+        renewal: Renewal,
+    },
 }
 
 impl Operation<'_> {
     /// Returns the name of an operation that a concurrency policy rejects.
     fn rejected_name(&self) -> Option<&'static str> {
         match self {
-            Self::Hit { .. } | Self::HitCosts { .. } => Some("hit"),
+            Self::Hit { .. } | Self::HitCosts { .. } | Self::Lease { .. } => Some("hit"),
             Self::Inc { .. } => Some("inc"),
             Self::Set { .. } => Some("set"),
             _ => None,
@@ -124,6 +133,13 @@ pub enum Answer {
     },
     /// To settling or extending a reservation.
     Settled(Settlement),
+    /// To a hit with a renewal.
+    Leased {
+        /// The decision. What is left of the lease counts as free: it is the holder's.
+        decision: Decision,
+        /// The lease; `None` if none is open.
+        lease: Option<Lease>,
+    },
 }
 
 /// One key's states under all policies.
@@ -251,6 +267,32 @@ impl Ledger {
     /// Whether a reservation is open.
     pub(crate) fn has_open(&self) -> bool {
         !self.states.extra.open.is_empty()
+    }
+
+    /// Whether all that is open are these reservations.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn has_open_only(&self, known: &[ReservationId]) -> bool {
+        let open = &self.states.extra.open;
+        let is_known = |bits| known.iter().any(|id| id.bits() == bits);
+        (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| is_known(reserved.bits()))
+    }
+
+    /// Whether hits may be leased, or kept in memory.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn may_lease(&self) -> bool {
+        self.policy_states.may_lease()
+    }
+
+    /// Returns how many hits of cost 1 would be allowed.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn remaining(&self, now: u64) -> Result<u64, Error> {
+        Ok(self.states.peek(&self.policy_states, &PositionCosts::All(0), now)?.remaining)
+    }
+
+    /// Returns the last millisecond of the windows in force, or `end` if that is earlier.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn window_end(&self, end: u64, now: u64) -> u64 {
+        self.policy_states.window_end(self.states.entry(), end, now)
     }
 
     /// Allows so many fewer reservations than otherwise, since others of the key are open elsewhere.
@@ -390,6 +432,12 @@ impl Ledger {
                 let settlement = key.extend(id.bits(), ttl, now)?;
                 outcome.changed |= settlement.is_some();
                 Answer::Settled(settlement.unwrap_or(id.missing(now)))
+            }
+            Operation::Lease { cost, renewal } => {
+                renewal.check()?;
+                let cost = check_cost(cost)?;
+                let (decision, lease) = key.renew(cost, &renewal, *most_open, now, &mut outcome)?;
+                Answer::Leased { decision, lease }
             }
         };
         Ok((answer, outcome.changed()?))

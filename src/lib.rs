@@ -42,6 +42,8 @@ mod found;
 mod headers;
 mod key;
 mod key_states;
+#[doc(hidden)]
+pub mod lease;
 mod ledger;
 mod limiter;
 mod memory;
@@ -77,6 +79,7 @@ pub use expected::Expected;
 pub use found::Found;
 pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
 pub use key::check_key;
+pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
 pub use ledger::{Answer, Ledger, Operation};
 pub use limiter::{Cleaned, Limiter};
 pub use number::MAX;

@@ -48,6 +48,10 @@ impl Reserved {
         self.end
     }
 
+    pub(crate) fn bits(&self) -> Bits {
+        self.bits
+    }
+
     /// Returns when it is charged under a policy of that period, if it is closed at `now`.
     pub(crate) fn charged_at(&self, now: u64, period: u64) -> u64 {
         // A start that far ahead was a wrong reading of the clock.
@@ -216,6 +220,28 @@ impl Open {
                 self.sift(index);
             }
         }
+    }
+
+    /// Takes so much out of each amount of the reservation at an index. Returns the largest that is left.
+    /// [`Open::refresh`] must follow.
+    pub(crate) fn spend(&mut self, index: usize, used: u64) -> u64 {
+        self.amounts_mut(index)
+            .map(|amount| {
+                *amount = amount.saturating_sub(used);
+                *amount
+            })
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Makes each amount of the reservation at an index at least so much. [`Open::refresh`] must follow.
+    pub(crate) fn grow(&mut self, index: usize, amount: u64) {
+        self.amounts_mut(index).for_each(|own| *own = amount.max(*own));
+    }
+
+    fn amounts_mut(&mut self, index: usize) -> impl Iterator<Item = &mut u64> {
+        let (width, policies) = (self.width(), self.sums.len());
+        self.rows.iter_mut().skip(index * width + HEAD).take(policies)
     }
 
     fn replace(&mut self, index: usize, reserved: Reserved) {

@@ -242,6 +242,11 @@ impl PolicyStates {
         self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
+    /// Whether hits may be leased: not if denied ones count, or where only reservations do.
+    pub(crate) fn may_lease(&self) -> bool {
+        self.denied == Denied::Free && self.reserve_only().is_none()
+    }
+
     /// Whether a hit with this decision is charged.
     pub(crate) fn charges(&self, decision: &Decision, costs: &PositionCosts) -> bool {
         (decision.allowed || self.denied == Denied::Count) && !costs.is_nothing(self.rules.len())

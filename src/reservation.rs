@@ -95,6 +95,11 @@ pub(crate) fn default_ttl(policies: &Policies) -> u64 {
     concurrent.map(Policy::scale).max().unwrap_or(DEFAULT_TTL)
 }
 
+/// Returns the random bits of which these are the parts.
+pub(crate) fn random_of(bits: Bits) -> u128 {
+    bits.into_iter().fold(0, |random, part| random << 32 | u128::from(part))
+}
+
 pub(crate) fn bits_of(random: u128) -> Bits {
     [random >> 96, random >> 64, random >> 32, random].map(|bits| bits as u32)
 }

@@ -67,6 +67,8 @@ texts! {
     DURATION = "a duration; use {forms}";
     /// How long a reservation lasts.
     TTL = "a duration of at most a day; use {forms}";
+    /// How long a lease lasts.
+    LEASE_TTL = "a duration of at most ten seconds; use {forms}";
     /// The forms of a duration.
     DURATION_FORMS = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
     /// A duration, or a unit of the calendar.

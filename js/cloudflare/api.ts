@@ -1,6 +1,7 @@
+import { type Numbers, named } from "../numbers.ts";
 import { Unanswered } from "./ask.ts";
 import { admit, preflight } from "./cors.ts";
-import { type Answer, type Mistake, type Numbers, named, plain } from "./decision.ts";
+import { type Answer, type Mistake, plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { brokenKey } from "./given.ts";
 import { inquire, inquireInJson } from "./inquiry.ts";
@@ -26,16 +27,19 @@ type Result = Record<string, unknown> | { readonly error: Mistake };
 export async function api(
   request: Request,
   env: TollgateEnv,
+  context: ExecutionContext,
   isolate: Isolate,
   name: string,
 ): Promise<Response> {
-  const response = request.method === "OPTIONS" ? preflight() : await respond(request, env, isolate, name);
+  const response =
+    request.method === "OPTIONS" ? preflight() : await respond(request, env, context, isolate, name);
   return admit(response, request, isolate.origins);
 }
 
 async function respond(
   request: Request,
   env: TollgateEnv,
+  context: ExecutionContext,
   isolate: Isolate,
   name: string,
 ): Promise<Response> {
@@ -48,7 +52,7 @@ async function respond(
   if (closed) return closed;
   const body = await readBody(request);
   if (body instanceof Response) return body;
-  return answer(env, isolate, name as Operation, body.json);
+  return answer(env, context, isolate, name as Operation, body.json);
 }
 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {
@@ -81,6 +85,7 @@ async function textUpTo(most: number, { body }: Request): Promise<string | undef
 
 async function answer(
   env: TollgateEnv,
+  context: ExecutionContext,
   isolate: Isolate,
   operation: Operation,
   json: unknown,
@@ -101,7 +106,7 @@ async function answer(
       const error = "code" in item ? item : brokenKey(keys[at]);
       return error
         ? { error: { code: error.code, message: error.message } }
-        : answerItem(env, isolate, operation, item as Item);
+        : answerItem(env, context, isolate, operation, item as Item);
     }),
   );
   if (read.batch) return Response.json(answers, { headers: { "Cache-Control": "no-store" } });
@@ -118,11 +123,13 @@ function alone(answer: Result): Response {
 
 async function answerItem(
   env: TollgateEnv,
+  context: ExecutionContext,
   isolate: Isolate,
   operation: Operation,
   item: Item,
 ): Promise<Result> {
-  const inquiry = { env, isolate, via: "api", operation, item } as const;
+  const background = (work: Promise<unknown>) => context.waitUntil(work);
+  const inquiry = { env, isolate, via: "api", operation, item, background } as const;
   try {
     if (item.question !== undefined) return shapedInJson(await inquireInJson(inquiry, item.question));
     const numbers = await inquire(inquiry);

@@ -1,4 +1,5 @@
-import type { Answer, Mistake, Numbers } from "./decision.ts";
+import type { Numbers } from "../numbers.ts";
+import type { Answer, Mistake } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Hold, Operation, RateLimiterObject } from "./object.ts";
 
@@ -30,7 +31,13 @@ export function ask(
   env: TollgateEnv,
   timeout: number,
   object: string,
-  ...question: [operation: Operation | Hold, policies: string, amount: number, of?: string | undefined]
+  ...question: [
+    operation: Operation | Hold,
+    policies: string,
+    amount: number,
+    of?: string | undefined,
+    credit?: boolean,
+  ]
 ): Promise<Numbers | Mistake> {
   return asked(env, timeout, object, (stub) => stub.apply(...question) as Promise<Numbers | Mistake>);
 }

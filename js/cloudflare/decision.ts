@@ -1,16 +1,18 @@
 import type { Decision, Extension, Settlement } from "../types.ts";
 
 /**
- * What an object answers: eight numbers for a decision, followed by the id of a reservation; one for anything else; in a
- * text, which RPC carries fastest.
- */
-export type Numbers = string;
-
-/**
  * A decision in JSON, where never is null.
  * @internal
  */
 export type PlainDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
+
+/** A lease in JSON. */
+export interface PlainLease {
+  readonly id: string;
+  readonly amount: number;
+  readonly life: number;
+  readonly countsDown: boolean;
+}
 
 /**
  * What an object answers to a question in JSON.
@@ -19,6 +21,12 @@ export type PlainDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter
 export type Answer =
   | { readonly decision: PlainDecision }
   | { readonly number: number }
+  | {
+      readonly leased: {
+        readonly decision: PlainDecision;
+        readonly lease: PlainLease | null;
+      };
+    }
   | { readonly reset: boolean }
   | {
       readonly reserved: {
@@ -54,46 +62,6 @@ export interface Mistake {
   readonly code: string;
   /** The same in words. */
   readonly message: string;
-}
-
-/**
- * Whether a decision's numbers say that it was allowed.
- * @internal
- */
-export const isAllowed = (numbers: Numbers): boolean => numbers.startsWith("1 ");
-
-/**
- * The names of the policies that denied.
- * @internal
- */
-export const violatedBy = (numbers: Numbers, names: readonly string[]): string[] =>
-  namesIn(Number(numbers.slice(numbers.lastIndexOf(" "))), names);
-
-/**
- * The names at the positions of the bits that are set.
- * @internal
- */
-export const namesIn = (bits: number, names: readonly string[]): string[] =>
-  bits === 0 ? [] : names.filter((_, position) => ((bits >> position) & 1) === 1);
-
-/**
- * A decision with names in the place of positions. The order of the numbers is that of `src/cloudflare/wire.rs`.
- * @internal
- */
-export function named(numbers: Numbers, names: readonly string[]): Decision {
-  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated] = numbers
-    .split(" ")
-    .map(Number) as [number, number, number, number, number, number, number, number];
-  return {
-    allowed: allowed === 1,
-    count,
-    limit,
-    remaining,
-    retryAfter: retryAfter < 0 ? Number.POSITIVE_INFINITY : retryAfter,
-    resetAfter,
-    policy: names[policy] ?? "",
-    violated: namesIn(violated, names),
-  };
 }
 
 /**

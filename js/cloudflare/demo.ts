@@ -1,5 +1,6 @@
+import { isAllowed, named, violatedBy } from "../numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
-import { isAllowed, named, plain, violatedBy } from "./decision.ts";
+import { plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import { type Ask, Isolate } from "./isolate.ts";
 import { report } from "./log.ts";

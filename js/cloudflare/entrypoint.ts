@@ -1,13 +1,12 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
+import { type Numbers, named } from "../numbers.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unanswered } from "./ask.ts";
 import {
   type Answer,
   type Mistake,
-  type Numbers,
-  named,
   type PlainDecision,
   type Reserved,
   reservedBy,
@@ -158,9 +157,14 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return isolateOf(this.env).item(operation, policyNames(policy), key, amount, of);
   }
 
+  get #inquiry() {
+    const background = (work: Promise<unknown>) => this.ctx.waitUntil(work);
+    return { env: this.env, via: "rpc", background } as const;
+  }
+
   async #ask(operation: Operation, item: Item): Promise<Numbers> {
     const isolate = isolateOf(this.env);
-    const answer = await answered(inquire({ env: this.env, isolate, via: "rpc", operation, item }));
+    const answer = await answered(inquire({ ...this.#inquiry, isolate, operation, item }));
     if (typeof answer !== "string") throw thrown(answer);
     return answer;
   }
@@ -174,7 +178,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     const isolate = isolateOf(this.env);
     const [item] = isolate.items(operation, { policy: policyNames(policy), ...more }).items;
     if (item === undefined || "code" in item) throw thrown(item as Mistake);
-    const inquiry = { env: this.env, isolate, via: "rpc", operation, item } as const;
+    const inquiry = { ...this.#inquiry, isolate, operation, item };
     const answer = await answered(inquireInJson(inquiry, item.question as string));
     if ("error" in answer) throw thrown(answer.error);
     return answer;

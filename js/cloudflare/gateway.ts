@@ -1,6 +1,7 @@
+import type { AskIssuer } from "../leases.ts";
+import { isAllowed, type Numbers, named } from "../numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";
-import { isAllowed, type Numbers, named } from "./decision.ts";
 import { denial, namesOf } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
 import { forward, withOneValue } from "./forward.ts";
@@ -28,9 +29,8 @@ export function gateway(
     ? afterShadows(request, env, context, isolate, plan)
     : plan;
   if (enforced.length === 0) return forward(request, url, env, upstream);
-  const now = Date.now();
   for (const ask of enforced) {
-    const remembered = isolate.recall(ask, now);
+    const remembered = isolate.recall(ask);
     if (remembered !== undefined) return denied(request, env, isolate, ask, remembered, true);
   }
   return limited(request, url, env, context, isolate, enforced, upstream);
@@ -104,7 +104,7 @@ function decide(
   asks: readonly Ask[],
 ): Promise<Outcome> {
   return asks.length === 1
-    ? decideOne(request, env, isolate, asks[0] as Ask)
+    ? decideOne(request, env, context, isolate, asks[0] as Ask)
     : decideAll(request, env, context, isolate, asks);
 }
 
@@ -139,13 +139,19 @@ async function decideAll(
 
 const waitOf = ({ numbers }: Held) => named(numbers, []).retryAfter;
 
-/** Decides under a rule with one key by asking the key's object. */
-async function decideOne(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask): Promise<Outcome> {
+/** Decides under a rule with one key, from a lease or by asking the key's object. */
+async function decideOne(
+  request: Request,
+  env: TollgateEnv,
+  context: ExecutionContext,
+  isolate: Isolate,
+  ask: Ask,
+): Promise<Outcome> {
   // Before the object is asked: a denial that is remembered must not outlast what the object meant.
   const now = Date.now();
   let numbers: Numbers;
   try {
-    numbers = await asked(env, isolate, ask);
+    numbers = await asked(env, context, isolate, ask);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
     return failed(request, env, isolate, ask, error);
@@ -171,11 +177,22 @@ function denied(
   return response;
 }
 
-async function asked(env: TollgateEnv, isolate: Isolate, { object, set, cost }: Ask): Promise<Numbers> {
-  const policies = isolate.sets[set]?.[0] as string;
-  const answer = await ask(env, isolate.timeout, object, "hit", policies, cost);
-  if (typeof answer !== "string") throw new Unanswered("failed", answer.message);
-  return answer;
+/** The decision of a hit. A rule that only reports asks for each: it must not keep from others what it never uses. */
+function asked(
+  env: TollgateEnv,
+  context: ExecutionContext,
+  isolate: Isolate,
+  own: Ask,
+): Numbers | Promise<Numbers> {
+  const [policies, , countsDenied] = isolate.sets[own.set] as Isolate["sets"][number];
+  const issuer: AskIssuer = async (cost, report) => {
+    const operation = report === undefined ? "hit" : "lease";
+    const answer = await ask(env, isolate.timeout, own.object, operation, policies, cost, report, own.credit);
+    if (typeof answer !== "string") throw new Unanswered("failed", answer.message);
+    return answer;
+  };
+  if (!own.leases || own.shadow || countsDenied) return issuer(own.cost, undefined);
+  return isolate.leases.hit(isolate.keyOf(own), own.cost, issuer, (work) => context.waitUntil(work));
 }
 
 /** The rule says what becomes of a request whose object did not answer; the answer says that it was so. */

@@ -23,7 +23,7 @@ export function handle(
   }
   const path = url.pathname;
   if (isOfApi(path, isolate.prefix)) {
-    return api(request, env, isolate, path.slice(isolate.prefix.length + 4));
+    return api(request, env, context, isolate, path.slice(isolate.prefix.length + 4));
   }
   if (isolate.upstream !== undefined) return gateway(request, url, env, context, isolate, isolate.upstream);
   if (path === "/demo/hit") return demoHit(request, env);

@@ -1,6 +1,6 @@
+import { isAllowed, type Numbers } from "../numbers.ts";
 import { Unsettled } from "../unsettled.ts";
 import { ask, Unanswered } from "./ask.ts";
-import { isAllowed, type Numbers } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Ask, Isolate } from "./isolate.ts";
 

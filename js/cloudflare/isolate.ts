@@ -1,6 +1,7 @@
 import type { Gateway } from "../../build/worker/tollgate.js";
+import { type LeaseCore, Leases } from "../leases.ts";
+import { type Numbers, namesIn } from "../numbers.ts";
 import type { Cors } from "./cors.ts";
-import { type Numbers, namesIn } from "./decision.ts";
 import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
@@ -36,6 +37,9 @@ export interface Ask {
   readonly allowOnError: boolean;
   /** The headers in the rule's key. */
   readonly headers: readonly string[];
+  /** Whether the isolate may hold a lease for it, and the object may spend credit. */
+  readonly leases: boolean;
+  readonly credit: boolean;
 }
 
 /** What is to be asked of an object for an item of the API. */
@@ -47,6 +51,8 @@ export interface Item {
   readonly of: string | undefined;
   /** The question in JSON, if it says more than that. */
   readonly question: string | undefined;
+  /** Whether denied hits are counted, so that each must be asked for. */
+  readonly countsDenied: boolean;
 }
 
 type LimitFacts = readonly [
@@ -56,6 +62,8 @@ type LimitFacts = readonly [
   shadow: boolean,
   allowOnError: boolean,
   headers: readonly string[],
+  leases: boolean,
+  credit: boolean,
 ];
 
 type Settings = [
@@ -66,7 +74,14 @@ type Settings = [
   origins: string[],
   readers: string[],
   credentials: boolean,
+  remembersDenials: boolean,
+  leaseTtl: number,
+  leases: boolean,
+  credit: boolean,
 ];
+
+/** How many keys an isolate knows something of. */
+const knownKeys = 10_000;
 
 /** What a client is told of a decision: headers, and the body of a denial; and the names of the policies that denied. */
 export interface Told {
@@ -84,8 +99,13 @@ export class Isolate {
   readonly origins: readonly string[];
   /** The origins whose pages may read the gateway's own answers. */
   readonly cors: Cors;
-  /** The policies of the rules as JSON, and their names; then those of wrong tokens. */
-  readonly sets: readonly (readonly [policies: string, names: readonly string[]])[];
+  /** The policies of the rules as JSON, their names, and whether denied hits are counted; then those of wrong tokens. */
+  readonly sets: readonly (readonly [policies: string, names: readonly string[], countsDenied: boolean])[];
+  /** What is known of keys: denials, and leases. */
+  readonly leases: Leases;
+  /** Whether hits that come by the API or by RPC may be leased, and have credit. */
+  readonly hasLeases: boolean;
+  readonly hasCredit: boolean;
   #gateway: Rebuilt<Gateway>;
   #limits: readonly LimitFacts[];
   #plainKeys: boolean;
@@ -99,14 +119,18 @@ export class Isolate {
       throw Array.isArray(thrown) ? new Misconfigured(thrown, openGate(config)) : thrown;
     }
     const settings = this.#gateway.call((gateway) => gateway.settings()) as Settings;
-    const [upstream, prefix, timeout, plainKeys, origins, readers, credentials] = settings;
+    const [upstream, prefix, timeout, plainKeys, origins, readers, credentials, ...rest] = settings;
+    const [remembersDenials, leaseTtl, leases, credit] = rest;
     this.upstream = upstream;
     this.prefix = prefix;
     this.timeout = timeout;
     this.#plainKeys = plainKeys;
     this.origins = origins;
     this.cors = { origins: readers, credentials };
-    this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[]][];
+    this.hasLeases = leases;
+    this.hasCredit = credit;
+    this.leases = new Leases(coreOf(leaseTtl, remembersDenials), () => Date.now());
+    this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[], boolean][];
     this.#limits = this.#gateway.call((gateway) => gateway.limits());
   }
 
@@ -125,26 +149,35 @@ export class Isolate {
 
   #ask(line: string): Ask {
     const limit = Number.parseInt(line, 10);
-    const [rule, set, cost, shadow, allowOnError, headers] = this.#limits[limit] as LimitFacts;
-    return { rule, object: line.slice(line.indexOf(" ") + 1), set, cost, shadow, allowOnError, headers };
+    const [rule, set, cost, shadow, allowOnError, headers, leases, credit] = this.#limits[
+      limit
+    ] as LimitFacts;
+    const object = line.slice(line.indexOf(" ") + 1);
+    return { rule, object, set, cost, shadow, allowOnError, headers, leases, credit };
   }
 
   /** What is to be asked about a wrong token of a request. */
   guess({ headers }: Request): Ask {
     const object = this.#gateway.call((gateway) => gateway.tokenObject(headers));
     const set = this.sets.length - 1;
-    return { rule: -1, object, set, cost: 1, shadow: false, allowOnError: true, headers: [] };
+    const facts = { rule: -1, cost: 1, shadow: false, allowOnError: true, headers: [] };
+    return { ...facts, object, set, leases: false, credit: false };
+  }
+
+  /** The key of what is known of a question's key: under other policies it is another. */
+  keyOf({ object, set }: Ask): string {
+    return `${set} ${object}`;
   }
 
   /** What is told of a denial that is remembered. */
-  recall({ object, set, cost }: Ask, now: number): Told | undefined {
-    const words = this.#gateway.call((gateway) => gateway.recall(object, set, cost, now));
-    return words === undefined ? undefined : this.#read(set, words);
+  recall(ask: Ask): Told | undefined {
+    const numbers = this.leases.denied(this.keyOf(ask), ask.cost);
+    return numbers === undefined ? undefined : this.told(ask.set, numbers);
   }
 
-  /** Remembers a denial, if its policies allow it. */
-  remember({ object, set, cost }: Ask, numbers: Numbers, now: number): void {
-    this.#gateway.call((gateway) => gateway.remember(object, set, cost, numbers, now));
+  /** Remembers a denial of what was asked at that time, if its policies allow it. */
+  remember(ask: Ask, numbers: Numbers, asked: number): void {
+    if (!this.sets[ask.set]?.[2]) this.leases.remember(this.keyOf(ask), ask.cost, numbers, asked);
   }
 
   /** What a client is told of a decision. */
@@ -204,8 +237,21 @@ function openGate(config: unknown): OpenGate | undefined {
   return upstream === undefined ? undefined : { upstream, prefix };
 }
 
-const item = ([object, policies, names, amount, of, question]: unknown[]) =>
-  ({ object, policies, names, amount, of, question }) as Item;
+const item = ([object, policies, names, amount, of, question, countsDenied]: unknown[]) =>
+  ({ object, policies, names, amount, of, question, countsDenied }) as Item;
+
+/** The arithmetic of leases. After a trap it starts anew: leases that are lost are charged by their ends. */
+function coreOf(ttl: number, remembersDenials: boolean): LeaseCore {
+  const core = new Rebuilt((rust) => new rust.Leases(knownKeys, ttl, remembersDenials));
+  return {
+    denied: (...given) => core.call((leases) => leases.denied(...given)),
+    hit: (...given) => core.call((leases) => leases.hit(...given)),
+    spend: (...given) => core.call((leases) => leases.spend(...given)),
+    replied: (...given) => core.call((leases) => leases.replied(...given)),
+    failed: (...given) => core.call((leases) => leases.failed(...given)),
+    giveBack: (...given) => core.call((leases) => leases.giveBack(...given)),
+  };
+}
 
 const refused = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
 

@@ -2,12 +2,11 @@ import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../build/worker/tollgate.js";
 import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
+import { type Numbers, named } from "../numbers.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
 import {
   type Answer,
   type Mistake,
-  type Numbers,
-  named,
   type PlainDecision,
   type Reserved,
   reservedBy,
@@ -35,7 +34,10 @@ export type Operation =
   | "extend";
 
 /** What the Worker asks of the objects of one decision over several keys: to reserve for a moment, and to give back. */
-export type Hold = "hold" | "release";
+export type Hold = "hold" | "release" | "lease";
+
+/** How long nothing may come before credit is written back, in milliseconds. */
+const quiet = 2_000;
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
@@ -53,6 +55,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #object: Rebuilt<RustObject>;
   /** The policies of the last decision, and what they are called. */
   #named: { readonly json: string; readonly names: readonly string[] } = { json: "", names: [] };
+  #isResting = false;
 
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
@@ -150,15 +153,23 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** What the Worker itself calls for everything that is more than an amount: a question in JSON, and its answer. */
   question(json: string): string {
     if (typeof json !== "string") throw new TollgateError("invalid_operation", "give a question as JSON");
-    return this.#object.call((object) => object.answer(json, Date.now()));
+    const answer = this.#object.call((object) => object.answer(json, Date.now()));
+    this.#restLater();
+    return answer;
   }
 
   /** What the Worker itself calls: policies as JSON in, numbers or a mistake out. */
-  apply(operation: Operation | Hold, policies: string, amount: number, of?: string): Numbers | Mistake {
+  apply(
+    operation: Operation | Hold,
+    policies: string,
+    amount: number,
+    of?: string,
+    credit = false,
+  ): Numbers | Mistake {
     try {
       if (typeof operation !== "string" || typeof policies !== "string")
         throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
-      return this.#apply(operation, policies, amount, of);
+      return this.#apply(operation, policies, amount, of, credit === true);
     } catch (error) {
       const { code, message } = error as Mistake;
       if (typeof code !== "string") throw error;
@@ -181,10 +192,40 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   /** Nothing is awaited between reading the time and having written, so no other operation comes in between. */
-  #apply(operation: Operation | Hold, policies: string, amount: number, of?: string): Numbers {
+  #apply(
+    operation: Operation | Hold,
+    policies: string,
+    amount: number,
+    of?: string,
+    credit = this.#hasCredit(),
+  ): Numbers {
     checkAmount(operation, amount);
     checkName(of);
-    return this.#object.call((object) => object.apply(operation, policies, amount, of, Date.now()));
+    const answer = this.#object.call((object) =>
+      object.apply(operation, policies, amount, of, credit, Date.now()),
+    );
+    if (credit) this.#restLater();
+    return answer;
+  }
+
+  /** Whether the configuration lets allowed hits be kept in memory, covered by a credit in the row. */
+  #hasCredit(): boolean {
+    try {
+      return isolateOf(this.env).hasCredit;
+    } catch (error) {
+      if (error instanceof Misconfigured) return false;
+      throw error;
+    }
+  }
+
+  /** Writes credit back when the key has gone quiet, if there is some. An object that is gone by then has it charged. */
+  #restLater(): void {
+    if (this.#isResting || !this.#object.call((object) => object.hasCredit())) return;
+    this.#isResting = true;
+    setTimeout(() => {
+      this.#isResting = false;
+      if (this.#object.call((object) => object.rest(Date.now()))) this.#restLater();
+    }, quiet);
   }
 
   /** Asks what is more than an amount. */

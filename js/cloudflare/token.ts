@@ -1,5 +1,5 @@
+import { isAllowed } from "../numbers.ts";
 import { ask } from "./ask.ts";
-import { isAllowed } from "./decision.ts";
 import { denial } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Ask, Isolate, Told } from "./isolate.ts";
@@ -26,7 +26,7 @@ export async function closedTo(
   if (token === undefined) return unauthorized("");
   const guess = isolate.guess(request);
   const now = Date.now();
-  const remembered = isolate.recall(guess, now);
+  const remembered = isolate.recall(guess);
   if (remembered !== undefined) return tooMany(env, isolate, guess, remembered);
   if (await isToken(token, secret)) return undefined;
   return (await counted(env, isolate, guess, now)) ?? unauthorized(', error="invalid_token"');

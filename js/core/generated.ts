@@ -191,6 +191,7 @@ export const integerText = "an integer from {min} to {max}";
 export const signedIntegerText = "an integer from -{max} to {max}";
 export const durationText = "a duration; use {forms}";
 export const ttlText = "a duration of at most a day; use {forms}";
+export const leaseTtlText = "a duration of at most ten seconds; use {forms}";
 export const durationFormsText = 'milliseconds or a string such as "500ms", "1s", "5m", "1h" or "1d"';
 export const scaleText = "a duration or a unit of the calendar; use {forms}";
 export const scaleFormsText =

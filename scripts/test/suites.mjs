@@ -43,7 +43,16 @@ export const suites = [
       ]),
   },
   clippyWasm("worker", ["-p", "tollgate-worker"]),
-  clippyWasm("npm", ["-p", "tollgate-npm", "-p", "tollgate-headers", "-p", "tollgate-redis"]),
+  clippyWasm("npm", [
+    "-p",
+    "tollgate-npm",
+    "-p",
+    "tollgate-headers",
+    "-p",
+    "tollgate-lease",
+    "-p",
+    "tollgate-redis",
+  ]),
   {
     name: "cargo test",
     run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),

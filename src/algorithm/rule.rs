@@ -146,7 +146,7 @@ impl Rule {
     }
 
     /// Whether the count that is shown is what remains.
-    fn counts_down(&self) -> bool {
+    pub(crate) fn counts_down(&self) -> bool {
         matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }))
     }
 

@@ -72,7 +72,7 @@ impl Window {
     // Comparing kinds would compare units of the calendar too, in a call of its own.
 
     #[inline(always)]
-    fn slides(&self) -> bool {
+    pub(crate) fn slides(&self) -> bool {
         matches!(self.kind, Kind::Sliding)
     }
 
@@ -144,6 +144,15 @@ impl Window {
             (NONE, true) => now + self.scale,
             (start, _) => start as u64 + self.scale,
         }
+    }
+
+    /// Returns when the window in force at `now` ends; 0 if a key's own has not begun.
+    pub(crate) fn end_in_force(&self, state: &[u64], now: u64) -> u64 {
+        if self.is_per_key() {
+            return self.own_end(state, false, now);
+        }
+        let start = self.begin(now);
+        (start + self.length(start) as i64).max(0) as u64
     }
 
     /// When enough has faded of a window for a cost to fit.

@@ -2,11 +2,12 @@
 
 use worker::{console_error, console_warn};
 
+use super::credit::Credit;
 use super::fault::Fault;
 use super::policies;
-use super::row::{LoadError, Row};
+use super::row::{LoadError, Row, Storage};
 use super::states::{Loaded, States};
-use super::wire::{self, Reply};
+use super::wire::{self, Certainty, Reply};
 use crate::{Answer, Decision, Error, Ledger, Operation, Policies, Reason, ReservationId};
 
 /// How many bytes of a row that cannot be read are logged.
@@ -14,13 +15,27 @@ const LOGGED: usize = 256;
 
 /// One key's account.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct Account<S = Row> {
     /// The object's id, for the log.
     id: String,
-    row: Row,
+    pub(super) row: S,
     /// What the row holds, once it was read, and denials that were counted since.
     states: Option<States>,
     memory: Option<Memory>,
+    /// The leases that were granted since the memory is there, as far as they may be open.
+    leases: Vec<ReservationId>,
+}
+
+/// One operation, as an account takes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    pub(super) operation: Operation<'a>,
+    /// Reservations that are settled in full first.
+    pub(super) settles: &'a [ReservationId],
+    /// The policies as JSON.
+    pub(super) policies: &'a str,
+    /// Whether allowed hits may be kept in memory, covered by a credit in the row.
+    pub(super) credit: bool,
 }
 
 /// What an earlier operation left: the policies as they were given, and the states under them.
@@ -31,6 +46,7 @@ struct Memory {
     ledger: Ledger,
     /// Whether the row does not hold what was made of it when it was read under these policies.
     unsaved: bool,
+    credit: Credit,
 }
 
 /// What an alarm found.
@@ -45,19 +61,18 @@ pub(super) struct Expired {
 impl Account {
     /// Returns the account in an object's storage. The row is not read before the first operation.
     pub(super) fn new(state: &worker::State) -> Self {
-        Self { id: state.id().to_string(), row: Row::new(&state.storage()), states: None, memory: None }
+        Self::stored_in(Row::new(&state.storage()), state.id().to_string())
+    }
+}
+
+impl<S: Storage> Account<S> {
+    pub(super) fn stored_in(row: S, id: String) -> Self {
+        Self { id, row, states: None, memory: None, leases: Vec::new() }
     }
 
-    /// Does one operation under policies given as JSON, and saves what must last before it returns. Reservations that are
-    /// to be settled in full come first.
-    pub(super) fn apply(
-        &mut self,
-        operation: Operation<'_>,
-        settles: &[ReservationId],
-        policies: &str,
-        now: u64,
-    ) -> Result<Reply, Fault> {
-        let reply = self.recall(policies, now).and_then(|()| self.perform(operation, settles, now));
+    /// Does one operation, and saves what must last before it returns.
+    pub(super) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, Fault> {
+        let reply = self.recall(request.policies, now).and_then(|()| self.perform(request, now));
         if matches!(reply, Err(Fault::Platform(_))) {
             // What was not saved did not happen: the row is read again.
             self.forget();
@@ -68,6 +83,12 @@ impl Account {
     /// Returns the policies of the last operation.
     pub(super) fn policies(&self) -> Option<&Policies> {
         self.memory.as_ref().map(|memory| memory.ledger.policies())
+    }
+
+    /// Returns the first number of the first state in memory.
+    #[cfg(test)]
+    pub(super) fn first_number(&self) -> Option<i64> {
+        self.memory.as_ref()?.ledger.states().first()?.first().copied()
     }
 
     /// Takes out the states that have ended. If others are left, the alarm is set again.
@@ -113,6 +134,30 @@ impl Account {
         (self.states, self.memory) = (None, None);
     }
 
+    /// Whether there is credit that is worth writing back when the key goes quiet.
+    pub(super) fn has_credit(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.credit.is_worth_returning())
+    }
+
+    /// Writes back the credit of a key that has gone quiet, if that saved a write before. Returns true if the key is in
+    /// use, so that the caller is to ask again later.
+    pub(super) fn rest(&mut self, now: u64) -> Result<bool, Fault> {
+        let Self { row, states: Some(states), memory: Some(memory), .. } = self else { return Ok(false) };
+        if !memory.credit.is_worth_returning() {
+            return Ok(false);
+        }
+        if memory.credit.is_in_use(now) {
+            return Ok(true);
+        }
+        states.keep(&memory.ledger, now);
+        memory.credit = Credit::default();
+        let saved = row.save(states, now);
+        if saved.is_err() {
+            self.forget();
+        }
+        saved.map(|()| false)
+    }
+
     /// Puts the key's states under these policies into memory, unless they are there.
     fn recall(&mut self, policies: &str, now: u64) -> Result<(), Fault> {
         if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
@@ -137,7 +182,13 @@ impl Account {
         if !afresh.is_empty() {
             console_warn!("{}", serde_json::json!({ "event": "afresh", "policies": afresh }));
         }
-        self.memory = Some(Memory { policies: policies.into(), counts_denied, ledger, unsaved: changed });
+        self.memory = Some(Memory {
+            policies: policies.into(),
+            counts_denied,
+            ledger,
+            unsaved: changed,
+            credit: Credit::default(),
+        });
         Ok(())
     }
 
@@ -159,11 +210,12 @@ impl Account {
     }
 
     /// Decides, and saves what must last. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, operation: Operation<'_>, settles: &[ReservationId], now: u64) -> Result<Reply, Fault> {
-        let Self { row, states: Some(states), memory: Some(memory), .. } = self else {
+    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, Fault> {
+        let Self { row, states: Some(states), memory: Some(memory), leases, .. } = self else {
             return Err(Error::state("there is none").into());
         };
-        let Memory { counts_denied, ledger, unsaved, .. } = memory;
+        let Request { operation, settles, credit: has_credit, .. } = request;
+        let Memory { counts_denied, ledger, unsaved, credit, .. } = memory;
         for &id in settles {
             *unsaved |= ledger.apply(Operation::Settle { id, used: None }, now)?.1;
         }
@@ -176,14 +228,29 @@ impl Account {
         };
         ledger.leave_room(elsewhere.0);
         let (answer, changed) = ledger.apply(operation, now)?;
-        if *unsaved || changed && !(*counts_denied && is_asking(&operation) && is_denial(&answer)) {
-            states.keep(ledger, now);
+        let must_last = *unsaved || changed && !(*counts_denied && is_asking(&operation) && is_denial(&answer));
+        let has_credit = has_credit && ledger.may_lease();
+        if must_last && (*unsaved || !has_credit || !credit.covers(&operation, &answer, now)) {
+            let with_credit = if has_credit { credit.renew(ledger, row.random()?, now)? } else { None };
+            if !has_credit {
+                *credit = Credit::default();
+            }
+            states.keep(with_credit.as_ref().unwrap_or(ledger), now);
             row.save(states, now)?;
             *unsaved = false;
         }
-        let open = ledger.has_open() || elsewhere.0 > 0;
+        if let Answer::Leased { lease: Some(lease), .. } = &answer {
+            leases.retain(|known| known.end() > now && known.bits() != lease.id.bits());
+            leases.push(lease.id);
+        }
+        let open = match ledger.has_open() || elsewhere.0 > 0 {
+            false => Certainty::Certain,
+            true if elsewhere.0 == 0 && ledger.has_open_only(leases) => Certainty::UntilLeaseEnds,
+            true => Certainty::Uncertain,
+        };
         Ok(match answer {
             Answer::Decision(decision) => Reply::Decision { decision, open },
+            Answer::Leased { decision, lease } => Reply::Leased { decision, open, lease },
             Answer::Number(number) => Reply::Number(number),
             Answer::Done => Reply::Reset(was_used),
             Answer::Reserved { decision, id } => {
@@ -196,7 +263,10 @@ impl Account {
 
 /// Whether an operation is counted if it is denied.
 fn is_asking(operation: &Operation<'_>) -> bool {
-    matches!(operation, Operation::Hit { .. } | Operation::HitCosts { .. } | Operation::Reserve { .. })
+    matches!(
+        operation,
+        Operation::Hit { .. } | Operation::HitCosts { .. } | Operation::Reserve { .. } | Operation::Lease { .. }
+    )
 }
 
 fn is_denial(answer: &Answer) -> bool {

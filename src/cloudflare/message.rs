@@ -5,11 +5,14 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::account::Account;
+use super::account::{Account, Request};
 use super::fault::Fault;
 use super::random::random_bits;
 use super::wire::{self, Reply};
-use crate::{Costs, Decision, Error, Operation, Policies, Reason, Reservation, ReservationId, Settlement, Value};
+use crate::{
+    Costs, DEFAULT_LEASE_TTL, Decision, Error, Lease, Operation, Policies, Reason, Renewal, Reservation, ReservationId,
+    Settlement, Value,
+};
 
 /// An operation on the object's key.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +47,14 @@ pub struct Question<'a> {
     /// Whether `reset` drops reservations, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reservations: bool,
+    /// To `lease`: how much of the lease was spent, and the size that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Amount>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Amount>,
+    /// Whether allowed hits may be kept in memory, covered by a credit in the row.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub credit: bool,
 }
 
 /// A cost or a count that is not checked yet. It is written as an integer: writing floats takes several kilobytes of code.
@@ -63,8 +74,9 @@ fn milliseconds<S: Serializer>(ttl: &Option<Value>, serializer: S) -> Result<S::
 impl<'a> Question<'a> {
     /// Returns an operation under policies, with nothing else said.
     pub fn new(operation: &'a str, policies: &'a RawValue) -> Self {
-        let (amount, amounts, policy, ttl, id, key) = (None, None, None, None, None, None);
-        Self { operation, policies, amount, amounts, policy, ttl, id, key, settles: Vec::new(), reservations: false }
+        let (amount, amounts, policy, ttl, id, key, used, size) = (None, None, None, None, None, None, None, None);
+        let (settles, reservations, credit) = (Vec::new(), false, false);
+        Self { operation, policies, amount, amounts, policy, ttl, id, key, settles, reservations, used, size, credit }
     }
 
     /// Returns the question as JSON.
@@ -98,6 +110,18 @@ impl<'a> Question<'a> {
             "settle" => Operation::Settle { id: id()?, used: Some(costs()?) },
             "cancel" => Operation::Settle { id: id()?, used: Some(Costs::All(0)) },
             "extend" => Operation::Extend { id: id()?, ttl: wire::ttl(self.ttl.as_ref().unwrap_or(&Value::Null))? },
+            "lease" => {
+                let number = |amount: Option<Amount>| wire::amount(amount.map_or(0.0, |amount| amount.0));
+                let ttl = self.ttl.as_ref().map_or(Some(DEFAULT_LEASE_TTL), Value::as_duration);
+                let renewal = Renewal {
+                    id: self.id.as_ref().map(|_| id()).transpose()?,
+                    used: number(self.used)?,
+                    size: number(self.size)?,
+                    ttl: ttl.unwrap_or_default(),
+                    random: random_bits()?,
+                };
+                Operation::Lease { cost: number(self.amount)?, renewal }
+            }
             other => wire::operation(other, self.amount.map_or(1.0, |amount| amount.0), self.policy.as_deref())?,
         })
     }
@@ -116,6 +140,11 @@ pub(super) enum Message {
     Decision(NamedDecision),
     /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
     Number(u64),
+    /// To `lease`; no lease if none is open.
+    Leased {
+        decision: NamedDecision,
+        lease: Option<WrittenLease>,
+    },
     /// To `reset`: whether the key had been used.
     Reset(bool),
     /// To `reserve`.
@@ -155,6 +184,16 @@ pub(super) struct NamedDecision {
     violated: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+}
+
+/// A lease with its id as text.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WrittenLease {
+    id: String,
+    amount: u64,
+    life: u64,
+    counts_down: bool,
 }
 
 impl NamedDecision {
@@ -197,7 +236,8 @@ fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, Fault
     let amounts = question.checked_amounts()?;
     let operation = question.asked(amounts.as_deref())?;
     let settles = question.settles.iter().map(|id| read_id(Some(id))).collect::<Result<Vec<_>, _>>()?;
-    let reply = account.apply(operation, &settles, question.policies.get(), now)?;
+    let policies = question.policies.get();
+    let reply = account.apply(Request { operation, settles: &settles, policies, credit: question.credit }, now)?;
     let written = |id: ReservationId| match &question.key {
         Some(key) => Reservation { key, id }.to_string(),
         None => id.to_string(),
@@ -212,6 +252,16 @@ fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, Fault
             id: id.map(written),
             expires_at: id.map(|id| id.end()),
         },
+        Reply::Leased { decision, lease, .. } => {
+            let decision = NamedDecision::new(&decision, policies);
+            let lease = lease.map(|Lease { id, amount, life, counts_down }| WrittenLease {
+                id: written(id),
+                amount,
+                life,
+                counts_down,
+            });
+            Message::Leased { decision, lease }
+        }
         Reply::Settled { settlement, id } => {
             let id = id.filter(|_| settlement == Settlement::Extended);
             let (settlement, expires_at) = (settlement.as_str().into(), id.map(|id| id.end()));

@@ -6,7 +6,7 @@ use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
-use super::account::{Account, Expired};
+use super::account::{Account, Expired, Request as Asked};
 use super::fault::Fault;
 use super::{message, wire};
 
@@ -58,12 +58,28 @@ impl RateLimiterObject {
         policies: &str,
         amount: f64,
         of: Option<String>,
+        credit: bool,
         now: f64,
     ) -> Result<String, Fault> {
         let now = wire::time(now)?;
-        let settles = wire::settled_first(operation, of.as_deref())?;
+        let settles = &wire::settled_first(operation, of.as_deref())?;
         let operation = wire::operation(operation, amount, of.as_deref())?;
-        Ok(self.account.borrow_mut().apply(operation, &settles, policies, now)?.to_text())
+        let request = Asked { operation, settles, policies, credit };
+        Ok(self.account.borrow_mut().apply(request, now)?.to_text())
+    }
+
+    /// Returns whether there is credit that is worth writing back when the key goes quiet.
+    #[doc(hidden)]
+    #[wasm_bindgen(js_name = hasCredit)]
+    pub fn has_credit(&self) -> bool {
+        self.account.borrow().has_credit()
+    }
+
+    /// Writes back credit that was not spent, if the key has gone quiet. Returns true if it has not, and this is to be
+    /// called again in a while.
+    #[doc(hidden)]
+    pub fn rest(&self, now: f64) -> Result<bool, Fault> {
+        self.account.borrow_mut().rest(wire::time(now)?)
     }
 
     /// Does one operation that is given as JSON, and returns the answer as JSON.

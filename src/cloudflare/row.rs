@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 
 use super::codec::{self, Stored};
 use super::fault::Fault;
+use super::random::random_bits;
 use super::states::States;
 use crate::Error;
 
@@ -74,14 +75,33 @@ impl From<JsValue> for LoadError {
     }
 }
 
+/// A storage of the states of one key.
+pub(super) trait Storage {
+    /// Returns the states that were last saved.
+    fn load(&mut self) -> Result<States, LoadError>;
+    /// Replaces the row, and sets the alarm if none is due.
+    fn save(&mut self, states: &States, now: u64) -> Result<(), Fault>;
+    /// Sets the alarm again after it has rung, for a key whose row is still right: the row need not know of it.
+    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault>;
+    /// Records that the alarm has rung.
+    fn rung(&mut self);
+    /// Forgets what is known of the storage: it is about to be emptied.
+    fn emptied(&mut self);
+    /// Moves a row that cannot be read out of the way, where it is kept for a week. Returns its bytes.
+    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault>;
+    /// Returns 128 bits that nobody can guess.
+    fn random(&mut self) -> Result<u128, Fault>;
+}
+
 impl Row {
     pub(super) fn new(storage: &worker::Storage) -> Self {
         let storage: RawStorage = storage.as_raw().unchecked_ref::<RawStorage>().clone();
         Self { kv: storage.kv(), storage, stored: false, alarm: 0 }
     }
+}
 
-    /// Returns the states that were last saved.
-    pub(super) fn load(&mut self) -> Result<States, LoadError> {
+impl Storage for Row {
+    fn load(&mut self) -> Result<States, LoadError> {
         let value = STATES.with(|key| self.kv.get(key))?;
         if value.is_undefined() {
             return Ok(States::default());
@@ -92,8 +112,7 @@ impl Row {
         Ok(states)
     }
 
-    /// Replaces the row, and sets the alarm if none is due.
-    pub(super) fn save(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+    fn save(&mut self, states: &States, now: u64) -> Result<(), Fault> {
         if states.0.is_empty() {
             return self.delete();
         }
@@ -104,24 +123,20 @@ impl Row {
         self.set_alarm(alarm)
     }
 
-    /// Sets the alarm again after it has rung, for a key whose row is still right: the row need not know of it.
-    pub(super) fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault> {
         let alarm = self.next_alarm(states, now);
         self.set_alarm(alarm)
     }
 
-    /// Records that the alarm has rung.
-    pub(super) fn rung(&mut self) {
+    fn rung(&mut self) {
         self.alarm = 0;
     }
 
-    /// Forgets what is known of the storage: it is about to be emptied.
-    pub(super) fn emptied(&mut self) {
+    fn emptied(&mut self) {
         (self.stored, self.alarm) = (false, 0);
     }
 
-    /// Moves a row that cannot be read out of the way, where it is kept for a week. Returns its bytes.
-    pub(super) fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault> {
+    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault> {
         let value = STATES.with(|key| self.kv.get(key))?;
         UNREADABLE.with(|key| self.kv.put(key, &value))?;
         self.delete()?;
@@ -129,6 +144,12 @@ impl Row {
         Ok(bytes_of(&value))
     }
 
+    fn random(&mut self) -> Result<u128, Fault> {
+        random_bits()
+    }
+}
+
+impl Row {
     fn delete(&mut self) -> Result<(), Fault> {
         if self.stored {
             STATES.with(|key| self.kv.delete(key))?;

@@ -7,25 +7,29 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::fault::Fault;
 pub use super::message::{Amount, Question};
 use super::random::random_bits;
+use crate::lease::text::with_lease;
+pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Costs, Decision, Denied, Error, Expected, MAX, Operation, Policies, Policy, ReservationId, Settlement, Span, Value,
-    Violated,
+    Costs, Decision, Denied, Error, Expected, Lease, MAX, Operation, Policies, Policy, Renewal, ReservationId,
+    Settlement, Span, Value,
 };
 
-/// What an operation comes to. `open` is true if a reservation is open, so that a denial may end before its time.
+/// What an operation comes to. `open` says how certain a denial is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what they are called")]
 pub enum Reply {
     /// To `hit` and `peek`.
-    Decision { decision: Decision, open: bool },
+    Decision { decision: Decision, open: Certainty },
     /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
     Number(u64),
     /// To `reset`: whether the key had been used.
     Reset(bool),
     /// To `reserve`; no id if it was denied.
-    Reserved { decision: Decision, open: bool, id: Option<ReservationId> },
+    Reserved { decision: Decision, open: Certainty, id: Option<ReservationId> },
+    /// To `lease`; no lease if none is open.
+    Leased { decision: Decision, open: Certainty, lease: Option<Lease> },
     /// To `settle`, `cancel` and `extend`; with an id only if that is another one now.
     Settled { settlement: Settlement, id: Option<ReservationId> },
 }
@@ -39,6 +43,7 @@ impl Reply {
             Self::Reset(was_used) => u8::from(was_used).to_string(),
             Self::Reserved { decision, open, id: None } => from_decision(&decision, open),
             Self::Reserved { decision, open, id: Some(id) } => format!("{} {id}", from_decision(&decision, open)),
+            Self::Leased { decision, open, lease } => with_lease(from_decision(&decision, open), lease.as_ref()),
             Self::Settled { settlement, .. } => settlement.as_str().into(),
         }
     }
@@ -49,7 +54,7 @@ impl Reply {
 pub const HOLD: u64 = 5_000;
 
 /// Returns the operation of that name. `of` names one of several policies; or to `hold` the reservations to be settled,
-/// and to `release` the one to be cancelled.
+/// to `release` the one to be cancelled, and to `lease` what its holder reports.
 pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, Fault> {
     let whole = || amount_of(name, amount).map(|amount| amount as u64);
     Ok(match name {
@@ -61,6 +66,7 @@ pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Res
         "expires_at" => Operation::ExpiresAt { policy: of },
         "reset" => Operation::Reset,
         "hold" => Operation::Reserve { costs: Costs::All(whole()?), ttl: Some(HOLD), random: random_bits()? },
+        "lease" => Operation::Lease { cost: whole()?, renewal: renewal(of.unwrap_or_default())? },
         "release" => Operation::Settle { id: of.unwrap_or_default().parse()?, used: Some(Costs::All(0)) },
         _ => {
             let known = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend";
@@ -90,49 +96,14 @@ pub fn ttl(value: &Value) -> Result<u64, Error> {
     value.as_duration().filter(|ttl| *ttl <= MAX_TTL).ok_or_else(wrong)
 }
 
-/// How `retry_after` says never.
-const NEVER: &str = "-1";
-
-/// The first number of a denial that may end before its time, since a reservation is open.
-const DENIED_FOR_NOW: u8 = 2;
-
-/// Returns whether a written denial lasts as long as it says, if nothing but hits come.
-pub fn is_certain(written: &str) -> bool {
-    written.starts_with("0 ")
-}
-
-/// Returns a decision as eight numbers, in the order that `js/cloudflare/decision.ts` knows.
-pub fn from_decision(decision: &Decision, open: bool) -> String {
-    let never = || NEVER.to_string();
-    format!(
-        "{} {} {} {} {} {} {} {}",
-        if open && !decision.allowed { DENIED_FOR_NOW } else { u8::from(decision.allowed) },
-        decision.count,
-        decision.limit,
-        decision.remaining,
-        decision.retry_after.map_or_else(never, |wait| wait.to_string()),
-        decision.reset_after,
-        decision.policy,
-        decision.violated.0,
-    )
-}
-
-/// Parses such a text; `None` if it is not a decision.
-pub fn to_decision(written: &str) -> Option<Decision> {
-    let mut numbers = written.split(' ');
-    let mut next = || numbers.next()?.parse::<i64>().ok();
-    let decision = Decision {
-        allowed: next()? == 1,
-        count: next()? as u64,
-        limit: next()? as u64,
-        remaining: next()? as u64,
-        retry_after: u64::try_from(next()?).ok(),
-        reset_after: next()? as u64,
-        policy: next()? as usize,
-        violated: Violated(next()? as u32),
-        reason: None,
-    };
-    numbers.next().is_none().then_some(decision)
+/// Parses what a holder reports, as one word: id (may be empty), used, size and ttl.
+fn renewal(written: &str) -> Result<Renewal, Fault> {
+    let invalid = || Fault::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
+    let parts: Vec<&str> = written.split(',').collect();
+    let &[id, used, size, ttl] = parts.as_slice() else { return Err(invalid()) };
+    let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number <= MAX).ok_or_else(invalid);
+    let id = if id.is_empty() { None } else { Some(id.parse()?) };
+    Ok(Renewal { id, used: number(used)?, size: number(size)?, ttl: number(ttl)?, random: random_bits()? })
 }
 
 /// A cost.
@@ -156,13 +127,6 @@ pub fn time(number: f64) -> Result<u64, Error> {
     integer(number.floor()).ok_or_else(|| Error::InvalidTime { found: number.into() })
 }
 
-/// Returns a decision as it is some milliseconds later: its waits are shorter.
-pub fn later(mut decision: Decision, elapsed: u64) -> Decision {
-    decision.retry_after = decision.retry_after.map(|wait| wait.saturating_sub(elapsed));
-    decision.reset_after = decision.reset_after.saturating_sub(elapsed);
-    decision
-}
-
 /// Returns the milliseconds of a duration; `None` if it is invalid.
 pub fn milliseconds(span: Span) -> Option<u64> {
     span.milliseconds()
@@ -183,24 +147,6 @@ pub fn counts_denied(policies: &Policies) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decisions_cross_and_come_back() {
-        let denied = Decision { retry_after: Some(7), violated: Violated(0b101), policy: 2, ..Decision::NOTHING };
-        for decision in
-            [denied, Decision { retry_after: None, ..denied }, Decision { allowed: true, count: MAX, ..denied }]
-        {
-            for open in [false, true] {
-                let written = from_decision(&decision, open);
-                assert_eq!(to_decision(&written), Some(decision));
-                assert_eq!(is_certain(&written), !decision.allowed && !open);
-            }
-        }
-        assert_eq!(from_decision(&Decision { retry_after: None, ..denied }, false), "0 0 0 0 -1 0 2 5");
-        for wrong in ["", "1", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9", "1 2 3 4 5 6 7 a", "1  3 4 5 6 7 8"] {
-            assert_eq!(to_decision(wrong), None);
-        }
-    }
 
     #[test]
     fn only_whole_numbers_in_range_are_amounts() {

@@ -103,7 +103,9 @@ impl Results {
 
     pub(super) fn answer(&mut self, answer: Answer) -> Result<(), OutOfMemory> {
         match answer {
-            Answer::Decision(decision) | Answer::Reserved { decision, .. } => self.decision(&decision),
+            Answer::Decision(decision) | Answer::Reserved { decision, .. } | Answer::Leased { decision, .. } => {
+                self.decision(&decision)
+            }
             Answer::Number(number) => self.number(number),
             Answer::Settled(settlement) => self.settlement(settlement, 0),
             Answer::Done => self.number(0),

@@ -254,6 +254,7 @@ impl Story {
                 Outcome::Decided(decision.into())
             }
             Answer::Settled(settlement) => Outcome::Settled(settlement),
+            Answer::Leased { decision, .. } => Outcome::Decided(decision.into()),
         }
     }
 }

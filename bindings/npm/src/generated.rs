@@ -105,7 +105,11 @@ fn settlements() -> Constant {
     ] {
         words[number as usize] = settlement.as_str();
     }
-    ("What becomes of a reservation, by the number that `close_reservation` returns.", "settlements", format!("{words:?}"))
+    (
+        "What becomes of a reservation, by the number that `close_reservation` returns.",
+        "settlements",
+        format!("{words:?}"),
+    )
 }
 
 fn offsets() -> Constant {

@@ -11,6 +11,8 @@ extern crate alloc;
 mod policies;
 mod replicas;
 
+pub use tollgate_lease::Leases;
+
 #[cfg(all(target_arch = "wasm32", not(test)))]
 #[path = "../../npm/src/platform.rs"]
 mod platform;

@@ -5,6 +5,7 @@ use tollgate::{Policy, Span};
 
 use crate::cors::{self, Cors};
 use crate::items::Refusal;
+use crate::leases;
 use crate::path::normalise;
 use crate::pattern::Pattern;
 use crate::policies::{PolicySet, named_policies};
@@ -25,6 +26,10 @@ pub(crate) struct Config {
     pub(crate) headers: Headers,
     pub(crate) timeout: u64,
     pub(crate) deny_cache: bool,
+    /// How long the leases of an isolate last, if it holds any.
+    pub(crate) leases: Option<u64>,
+    /// Whether objects keep allowed hits in memory, covered by a credit in the row.
+    pub(crate) credit: bool,
     /// True if the origin takes another method from a header.
     pub(crate) method_override: bool,
     pub(crate) plain_keys: bool,
@@ -77,6 +82,8 @@ impl Config {
             headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
             timeout: reader.read("timeout", TIMEOUT, span).unwrap_or(2_000),
             deny_cache: reader.read("denyCache", TRUTH, truth).unwrap_or(true),
+            leases: leases::read(&mut reader).unwrap_or_default(),
+            credit: reader.read("credit", TRUTH, truth).unwrap_or(false),
             method_override: reader.read("methodOverride", TRUTH, truth).unwrap_or(false),
             plain_keys: reader.word("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
             named: Vec::new(),
@@ -93,7 +100,7 @@ impl Config {
             errors.push(FieldError { path: "rules".into(), problem });
         }
         config.named = policies.map(|tree| named_policies(tree, &mut errors)).unwrap_or_default();
-        let defaults = Defaults { on_error, case_sensitive };
+        let defaults = Defaults { on_error, case_sensitive, leases: config.leases.is_some(), credit: config.credit };
         for (path, tree) in written {
             config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, defaults, &mut errors));
         }
@@ -175,7 +182,7 @@ fn prefix(tree: &Tree) -> Option<String> {
 
 const TIMEOUT: &str = "milliseconds from 1 to 2147483647, or text such as \"250ms\" or \"2s\"";
 
-fn span(tree: &Tree) -> Option<u64> {
+pub(crate) fn span(tree: &Tree) -> Option<u64> {
     let span = match tree {
         Tree::Text(text) => Span::from(text.as_str()),
         other => Span::from(whole(other)?),

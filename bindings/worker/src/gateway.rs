@@ -2,11 +2,10 @@
 
 use js_sys::Array;
 use tollgate::cloudflare::wire;
-use tollgate::{Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
+use tollgate::{DEFAULT_LEASE_TTL, Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
 
 use crate::config::{Config, Headers, OnError, open_gate};
-use crate::deny_cache::{DenyCache, Who};
 use crate::digest::keyed_digest;
 use crate::fault::Fault;
 use crate::items::{self, Item, Refusal};
@@ -17,9 +16,6 @@ use crate::reader::FieldError;
 use crate::rules::{Limit, Mode, Rule};
 use crate::tokens;
 use crate::tree::Tree;
-
-/// How many denials an isolate remembers.
-const REMEMBERED: usize = 10_000;
 
 #[wasm_bindgen]
 extern "C" {
@@ -36,13 +32,12 @@ impl Source for RequestHeaders {
     }
 }
 
-/// What an isolate knows: the configuration, and which keys were denied a moment ago.
+/// What an isolate knows of its configuration.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Gateway {
     config: Config,
     tokens: PolicySet,
-    denials: DenyCache,
 }
 
 #[wasm_bindgen]
@@ -53,7 +48,7 @@ impl Gateway {
         let tree = serde_wasm_bindgen::from_value(config).unwrap_or(Tree::Nothing);
         let config = Config::read(tree).map_err(|errors| listed(&errors))?;
         let tokens = tokens::policy().map_err(Fault::from)?;
-        Ok(Self { denials: DenyCache::new(if config.deny_cache { REMEMBERED } else { 0 }), tokens, config })
+        Ok(Self { tokens, config })
     }
 
     /// Returns the upstream and the prefix of a configuration that has errors, if requests are to pass all the same.
@@ -63,10 +58,12 @@ impl Gateway {
         Some(Array::of2(&upstream.into(), &prefix.into()))
     }
 
-    /// Upstream, prefix, timeout, whether logs may hold keys, the origins that may call the API, and the origins that
-    /// may read the gateway's own answers, and whether with credentials.
+    /// Upstream, prefix, timeout, whether logs may hold keys, the origins that may call the API, the origins that may
+    /// read the gateway's own answers, and whether with credentials; whether denials are remembered, how long leases
+    /// last, and whether other Workers' hits are leased and have credit.
     pub fn settings(&self) -> Array {
-        let Config { upstream, prefix, timeout, plain_keys, origins, cors, .. } = &self.config;
+        let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, .. } =
+            &self.config;
         let upstream = upstream.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
         list([
             upstream,
@@ -76,23 +73,31 @@ impl Gateway {
             texts(origins).into(),
             texts(&cors.origins).into(),
             cors.credentials.into(),
+            (*deny_cache).into(),
+            (leases.unwrap_or(DEFAULT_LEASE_TTL) as f64).into(),
+            leases.is_some().into(),
+            (*credit).into(),
         ])
     }
 
-    /// The sets of policies that rules have: each as JSON, and their names. The last is that of wrong tokens.
+    /// The sets of policies that rules have: each as JSON, their names, and whether denied hits are counted. The last is
+    /// that of wrong tokens.
     pub fn sets(&self) -> Result<Array, Fault> {
         let mut sets = Array::new();
-        for PolicySet { policies, .. } in self.config.sets.iter().chain([&self.tokens]) {
-            sets.extend([Array::of2(&json(policies)?, &names(policies))]);
+        for set in self.config.sets.iter().chain([&self.tokens]) {
+            sets.extend([Array::of3(&json(&set.policies)?, &names(&set.policies), &set.counts_denied().into())]);
         }
         Ok(sets)
     }
 
     /// Returns the facts of each limit of each rule: the rule, the set of policies, the cost, whether the rule only
-    /// reports, whether it lets through what could not be asked, and the headers in the key.
+    /// reports, whether it lets through what could not be asked, the headers in the key, and whether hits are leased and
+    /// have credit.
     pub fn limits(&self) -> Array {
         let mut limits = Array::new();
-        for (position, &Rule { mode, on_error, limits: ref own, .. }) in self.config.rules.iter().enumerate() {
+        for (position, &Rule { mode, on_error, leases, credit, limits: ref own, .. }) in
+            self.config.rules.iter().enumerate()
+        {
             limits.extend(own.iter().map(|&Limit { set, cost, ref key }| {
                 list([
                     (position as f64).into(),
@@ -101,6 +106,8 @@ impl Gateway {
                     (mode == Mode::Shadow).into(),
                     (on_error == OnError::Allow).into(),
                     key.iter().filter_map(Part::header).map(JsValue::from).collect::<Array>().into(),
+                    leases.into(),
+                    credit.into(),
                 ])
             }));
         }
@@ -124,25 +131,6 @@ impl Gateway {
     #[wasm_bindgen(js_name = tokenObject)]
     pub fn token_object(&self, headers: &RequestHeaders) -> String {
         tokens::object(headers)
-    }
-
-    /// What is told of a denial under a rule's policies that is remembered, and so need not be asked for.
-    pub fn recall(&self, object: &str, set: usize, cost: f64, now: f64) -> Result<Option<String>, Fault> {
-        let set = self.set(set)?;
-        let who = Who { object, policies: set.hash };
-        let denial = self.denials.recall(who, wire::amount(cost)?, wire::time(now)?);
-        Ok(denial.map(|decision| told(&decision, &set.policies, self.config.headers)))
-    }
-
-    /// Remembers a denial for a while, unless denied hits are to be counted or a reservation is open, which may be
-    /// settled for less.
-    pub fn remember(&mut self, object: &str, set: usize, cost: f64, decision: &str, now: f64) -> Result<(), Fault> {
-        let set = self.set(set)?;
-        if !set.counts_denied() && wire::is_certain(decision) {
-            let who = Who { object, policies: set.hash };
-            self.denials.remember(who, wire::amount(cost)?, decided(decision)?, wire::time(now)?);
-        }
-        Ok(())
     }
 
     /// What an HTTP client is told of a decision under a rule's policies, a line for each word: which policies denied,
@@ -215,10 +203,20 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
     words
 }
 
-/// An object, the policies as JSON with their names, an amount, which of the policies, and the question if it says more.
+/// An object, the policies as JSON with their names, an amount, which of the policies, the question if it says more, and
+/// whether denied hits are counted.
 fn asked(Item { object, policies, amount, of, question }: &Item) -> Result<Array, Fault> {
+    let counts_denied = wire::counts_denied(policies);
     let [of, question] = [of, question].map(|text| text.as_deref().map_or(JsValue::UNDEFINED, JsValue::from));
-    Ok(list([object.as_str().into(), json(policies)?, names(policies).into(), (*amount as f64).into(), of, question]))
+    Ok(list([
+        object.as_str().into(),
+        json(policies)?,
+        names(policies).into(),
+        (*amount as f64).into(),
+        of,
+        question,
+        counts_denied.into(),
+    ]))
 }
 
 fn texts(list: &[String]) -> Array {

@@ -1,7 +1,5 @@
 //! The named policies of the configuration, and the sets of them that decide together.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-
 use serde::Deserialize;
 use tollgate::cloudflare::wire::{counts_denied, free_by_default};
 use tollgate::{Error, Ledger, Policies, Policy, PolicyDraft};
@@ -15,8 +13,6 @@ use crate::tree::Tree;
 #[derive(Clone, Debug)]
 pub(crate) struct PolicySet {
     pub(crate) policies: Policies,
-    /// Of all that they say, so that a denial by these is not taken for one by others. The same within an isolate.
-    pub(crate) hash: u64,
 }
 
 impl PolicySet {
@@ -31,7 +27,7 @@ impl PolicySet {
     }
 
     pub(crate) fn new(policies: Policies) -> Self {
-        Self { hash: BuildHasherDefault::<DefaultHasher>::default().hash_one(&policies), policies }
+        Self { policies }
     }
 
     /// Whether a denied hit changes anything.

@@ -27,6 +27,10 @@ pub(crate) struct Rule {
     pub(crate) limits: Vec<Limit>,
     pub(crate) missing: Missing,
     pub(crate) on_error: OnError,
+    /// Whether an isolate spends the limits of hot keys in parts.
+    pub(crate) leases: bool,
+    /// Whether objects keep allowed hits in memory, covered by a credit in the row.
+    pub(crate) credit: bool,
 }
 
 /// One of the keys that a rule counts by.
@@ -62,6 +66,8 @@ pub(crate) enum Missing {
 pub(crate) struct Defaults {
     pub(crate) on_error: OnError,
     pub(crate) case_sensitive: bool,
+    pub(crate) leases: bool,
+    pub(crate) credit: bool,
 }
 
 /// Reads one rule, unless it has errors.
@@ -84,13 +90,25 @@ pub(crate) fn read(
     let cost = reader.read("cost", AMOUNT, whole).unwrap_or(1);
     let on_error = reader.word("onError", ON_ERROR).unwrap_or(defaults.on_error);
     let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(defaults.case_sensitive);
+    let leases = reader.read("leases", TRUTH, truth).unwrap_or(defaults.leases);
+    let credit = reader.read("credit", TRUTH, truth).unwrap_or(defaults.credit);
     let limits = match reader.list("limits") {
         Some(list) => several(&mut reader, list, mode, named, sets, cost),
         None => limit(&mut reader, mode, named, sets, cost).into_iter().collect(),
     };
     reader.finish();
     let valid = errors.len() == before;
-    pattern.filter(|_| valid).map(|pattern| Rule { methods, pattern, case_sensitive, mode, limits, missing, on_error })
+    pattern.filter(|_| valid).map(|pattern| Rule {
+        methods,
+        pattern,
+        case_sensitive,
+        mode,
+        limits,
+        missing,
+        on_error,
+        leases,
+        credit,
+    })
 }
 
 /// Reads the key and the policies of a rule, or of one of its limits.

@@ -1,0 +1,30 @@
+//! Reads `leases`: whether an isolate spends a hot key's limit in parts, and how long each part lasts.
+
+use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL};
+
+use crate::config::{span, truth};
+use crate::reader::Reader;
+use crate::tree::Tree;
+
+const ACCEPTS: &str = "true, false, or a table such as { ttl = \"2s\" }";
+const TTL: &str = "milliseconds from 1 to 10000, or text such as \"500ms\" or \"2s\"";
+
+/// Returns how long leases last, or that there are none; `None` if the field is missing or invalid.
+pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Option<u64>> {
+    let path = reader.path_of("leases");
+    match reader.take("leases")? {
+        tree @ Tree::Table(_) => {
+            let mut own = Reader::new(path, tree, reader.errors);
+            let ttl = own.read("ttl", TTL, |tree| span(tree).filter(|ttl| (1..=MAX_LEASE_TTL).contains(ttl)));
+            own.finish();
+            Some(Some(ttl.unwrap_or(DEFAULT_LEASE_TTL)))
+        }
+        tree => match truth(&tree) {
+            Some(has_leases) => Some(has_leases.then_some(DEFAULT_LEASE_TTL)),
+            None => {
+                reader.refuse("leases", &tree, ACCEPTS);
+                None
+            }
+        },
+    }
+}

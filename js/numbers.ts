@@ -1,0 +1,73 @@
+import type { Decision } from "./types.ts";
+
+/**
+ * A decision as eight numbers in a text, which crosses between wasm and machines fastest. What follows them is the id of a
+ * reservation, or a lease.
+ * @internal
+ */
+export type Numbers = string;
+
+/**
+ * The numbers of a decision without the lease that may follow them.
+ * @internal
+ */
+export function withoutLease(reply: string): Numbers {
+  let end = -1;
+  for (let word = 0; word < 8; word += 1) {
+    end = reply.indexOf(" ", end + 1);
+    if (end < 0) return reply;
+  }
+  return reply.slice(0, end);
+}
+
+/**
+ * Whether a decision's numbers say that it was allowed.
+ * @internal
+ */
+export const isAllowed = (numbers: Numbers): boolean => numbers.startsWith("1 ");
+
+/**
+ * The names of the policies that denied.
+ * @internal
+ */
+export const violatedBy = (numbers: Numbers, names: readonly string[]): string[] =>
+  namesIn(Number(numbers.slice(numbers.lastIndexOf(" "))), names);
+
+/**
+ * The names at the positions of the bits that are set.
+ * @internal
+ */
+export const namesIn = (bits: number, names: readonly string[]): string[] =>
+  bits === 0 ? [] : names.filter((_, position) => ((bits >> position) & 1) === 1);
+
+/**
+ * A decision with names in the place of positions. The order of the numbers is that of `src/lease/text.rs`.
+ * @internal
+ */
+export function named(numbers: Numbers, names: readonly string[]): Decision {
+  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated] = numbers
+    .split(" ")
+    .map(Number) as [number, number, number, number, number, number, number, number];
+  return {
+    allowed: allowed === 1,
+    count,
+    limit,
+    remaining,
+    retryAfter: retryAfter < 0 ? Number.POSITIVE_INFINITY : retryAfter,
+    resetAfter,
+    policy: names[policy] ?? "",
+    violated: namesIn(violated, names),
+  };
+}
+
+/**
+ * The numbers of a decision with names. `certainty` is the first number of a denial: 0 if it lasts as long as it says.
+ * @internal
+ */
+export function numbersOf(decision: Decision, names: readonly string[], certainty: 0 | 2 | 3): Numbers {
+  const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated } = decision;
+  const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
+  const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
+  const position = Math.max(0, names.indexOf(policy));
+  return [allowed ? 1 : certainty, count, limit, remaining, wait, resetAfter, position, bits >>> 0].join(" ");
+}

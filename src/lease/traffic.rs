@@ -1,0 +1,58 @@
+//! How much of a key was spent lately.
+
+/// What was spent in this period and in the one before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    since: u64,
+    spent: u64,
+    before: u64,
+}
+
+impl Traffic {
+    /// Adds a cost.
+    pub(super) fn add(&mut self, cost: u64, now: u64, period: u64) {
+        self.roll(now, period);
+        self.spent = self.spent.saturating_add(cost);
+    }
+
+    /// Returns what was spent in the last period, taking the one before to have been even.
+    pub(super) fn lately(&mut self, now: u64, period: u64) -> u64 {
+        self.roll(now, period);
+        let faded = u128::from(self.before) * u128::from(period - (now - self.since)) / u128::from(period);
+        self.spent.saturating_add(faded as u64)
+    }
+
+    fn roll(&mut self, now: u64, period: u64) {
+        match now.checked_sub(self.since) {
+            Some(age) if age < period => {}
+            Some(age) if age < 2 * period => {
+                *self = Self { since: self.since + period, spent: 0, before: self.spent };
+            }
+            // It is long ago, or the clock stepped back.
+            _ => *self = Self { since: now, spent: 0, before: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_period_before_fades() {
+        let mut traffic = Traffic::default();
+        traffic.add(10, 5_000, 1_000);
+        assert_eq!(traffic.lately(5_999, 1_000), 10);
+        assert_eq!(traffic.lately(6_500, 1_000), 5);
+        traffic.add(1, 6_500, 1_000);
+        assert_eq!(traffic.lately(6_999, 1_000), 1);
+        assert_eq!(traffic.lately(9_000, 1_000), 0);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_starts_anew() {
+        let mut traffic = Traffic::default();
+        traffic.add(10, 5_000, 1_000);
+        assert_eq!(traffic.lately(4_999, 1_000), 0);
+    }
+}
