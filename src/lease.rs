@@ -27,6 +27,8 @@ mod traffic;
 
 #[cfg(feature = "cloudflare")]
 pub(crate) use size::{CREDIT_TTL, next_credit};
+#[cfg(feature = "cloudflare")]
+pub(crate) use traffic::Traffic;
 
 /// How long a lease lasts that does not say, in milliseconds.
 pub const DEFAULT_LEASE_TTL: u64 = 1_000;

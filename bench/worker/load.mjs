@@ -6,7 +6,9 @@ import { connect } from "node:net";
  * how long that took, round by round. In a process of its own and over plain sockets: it must not be what is measured.
  * The turns are short, so that a noisy moment strikes none alone.
  */
-const { ports, path, keys, status, refresh, connections, rounds, turn, warmUp } = JSON.parse(process.argv[2]);
+const { ports, path, keys, status, refresh, lead, connections, rounds, turn, warmUp } = JSON.parse(
+  process.argv[2],
+);
 
 const requests = Array.from({ length: keys }, (_, number) =>
   Buffer.from(
@@ -92,9 +94,16 @@ async function warm(server) {
   await drive(server, (counts) => sum(counts) >= keys && performance.now() - from > warmUp);
 }
 
-/** A turn; if so wished, after all keys were asked once, so that a cache has again what it forgot meanwhile. */
+/**
+ * A turn; if so wished, after all keys were asked once, so that a cache has again what it forgot meanwhile, or after a
+ * while that is not counted, so that leases are there as they are under a steady load.
+ */
 async function measure(server) {
   await reconnect(server);
+  if (lead) {
+    const from = performance.now();
+    await drive(server, () => performance.now() - from > lead);
+  }
   if (refresh) await drive(server, (counts) => sum(counts) >= keys);
   const from = performance.now();
   const counts = await drive(server, () => performance.now() - from > turn);

@@ -32,6 +32,13 @@ export const subjects = {
   "gateway by hand": { entry: worker("by-hand-proxy.js"), upstream },
   "Tollgate's gateway": own({}),
   "Tollgate's gateway, deny cache off": own({ denyCache: false }),
+  "Tollgate's object with credit": {
+    entry: worker("own-object.js"),
+    bindings: { TOLLGATE: { credit: true } },
+  },
+  "Tollgate's gateway with credit": own({ credit: true }),
+  "Tollgate's gateway with leases": own({ leases: true, credit: true }),
+  "a gateway without limits": { entry: worker("pass.js"), upstream },
 };
 
 /** Starts each of these in a folder of its own, lends them out, and leaves nothing behind. */

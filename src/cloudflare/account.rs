@@ -150,7 +150,7 @@ impl<S: Storage> Account<S> {
             return Ok(true);
         }
         states.keep(&memory.ledger, now);
-        memory.credit = Credit::default();
+        memory.credit.close();
         let saved = row.save(states, now);
         if saved.is_err() {
             self.forget();
@@ -233,7 +233,7 @@ impl<S: Storage> Account<S> {
         if must_last && (*unsaved || !has_credit || !credit.covers(&operation, &answer, now)) {
             let with_credit = if has_credit { credit.renew(ledger, row.random()?, now)? } else { None };
             if !has_credit {
-                *credit = Credit::default();
+                credit.close();
             }
             states.keep(with_credit.as_ref().unwrap_or(ledger), now);
             row.save(states, now)?;

@@ -5,7 +5,7 @@
 //! If the memory is lost, the credit is a reservation of nobody's, which its end charges in full: so the row counts at
 //! least what was allowed, and no earlier than it was.
 
-use crate::lease::{CREDIT_TTL, next_credit};
+use crate::lease::{CREDIT_TTL, Traffic, next_credit};
 use crate::{Answer, Costs, Error, Ledger, Operation};
 
 /// How long no operation may come before unspent credit is written back, in milliseconds.
@@ -18,15 +18,16 @@ const WORTH_RETURNING: u64 = 8;
 /// What is left of a credit, and how it was used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Credit {
+    /// The size of the last one.
     size: u64,
     left: u64,
-    /// From when until when it may be spent. Both are 0 if there is none.
-    since: u64,
+    /// Until when it may be spent; 0 if there is none.
     until: u64,
-    /// When it was last spent.
+    /// When it was opened or last spent.
     latest: u64,
     /// How many writes it has saved.
     saved: u64,
+    traffic: Traffic,
 }
 
 /// The amount that an operation takes out of a credit, and until when that may be used.
@@ -39,8 +40,9 @@ impl Credit {
     /// Takes what an operation allowed out of the credit. Returns false if a row must be written.
     pub(super) fn covers(&mut self, operation: &Operation<'_>, answer: &Answer, now: u64) -> bool {
         let Some(Taken { amount, until }) = taken(operation, answer, now) else { return false };
+        self.traffic.add(amount, now, CREDIT_TTL);
         // A clock that stepped back does not tell how old the credit is.
-        let holds = (self.latest.max(self.since)..self.until).contains(&now) && until <= self.until;
+        let holds = (self.latest..self.until).contains(&now) && until <= self.until;
         let Some(left) = self.left.checked_sub(amount).filter(|_| holds) else { return false };
         (self.left, self.latest) = (left, now);
         self.saved += 1;
@@ -50,13 +52,9 @@ impl Credit {
     /// Opens the next credit beside the states of a ledger. Returns those with the credit as a reservation; `None` if there
     /// is no credit now.
     pub(super) fn renew(&mut self, ledger: &Ledger, random: u128, now: u64) -> Result<Option<Ledger>, Error> {
-        let spent = self.size - self.left;
-        let is_warm = self.since > 0 && now >= self.since && self.is_in_use(now);
-        let has_ended = self.size > 0 && now >= self.until;
-        // A key that is not in use is written as it would be without credit.
-        let size = if is_warm { next_credit(self.size, spent, has_ended, ledger.remaining(now)?) } else { 0 };
+        let size = next_credit(self.traffic.lately(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
         let until = ledger.window_end(now + CREDIT_TTL, now);
-        *self = Self { since: now, until: now, latest: now, saved: self.saved, ..Self::default() };
+        (self.left, self.until, self.latest) = (0, 0, now);
         if size == 0 || until <= now {
             return Ok(None);
         }
@@ -66,8 +64,13 @@ impl Credit {
         if !matches!(answer, Answer::Reserved { id: Some(_), .. }) {
             return Ok(None);
         }
-        *self = Self { size, left: size, until, ..*self };
+        (self.size, self.left, self.until) = (size, size, until);
         Ok(Some(with_credit))
+    }
+
+    /// Closes the credit: the row no longer holds it.
+    pub(super) fn close(&mut self) {
+        (self.left, self.until, self.saved) = (0, 0, 0);
     }
 
     /// Whether something is left of it, and it saved more than writing it back costs.

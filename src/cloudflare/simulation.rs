@@ -644,3 +644,24 @@ fn a_cold_key_and_one_near_its_limit_ask_for_every_hit() {
     };
     assert_eq!(run(true), run(false));
 }
+
+#[test]
+fn a_cold_key_and_one_near_its_limit_write_every_allowed_hit() {
+    let rows = |policy: Policy, pause: u64, credit: bool| {
+        let disk = Disk { row: None, writes: 0, random: Random(7) };
+        let mut account = Account::stored_in(disk, String::new());
+        let policies = super::wire::json_of(&Policies::from(free(policy))).unwrap();
+        for number in 0..50 {
+            let operation = Operation::Hit { cost: 1 };
+            let request = Request { operation, settles: &[], policies: policies.get(), credit };
+            account.apply(request, START + number * pause).unwrap();
+        }
+        account.row.writes
+    };
+    for (policy, pause) in
+        [(Policy::fix_window(10_000, "1h").unwrap(), 16_000), (Policy::fix_window(15, "1h").unwrap(), 100)]
+    {
+        assert_eq!(rows(policy.clone(), pause, true), rows(policy, pause, false));
+    }
+    assert!(rows(Policy::fix_window(10_000, "1h").unwrap(), 100, true) < 10);
+}

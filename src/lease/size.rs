@@ -10,9 +10,9 @@ pub(crate) const CREDIT_TTL: u64 = 30_000;
 /// The smallest lease and credit: one of 1 is a plain hit.
 const SMALLEST: u64 = 2;
 
-/// The least that must have been spent in the last ttl before a lease pays: it is renewed before its end, and a rest of it
-/// is given back.
-const LEAST_SPENT: u64 = 4;
+/// The least that must have been spent in the last ttl before a lease or a credit pays: it is renewed before its end, and a
+/// rest of it is given back.
+const LEAST_SPENT: u64 = 3;
 
 /// Returns how large a lease is for which `wanted` is asked, of which `rest` is left. `remaining` includes the rest.
 pub(super) fn granted(wanted: u64, rest: u64, remaining: u64) -> u64 {
@@ -25,12 +25,10 @@ pub(super) fn wanted(spent: u64, last: u64) -> u64 {
     if spent < LEAST_SPENT { 0 } else { spent.min((2 * last).max(LEAST_SPENT)) }
 }
 
-/// Returns the size of the next credit: twice the last one if that was spent in its time, else what was spent of it.
+/// Returns the size of the next credit, by the same measure.
 #[cfg(feature = "cloudflare")]
-pub(crate) fn next_credit(last: u64, spent: u64, ended: bool, remaining: u64) -> u64 {
-    let wanted = if ended { spent } else { 2 * last.max(1) };
-    let granted = wanted.min(remaining / SHARE);
-    if granted < SMALLEST { 0 } else { granted }
+pub(crate) fn next_credit(spent: u64, last: u64, remaining: u64) -> u64 {
+    granted(wanted(spent, last), 0, remaining)
 }
 
 #[cfg(test)]
@@ -50,19 +48,9 @@ mod tests {
     #[test]
     fn sizes_double_at_the_most() {
         assert_eq!(wanted(0, 0), 0);
-        assert_eq!(wanted(50, 0), 4);
+        assert_eq!(wanted(50, 0), 3);
         assert_eq!(wanted(50, 20), 40);
         assert_eq!(wanted(5, 20), 5);
-        assert_eq!(wanted(3, 20), 0);
-    }
-
-    #[cfg(feature = "cloudflare")]
-    #[test]
-    fn a_credit_grows_while_it_is_spent_and_shrinks_to_what_was() {
-        assert_eq!(next_credit(0, 0, false, 1_000), 2);
-        assert_eq!(next_credit(64, 64, false, 1_000), 125);
-        assert_eq!(next_credit(64, 3, true, 1_000), 3);
-        assert_eq!(next_credit(64, 1, true, 1_000), 0);
-        assert_eq!(next_credit(64, 64, false, 15), 0);
+        assert_eq!(wanted(2, 20), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 /// What was spent in this period and in the one before.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     since: u64,
     spent: u64,
     before: u64,
@@ -10,13 +10,13 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// Adds a cost.
-    pub(super) fn add(&mut self, cost: u64, now: u64, period: u64) {
+    pub(crate) fn add(&mut self, cost: u64, now: u64, period: u64) {
         self.roll(now, period);
         self.spent = self.spent.saturating_add(cost);
     }
 
     /// Returns what was spent in the last period, taking the one before to have been even.
-    pub(super) fn lately(&mut self, now: u64, period: u64) -> u64 {
+    pub(crate) fn lately(&mut self, now: u64, period: u64) -> u64 {
         self.roll(now, period);
         let faded = u128::from(self.before) * u128::from(period - (now - self.since)) / u128::from(period);
         self.spent.saturating_add(faded as u64)

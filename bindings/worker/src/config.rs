@@ -228,6 +228,8 @@ mod tests {
             on_error = "deny"
             timeout = "250ms"
             deny_cache = false
+            leases = { ttl = "2s" }
+            credit = true
             method_override = true
             case_sensitive = true
             on_misconfigured = "pass"
@@ -246,6 +248,8 @@ mod tests {
             missing = "deny"
             on_error = "allow"
             caseSensitive = false
+            leases = false
+            credit = false
             [[rules]]
             path = "/*"
             key = "ip"
@@ -255,11 +259,35 @@ mod tests {
         .unwrap();
         assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
         assert!(config.method_override && config.cors.credentials);
+        assert_eq!((config.leases, config.credit), (Some(2_000), true));
+        let leased: Vec<_> = config.rules.iter().map(|rule| (rule.leases, rule.credit)).collect();
+        assert_eq!(leased, [(false, false), (true, true)]);
         assert_eq!((config.rules[0].case_sensitive, config.rules[1].case_sensitive), (false, true));
         assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
         assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [2, 1]);
         // Denied hits are free unless a policy says otherwise.
         assert!(!config.sets[1].counts_denied());
+    }
+
+    #[test]
+    fn leases_are_off_unless_they_are_asked_for() {
+        let leases = |toml: &str| config(toml).map(|config| config.leases);
+        assert_eq!(leases(""), Ok(None));
+        assert_eq!(leases("leases = false"), Ok(None));
+        assert_eq!(leases("leases = true"), Ok(Some(1_000)));
+        assert_eq!(leases("leases = {}"), Ok(Some(1_000)));
+        assert_eq!(leases("leases = { ttl = 10000 }"), Ok(Some(10_000)));
+        for (toml, path) in [
+            ("leases = 1", "leases: 1 is not true, false, or a table"),
+            ("leases = \"yes\"", "leases: \"yes\" is not true"),
+            ("leases = { ttl = \"11s\" }", "leases.ttl: \"11s\" is not milliseconds from 1 to 10000"),
+            ("leases = { ttl = 0 }", "leases.ttl: 0 is not"),
+            ("leases = { length = 1 }", "leases.length: unknown field"),
+            ("credit = 1", "credit: 1 is not true or false"),
+        ] {
+            let errors = leases(toml).unwrap_err();
+            assert!(errors[0].starts_with(path) && errors.len() == 1, "{errors:?}");
+        }
     }
 
     #[test]
