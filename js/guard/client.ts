@@ -9,8 +9,8 @@ const inner =
   /^(127|10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01])|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\.|^(f[cd]|fe[89ab]|(0000:){4}:)/;
 
 /**
- * Returns the key of a client by its address. Warns once if the address is missing, or a proxy's because what the proxy
- * `forwarded` was not used; `hint` says what to set.
+ * Returns the key of a client by its address. Warns once if the address is missing, or if it is that of a proxy whose
+ * `forwarded` header was not used; `hint` says what to set.
  */
 export function keyOfClient(address: string | undefined, forwarded: unknown, hint: string): string {
   const key = address === undefined ? undefined : keyOf(address);
@@ -29,7 +29,7 @@ export function keyOfClient(address: string | undefined, forwarded: unknown, hin
   return key;
 }
 
-/** Some proxies forward words such as "unknown". */
+/** Returns the key of an address; undefined if invalid. Some proxies forward words such as "unknown". */
 function keyOf(address: string): string | undefined {
   try {
     return ipKey(address);
