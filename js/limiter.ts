@@ -1,5 +1,5 @@
 import { checkIsObject, copiedOptions, storedVersion } from "./checks.ts";
-import { operation, question, schema, settlements, status } from "./core/generated.ts";
+import { hitKind, operation, schema, settlements, status } from "./core/generated.ts";
 import { Results } from "./core/results.ts";
 import { type CopiedStates, saved } from "./core/states.ts";
 import { costsByPosition, usedByPosition } from "./costs.ts";
@@ -88,7 +88,7 @@ export class RateLimiter {
   hit(key: Key, cost: Costs = 1, policies?: Policies): Decision {
     // Kept short, so that engines inline it into the caller's loop.
     if (policies !== undefined || typeof cost !== "number")
-      return this.#hitWith(key, cost, policies, question.hit);
+      return this.#hitWith(key, cost, policies, hitKind.hit);
     const states = this.#states;
     const now = this.#clock();
     if (typeof now !== "number") throw invalidTime(now);
@@ -113,7 +113,7 @@ export class RateLimiter {
 
   /** Returns what a hit would return. Changes no state. */
   peek(key: Key, cost: Costs = 1, policies?: Policies): Decision {
-    return this.#hitWith(key, cost, policies, question.peek);
+    return this.#hitWith(key, cost, policies, hitKind.peek);
   }
 
   /**
@@ -138,7 +138,7 @@ export class RateLimiter {
     const { ttl, policies } = readReserveOptions(options);
     const isByPolicy = typeof cost !== "number";
     const reserved = { bits: randomBits(), ttl: ttl ?? this.#defaultTtl(), end: 0 };
-    const decision = this.#hitWith(key, cost, policies, question.reserve, reserved);
+    const decision = this.#hitWith(key, cost, policies, hitKind.reserve, reserved);
     const { bits, end } = reserved;
     const id = decision.allowed ? idText({ key, bits, end, isByPolicy }) : "";
     return new Reservation(this.#settling, key, decision, id, decision.allowed ? end : 0);
@@ -291,7 +291,7 @@ export class RateLimiter {
     key: Key,
     cost: Costs,
     policies: Policies | undefined,
-    asked: number,
+    kind: number,
     reserved?: Reserved,
   ): Decision {
     const read = policies === undefined ? undefined : readCall(policies);
@@ -309,9 +309,9 @@ export class RateLimiter {
       instance.writeReservation(reserved.bits, reserved.ttl, reserved.end);
     }
     const count = call.length / schema.perPolicy;
-    const kind = asked + (costs === undefined ? 0 : question.byPolicy);
+    const fullKind = kind + (costs === undefined ? 0 : hitKind.byPolicy);
     const code = this.#states.slab.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, costs === undefined ? (cost as number) : 0, now, count, kind),
+      hit_with(index, generation, slot, costs === undefined ? (cost as number) : 0, now, count, fullKind),
     );
     if (code >= 0 && (code & status.moved) !== 0) {
       this.#states.isUnsettled = true;

@@ -1,6 +1,6 @@
 import { checkVersion, storedVersion } from "./checks.ts";
 import { elements } from "./core/elements.ts";
-import { operation as counting, question, reserveOnlyText, status } from "./core/generated.ts";
+import { operation as counting, hitKind, reserveOnlyText, status } from "./core/generated.ts";
 import { Results } from "./core/results.ts";
 import { outOfMemory, Slab } from "./core/slab.ts";
 import {
@@ -114,7 +114,7 @@ function work(
   const slot = slotIn(slab);
   if (operation === "hit" || operation === "peek") {
     const code = slab.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, amount, now, 0, question[operation]),
+      hit_with(index, generation, slot, amount, now, 0, hitKind[operation]),
     );
     if (code === status.outOfMemory) throw outOfMemory();
     checkCountable(own, operation, code);

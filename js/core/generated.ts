@@ -1,6 +1,6 @@
 // Generated from Rust: `npm run build` writes this file. Do not edit it.
 
-/** Bits of a status, and statuses below 0: why nothing was done. */
+/** Bits of a status, and, below 0, statuses of operations that failed. */
 export const status = {
   allowed: 1,
   small: 2,
@@ -20,10 +20,10 @@ export const status = {
 /** The operations on one policy's count. */
 export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4, defaultTtl: 5 } as const;
 
-/** The questions of `hit_with`. */
-export const question = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
+/** The kinds of `hit_with`. */
+export const hitKind = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
 
-/** What becomes of a reservation, by the number that `close` returns. */
+/** The results of closing a reservation, by the number that `close` returns. */
 export const settlements = ["settled", "extended", "expired", "closed"] as const;
 
 /** Offsets within the result buffer, in bytes. */
@@ -136,7 +136,7 @@ export const algorithms = {
 /** The units of a duration, in milliseconds. */
 export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000, w: 604800000 } as const;
 
-/** The units of the calendar as numbers, each less the offset from UTC in minutes. */
+/** The numbers of the units of the calendar, from which the offset from UTC in minutes is subtracted. */
 export const calendarScales = { day: -10000, week: -20000, month: -30000 } as const;
 
 /** Spellings, words, defaults and limits. */
@@ -155,7 +155,7 @@ export const schema = {
   reservationHead: 7,
 } as const;
 
-// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.
+// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.
 export const rejectedText = "{field}: {found} is not {expected}";
 export const requiredText = "{field} is required ({expected})";
 export const unknownFieldText = "{found} is not a field of {algorithm}; use one of {known}";

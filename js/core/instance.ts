@@ -22,7 +22,7 @@ export interface Exports {
     cost: number,
     now: number,
     policies: number,
-    question: number,
+    kind: number,
   ): number;
   close(index: number, generation: number, slot: number, now: number, extends_: number): number;
   rescue(index: number, generation: number, slot: number, position: number, from: number): number;
