@@ -59,7 +59,10 @@ export class Queue {
     signal?.throwIfAborted();
     checkKey(key);
     // A cost that can never fit does not wait for the calls before it.
-    if (cost !== 1) this.#checkFits(key, cost);
+    if (cost !== 1) {
+      const { retryAfter, limit } = this.#limiter.peek(key, cost);
+      if (retryAfter === never) throw tooMuch(cost, limit);
+    }
     const now = this.#clock();
     this.#catchUp(now);
     const [line, deadline] = [this.#line(key), now + maxWait];
@@ -111,23 +114,14 @@ export class Queue {
     this.#setAlarm(this.#clock());
   }
 
-  /** Rejects all waiting calls. */
-  clear(): void {
-    const now = this.#clock();
+  /** Rejects all waiting calls. Pauses that end after `now` stay in force; none does after `never`. */
+  clear(now = this.#clock()): void {
     for (const line of this.#lines.values()) {
       for (let waiter = line.first(); waiter !== undefined; waiter = line.first())
         this.#reject(waiter, new TollgateError("cleared", "clear() was called"));
       this.#remove(line, now);
     }
     this.#setAlarm(now);
-  }
-
-  /** Rejects all waiting calls and stops the timer. */
-  [Symbol.dispose](): void {
-    this.clear();
-    for (const line of this.#lines.values()) this.#wake(line, never);
-    this.#lines.clear();
-    this.#setAlarm(0);
   }
 
   /** Serves all lines, after the shared budget has changed. */
@@ -137,11 +131,6 @@ export class Queue {
       this.#serve(line);
     }
     this.#setAlarm(this.#clock());
-  }
-
-  #checkFits(key: Key, cost: Costs): void {
-    const { retryAfter, limit } = this.#limiter.peek(key, cost);
-    if (retryAfter === never) throw tooMuch(cost, limit);
   }
 
   #line(key: Key): Line {
@@ -317,8 +306,8 @@ export class Queue {
   #takeDue(until: number): Event[] {
     const due: Event[] = [];
     for (let event = this.#events.first(); event && event.at <= until; event = this.#events.first()) {
-      due.push(event);
       this.#events.remove(event);
+      due.push(event);
     }
     return due;
   }

@@ -4,7 +4,7 @@ import type { TollgateError } from "../error.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
-import type { Timer } from "./alarm.ts";
+import { never, type Timer } from "./alarm.ts";
 import { checkAcquireOptions, checkFromZero, checkThrottleOptions, runNames } from "./checks.ts";
 import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
 import type { Place } from "./places.ts";
@@ -172,7 +172,7 @@ export class Throttle {
   [Symbol.dispose](): void {
     this.#limiter[Symbol.dispose]();
     this.#budget?.close();
-    this.#queue[Symbol.dispose]();
+    this.#queue.clear(never);
   }
 }
 
