@@ -260,7 +260,7 @@ export class LimiterStates {
     if (lost)
       throw new TollgateError(
         "state_lost",
-        "states of this limiter were lost in a trap; those keys start afresh",
+        "states of this limiter were lost in a trap; those keys start afresh; see docs/troubleshooting.md",
       );
   }
 

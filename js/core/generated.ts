@@ -172,13 +172,13 @@ export const otherScaleText =
 export const otherCalendarText =
   "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
 export const higherLimitText =
-  "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
+  "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}; see docs/node.md";
 export const fullText = "the limiter is full: it holds {found} keys and denies new ones";
 export const invalidStateText = "the stored state cannot be read: {problem}";
 export const unsupportedVersionText =
   "the stored state has version {found}; this library reads version {expected}";
 export const reserveOnlyText =
-  "{policy} is a concurrency limit, which {operation} cannot change; use reserve";
+  "{policy} is a concurrency limit, which {operation} cannot change; use reserve; see docs/concurrency.md";
 export const settleByPolicyText =
   "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
 export const outOfMemoryText = "there is no memory left for another key or hit";
@@ -215,7 +215,7 @@ export const freeAmongSeveralText =
   'accepted among several policies, where a denied hit changes nothing; use "free"';
 export const fillableCapacityText = "a capacity that the rate fills within {max} ms";
 export const storedLimitText =
-  "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter";
+  "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter; see docs/choosing.md";
 export const negativeText = "a negative number";
 export const fractionText = "a fraction";
 export const tooLargeText = "a number above 9007199254740991";

@@ -24,7 +24,8 @@ export const before = <Value>(
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      reject(new TollgateError("unanswered", `the limiter did not answer within ${timeout} ms`));
+      const message = `the limiter did not answer within ${timeout} ms; see docs/frameworks.md`;
+      reject(new TollgateError("unanswered", message));
     }, timeout);
     promise.then(
       (value) => {

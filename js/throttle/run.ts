@@ -74,5 +74,5 @@ export function runOnly(policies: readonly Policy[]): TollgateError | undefined 
     policy: inWords(policy.name ?? policy.algorithm),
     operation: "acquire",
   });
-  return new TollgateError("reserve_only", text.replace(/reserve$/, "run"));
+  return new TollgateError("reserve_only", text.replace("use reserve", "use run"));
 }
