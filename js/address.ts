@@ -10,8 +10,9 @@ export interface IpKeyOptions {
 /**
  * Returns the key under which a client address is limited: an IPv4 address as it is, an IPv6 address by its network.
  *
- * One subscriber has at least a /64 of IPv6, so a limit for each address is no limit at all. All spellings of an address
- * have the same key: upper case, leading zeros, `::`, IPv4-mapped (`::ffff:192.0.2.1`), brackets, a port, a zone id.
+ * One subscriber has at least a /64 of IPv6, so a limit for each address would limit nobody. All spellings of an
+ * address have the same key: upper case, leading zeros, `::`, IPv4-mapped (`::ffff:192.0.2.1`), brackets, a port, a
+ * zone id.
  *
  * @throws {@link TollgateError} `invalid_address` if it is not an IP address, for example a host name, a list of
  * addresses, or an IPv4 number with a leading zero (octal to some readers, decimal to others).
@@ -35,14 +36,14 @@ export function ipKey(address: string, options: IpKeyOptions = {}): string {
   return key;
 }
 
-/** The longest address with brackets, zone id, port and blanks around it; more is not read. */
+/** The most characters of an address with brackets, zone id, port and blanks around it. */
 const longest = 128;
 
 const dotted = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/;
 const port = /^:\d{1,5}$/;
 const zone = /^[\w.~-]+$/;
 
-/** Parses an address as it stands in a header or comes from a socket; undefined if it is none. */
+/** Parses an address of a header or a socket, and returns its key; undefined if invalid. */
 function keyOf(given: string, prefix: number): string | undefined {
   if (given.length > longest) return undefined;
   const text = withoutBlanks(given);
@@ -53,7 +54,7 @@ function keyOf(given: string, prefix: number): string | undefined {
     const rest = text.slice(end + 1);
     return rest === "" || isPort(rest) ? networkOf(text.slice(1, end), prefix) : undefined;
   }
-  // Every IPv4 client of a socket that listens on "::" comes like this.
+  // The address of every IPv4 client of a socket that listens on "::" has this form.
   if (text.startsWith("::ffff:") && dotted.test(text.slice(7))) return text.slice(7);
   if (text.indexOf(":", colon + 1) >= 0) return networkOf(text, prefix);
   const host = text.slice(0, colon);
@@ -72,7 +73,7 @@ const isBlank = (code: number) => code === 32 || code === 9;
 
 const isPort = (text: string) => port.test(text) && Number(text.slice(1)) < 65_536;
 
-/** Returns the key of an IPv6 address. A client may choose the zone id of what it sends, so it is checked and dropped. */
+/** Returns the key of an IPv6 address; undefined if invalid. The client's choice of a zone id is checked and dropped. */
 function networkOf(text: string, prefix: number): string | undefined {
   const percent = text.indexOf("%");
   if (percent >= 0 && !zone.test(text.slice(percent + 1))) return undefined;
@@ -91,7 +92,7 @@ function networkOf(text: string, prefix: number): string | undefined {
   return `${key}${count < 8 ? ":" : ""}/${prefix}`;
 }
 
-/** Parses the eight numbers of an IPv6 address, one character after the other. */
+/** Parses the eight numbers of an IPv6 address, one character after the other; undefined if invalid. */
 function groupsOf(text: string): number[] | undefined {
   const groups: number[] = [];
   let at = text.startsWith("::") ? 2 : 0;
@@ -118,13 +119,13 @@ function groupsOf(text: string): number[] | undefined {
     at += isGap ? 2 : 1;
   }
   const missing = 8 - groups.length;
-  // "::" stands for one group at the least.
+  // "::" stands for at least one group.
   if (gap < 0 ? missing !== 0 : missing < 1) return undefined;
   if (gap >= 0) groups.splice(gap, 0, ...new Array<number>(missing).fill(0));
   return groups;
 }
 
-/** The value of the hexadecimal digit at that place; -1 if there is none. */
+/** Returns the value of the hexadecimal digit at a position; -1 if there is none. */
 function digitAt(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code >= 48 && code <= 57) return code - 48;
@@ -132,7 +133,7 @@ function digitAt(text: string, at: number): number {
   return letter >= 97 && letter <= 102 ? letter - 87 : -1;
 }
 
-/** An IPv4 address as two groups. */
+/** Returns an IPv4 address as two groups. */
 function pairsOf(text: string): [number, number] {
   const [a = 0, b = 0, c = 0, d = 0] = text.split(".").map(Number);
   return [(a << 8) | b, (c << 8) | d];

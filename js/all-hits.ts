@@ -14,6 +14,6 @@ export interface HitOf<Limiter, KeyOf = Key> {
 export interface AllHits {
   /** Whether all keys may act now. */
   readonly allowed: boolean;
-  /** The decision of each key, in their order. Nothing was taken from any of them unless all allowed it. */
+  /** The decision of each key, in their order. No cost was charged unless all are allowed. */
   readonly decisions: readonly Decision[];
 }

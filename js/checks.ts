@@ -2,20 +2,20 @@ import { optionText, unsupportedVersionText } from "./core/generated.ts";
 import { fill, inWords, refused, refusedAs, TollgateError } from "./error.ts";
 import type { Key } from "./types.ts";
 
-/** Checks that a key is what a Map can tell apart by its value, and a snapshot can hold. */
+/** Checks that a key has a type that a Map compares by value and a snapshot can contain. */
 export function checkKey(key: unknown): asserts key is Key {
   if (typeof key === "string" || typeof key === "bigint" || Number.isFinite(key)) return;
   const hint = typeof key === "object" && key !== null ? "; join its parts into one string" : "";
   throw refusedAs("invalid_key", "key", inWords(key), `a string, finite number or bigint${hint}`);
 }
 
-/** Checks that options can be read from an object. */
+/** Checks that options are an object. */
 export function checkIsObject(options: unknown): asserts options is object {
   if (typeof options !== "object" || options === null || Array.isArray(options))
     throw refused("invalid_option", "options", options, "an object");
 }
 
-/** Checks the names of options: one that is misspelt must not pass for one that was left out. */
+/** Checks the names of options, so that a misspelt option is not silently ignored. */
 export function checkNames(options: unknown, known: readonly string[]): void {
   checkIsObject(options);
   for (const name of Object.keys(options)) {
@@ -32,7 +32,7 @@ export function copiedOptions<Given extends object>(options: Given, known: reado
   return copy;
 }
 
-/** Checks that options which must be functions are, if they are there. */
+/** Checks that the named options, if present, are functions. */
 export function checkFunctions<Names extends string>(
   options: { readonly [Name in Names]?: unknown },
   names: readonly Names[],
@@ -47,7 +47,7 @@ export function checkFunctions<Names extends string>(
 /** The version of snapshots and stored states that this library reads and writes. */
 export const storedVersion = 2 as const;
 
-/** Checks the version of what was stored. */
+/** Checks the version of a snapshot or a stored state. */
 export function checkVersion(version: number): void {
   if (version === storedVersion) return;
   const message = fill(unsupportedVersionText, { found: version, expected: storedVersion });

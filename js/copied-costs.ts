@@ -2,7 +2,7 @@ import { isRecord } from "./costs.ts";
 import { wrongAmount } from "./error.ts";
 import type { Costs } from "./types.ts";
 
-/** Copies costs that leave the process. What is no number must not become null in JSON; Rust checks the rest. */
+/** Copies costs that leave the process. A cost that is not finite would become null in JSON; Rust checks the rest. */
 export function copiedCosts(costs: unknown): Costs {
   if (!isRecord(costs)) return finite(costs);
   const given = Object.entries(costs).filter(([, cost]) => cost !== undefined);

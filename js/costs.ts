@@ -4,10 +4,10 @@ import { fill, TollgateError, wrongAmount } from "./error.ts";
 import type { ReadPolicies } from "./policies.ts";
 import type { Costs } from "./types.ts";
 
-/** Stands for as much as was reserved. */
+/** Sentinel: as much as was reserved. */
 export const asReserved = -1;
 
-/** Returns costs by the positions of the policies, each read once. A policy that is left out costs `otherwise`. */
+/** Returns costs by the positions of the policies; each is read once. A policy that is left out costs `otherwise`. */
 export function costsByPosition(costs: unknown, policies: ReadPolicies, otherwise: number): number[] {
   if (!isRecord(costs)) throw wrongAmount("cost", costs);
   const numbers: number[] = policies.names.map(() => otherwise);
@@ -20,15 +20,15 @@ export function costsByPosition(costs: unknown, policies: ReadPolicies, otherwis
   return numbers;
 }
 
-/** Returns true for a plain object. A map or a boxed number has no names, and would cost 1. */
+/** Returns true for a plain object. A Map or a boxed number has no names of policies, so each would cost 1. */
 export function isRecord(costs: unknown): costs is object {
   if (typeof costs !== "object" || costs === null) return false;
   const prototype = Object.getPrototypeOf(costs);
-  // That of another realm's objects is another one, but has none itself either.
+  // Plain objects of another realm have another prototype, which has none itself either.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Returns what was used by the positions of the policies; as much as was reserved where that is left out. */
+/** Returns the used amounts by the positions of the policies; `asReserved` where one is left out. */
 export function usedByPosition(
   used: Costs | undefined,
   policies: ReadPolicies,

@@ -10,7 +10,7 @@ import { fill } from "./error.ts";
 
 const form = /^(\d+)([a-z]+)$/;
 
-/** Returns a duration in milliseconds; `undefined` if it is none. */
+/** Parses a duration into milliseconds; `undefined` if invalid. */
 export function milliseconds(duration: unknown): number | undefined {
   let time = duration;
   if (typeof duration === "string") {
@@ -23,19 +23,19 @@ export function milliseconds(duration: unknown): number | undefined {
 
 const unitOf = (unit: string): number => durationUnits[unit as keyof typeof durationUnits];
 
-/** Returns the number of a unit of the calendar in UTC; `undefined` if it is none. */
+/** Parses a unit of the calendar into its number in UTC; `undefined` if invalid. */
 export const calendarScale = (unit: unknown): number | undefined =>
   typeof unit === "string" && Object.hasOwn(calendarScales, unit)
     ? calendarScales[unit as keyof typeof calendarScales]
     : undefined;
 
-/** Returns true for a number that Rust stores for a unit of the calendar at some offset from UTC. */
+/** Returns true for the number of a unit of the calendar at some offset from UTC. */
 export const isCalendarScale = (scale: number): boolean =>
   Object.values(calendarScales).some((unit) => isInteger(Math.abs(unit - scale), 0, schema.maxUtcOffset));
 
 const offsetForm = /^([+-])(\d\d):([0-5]\d)$/;
 
-/** Returns an offset from UTC in minutes; `undefined` if it is none. */
+/** Parses an offset from UTC into minutes; `undefined` if invalid. */
 export function minutes(offset: unknown): number | undefined {
   if (offset === "Z") return 0;
   const [, sign, hours, minutes] = (typeof offset === "string" && offsetForm.exec(offset)) || [];
@@ -47,8 +47,8 @@ export function minutes(offset: unknown): number | undefined {
 export const isInteger = (value: unknown, min = 0, max: number = Number.MAX_SAFE_INTEGER): value is number =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
-/** How long a reservation may last, in words. */
+/** Returns the accepted values of a `ttl`, in words. */
 export const ttlExpected = (): string => fill(ttlText, { forms: durationFormsText });
 
-/** A duration, in words. */
+/** The accepted values of a duration, in words. */
 export const durationExpected: string = /* @__PURE__ */ fill(durationText, { forms: durationFormsText });

@@ -52,10 +52,10 @@ export type ErrorCode =
 export const fill = (text: string, values: Readonly<Record<string, unknown>>): string =>
   text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 
-/** How much of a string an error repeats. */
+/** The most characters of a string that an error shows. */
 const mostShown = 64;
 
-/** A string as an error repeats it: in quotes, on one line, and not too long. */
+/** Returns a string in quotes, on one line, cut after `mostShown` characters. */
 function quoted(text: string): string {
   const characters = Array.from(text.slice(0, 2 * mostShown + 2));
   const short = characters.slice(0, mostShown).join("") + (characters.length > mostShown ? "…" : "");
@@ -64,7 +64,7 @@ function quoted(text: string): string {
 }
 
 /**
- * A value as an error repeats it.
+ * Returns a value for an error message.
  * @internal
  */
 export function inWords(value: unknown): string {
@@ -88,7 +88,7 @@ export function inWords(value: unknown): string {
   }
 }
 
-/** Returns true for an array. A revoked proxy, about which JavaScript throws, is an object. */
+/** Returns true for an array; false for a revoked proxy, for which `Array.isArray` throws. */
 function isArray(value: object): boolean {
   try {
     return Array.isArray(value);
@@ -98,41 +98,41 @@ function isArray(value: object): boolean {
 }
 
 /**
- * An integer of a range, in words.
+ * Returns the range of an integer, in words.
  * @internal
  */
 export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER): string =>
   fill(integerText, { min, max });
 
 /**
- * The error for a cost or a count that is not accepted.
+ * Returns the error for an invalid cost or count.
  * @internal
  */
 export const wrongAmount = (field: "cost" | "count", amount: unknown, max?: number): TollgateError =>
   refused(`invalid_${field}`, field, amount, integer(0, max));
 
 /**
- * The error for a cost to add that is not accepted: it may be negative.
+ * Returns the error for an invalid cost of `inc`, which may be negative.
  * @internal
  */
 export const wrongInc = (amount: unknown): TollgateError =>
   refused("invalid_cost", "cost", amount, fill(signedIntegerText, { max: Number.MAX_SAFE_INTEGER }));
 
 /**
- * The keys that may leave the process, in words.
+ * The accepted keys of a store outside the process, in words.
  * @internal
  */
 export const keyAccepts: string = keyText;
 
 /**
- * The error for a field whose value is not accepted, or missing.
+ * Returns the error for a field whose value is invalid or missing.
  * @internal
  */
 export const refused = (code: ErrorCode, field: string, found: unknown, expected: string): TollgateError =>
   refusedAs(code, field, found === undefined ? undefined : inWords(found), expected);
 
 /**
- * The same, with the value in words already; `undefined` if it is missing.
+ * Returns the same error for a value in words; `undefined` if it is missing.
  * @internal
  */
 export function refusedAs(

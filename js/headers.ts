@@ -15,29 +15,29 @@ export interface HeaderOptions {
   readonly legacy?: boolean | undefined;
 }
 
-/** Policies as the wasm takes them. */
-interface Written {
+/** Policies in the form that the wasm takes. */
+interface HeaderPolicies {
   readonly names: readonly string[];
   readonly numbers: Float64Array;
-  /** The names in lines. */
+  /** The names, one on each line. */
   readonly lines: string;
-  /** By the position of the policy that a decision is of. */
+  /** By the position of the policy of the decision. */
   readonly templates: (Template | undefined)[];
 }
 
-const written = /* @__PURE__ */ new WeakMap<ReadPolicies, Written>();
+const cache = /* @__PURE__ */ new WeakMap<ReadPolicies, HeaderPolicies>();
 
-/** Reads policies that a limiter would accept. */
-function readPolicies(policies: Policies): Written {
+/** Reads and validates policies. */
+function readPolicies(policies: Policies): HeaderPolicies {
   const read = ReadPolicies.of(policies);
-  const known = written.get(read);
-  if (known !== undefined) return known;
+  const cached = cache.get(read);
+  if (cached !== undefined) return cached;
   initSync({ module: allowed(wasm) });
   const numbers = new Float64Array(read.numbers);
   const position = unfillable(numbers);
   if (position >= 0) throw tooSlow(read, status.at - position);
   const made = { names: read.names, numbers, lines: read.names.join("\n"), templates: [] };
-  written.set(read, made);
+  cache.set(read, made);
   return made;
 }
 
@@ -49,12 +49,12 @@ interface Template {
   readonly end: string;
 }
 
-/** The longest integer of structured fields, and numbers of fewer digits to find the gaps by. */
+/** The largest integer of structured fields, and smaller numbers that mark the gaps of a template. */
 const longest = 999_999_999_999_999;
 const [probe, otherProbe] = [111_222_333_444, 555_666_777_888] as const;
 
-/** Has Rust write the headers once with numbers that are easy to find: to cross for each hit takes longer than the hit. */
-function templateOf(read: Written, position: number): Template {
+/** Makes a template from headers that Rust writes with the marks: a call of the wasm takes longer than the hit. */
+function templateOf(read: HeaderPolicies, position: number): Template {
   const numbers = new Float64Array([1, 1, probe, 0, otherProbe * 1_000, position]);
   const [, policy = "", , field = ""] = headerLines(numbers, read.numbers, read.lines, false).split("\n");
   const first = field.lastIndexOf(String(probe));
@@ -66,13 +66,13 @@ function templateOf(read: Written, position: number): Template {
   return template;
 }
 
-/** Returns the headers of an allowed hit by a template. */
+/** Returns the headers of an allowed hit from a template. */
 function filled({ policy, start, middle, end }: Template, remaining: number, resetAfter: number) {
   const seconds = Math.ceil(resetAfter / 1_000);
   return { "RateLimit-Policy": policy, RateLimit: `${start}${remaining}${middle}${seconds}${end}` };
 }
 
-/** The numbers of a decision that was read. */
+/** The numbers of a decision. */
 interface DecisionNumbers {
   readonly allowed: boolean;
   readonly limit: number;
@@ -88,7 +88,7 @@ interface DecisionNumbers {
 // A wait may be longer than the longest scale: two of them under a sliding_counter, more under debt.
 const isWait = (wait: number) => Number.isInteger(wait) && wait >= 0;
 
-/** Reads a decision that was made under policies of these names. Each of its fields is read once. */
+/** Reads and checks a decision under policies of these names. Each of its fields is read once. */
 function readDecision(decision: Decision, names: readonly string[]): DecisionNumbers {
   const { allowed, limit, remaining, retryAfter, resetAfter, policy, violated: denied } = decision ?? {};
   const position = names.indexOf(policy);
@@ -108,7 +108,7 @@ function readDecision(decision: Decision, names: readonly string[]): DecisionNum
   return { allowed, limit, remaining, retryAfter, resetAfter, position, violated };
 }
 
-/** Returns a bit for each of these names; undefined if one is unknown. */
+/** Returns the positions of the names as bits; undefined if a name is unknown. */
 function bitsOf(denied: readonly unknown[], names: readonly string[]): number | undefined {
   let bits = 0;
   for (const name of elements(denied)) {
@@ -120,7 +120,7 @@ function bitsOf(denied: readonly unknown[], names: readonly string[]): number | 
 }
 
 /**
- * Returns the headers that tell a client where it stands: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a denial.
+ * Returns the headers for a client: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a denial.
  *
  * @example
  * ```ts

@@ -5,8 +5,8 @@ import type { RateLimiter } from "./limiter.ts";
 import type { Decision } from "./types.ts";
 
 /**
- * Decides over several keys, of one limiter or several, all or nothing: takes each cost if all keys may act now, and none
- * otherwise. It is one step.
+ * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
+ * none otherwise. It is atomic.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   let allowed = true;
   try {
     for (const { limiter, key, cost } of hits) {
-      // Asked first, since a denied reservation may count.
+      // `peek` first, since a denied reservation may count.
       const decision = limiter.peek(key, cost);
       allowed &&= decision.allowed;
       if (!allowed) {
@@ -50,7 +50,7 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   return { allowed, decisions };
 }
 
-/** Checks that a limiter can be hit: a slot that is free again at once would limit nothing. */
+/** Checks that a limiter has no concurrency policy: a reservation that is settled at once would limit nothing. */
 function checkHits({ policies }: RateLimiter): void {
   for (const { algorithm, name } of policies) {
     if (algorithm === "concurrency") {

@@ -7,18 +7,18 @@ import type { Options, ReserveOptions } from "./types.ts";
 
 const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
 
-/** The options of a limiter that were read, the numbers as Rust takes them. */
+/** The options of a limiter after validation, with numbers for Rust. */
 export interface ReadOptions {
   readonly clock: () => number;
   readonly beforeClean: Options["beforeClean"];
   readonly maxKeys: number;
   readonly denies: boolean;
   readonly cleanPeriod: number;
-  /** 0 where no age is too old. */
+  /** 0 if there is no such age. */
   readonly keyOlderThan: number;
 }
 
-/** Reads a limiter's options. Each is read once. */
+/** Reads and validates a limiter's options. Each is read once. */
 export function readOptions(given: Options): ReadOptions {
   const options = copiedOptions(given, known);
   checkFunctions(options, ["clock", "beforeClean"]);
@@ -39,13 +39,13 @@ export function readOptions(given: Options): ReadOptions {
   return { clock, beforeClean, maxKeys, denies: onFull === "deny", cleanPeriod, keyOlderThan };
 }
 
-/** Returns how long a reservation lasts, in milliseconds; `undefined` if it may not last so long. */
+/** Parses the `ttl` of a reservation into milliseconds; `undefined` if invalid or too long. */
 export function readTtl(ttl: unknown): number | undefined {
   const time = milliseconds(ttl);
   return time !== undefined && time <= schema.maxTtl ? time : undefined;
 }
 
-/** Reads the options of a reservation. Each is read once. */
+/** Reads and validates the options of a reservation. Each is read once. */
 export function readReserveOptions(given: ReserveOptions): {
   readonly ttl: number | undefined;
   readonly policies: ReserveOptions["policies"];

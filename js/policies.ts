@@ -20,18 +20,18 @@ import { fill, inWords, refused, refusedAs, TollgateError } from "./error.ts";
 import { type ReadPolicy, readPolicy } from "./policy.ts";
 import type { Origin, Policies, Policy } from "./types.ts";
 
-/** Policies that were read, by the frozen copies that limiters show. */
+/** Validated policies by their frozen copies, which limiters expose as `policies`. */
 const byCopies = /* @__PURE__ */ new WeakMap<object, ReadPolicies>();
 
-/** Policies that were read: a copy, so that changing the objects later changes nothing. */
+/** Validated policies. They are copies, so later changes of the caller's objects have no effect. */
 export class ReadPolicies {
   /** The copied policies. */
   readonly policies: readonly Policy[];
-  /** Algorithm, limit, rate and scale of each, one after the other. */
+  /** Algorithm, limit, rate and scale of each policy, one after the other. */
   readonly numbers: readonly number[];
-  /** What was chosen for denied hits: that of the only policy. */
+  /** The `denied` of the only policy; 0 if there are several. */
   readonly denied: number;
-  /** What states are made by, policy by policy. */
+  /** The name, algorithm and scale of each policy. */
   readonly origins: readonly Origin[];
   readonly names: readonly string[];
 
@@ -48,7 +48,7 @@ export class ReadPolicies {
     byCopies.set(this.policies, this);
   }
 
-  /** Reads policies; those of a limiter have been read already. */
+  /** Reads policies; those of a limiter are already validated. */
   static of(policies: unknown): ReadPolicies {
     return byCopies.get(policies as object) ?? new ReadPolicies(policies);
   }
@@ -68,7 +68,7 @@ export class ReadPolicies {
     return this.numbers[schema.perPolicy * position + 1] as number;
   }
 
-  /** Returns the error behind the status of a policy that Rust did not accept. */
+  /** Returns the error for the status of a policy that Rust rejected. */
   unfit(code: number, expected: string): TollgateError {
     const position = status.at - code;
     const field = this.#policy(position).limit == null ? "capacity" : "limit";
@@ -80,17 +80,17 @@ export class ReadPolicies {
   }
 }
 
-/** The error for a bucket that takes longer to fill than any clock tells. */
+/** Returns the error for a bucket that takes too long to fill. */
 export const tooSlow = (policies: ReadPolicies, code: number): TollgateError =>
   policies.unfit(code, fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER }));
 
-/** The policies of one call: their numbers, and copies from which an error can be told. */
+/** The policies of one call: their numbers, and copies for an error message. */
 export interface ReadCall {
   readonly numbers: readonly number[];
   readonly copies: unknown;
 }
 
-/** Reads the policies of one call. A single one, as almost always, in the fewest steps. */
+/** Reads the policies of one call. A single policy, the common case, takes the fewest steps. */
 export function readCall(policies: Policies): ReadCall {
   if (Array.isArray(policies)) {
     const { numbers, policies: copies } = new ReadPolicies(policies);
@@ -100,17 +100,17 @@ export function readCall(policies: Policies): ReadCall {
   return { numbers: readPolicy(copies).numbers, copies };
 }
 
-/** Copies policies, each of whose fields is read once. What is no object stays as it is, to be rejected. */
+/** Copies policies; each field is read once. A value that is not an object stays as it is and is rejected later. */
 function copiesOf(policies: unknown): unknown[] {
   if (!Array.isArray(policies)) return [copyOf(policies)];
-  // One more than there may be is enough to be rejected.
+  // One more than the maximum is enough for the error.
   return elements(policies, schema.maxPolicies + 1).map(copyOf);
 }
 
 const copyOf = (policy: unknown): unknown =>
   typeof policy === "object" && policy !== null && !Array.isArray(policy) ? { ...policy } : policy;
 
-/** Returns the first difference between the policies of a call and a limiter's own, which Rust found. */
+/** Returns the error for policies of a call that Rust rejected: the first difference from the limiter's own. */
 export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
   const error = (text: string, found: unknown, expected: unknown, field = "") =>
     new TollgateError("policy_mismatch", fill(text, { field, found, expected }));
@@ -143,7 +143,7 @@ function checkTogether(policies: readonly ReadPolicy[]): void {
     throw refused("invalid_policy", "denied", schema.deniedWords[0], freeAmongSeveralText);
 }
 
-/** Returns what states are made by. Each policy has its own name, or its algorithm's with a number where that is taken. */
+/** Returns the origins of states. A policy's name is its own, or its algorithm's, with a number if that is taken. */
 function originsOf(policies: readonly ReadPolicy[]): Origin[] {
   const given = policies.map(({ name }) => name);
   const origins: Origin[] = [];

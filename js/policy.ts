@@ -28,11 +28,11 @@ import {
 } from "./durations.ts";
 import { type ErrorCode, fill, integer, inWords, refusedAs, TollgateError } from "./error.ts";
 
-/** A policy that was read. */
+/** A validated policy. */
 export interface ReadPolicy {
   readonly algorithm: string;
   readonly name: string | undefined;
-  /** Its algorithm's position, limit, rate and scale, as a scale is stored. */
+  /** The algorithm's position, the limit, the rate, and the scale as it is stored. */
   readonly numbers: readonly [algorithm: number, limit: number, rate: number, scale: number];
   /** 0: left out, 1: denied hits count, 2: they are free. */
   readonly denied: number;
@@ -49,7 +49,7 @@ type Role = "algorithm" | "limit" | "rate" | "scale" | "utcOffset" | "ttl" | "na
 /** The values of a policy's fields, by role. */
 type Values = { [role in Role]?: unknown };
 
-/** Reads a policy by the schema. Each of its fields is read once. */
+/** Reads and validates a policy by the schema. Each of its fields is read once. */
 export function readPolicy(policy: unknown): ReadPolicy {
   const entries = entriesOf(policy);
   const found = schemaOf(entries);
@@ -87,7 +87,7 @@ function schemaOf(entries: readonly [string, unknown][]): AlgorithmSchema {
   throw wrong("unknown_algorithm", "algorithm", algorithm, fill(algorithmText, { forms }), forms);
 }
 
-/** Returns the values by role, and the role of a field that was given in both of its spellings. */
+/** Returns the values by role, and the role of a field that occurs in both of its spellings. */
 function valuesOf(entries: readonly [string, unknown][], found: AlgorithmSchema): [Values, Role | undefined] {
   const values: Values = {};
   let twice: Role | undefined;
@@ -119,7 +119,7 @@ const fieldOf = ({ fields }: AlgorithmSchema, role: Role): string =>
 const wrong = (code: ErrorCode, field: string, value: unknown, expected: string, forms?: string) =>
   refusedAs(code, field, value == null ? undefined : inWords(value), expected, forms);
 
-/** Returns the limit or the rate; 1 where the algorithm has none. */
+/** Returns the limit or the rate; 1 if the algorithm has none. */
 function amount(found: AlgorithmSchema, values: Values, role: "limit" | "rate"): number {
   const value = values[role];
   if (isInteger(value, 1)) return value;
@@ -144,7 +144,7 @@ function scale(found: AlgorithmSchema, values: Values): number {
   throw wrong("invalid_policy", field, value, expected, durationFormsText);
 }
 
-/** Returns the offset from UTC that goes with a scale, in minutes. */
+/** Returns the offset from UTC of a scale, in minutes. */
 function offset(scale: number, { utcOffset }: Values): number {
   if (utcOffset === undefined) return 0;
   if (scale > 0) throw wrong("invalid_policy", "utcOffset", utcOffset, calendarOnlyText);
@@ -162,11 +162,11 @@ function deniedIn(found: AlgorithmSchema, { denied }: Values): number {
   if (denied === undefined) return 0;
   const choice = 1 + schema.deniedWords.indexOf(denied as "count");
   if (choice === 0) throw wrong("invalid_policy", "denied", denied, oneOf(schema.deniedWords));
-  // Only what counts windows counts denials.
+  // Only windows count denied hits.
   if (choice === 1 && "capacity" in found.fields)
     throw wrong("invalid_policy", "denied", denied, freeForBucketText);
   return choice;
 }
 
-/** Words in quotes, with "or" between them. */
+/** Returns words in quotes, with "or" between them. */
 export const oneOf = (words: readonly string[]): string => words.map(inWords).join(" or ");

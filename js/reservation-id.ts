@@ -2,18 +2,18 @@ import { reservationText } from "./core/generated.ts";
 import { refused } from "./error.ts";
 import type { Key } from "./types.ts";
 
-/** What the id of a reservation says. */
+/** The contents of a reservation's id. */
 export interface ReservationId {
   readonly key: Key;
   /** 128 random bits in four numbers. */
   readonly bits: readonly number[];
-  /** When it ends, if it was not extended. */
+  /** When the reservation ends, unless it was extended. */
   readonly end: number;
   /** Whether its costs are by policy. */
   readonly isByPolicy: boolean;
 }
 
-/** Random numbers are drawn many at a time: each draw is a call into the platform. */
+/** A buffer of random numbers, since each draw is a call of the platform. */
 const pool = /* @__PURE__ */ new Uint32Array(256);
 let drawn = pool.length;
 
@@ -28,7 +28,7 @@ export function randomBits(): number[] {
   return [pool[at], pool[at + 1], pool[at + 2], pool[at + 3]] as number[];
 }
 
-/** The digits of each byte: `toString(16)` of larger numbers is slow. */
+/** The hexadecimal digits of each byte: `toString(16)` of larger numbers is slow. */
 const digits = /* @__PURE__ */ Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 const hexOf = (part: number): string =>
@@ -44,7 +44,7 @@ export function idText({ key, bits, end, isByPolicy }: ReservationId): string {
 
 const form = /^([0-9a-f]{32})\.([0-9a-z]{1,11})\.([ap])\.([snb])([\s\S]*)$/;
 
-/** Parses an id. */
+/** Parses an id; throws `invalid_reservation` if invalid. */
 export function parsedId(text: unknown): ReservationId {
   const [, hex = "", end = "", costs, kind, written = ""] =
     (typeof text === "string" && form.exec(text)) || [];

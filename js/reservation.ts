@@ -2,9 +2,9 @@ import type { Costs, Decision, Duration, Extension, Key, Settlement } from "./ty
 
 /** The part of a limiter that a reservation needs. */
 export interface Settling {
-  /** Closes it and charges what was used. */
+  /** Closes a reservation and charges the used amount. */
   settle(id: string, used?: Costs): Settlement;
-  /** Returns when it ends if it was extended. */
+  /** Extends a reservation and returns its end. */
   extendUntil(id: string, ttl: Duration): Exclude<Settlement, "settled"> | number;
 }
 
@@ -27,7 +27,7 @@ export interface Settling {
 export class Reservation {
   /** The key. */
   readonly key: Key;
-  /** The decision. Its numbers include what was reserved. */
+  /** The decision. Its numbers include the reserved amount. */
   readonly decision: Decision;
   /** The id, by which the limiter settles it elsewhere or after a restart; empty if it was denied. */
   readonly id: string;
@@ -55,7 +55,7 @@ export class Reservation {
     return this.#expiresAt;
   }
 
-  /** Closes it and charges what was used; by default all of it. */
+  /** Closes it and charges the used amount, by default all of it. */
   settle(used?: Costs): Settlement {
     if (this.#isClosed) return "closed";
     const settlement = this.#limiter.settle(this.id, used);
@@ -63,12 +63,12 @@ export class Reservation {
     return settlement;
   }
 
-  /** Closes it without charging anything. */
+  /** Closes it without a charge. */
   cancel(): Settlement {
     return this.settle(0);
   }
 
-  /** Moves its end to so long from now. */
+  /** Moves its end to `ttl` from now. */
   extend(ttl: Duration): Extension {
     if (this.#isClosed) return "closed";
     const end = this.#limiter.extendUntil(this.id, ttl);

@@ -7,7 +7,7 @@ import { refused } from "./error.ts";
 import { keyFrom } from "./keys.ts";
 import type { Key, Policy, Snapshot } from "./types.ts";
 
-/** A snapshot whose parts were each read once; its states are still to be read. */
+/** A snapshot after its outer form was checked, each part read once. Its states are not checked yet. */
 export interface ReadSnapshot {
   readonly policies: readonly Policy[];
   readonly keys: readonly (readonly [Key, unknown])[];
@@ -19,7 +19,7 @@ export interface ReadSnapshot {
 
 const expected = "a snapshot that snapshot() returned";
 
-/** Reads the outer form of a snapshot. */
+/** Reads and checks the outer form of a snapshot. */
 export function readSnapshot(snapshot: Snapshot): ReadSnapshot {
   const wrong = (field: string, found: unknown) => refused("invalid_state", field, found, expected);
   if (typeof snapshot === "string")
@@ -46,7 +46,7 @@ export function readSnapshot(snapshot: Snapshot): ReadSnapshot {
   };
 }
 
-/** Reads rows, each of which names its key by its position. */
+/** Groups rows by the position of their key, which is their first number. */
 function rowsByKey(rows: unknown, keys: number, problem: string): Map<number, number[][]> {
   const byKey = new Map<number, number[][]>();
   for (const [key = -1, ...row] of copiedLists(rows ?? [])) {

@@ -1,13 +1,13 @@
 import { checkVersion, storedVersion } from "./checks.ts";
 import { elements } from "./core/elements.ts";
-import { operation as counting, question, reserveOnlyText, status } from "./core/generated.ts";
+import { operation as counting, hitKind, reserveOnlyText, status } from "./core/generated.ts";
 import { Results } from "./core/results.ts";
 import { outOfMemory, Slab } from "./core/slab.ts";
 import {
   type CopiedStates,
   copiedLists,
   copiedStates,
-  placed,
+  loadable,
   saved,
   unreadable,
   unreadableAs,
@@ -23,7 +23,7 @@ export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "
 
 const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
 
-/** Those that read only, after which nothing need be written, though what was stored may have ended. */
+/** Operations that only read. No write is needed after them, even if the stored state has ended. */
 const reads: readonly string[] = ["peek", "get", "expiresAt"];
 
 /** The result of a step. */
@@ -32,19 +32,20 @@ export interface Step {
   readonly decision?: Decision;
   /** The result of `inc`, `set` and `get` (the count), and of `expiresAt` (a time). */
   readonly value?: number;
-  /** The state to store now; `null` when the key is as if it had never been used. */
+  /** The state to store now; `null` if the key is as if never used. */
   readonly state: State | null;
-  /** True if that differs from what was stored. */
+  /** True if that differs from the stored state. */
   readonly changed: boolean;
-  /** When what is stored ends, in milliseconds since the epoch; 0 when there is nothing. */
+  /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
   readonly expiresAt: number;
   /** The names of the policies that started afresh because their algorithm changed. */
   readonly afresh: readonly string[];
 }
 
 /**
- * Does one operation on what was stored of a key. Any store that can load, compare and save can be built on it.
- * `amount` is the cost, or for `set` the count. With several policies, `policy` names one for all but hit, peek and reset.
+ * Performs one operation on the stored state of a key. Any store that can load, compare and save can be built on it.
+ * `amount` is the cost, or for `set` the count. With several policies, `policy` names one for all but hit, peek and
+ * reset.
  *
  * @example
  * ```ts
@@ -76,7 +77,7 @@ export function step(
   const slab = new Slab(own, readOptions({}), false, true);
   try {
     if (stored !== undefined) {
-      const numbers = placed(stored, stored.policies, own.origins, afresh);
+      const numbers = loadable(stored, stored.policies, own.origins, afresh);
       const code = slab.load(-1, now, numbers, true);
       if (code <= status.at) throw unreadableAs(own.origins[status.at - code]);
       if (code < 0) throw outOfMemory();
@@ -100,7 +101,7 @@ export function step(
 /** Returns the only slot of a slab; -1 if it has none. */
 const slotIn = (slab: Slab): number => slab.moves()[0] ?? -1;
 
-/** Does the operation, and returns a decision, a number, or nothing. */
+/** Performs the operation. Returns the decision or the number; neither for `reset`. */
 function work(
   slab: Slab,
   own: ReadPolicies,
@@ -113,7 +114,7 @@ function work(
   const slot = slotIn(slab);
   if (operation === "hit" || operation === "peek") {
     const code = slab.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, amount, now, 0, question[operation]),
+      hit_with(index, generation, slot, amount, now, 0, hitKind[operation]),
     );
     if (code === status.outOfMemory) throw outOfMemory();
     checkCountable(own, operation, code);
@@ -131,7 +132,7 @@ function work(
   return { value };
 }
 
-/** Checks that a status does not say that a policy counts reservations alone. */
+/** Throws `reserve_only` if the status says that a policy counts reservations alone. */
 function checkCountable(own: ReadPolicies, operation: Operation, code: number): void {
   if (code > status.reserveOnly || code <= status.at) return;
   const policy = inWords(own.names[status.reserveOnly - code]);
@@ -141,7 +142,7 @@ function checkCountable(own: ReadPolicies, operation: Operation, code: number): 
 /** A state that was copied. */
 type Copied = Pick<State, "policies"> & CopiedStates;
 
-/** Copies a stored state, each part of which is read once, and checks the copy. */
+/** Copies a stored state, each part read once, and checks the copy. */
 function readState(state: State): Copied {
   if (typeof state !== "object") throw refused("invalid_state", "state", state, "a state that step returned");
   const { version, policies, states, earlier, reservations } = state;
@@ -163,7 +164,7 @@ function readState(state: State): Copied {
   };
 }
 
-/** Returns a state as a text that is the same for the same state. */
+/** Returns a text for comparing states. */
 const plain = (state: Copied | null | undefined): string =>
   state == null
     ? ""

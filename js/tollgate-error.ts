@@ -1,7 +1,7 @@
 import type { ErrorCode } from "./error.ts";
 
 /**
- * An error in an argument, or a call that could not be done: never a denial. Nothing has changed when it is thrown.
+ * An invalid argument, or a call that failed; never a denial. No state has changed when it is thrown.
  *
  * @example
  * ```ts
@@ -15,7 +15,7 @@ import type { ErrorCode } from "./error.ts";
  * ```
  */
 export class TollgateError extends Error {
-  /** The same for all of them. */
+  /** The same for all errors of the package. */
   override readonly name = "TollgateError";
   /** The kind of error, for programs. */
   readonly code: ErrorCode;

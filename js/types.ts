@@ -1,7 +1,7 @@
 /** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`, `"1w"`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d" | "w"}`;
 
-/** What every policy may have. */
+/** The fields of every policy. */
 export interface PolicyBase {
   /** For headers, logs and limiters with several policies; by default the algorithm's name. */
   readonly name?: string | undefined;
@@ -9,7 +9,7 @@ export interface PolicyBase {
 
 /** A policy that counts hits in windows. */
 export interface WindowPolicy extends PolicyBase {
-  /** Which way of counting. `fixed_window` is another name of `fix_window`. */
+  /** The way of counting. `fixed_window` is another name of `fix_window`. */
   readonly algorithm:
     | "fix_window"
     | "fixed_window"
@@ -49,7 +49,7 @@ export interface TokenBucketPolicy extends PolicyBase {
   readonly capacity: number;
   /** How many come back in each `per`. */
   readonly refillRate: number;
-  /** One second, unless it says otherwise. */
+  /** One second by default. */
   readonly per?: Duration | undefined;
   /** A bucket's denied hits change nothing. */
   readonly denied?: "free" | undefined;
@@ -63,19 +63,19 @@ export interface LeakyBucketPolicy extends PolicyBase {
   readonly capacity: number;
   /** How much leaks in each `per`. */
   readonly leakRate: number;
-  /** One second, unless it says otherwise. */
+  /** One second by default. */
   readonly per?: Duration | undefined;
   /** A bucket's denied hits change nothing. */
   readonly denied?: "free" | undefined;
 }
 
-/** A limit on what goes on at the same time: only reservations count. */
+/** A limit on the work in progress: only reservations count. */
 export interface ConcurrencyPolicy extends PolicyBase {
   /** The limit on reservations. */
   readonly algorithm: "concurrency";
   /** How much may be reserved at the same time. */
   readonly limit: number;
-  /** How long a reservation lasts that does not say: one minute, unless it says otherwise, and at most a day. */
+  /** How long a reservation without a `ttl` of its own lasts: one minute by default, at most a day. */
   readonly ttl?: Duration | undefined;
 }
 
@@ -87,16 +87,16 @@ export type Policy =
   | LeakyBucketPolicy
   | ConcurrencyPolicy;
 
-/** What something costs: one number under all policies, or one for each by its name. A policy that is left out costs 1. */
+/** The cost: one number under all policies, or one for each by its name. A policy that is left out costs 1. */
 export type Costs = number | Readonly<Record<string, number>>;
 
-/** What came of settling a reservation: it was open; it had been charged in full; it had been settled before. */
+/** The result of settling a reservation: it was open, had expired (and been charged in full), or had been settled. */
 export type Settlement = "settled" | "expired" | "closed";
 
-/** What came of extending a reservation. */
+/** The result of extending a reservation. */
 export type Extension = "extended" | "expired" | "closed";
 
-/** How a reservation is made. */
+/** The options of a reservation. */
 export interface ReserveOptions {
   /** How long it lasts; by default the `ttl` of a concurrency policy, or one minute. At most a day. */
   readonly ttl?: Duration | undefined;
@@ -113,74 +113,74 @@ export type Algorithm = Exclude<Policy["algorithm"], "fixed_window">;
 /** Who or what is limited. `1` and `"1"` are different keys. */
 export type Key = string | number | bigint;
 
-/** The answer to a hit. */
+/** The result of a hit. */
 export interface Decision {
   /** Whether the key may act now. */
   readonly allowed: boolean;
-  /** The counter (windows), hits in the window (sliding), level rounded up (leaky), whole tokens left (token). */
+  /** The count: hits in the window, the level rounded up (leaky bucket), or the whole tokens left (token bucket). */
   readonly count: number;
   /** The policy's limit or capacity. */
   readonly limit: number;
   /** How many hits of cost 1 would be allowed right now. */
   readonly remaining: number;
-  /** Milliseconds until this same hit would be allowed if nothing else came: 0 when allowed, `Infinity` for never. */
+  /** Milliseconds until this same hit is allowed, if no other comes before: 0 if allowed, `Infinity` for never. */
   readonly retryAfter: number;
   /** Milliseconds until the key is as if it had never been used. */
   readonly resetAfter: number;
-  /** The name of the policy that the numbers are of. */
+  /** The name of the policy whose numbers these are. */
   readonly policy: string;
   /** The names of the policies that denied. */
   readonly violated: readonly string[];
-  /** Why it was denied, when that was not a limit. */
+  /** Why it was denied, if not by a limit. */
   readonly reason?: "full" | "error";
 }
 
-/** A state that expired, as `beforeClean` is told of it. */
+/** An expired state, as `beforeClean` receives it. */
 export interface Expired {
-  /** Whose state it was. */
+  /** The key. */
   readonly key: Key;
   /** The name of the policy. */
   readonly policy: string;
-  /** What the state held when it was last touched. */
+  /** The count when the state was last changed. */
   readonly value: number;
   /** When it expired, in milliseconds since the epoch. */
   readonly expiredAt: number;
 }
 
-/** How a limiter in memory tells the time and is kept small and clean. */
+/** The options of a limiter in memory: its clock, how many keys it keeps, and when it cleans them. */
 export interface Options {
   /** Milliseconds since the epoch; `Date.now` by default. Read once per operation. */
   readonly clock?: (() => number) | undefined;
-  /** How many keys there may be; a million by default. */
+  /** The most keys that it keeps; a million by default. */
   readonly maxKeys?: number | undefined;
-  /** What a full limiter does with a new key: makes room (the default), or denies it. */
+  /** What a full limiter does with a new key: evicts another (the default), or denies it. */
   readonly onFull?: "evict" | "deny" | undefined;
-  /** How often expired keys are looked for, a few at each hit; a minute by default. */
+  /** How often expired keys are removed, a few at each hit; a minute by default. */
   readonly cleanPeriod?: Duration | undefined;
-  /** How long a key may lie untouched before it counts as gone, whatever its state; by default however long. */
+  /** The age at which an unchanged key expires, whatever its state; none by default. */
   readonly keyOlderThan?: Duration | undefined;
-  /** Told what has expired, after it was removed. It may use the limiter. */
+  /** Called with expired states after they were removed. It may use the limiter. */
   readonly beforeClean?: ((algorithm: Algorithm, entries: readonly Expired[]) => void) | undefined;
 }
 
-/** A key as JSON can hold it: a bigint goes as its digits. */
+/** A key in JSON: a bigint is written as its digits. */
 export type StoredKey = string | number | { readonly bigint: string };
 
 /** A whole limiter as plain data. */
 export interface Snapshot {
-  /** Of this form of snapshot. */
+  /** The version of the format. */
   readonly version: 2;
-  /** Those of the limiter. */
+  /** The policies of the limiter. */
   readonly policies: readonly Policy[];
   /** Every key with its states, a list of numbers for each policy. */
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
-  /** The states of policies whose `scale` changed: of each the key's position, the policy's, scale, end and numbers. */
+  /** The states of policies whose `scale` changed: rows of the key's position, the policy's, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
-  /** The open reservations: of each the key's position, four numbers of its id, start, end, ttl and amounts. */
+  /** The open reservations: rows of the key's position, four numbers of the id, start, end, ttl and amounts. */
   readonly reservations: readonly (readonly number[])[];
 }
 
-/** What a state was made by: as much of its policy as is needed to read it. */
+/** The origin of a state: as much of its policy as is needed to read it. */
 export interface Origin {
   /** The policy's name. */
   readonly name: string;
@@ -190,19 +190,19 @@ export interface Origin {
   readonly scale: number;
 }
 
-/** One key's states as plain data: what a store outside the process keeps. */
+/** One key's states as plain data, for a store outside the process. */
 export interface State {
-  /** Of this form of state. */
+  /** The version of the format. */
   readonly version: 2;
-  /** What the states were made by. */
+  /** The origins of the states. */
   readonly policies: readonly Origin[];
   /** A list of numbers for each policy. */
   readonly states: readonly (readonly number[])[];
-  /** The states of policies whose `scale` changed: of each the policy's position, scale, end and numbers. */
+  /** The states of policies whose `scale` changed: rows of the policy's position, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
   /**
-   * The open reservations: of each four numbers of its id, start, end, ttl and an amount for each policy; if it was made
-   * by the numbers of a call, also a limit and a rate for each.
+   * The open reservations: rows of four numbers of the id, start, end, ttl and an amount for each policy; if it was
+   * made by the numbers of a call, also a limit and a rate for each policy.
    */
   readonly reservations: readonly (readonly number[])[];
 }

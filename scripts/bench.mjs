@@ -18,8 +18,8 @@ const benches = {
   worker: node("bench/worker/main.mjs"),
 };
 
-const asked = process.argv.slice(2);
-const chosen = asked.length > 0 ? asked : Object.keys(benches);
+const args = process.argv.slice(2);
+const chosen = args.length > 0 ? args : Object.keys(benches);
 
 await afterSetUp(toBench, async (found) => {
   const unknown = chosen.find((name) => !(name in benches));

@@ -7,7 +7,7 @@ await afterSetUp(toBuild, async (found) => {
   await build(found);
   const [file = inProject("wrangler.toml"), environment] = process.argv.slice(2);
   const args = environment === undefined ? [file] : [file, "--env", environment];
-  // npm starts us in the project, and says where it was started itself.
+  // npm runs scripts in the project, and has the caller's folder in INIT_CWD.
   const cwd = process.env.INIT_CWD ?? process.cwd();
   await show(ownNode, [inProject("dist/command.js"), "check", ...args], { cwd });
 });

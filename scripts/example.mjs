@@ -17,7 +17,7 @@ const commandOf = (name) =>
 
 const examples = readdirSync(inProject("examples")).filter(commandOf);
 
-/** Puts an example beside this clone's own package, as if that had been installed. */
+/** Copies an example, with a link to this clone in place of the installed package. Returns the folder. */
 function installed(name) {
   const folder = inProject("build/examples", name);
   rmSync(folder, { recursive: true, force: true });
@@ -39,6 +39,6 @@ await afterSetUp(isBuilt ? [packages] : toBuild, async (found) => {
   const cwd = installed(name);
   const env = withPath([inProject("node_modules/.bin")], wranglerEnv);
   const [command, ...args] = [...commandOf(name).split(" "), ...rest];
-  // Where it can be without a shell, which does not pass on the signal that ends it.
+  // Without a shell if possible, since a shell does not forward the signal that ends it.
   await show(command, args, { cwd, env, shell: /[=&]/.test(commandOf(name)) });
 });

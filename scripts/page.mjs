@@ -4,7 +4,7 @@ import { inProject } from "./lib/paths.mjs";
 const source = (name) => inProject("www", name);
 const served = (name) => inProject("www/public", name);
 
-/** The playground, ready for any static host: what its HTML asks for, bundled beside it. */
+/** Bundles the files of the playground beside its HTML, ready for any static host. */
 export async function buildPage() {
   // Not at the top: on a fresh clone this file is read before there is an esbuild.
   const { build } = await import("esbuild");
@@ -20,7 +20,7 @@ export async function buildPage() {
     logLevel: "warning",
     write: false,
     plugins: [thisPackage],
-    // The page tells no headers.
+    // The page does not use the wasm of the headers.
     loader: { ".wasm": "empty" },
   });
   for (const { path, contents } of outputFiles) writeIfNew(path, Buffer.from(contents));

@@ -6,7 +6,7 @@ import { say } from "./lib/say.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
 
 /**
- * Bursts around the windows' edges, at a moment when the algorithms have come to different answers; by hand, a
+ * Bursts around the windows' edges, at a time when the algorithms decide differently. The visitor has made a
  * reservation of 4 of which 1 was used, and one of 4 that is open.
  */
 const moment = "#algorithm=token_bucket&mine=668R4-3uw.15oS0-1.15oR4-7ps&at=17000";

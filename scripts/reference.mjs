@@ -5,13 +5,13 @@ import { show } from "./lib/run.mjs";
 import { say } from "./lib/say.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 
-/** The crate's reference in target/doc. A warning fails it: a broken link, or an item without a word. */
+/** Writes the crate's reference to target/doc. A warning fails it: a broken link, or an item without documentation. */
 export const rustdoc = () =>
   show("cargo", ["doc", "--no-deps", "--features", "system-clock,cloudflare"], {
     env: { ...process.env, RUSTDOCFLAGS: "-D warnings" },
   });
 
-/** The package's reference in build/reference, from the types that are published. A warning fails it. */
+/** Writes the package's reference to build/reference, from the published types. A warning fails it. */
 export const typedoc = () =>
   show(process.execPath, [typedocProgram, "--options", inProject("docs/reference/typedoc.json")]);
 

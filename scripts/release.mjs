@@ -1,7 +1,7 @@
 import { build } from "./build.mjs";
 import { optionsGiven } from "./lib/options.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
-import { ask, quiet, show } from "./lib/run.mjs";
+import { outputOf, quiet, show } from "./lib/run.mjs";
 import { bold, dim, Failure, green, say } from "./lib/say.mjs";
 import { newest, plain, repositories, versions } from "./release/versions.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
@@ -15,7 +15,7 @@ const flag = dryRun ? ["--dry-run"] : [];
 const { version, date, changes } = newest();
 const tag = `v${version}`;
 
-/** What a real release would have stopped at. */
+/** The reasons for which a real release would have stopped. */
 const missing = [];
 
 function stop(what, remedy) {
@@ -25,7 +25,7 @@ function stop(what, remedy) {
 }
 
 function clean() {
-  const changed = ask("git", ["status", "--porcelain"]);
+  const changed = outputOf("git", ["status", "--porcelain"]);
   if (changed !== "") throw new Failure("the work tree is not clean", { output: changed ?? "git failed" });
 }
 
@@ -42,13 +42,13 @@ function changeLog() {
 }
 
 function notYetTagged() {
-  if (ask("git", ["rev-parse", "--verify", "--quiet", `refs/tags/${tag}`]) !== null)
+  if (outputOf("git", ["rev-parse", "--verify", "--quiet", `refs/tags/${tag}`]) !== null)
     throw new Failure(`there is a tag ${tag} already`);
 }
 
-/** npm signs where a package was built only if that is where it says its sources are. */
+/** Checks the repository: npm signs a package only if it is built where its manifest says that its sources are. */
 function repository() {
-  const origin = plain(ask("git", ["remote", "get-url", "origin"]));
+  const origin = plain(outputOf("git", ["remote", "get-url", "origin"]));
   for (const [file, url] of Object.entries(repositories())) {
     if (url === undefined) return stop(`${file} names no repository`, "fill in its address");
     if (origin === undefined || plain(url) !== origin)
@@ -64,7 +64,7 @@ function tests() {
 
 const packed = () => show(bin("node"), ["--test", "tests/release/*.test.mjs"]);
 
-/** Publishes, unless a release that stopped half-way has done so. */
+/** Publishes, unless an earlier release that stopped half-way has done so. */
 async function publish(command, args) {
   try {
     say(await quiet(command, command, args));

@@ -15,12 +15,12 @@ export const toTest = [...toBuild, workerBuild, browser, miri, redis];
 export const toBench = [...toBuild, redis];
 
 /**
- * Sets up what is missing, then does `work` with what was found, under the Node of
- * package.json. Every command of the project goes through here.
+ * Runs the missing set-up steps, then calls `work` with their results, under the Node of
+ * package.json. Every command of the project starts here.
  */
 export async function afterSetUp(steps, work) {
   try {
-    // That Node is a package, too.
+    // That Node is an npm package, too.
     if (await isMissing(packages)) await setUp(steps);
     if (await continuedUnderOwnNode()) return;
     await work(await setUp(steps));

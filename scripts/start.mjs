@@ -9,8 +9,8 @@ import { afterSetUp, toBuild } from "./setup.mjs";
 
 const port = process.env.PORT || "8787";
 
-/** Asked before minutes are spent on the rest. */
-const freePort = { id: "port", name: `port ${port}`, check: refuseTakenPort };
+/** Checked first, since the other steps may take minutes. */
+const freePort = { id: "port", name: `port ${port}`, check: checkPort };
 
 await afterSetUp([freePort, ...toBuild], async (found) => {
   await build(found);
@@ -20,7 +20,7 @@ await afterSetUp([freePort, ...toBuild], async (found) => {
     stdio: ["ignore", "pipe", "inherit"],
     env: wranglerEnv,
   });
-  whenItSays(child.stdout, /Ready on/, () => {
+  onOutput(child.stdout, /Ready on/, () => {
     const took = seconds(performance.now() - started);
     say(`\n${bold(`Tollgate is at http://localhost:${port}`)} (ready in ${took}, Ctrl-C stops it)\n`);
   });
@@ -28,8 +28,8 @@ await afterSetUp([freePort, ...toBuild], async (found) => {
   if (code !== 0 && !process.exitCode) throw new Failure(`wrangler dev ended with exit code ${code}`);
 });
 
-/** wrangler would say so too, but at length and late. */
-async function refuseTakenPort() {
+/** Checks that the port is free. wrangler does so too, but later and with a long message. */
+async function checkPort() {
   const probe = createServer();
   try {
     await once(probe.listen(Number(port), "localhost"), "listening");
@@ -43,14 +43,14 @@ async function refuseTakenPort() {
   return port;
 }
 
-/** Passes a child's words on and acts on the first that match. */
-function whenItSays(stream, words, act) {
+/** Forwards a child's output, and calls `act` at the first match. */
+function onOutput(stream, pattern, act) {
   let seen = "";
   stream.on("data", (chunk) => {
     process.stdout.write(chunk);
     if (seen === null) return;
     seen = (seen + chunk).slice(-1_000);
-    if (words.test(seen)) {
+    if (pattern.test(seen)) {
       seen = null;
       act();
     }

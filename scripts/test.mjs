@@ -8,7 +8,7 @@ const given = optionsGiven(
   "npm test, npm test -- --list, or npm test -- --only <a word of a suite's name>",
 );
 
-/** `--only clippy` runs every suite whose name holds that word; several may be given. */
+/** Returns whether a suite is to be run: `--only clippy` chooses every suite whose name contains that word. */
 const wanted = ({ name }) => !given.only || given.only.some((word) => name.includes(word));
 
 function table(times) {

@@ -1,8 +1,8 @@
-//! What an algorithm is, and every operation on it: written once, here, for all of them.
+//! The trait of an algorithm, and every operation on it: written once, here, for all of them.
 //!
-//! An algorithm knows no store, no clock and no platform. It reads a state as it stands at a
-//! moment (a view), charges the view, and commits the view back into the state. What is not
-//! committed did not happen, which is how `peek` and a denied hit change nothing.
+//! An algorithm knows no store, no clock and no platform. It reads a state as of a time (a view),
+//! charges the view, and commits the view back into the state. `peek` and a denied hit change
+//! nothing because they commit nothing.
 
 pub(crate) mod bucket;
 pub(crate) mod calendar;
@@ -25,66 +25,66 @@ use entry::EntryState;
 
 /// One algorithm with its numbers. Times are milliseconds; costs and counts are in range already.
 ///
-/// What is handed a view and is more than a step is `inline(always)`: in wasm, which is compiled for size, it would else
-/// be a call, and the view would lie in memory.
+/// Methods that take a view and do more than one step are `inline(always)`: in wasm, which is compiled for size, they
+/// would else be calls, and the view would be passed in memory.
 pub(crate) trait Algorithm {
-    /// What a store keeps of one key: the first of some words, or a log.
+    /// The state of one key as a store keeps it: words, of which the first ones are the state, or a log.
     type State: EntryState + ?Sized;
-    /// What a state comes to at one moment, with what has been charged to it since.
+    /// A state as of one time, with the charges made to it since.
     type View;
 
-    /// The most that fits at once: the limit or the capacity.
+    /// Returns the most that fits at once: the limit or the capacity.
     fn limit(&self) -> u64;
-    /// How far behind a state the clock may be before the state follows it.
+    /// Returns how far the clock may be behind a state before the state follows it.
     fn period(&self) -> u64;
-    /// The most that is counted: what is past it stays denied instead of wrapping.
+    /// Returns the largest count. Counters saturate there, so that a key stays denied instead of wrapping.
     fn most(&self) -> u64 {
         MAX
     }
 
-    /// What the state comes to at `now`. Reads only.
+    /// Returns the state as of `now`. Reads only.
     fn view(&self, state: &Self::State, now: u64) -> Self::View;
-    /// Whether the clock fell more than a period behind the state, so that the view followed it.
+    /// Returns whether the clock fell more than a period behind the state, so that the view followed it.
     fn followed(&self, view: &Self::View) -> bool;
-    /// What is used of the limit, in whole hits: a part of one counts as one.
+    /// Returns how much of the limit is used, in whole hits, rounded up.
     fn used(&self, view: &Self::View) -> u64;
     /// Adds `cost`, whether it fits or not.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
     /// Gives back `cost`, but no more than is used. A window does not restart.
     fn refund(&self, view: &mut Self::View, cost: u64, now: u64);
-    /// Makes the view as if nothing had been used, and answers the cost that makes it as if `count` had just been (or
-    /// that leaves `count` tokens).
+    /// Makes the view that of an unused key. Returns the cost to charge so that `count` is used, or so that `count`
+    /// tokens are left.
     fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
     /// Makes room for the view, so that it can be committed.
     fn reserve(&self, _state: &mut Self::State, _view: &Self::View) -> Result<(), OutOfMemory> {
         Ok(())
     }
-    /// Keeps the view. There must be room for it.
+    /// Writes the view into the state. There must be room for it.
     fn commit(&self, state: &mut Self::State, view: Self::View);
 
-    /// When a hit of `cost`, which does not fit now but can fit, will.
+    /// Returns the time from which on a hit of `cost` fits. The cost does not fit now, but is within the limit.
     fn fits_at(&self, state: &Self::State, view: &Self::View, cost: u64) -> u64;
-    /// When the key will be as if it had never been used; `now` or earlier if it is so already.
+    /// Returns the time from which on the key is as if never used; `now` or earlier if it is so already.
     fn unused_at(&self, view: &Self::View) -> u64;
 
-    /// How many words a state takes; none if it is a log.
+    /// Returns how many words a state takes; 0 if it is a log.
     fn width(&self) -> usize;
-    /// The last time a state knows of; 0 if it is as if unused and holds none.
+    /// Returns the latest time in a state; 0 if the state is as if unused and has no time.
     fn latest(&self, state: &Self::State) -> u64;
     /// Makes a state that of a key never used.
     fn clear(&self, state: &mut Self::State, now: u64);
-    /// Gives a state as plain numbers to `push`, one after the other.
+    /// Passes a state to `push` as plain numbers, one after the other.
     fn export(&self, state: &Self::State, push: Push<'_>) -> Result<(), OutOfMemory>;
-    /// Makes the state of a key never used that of plain numbers, which may be anything at all, made under another `scale`
-    /// or `per`. Says whether they could be read; if not, the state is of no use.
+    /// Reads the state of a key never used from plain numbers that were exported under another `scale` or `per`. Any
+    /// numbers are accepted; returns whether they are valid. If not, the state is unspecified.
     fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory>;
 
-    /// Returns what an operation on a state results in. Reads only.
+    /// Returns the result of an operation on a state. Reads only.
     #[inline(always)]
     fn try_on(&self, state: &Self::State, act: Act, now: u64) -> Tried<Self::View> {
         let mut view = self.view(state, now);
         let amount = act.amount();
-        let allowed = !act.asks() || self.used(&view) + amount <= self.limit();
+        let allowed = !act.can_be_denied() || self.used(&view) + amount <= self.limit();
         let charges = act.charges(allowed);
         if charges {
             self.apply(&mut view, act, now);
@@ -96,7 +96,7 @@ pub(crate) trait Algorithm {
         };
         let used = self.used(&view).min(self.most());
         let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
-        // A state that followed the clock is kept even on a denial: else it would follow it for ever.
+        // A state that followed the clock is kept even on a denial: else it would follow it again at every hit.
         let changes = charges || self.followed(&view);
         Tried { view, charged, changes }
     }
@@ -114,14 +114,15 @@ pub(crate) trait Algorithm {
         }
     }
 
-    /// Does the same. In wasm it is compiled once, for its size; elsewhere wherever it is used, for its speed.
+    /// The same as [`Algorithm::try_on`]. In wasm it is compiled once, for its size; elsewhere it is inlined, for its
+    /// speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn try_once(&self, state: &Self::State, act: Act, now: u64) -> Tried<Self::View> {
         self.try_on(state, act, now)
     }
 
-    /// Keeps the result of an operation, and says in `outcome` what became of the state.
+    /// Commits the result of an operation, and notes in `outcome` whether the state changed.
     #[inline(always)]
     fn keep(&self, state: &mut Self::State, tried: Tried<Self::View>, outcome: &mut Outcome) -> Charged {
         let Tried { view, charged, changes } = tried;
@@ -144,12 +145,12 @@ pub(crate) trait Algorithm {
     }
 }
 
-/// What became of the state in an operation. Beside the decision and not instead of it: a `Result` around a decision
-/// costs a copy on every hit.
+/// Whether an operation changed the state. It is returned beside the decision, since a `Result` around a decision costs
+/// a copy on every hit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) changed: bool,
-    /// Nothing was changed, and the decision is invalid.
+    /// If set, the state is unchanged and the decision is invalid.
     pub(crate) out_of_memory: bool,
 }
 
@@ -161,36 +162,36 @@ impl Outcome {
     }
 }
 
-/// What an operation results in, before it is committed.
+/// The result of an operation, before it is committed.
 pub(crate) struct Tried<V> {
     view: V,
     pub(crate) charged: Charged,
     changes: bool,
 }
 
-/// A function that takes the numbers of a state. It may not have the memory to keep them.
+/// A function that takes the numbers of a state one by one, and may run out of memory.
 pub(crate) type Push<'a> = &'a mut dyn FnMut(i64) -> Result<(), OutOfMemory>;
 
 /// An operation on one policy's state of one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
-    /// Asks whether a cost fits, and takes it if so. A cost of 0 asks only.
+    /// Charges a cost if it fits. A cost of 0 only reads.
     Hit(u64),
     /// The same, but a denied cost is counted too.
     Count(u64),
-    /// Adds a cost without asking.
+    /// Charges a cost whether it fits or not.
     Inc(u64),
-    /// Makes it as if that much had just been used, or leaves that many tokens.
+    /// Sets the count, or the tokens that are left.
     Set(u64),
     /// Gives a cost back.
     Refund(u64),
 }
 
 impl Act {
-    /// Reads, and changes nothing: a hit of no cost.
+    /// Only reads: a hit of cost 0.
     pub(crate) const LOOK: Self = Self::Hit(0);
 
-    /// Returns the operation that adds a cost without asking, or gives it back if it is below 0.
+    /// Returns the operation that charges a cost unconditionally, or gives it back if it is below 0.
     pub(crate) fn inc(cost: i64) -> Result<Self, Error> {
         let amount = cost.unsigned_abs();
         match (amount <= MAX, cost < 0) {
@@ -202,7 +203,7 @@ impl Act {
         }
     }
 
-    /// The cost or the count.
+    /// Returns the cost or the count.
     #[inline(always)]
     pub(crate) fn amount(self) -> u64 {
         match self {
@@ -212,30 +213,30 @@ impl Act {
         }
     }
 
-    /// Whether it is denied what does not fit.
+    /// Returns whether the operation is denied if its amount does not fit.
     #[inline(always)]
-    fn asks(self) -> bool {
+    fn can_be_denied(self) -> bool {
         matches!(self, Self::Hit(_) | Self::Count(_))
     }
 
-    /// Whether it is charged, if it is allowed or not.
+    /// Returns whether the operation is charged, given whether it is allowed.
     #[inline(always)]
     pub(crate) fn charges(self, allowed: bool) -> bool {
         matches!(self, Self::Set(_)) || (self.amount() > 0 && (allowed || matches!(self, Self::Count(_))))
     }
 }
 
-/// What an operation came to. Times are the clock's.
+/// The numbers that a decision is made of. Times are the clock's.
 pub(crate) struct Charged {
     allowed: bool,
     used: u64,
-    /// When a hit that was denied will fit, or [`NEVER`]; 0 if it was not.
+    /// The time from which on a denied hit fits, or [`NEVER`]; 0 if the hit was allowed.
     fits_at: u64,
     unused_at: u64,
 }
 
 impl Charged {
-    /// The same as the answer to a hit. What counts down is shown as what remains.
+    /// Returns the decision. Its count is the remaining amount if the algorithm counts down.
     #[inline(always)]
     pub(crate) fn decision(self, limit: u64, counts_down: bool, now: u64) -> Decision {
         let remaining = limit.saturating_sub(self.used);

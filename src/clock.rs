@@ -1,10 +1,10 @@
-//! The only source of time. The core never asks the platform.
+//! The only source of time. The core never reads the platform's clock.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells the time in whole milliseconds since the epoch. A limiter reads it once per operation.
+/// A source of time, in whole milliseconds since the epoch. A limiter reads it once per operation.
 ///
 /// Any `Fn() -> u64` is a clock, and so is a reference to one.
 ///
@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// assert_eq!(noon.now(), 43_200_000);
 /// ```
 pub trait Clock {
-    /// The time now.
+    /// Returns the current time.
     fn now(&self) -> u64;
 }
 
@@ -43,7 +43,7 @@ impl Clock for &ManualClock {
     }
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that moves only when it is set or advanced, for tests.
 ///
 /// ```
 /// use tollgate::{Clock, ManualClock};
@@ -58,7 +58,7 @@ impl Clock for &ManualClock {
 pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
-    /// A clock that stands at `now`.
+    /// Returns a clock that stands at `now`.
     ///
     /// ```
     /// assert_eq!(tollgate::Clock::now(&tollgate::ManualClock::new(1_000)), 1_000);

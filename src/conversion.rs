@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 /// One policy's state as it was stored.
 pub(crate) struct Stored<'a> {
-    /// The scale by which it was made.
+    /// The scale under which it was made.
     pub(crate) scale: Scale,
     pub(crate) numbers: &'a [i64],
     /// The state of another scale that was kept beside it, as [`Earlier::export`] wrote it.
@@ -19,7 +19,8 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// Reads the state of the policy at `position` into those of a key never used. Returns whether the numbers are valid.
+    /// Reads the state of the policy at `position` into the states of a key never used. Returns whether the numbers are
+    /// valid.
     pub(crate) fn load(
         &self,
         position: usize,
@@ -33,7 +34,7 @@ impl Stored<'_> {
         {
             return policy_states.import(position, key.entry_mut(), self.scale.length(), self.numbers);
         }
-        // The last state, and the one that was kept beside it.
+        // The state last in force, and the one that was kept beside it.
         let mut states = Vec::new();
         let open_until = key.extra.open.of(position).amounts().map(|open| open.end).max();
         let mut valid = Earlier::read(&mut states, position, own, self.scale, self.numbers, open_until, now)?;
@@ -46,7 +47,7 @@ impl Stored<'_> {
         Ok(valid)
     }
 
-    /// Converts the state to the policy's own scale, and keeps the one that this leaves behind.
+    /// Converts the state to the policy's own scale, and keeps the state of the other scale beside it.
     fn convert(
         &self,
         position: usize,
@@ -61,10 +62,10 @@ impl Stored<'_> {
         let kept_scale = states.get(1).filter(|kept| kept.is_live(now)).map(Earlier::scale);
         drop_ended(&mut states, now);
         if states.is_empty() && self.scale != own_scale {
-            // It is as if it had not been stored.
+            // Both states have ended: the key is as if never stored.
             return Ok(());
         }
-        // The stored numbers of the state to go on with: the one of the own scale, or of a log the longest.
+        // The stored numbers to go on with: those of the own scale, or for a log those of the longest scale.
         let (mut scale, mut numbers) = (self.scale, self.numbers);
         if let Some(kept) = kept_scale
             && scale != own_scale
@@ -77,10 +78,10 @@ impl Stored<'_> {
         } else if let Some(count) =
             states.iter().filter(|state| !state.has_ended(now)).map(|state| state.count(now)).max()
         {
-            // When in the old window the hits came is not known: all of them count in a window that begins now.
+            // The times of the hits in the old window are not known: all of them count in a window that starts now.
             policy_states.change(position, key.entry_mut(), Act::Set(count), now)?;
         }
-        // A log of a longer scale holds all that one of a shorter scale needs.
+        // A log of a longer scale contains every hit that one of a shorter scale needs.
         let is_needed = |scale: &Scale| *scale != own_scale && (!is_log || scale.length() > own.scale());
         let longest = states.iter().map(Earlier::scale).filter(is_needed).max_by_key(|scale| scale.length());
         while let Some(state) = states.pop() {

@@ -1,6 +1,6 @@
-//! The answer to a hit.
+//! The result of a hit.
 
-/// The answer to a hit, with what a client needs to know to behave.
+/// The result of a hit, with the numbers that a client needs.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy};
@@ -19,26 +19,26 @@
 pub struct Decision {
     /// Whether the key may act now.
     pub allowed: bool,
-    /// The counter (windows), hits in the window (sliding), level rounded up (leaky), whole tokens left (token).
+    /// The count: hits in the window, the level rounded up (leaky bucket), or the whole tokens left (token bucket).
     pub count: u64,
     /// The policy's limit or capacity.
     pub limit: u64,
     /// How many hits of cost 1 would be allowed right now.
     pub remaining: u64,
-    /// Milliseconds until this same hit would be allowed if nothing else came: 0 when allowed, `None` for never.
+    /// Milliseconds until this same hit is allowed, if no other comes before: 0 if allowed, `None` for never.
     pub retry_after: Option<u64>,
     /// Milliseconds until the key is as if it had never been used.
     pub reset_after: u64,
-    /// The position of the policy that the numbers are of.
+    /// The position of the policy whose numbers these are.
     pub policy: usize,
     /// The positions of the policies that denied.
     pub violated: Violated,
-    /// Why the hit was denied, when it was not a limit.
+    /// Why the hit was denied, if not by a limit.
     pub reason: Option<Reason>,
 }
 
 impl Decision {
-    /// The decision of no policy at all.
+    /// A placeholder, before the first policy has decided.
     pub(crate) const NOTHING: Self = Self {
         allowed: false,
         count: 0,
@@ -51,8 +51,8 @@ impl Decision {
         reason: None,
     };
 
-    /// Whether this binds a client more than `other`: by denying, by a longer wait, or by less remaining.
-    // A call in wasm, so that decisions are compared where they lie.
+    /// Returns whether this binds a client more than `other`: by a denial, a longer wait, or less remaining.
+    // A call in wasm, so that decisions are compared in place.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn binds_more_than(&self, other: &Self) -> bool {
         let never = |wait: Option<u64>| wait.unwrap_or(u64::MAX);
@@ -93,14 +93,14 @@ impl Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The limiter holds as many keys as it may and was told to refuse more.
+    /// The limiter is full and denies new keys.
     Full,
-    /// The store failed, and the rule says that such hits are denied.
+    /// The store failed, and the rule denies such hits.
     Error,
 }
 
 impl Reason {
-    /// The reason as it is written in JSON.
+    /// Returns the reason as it is written in JSON.
     ///
     /// ```
     /// assert_eq!(tollgate::Reason::Full.as_str(), "full");
@@ -146,7 +146,7 @@ impl Violated {
         self.0
     }
 
-    /// Whether no policy denied.
+    /// Returns whether no policy denied.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -161,7 +161,7 @@ impl Violated {
         self.0 == 0
     }
 
-    /// Whether the policy at `position` denied.
+    /// Returns whether the policy at `position` denied.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -176,7 +176,7 @@ impl Violated {
         position < 32 && self.0 >> position & 1 == 1
     }
 
-    /// The positions, in order.
+    /// Returns an iterator over the positions, in order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..32).filter(move |&position| self.contains(position))
     }

@@ -20,7 +20,7 @@ use crate::policy::schema::DURATION_UNITS;
 pub struct Span(Result<u64, Found>);
 
 impl Span {
-    /// Returns the milliseconds, if they are from 1 to [`MAX`].
+    /// Returns the milliseconds; `None` if they are not from 1 to [`MAX`].
     ///
     /// ```
     /// assert_eq!(tollgate::Span::from("5m").milliseconds(), Some(300_000));
@@ -30,7 +30,7 @@ impl Span {
         self.checked().ok()
     }
 
-    /// Returns the milliseconds, if they are from 1 to [`MAX`]; else the value for an error.
+    /// Returns the milliseconds if they are from 1 to [`MAX`]; else the value for an error message.
     pub(crate) fn checked(self) -> Result<u64, Found> {
         match self.0 {
             Ok(milliseconds) if (1..=MAX).contains(&milliseconds) => Ok(milliseconds),
@@ -58,7 +58,7 @@ impl From<&str> for Span {
     }
 }
 
-/// Parses digits and a unit, and nothing else: no sign, no fraction, no space.
+/// Parses digits and a unit, without sign, fraction or space; `None` if invalid.
 fn parse(text: &str) -> Option<u64> {
     let unit_at = text.bytes().position(|byte| !byte.is_ascii_digit())?;
     let (digits, unit) = text.split_at_checked(unit_at)?;

@@ -1,11 +1,12 @@
 //! A policy's state under another `scale` than its own.
 //!
-//! A policy whose `scale` changes must find its state again when it changes back, or each change would admit a whole
-//! limit anew. So the state of the former scale is kept beside the converted one, and every cost that is charged to the
-//! policy is charged to it as well, without asking. When the policy comes back to that scale, it is the state.
+//! A policy whose `scale` changes must find its state again when the scale changes back, or each change would admit a
+//! whole limit anew. So the state of the former scale is kept beside the converted one, and every cost that is charged
+//! to the policy is charged to it as well, whether it fits or not. When the policy returns to that scale, it is the
+//! state.
 //!
-//! It is kept for one scale after it was last in force, and at least until it ends; where something is open, until what
-//! is charged at its end has ended. Of several the longest scale is kept.
+//! It is kept for one scale after it was last in force, and at least until it ends. Beside open reservations it is kept
+//! until their charges have ended. Of several states, the one of the longest scale is kept.
 //! Buckets need none: their content converts exactly, but for a rounding against the client.
 
 use crate::algorithm::log::Log;
@@ -25,15 +26,15 @@ pub(crate) struct Earlier {
     pub(crate) position: usize,
     /// The policy's rule with the other scale.
     rule: Rule,
-    /// When it is no longer kept.
+    /// The time until which it is kept.
     pub(crate) until: u64,
     words: [u64; 3],
     log: Log,
 }
 
 impl Earlier {
-    /// Adds to `list` a state of the policy at `position`, made under `scale`, beside which something may be open until
-    /// `open_until`. Returns whether the numbers are valid.
+    /// Appends to `list` a state of the policy at `position`, made under `scale`. `open_until` is the end of the last
+    /// open reservation. Returns whether the numbers are valid.
     pub(crate) fn read(
         list: &mut Vec<Self>,
         position: usize,
@@ -56,7 +57,8 @@ impl Earlier {
         Ok(valid)
     }
 
-    /// Adds to `list` what [`Earlier::export`] wrote after the position. Returns whether the numbers are valid.
+    /// Appends to `list` a state that [`Earlier::export`] wrote, from the number after the position on. Returns whether
+    /// the numbers are valid.
     pub(crate) fn import(
         list: &mut Vec<Self>,
         position: usize,
@@ -75,7 +77,7 @@ impl Earlier {
         Ok(valid)
     }
 
-    /// Gives the policy's position, the scale, the end and the state as plain numbers to `push`.
+    /// Passes the policy's position, the scale, the end and the state to `push` as plain numbers.
     pub(crate) fn export(&self, push: Push<'_>) -> Result<(), OutOfMemory> {
         push(self.position as i64)?;
         push(self.scale().number())?;
@@ -87,12 +89,12 @@ impl Earlier {
         self.rule.stored_scale()
     }
 
-    /// Whether it is still kept.
+    /// Returns whether the state is still kept.
     pub(crate) fn is_live(&self, now: u64) -> bool {
         self.until > now
     }
 
-    /// Whether it has ended by its own scale.
+    /// Returns whether the state has ended by its own scale.
     pub(crate) fn has_ended(&self, now: u64) -> bool {
         self.rule.ends_at(self.entry(), now) <= now
     }
@@ -111,7 +113,7 @@ impl Earlier {
     fn charge(&mut self, cost: u64, now: u64) {
         let rule = self.rule;
         rule.act(self.entry_mut(), Act::Inc(cost), now, &mut Outcome::default());
-        // A clock that was far ahead must not keep it for ever.
+        // A clock that was far ahead must not keep the state for ever.
         self.until = self.until.min(now + 2 * rule.scale());
     }
 
@@ -124,13 +126,13 @@ impl Earlier {
     }
 }
 
-/// Returns a rule with another scale; `None` if its states need none of that.
+/// Returns the rule with another scale; `None` for algorithms without earlier states.
 fn with_scale(own: &Rule, scale: Scale, numbers: &[i64]) -> Option<Rule> {
     match *own {
         Rule::Window(window) => Some(Rule::Window(window.with_scale(scale))),
         Rule::SlidingWindow(window) => {
-            // Another limit must not shorten the log: the limit may change back as well. And a state that was stored and
-            // read again must keep as much as one that was not.
+            // Another limit must not shorten the log: the limit may change back as well. And a state that is stored and
+            // read again must keep as many hits as one that is not.
             let total = numbers.iter().skip(1).step_by(2).fold(0, |sum: u64, &cost| sum.saturating_add(cost as u64));
             let keep = window.keep.max(total.min(MAX).saturating_sub(1)).max(MAX_STORED_LOG);
             let scale = scale.length();
@@ -140,17 +142,17 @@ fn with_scale(own: &Rule, scale: Scale, numbers: &[i64]) -> Option<Rule> {
     }
 }
 
-/// Returns when the last of them is no longer kept; 0 if there are none.
+/// Returns the time until which the last of them is kept; 0 if there are none.
 pub(crate) fn last_until(earlier: &[Earlier]) -> u64 {
     earlier.iter().map(|earlier| earlier.until).max().unwrap_or(0)
 }
 
-/// Drops those that are no longer kept.
+/// Drops the states that are no longer kept.
 pub(crate) fn drop_ended(earlier: &mut Vec<Earlier>, now: u64) {
     earlier.retain(|earlier| earlier.is_live(now));
 }
 
-/// Returns the live ones as plain numbers: `before`, and what [`Earlier::export`] gives.
+/// Returns the live states as rows of plain numbers: `before`, and then those of [`Earlier::export`].
 pub(crate) fn export_earlier(earlier: &[Earlier], before: &[i64], now: u64) -> Result<Vec<Vec<i64>>, OutOfMemory> {
     let mut rows = Vec::new();
     for earlier in earlier.iter().filter(|earlier| earlier.is_live(now)) {
@@ -163,7 +165,7 @@ pub(crate) fn export_earlier(earlier: &[Earlier], before: &[i64], now: u64) -> R
     Ok(rows)
 }
 
-/// Charges a cost of the policy at a position to its earlier states; with `prepares` it only makes room for it.
+/// Charges a cost to the earlier states of the policy at a position. With `prepares` it only makes room for the cost.
 pub(crate) fn charge(
     earlier: &mut [Earlier],
     position: usize,
@@ -185,8 +187,8 @@ fn refund(earlier: &mut [Earlier], position: usize, cost: u64, now: u64) {
     }
 }
 
-/// Changes one policy's state without asking, and returns the count. What is added is charged to the earlier state too;
-/// setting a count drops it.
+/// Changes one policy's state unconditionally, and returns the count. An added cost is charged to the earlier state
+/// too; setting a count drops the earlier state.
 pub(crate) fn change(
     policy_states: &PolicyStates,
     position: usize,

@@ -1,4 +1,4 @@
-//! What a field accepts, as an error says it.
+//! The accepted values of a field, for error messages.
 
 use alloc::borrow::Cow;
 use core::fmt::{self, Display, Formatter};
@@ -8,7 +8,7 @@ use crate::policy::schema::ALGORITHMS;
 use crate::text::{Listed, Quoted};
 use crate::wording::{self, fill};
 
-/// What a field accepts. It is displayed so that "… is not" can stand before it.
+/// The accepted values of a field. The text completes a sentence that begins with "… is not".
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expected {
@@ -39,13 +39,13 @@ pub enum Expected {
     Name,
     /// A name that no other policy of the list has.
     UniqueName,
-    /// A key that may leave the process.
+    /// A key of a store outside the process.
     Key,
     /// One of some words.
     OneOf(&'static [&'static str]),
     /// One of the names of options.
     Option(Cow<'static, [&'static str]>),
-    /// One value, where a field was given twice.
+    /// One value, for a field that occurs twice.
     Once,
     /// An object with the fields of a policy.
     Policy,
@@ -55,9 +55,9 @@ pub enum Expected {
     FreeForBucket,
     /// `"free"`, the only choice among several policies.
     FreeAmongSeveral,
-    /// A capacity that the rate fills in time.
+    /// A capacity that the rate fills within the range of times.
     FillableCapacity,
-    /// A limit that a log outside the process may have.
+    /// A limit of a log outside the process.
     StoredLimit,
     /// The id of a reservation.
     Reservation,

@@ -1,4 +1,4 @@
-//! Values as an error repeats them.
+//! Rejected values, for error messages.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Display, Formatter};
@@ -7,13 +7,13 @@ use crate::number::MAX;
 use crate::text::Quoted;
 use crate::wording::{FRACTION, NEGATIVE, TOO_LARGE};
 
-/// A value that was rejected, as much of it as an error repeats.
+/// A rejected value, with as much detail as an error message shows.
 ///
-/// Numbers that are no integer in range are described in words, so that every language shows them alike.
+/// Numbers other than integers in range are described in words, so that every language shows them alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Found {
-    /// Nothing: the field was left out.
+    /// The field was left out.
     Missing,
     /// An integer of at most [`MAX`].
     Integer(u64),
@@ -21,7 +21,7 @@ pub enum Found {
     Text(Box<str>),
     /// Anything else, in words.
     Described(&'static str),
-    /// A key of so many bytes, which is too long to repeat.
+    /// A key of that many bytes, which is too long to show.
     Bytes(usize),
 }
 

@@ -71,7 +71,7 @@
 //! # }
 //! ```
 //!
-//! # What a client is told
+//! # The response to a client
 //!
 //! [`rate_limit_headers`](crate::rate_limit_headers) returns the headers of a decision, and
 //! [`problem_body`](crate::problem_body) the body of a 429.
@@ -91,7 +91,7 @@
 //!
 //! # States that outlive the process
 //!
-//! What is kept of a key is a [`Record`](crate::Record), which serde writes in any format. [`step`](crate::step()) takes
+//! The states of a key are a [`Record`](crate::Record), which serde writes in any format. [`step`](crate::step()) takes
 //! a record, an operation and a time, and returns the result and the record to store. A policy may change between two
 //! steps: its state is converted, never to the client's advantage.
 //!

@@ -1,4 +1,4 @@
-//! A decision as a client reads it: `RateLimit` fields, `Retry-After`, and a problem body. The one place that writes them.
+//! The response to a client: `RateLimit` fields, `Retry-After`, and a problem body. They are written only here.
 
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::rule::Rule;
@@ -8,14 +8,15 @@ use crate::{Decision, Policies, Violated};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// The type of the problem that a denial is.
+/// The `type` of the problem body of a denial.
 pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-/// The headers for a decision, by the draft of the IETF's HTTP API group (draft-ietf-httpapi-ratelimit-headers-11).
+/// Returns the headers for a decision, by the draft of the IETF's HTTP API group
+/// (draft-ietf-httpapi-ratelimit-headers-11).
 ///
-/// `RateLimit-Policy` tells each policy's quota and window, `RateLimit` what is left of the one that
-/// binds most, and on a denial that ends, `Retry-After` says when. A window of a calendar month is left
-/// out, since it has no constant length.
+/// `RateLimit-Policy` has each policy's quota and window, `RateLimit` the remaining quota of the policy
+/// that binds most, and `Retry-After` the wait after a denial, if the cost can ever fit. The window of a
+/// calendar month is left out, since it has no constant length.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy, rate_limit_headers};
@@ -41,12 +42,12 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
     headers
 }
 
-/// What `RateLimit-Policy` says of one policy.
+/// The numbers of one policy in `RateLimit-Policy`.
 #[derive(Clone, Copy, Debug)]
 pub struct Quota<'a> {
     name: &'a str,
     limit: u64,
-    /// 0 if it is not always the same.
+    /// 0 if it is not constant.
     period: u64,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Quota<'a> {
     }
 }
 
-/// Returns the period of a policy; 0 for months, which differ: a decision does not say which one it was made in.
+/// Returns the period of a policy; 0 for months, whose length varies.
 fn period(rule: &Rule) -> u64 {
     match rule {
         Rule::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
@@ -65,7 +66,7 @@ fn period(rule: &Rule) -> u64 {
     }
 }
 
-/// Writes the headers for a decision, names and values in lines; with `legacy` the older ones too.
+/// Writes the headers for a decision, each name and value on a line of its own; with `legacy` the older ones too.
 pub fn write_headers<'a>(
     text: &mut String,
     decision: &Decision,
@@ -86,8 +87,8 @@ pub fn write_headers<'a>(
     }
 }
 
-/// Gives each header to `push`: `RateLimit-Policy` with each policy's quota and window, `RateLimit` with what is left
-/// of the policy that binds most, and `Retry-After`.
+/// Passes each header to `push`: `RateLimit-Policy` with each policy's quota and window, `RateLimit` with the remaining
+/// quota of the policy that binds most, and `Retry-After`.
 fn fields<'a>(
     decision: &Decision,
     quotas: impl Iterator<Item = Quota<'a>>,
@@ -132,7 +133,8 @@ fn push_quoted(text: &mut String, name: &str) {
     text.push('"');
 }
 
-/// The older headers that some clients still read: `X-RateLimit-Limit`, `-Remaining` and `-Reset` (seconds from now).
+/// Returns the older headers that some clients still read: `X-RateLimit-Limit`, `-Remaining` and `-Reset` (seconds from
+/// now).
 ///
 /// ```
 /// # use tollgate::{Limiter, ManualClock, Policy, legacy_headers};
@@ -154,7 +156,8 @@ pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
     ]
 }
 
-/// What `Retry-After` says: whole seconds, rounded up, at least 1. Nothing when allowed, or when it would be never.
+/// Returns the value of `Retry-After`: whole seconds, rounded up, at least 1; `None` if the hit was allowed or can
+/// never be.
 ///
 /// ```
 /// # use tollgate::{Limiter, ManualClock, Policy, retry_after};
@@ -172,7 +175,7 @@ pub fn retry_after(decision: &Decision) -> Option<u64> {
     }
 }
 
-/// The body of a 429, as `application/problem+json`.
+/// Returns the body of a 429, as `application/problem+json`.
 ///
 /// ```
 /// # use tollgate::{Limiter, ManualClock, Policy, problem_body};

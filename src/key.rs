@@ -1,9 +1,9 @@
-//! The keys that may leave the process.
+//! Validation of keys for stores outside the process.
 
 use crate::policy::schema::MAX_KEY_BYTES;
 use crate::{Error, Found};
 
-/// Checks that a key may leave the process: 1 to 1,024 bytes of UTF-8.
+/// Checks a key for a store outside the process: 1 to 1,024 bytes of UTF-8. Returns the key.
 ///
 /// ```
 /// use tollgate::check_key;

@@ -27,9 +27,8 @@ pub use cleaning::Cleaned;
 ///
 /// It is synchronous and starts no timer: it is cleaned a few keys at a time, as it is used.
 ///
-/// When memory runs out, an operation returns an error of the code `out_of_memory`. It has changed nothing then, and the
-/// limiter works on. Only the clone of a key, when the limiter first meets it, is the key type's own: that of a `String`
-/// aborts the process.
+/// When memory runs out, an operation returns an error of the code `out_of_memory` and changes no state; the limiter
+/// stays usable. Only the clone of a new key is up to the key type: that of a `String` aborts the process.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy};
@@ -57,7 +56,7 @@ pub struct Limiter<K, C> {
 }
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
-    /// A limiter with one policy or several, for up to a million keys.
+    /// Returns a limiter with one policy or several, for up to a million keys.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -71,7 +70,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Self::with_options(policies, clock, Options::default())
     }
 
-    /// A limiter with other [`Options`].
+    /// Returns a limiter with other [`Options`].
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, OnFull, Options, Policy, Reason};
@@ -89,7 +88,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(Self { policies, slots, index: Index::new(), clock, before_clean: None })
     }
 
-    /// Whether the key may act now. Asks, and takes if it fits.
+    /// Decides whether the key may act now, and charges the cost if it fits.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -159,7 +158,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.hit_by(key, Some(&call), &costs, now)
     }
 
-    /// What a hit would answer. Changes nothing.
+    /// Returns what a hit would return. Changes no state.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -179,7 +178,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(self.slots.peek(self.index.get(key), None, &PositionCosts::All(check_cost(cost)?), now)?)
     }
 
-    /// What a hit with a cost for each policy would answer. Changes nothing.
+    /// Returns what a hit with a cost for each policy would return. Changes no state.
     ///
     /// ```
     /// # use tollgate::{Costs, Limiter, ManualClock, Policy};
@@ -199,8 +198,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(self.slots.peek(self.index.get(key), None, &costs, now)?)
     }
 
-    /// Adds without asking, and answers the count: what has happened is recorded, whether it fits or not. A negative cost
-    /// gives back, down to nothing used; a window does not restart.
+    /// Charges a cost whether it fits or not, and returns the count. A negative cost gives back, at most what is used;
+    /// a window does not restart.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -221,7 +220,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.inc_policy(key, cost, None)
     }
 
-    /// Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count.
+    /// Sets the key's count, as if `count` had just been used, or its tokens. Returns the count.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -240,7 +239,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.set_policy(key, count, None)
     }
 
-    /// The key's count.
+    /// Returns the key's count.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -258,7 +257,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.get_policy(key, None)
     }
 
-    /// When the key's state ends, in milliseconds since the epoch; 0 when it has none.
+    /// Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -278,7 +277,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.expires_at_policy(key, None)
     }
 
-    /// Forgets what the key used. Says whether there was anything to forget. Reservations stay open.
+    /// Removes the key's states. Returns whether there were any. Reservations stay open.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -302,7 +301,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         }
     }
 
-    /// Forgets the key with its open reservations. Says whether there was anything to forget.
+    /// Removes the key with its open reservations. Returns whether it was there.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve};
@@ -324,7 +323,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.index.remove(slot).is_some()
     }
 
-    /// How many keys it holds, expired ones that have not been cleaned away included.
+    /// Returns the number of keys, including expired ones that have not been cleaned yet.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -340,7 +339,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.slots.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether there are no keys.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -356,7 +355,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.len() == 0
     }
 
-    /// How many keys with time left were pushed out because the limiter was full.
+    /// Returns how many live keys were evicted because the limiter was full.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Options, Policy};
@@ -373,7 +372,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.slots.evicted()
     }
 
-    /// The policies.
+    /// Returns the policies.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -388,7 +387,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         &self.policies
     }
 
-    /// Checks that a hit can change all policies.
+    /// Checks that no policy counts reservations alone.
     #[inline]
     fn check_hit(&self) -> Result<(), Error> {
         match self.slots.policy_states().reserve_only() {
@@ -413,7 +412,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         if let Some(slot) = self.index.get(key) {
-            // Swept before the hit, so that nothing comes between the decision and its caller.
+            // Swept before the hit, so that the decision is returned without a copy.
             self.slots.sweep(slot, now);
             if !self.slots.freed.is_empty() {
                 self.forget();
@@ -426,7 +425,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(decision)
     }
 
-    /// Forgets the keys of freed slots, and only then gives the key of this operation its slot. The index has room for it.
+    /// Removes the keys of freed slots, and only then assigns the key of this operation its slot. The index must have
+    /// room for it.
     #[inline]
     fn take_moves<Q: ToOwned<Owned = K> + ?Sized>(&mut self, key: &Q) {
         if !self.slots.freed.is_empty() {

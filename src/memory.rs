@@ -5,7 +5,7 @@ use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 
-/// Memory ran out. The operation changed nothing.
+/// Memory ran out. The operation changed no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -44,7 +44,7 @@ pub(crate) fn copied<T: Copy>(list: &[T]) -> Result<Vec<T>, OutOfMemory> {
     Ok(copy)
 }
 
-/// Collects the items of an iterator that knows how many there are.
+/// Collects the items of an iterator of known length.
 pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, OutOfMemory> {
     let mut list = Vec::new();
     list.try_reserve_exact(items.len())?;
@@ -52,7 +52,7 @@ pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<
     Ok(list)
 }
 
-/// Aborts the process if memory ran out, where no caller could go on without the value.
+/// Returns the value, or aborts the process if memory ran out: for callers that cannot go on without it.
 pub(crate) fn or_abort<T>(result: Result<T, OutOfMemory>) -> T {
     result.unwrap_or_else(|OutOfMemory| handle_alloc_error(Layout::new::<T>()))
 }

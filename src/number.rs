@@ -1,4 +1,4 @@
-//! The range every number lives in, and the arithmetic that must not overflow or drift.
+//! The range of all numbers, and arithmetic that does not overflow or drift.
 
 use crate::Error;
 
@@ -25,24 +25,24 @@ pub(crate) fn check_time(now: u64) -> Result<u64, Error> {
     if now <= MAX { Ok(now) } else { Err(Error::InvalidTime { found: now.into() }) }
 }
 
-/// Returns the integer from 0 to [`MAX`] that a float is; `None` if it is none.
+/// Converts a float into an integer from 0 to [`MAX`]; `None` if it is not one.
 pub(crate) fn integer(number: f64) -> Option<u64> {
     let integer = number as u64;
     (integer as f64 == number && integer <= MAX).then_some(integer)
 }
 
-/// A number that a count or a time may be.
+/// Returns whether a number is valid as a count or a time: from 0 to [`MAX`].
 pub(crate) fn in_range(number: i64) -> bool {
     number as u64 <= MAX
 }
 
-/// `(a * b + plus) / by`, rounded down, for numbers below 2^54. From 2^62 on it may be less, but no less than that.
+/// Returns `(a * b + plus) / by`, rounded down, for numbers below 2^54. A result above 2^62 may be cut down to 2^62.
 pub(crate) fn ratio(a: u64, b: u64, plus: u64, by: u64) -> u64 {
-    // Here the product is below 2^62. Multiplying and dividing 128 bits would be long in wasm, and is seldom needed.
+    // Here the product is below 2^62. Arithmetic on 128 bits is long code in wasm, and seldom needed.
     if a.leading_zeros() + b.leading_zeros() >= 66 { (a * b + plus) / by } else { wide_ratio(a, b, plus, by) }
 }
 
-/// The same for any product, a bit of `a` at a time.
+/// The same for any product, one bit of `a` at a time.
 #[cold]
 #[inline(never)]
 fn wide_ratio(a: u64, b: u64, plus: u64, by: u64) -> u64 {

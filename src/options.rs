@@ -1,4 +1,4 @@
-//! How a limiter in memory is kept small and clean.
+//! The options of a limiter in memory: how many keys it keeps, and when it cleans them.
 
 use crate::policy::schema::{DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS};
 use crate::{Error, Expected, Span};
@@ -6,14 +6,14 @@ use crate::{Error, Expected, Span};
 /// What a full limiter does with a new key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
-    /// Makes room: an expired key of a few goes, else the one of them that would expire soonest.
+    /// Examines a few keys and removes one: an expired one, else the one that would expire soonest.
     #[default]
     Evict,
     /// Denies the new key with [`Reason::Full`](crate::Reason::Full).
     Deny,
 }
 
-/// How a limiter in memory is kept small and clean.
+/// The options of a limiter in memory: how many keys it keeps, and when it cleans them.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, OnFull, Options, Policy};
@@ -48,7 +48,7 @@ impl Options {
     /// The most keys that any limiter can hold.
     pub const MOST_KEYS: u32 = u32::MAX - 1;
 
-    /// A million keys, evicted when full, cleaned every minute, kept however old they are.
+    /// Returns the defaults: a million keys, evicted when full, cleaned every minute, kept however old they are.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Options, Policy};
@@ -59,14 +59,14 @@ impl Options {
         Self::default()
     }
 
-    /// Returns options from numbers that are in range; an age of 0 is none.
+    /// Returns options from numbers that are in range; a `key_older_than` of 0 is `None`.
     #[doc(hidden)]
     pub fn from_numbers(max_keys: u32, on_full: OnFull, clean_period: u64, key_older_than: u64) -> Self {
         let key_older_than = Some(key_older_than).filter(|&age| age > 0);
         Self { max_keys, on_full, clean_period, key_older_than }
     }
 
-    /// How many keys there may be.
+    /// Sets the most keys that the limiter keeps.
     ///
     /// ```
     /// assert!(tollgate::Options::new().max_keys(0).is_err());
@@ -79,7 +79,7 @@ impl Options {
         Ok(self)
     }
 
-    /// What happens to a new key when there are that many.
+    /// Sets what happens to a new key when the limiter is full.
     ///
     /// ```
     /// # use tollgate::{OnFull, Options};
@@ -90,7 +90,7 @@ impl Options {
         self
     }
 
-    /// How often expired keys are looked for.
+    /// Sets how often expired keys are removed.
     ///
     /// ```
     /// assert!(tollgate::Options::new().clean_period("soon").is_err());
@@ -100,7 +100,7 @@ impl Options {
         Ok(self)
     }
 
-    /// How long a key may lie untouched before it counts as gone, whatever its state.
+    /// Sets the age at which an unchanged key expires, whatever its state.
     ///
     /// ```
     /// assert!(tollgate::Options::new().key_older_than("1d").is_ok());

@@ -31,9 +31,9 @@ pub use value::Value;
 /// What a denied hit does to a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Denied {
-    /// It is counted all the same, as Hammer does: who keeps knocking keeps waiting.
+    /// It is counted all the same, as in Hammer: a client that keeps trying keeps waiting.
     Count,
-    /// It changes nothing.
+    /// It changes no state.
     Free,
 }
 
@@ -69,7 +69,8 @@ impl Policy {
         Self::new(FIX_WINDOW, limit, 1, scale.into())
     }
 
-    /// At most `limit` in each day, week or month of the calendar, in UTC or at an [offset](Policy::utc_offset) from it.
+    /// At most `limit` in each day, week or month of the calendar, in UTC or at an [offset](Policy::utc_offset) from
+    /// it.
     ///
     /// The algorithm is `fix_window`. A week begins on Monday.
     ///
@@ -88,8 +89,8 @@ impl Policy {
         Self::from_numbers(FIX_WINDOW, limit, 1, CalendarScale::new(unit, 0).into())
     }
 
-    /// The same policy with days that begin at midnight where clocks differ from UTC by `offset`: from `"-14:00"` to
-    /// `"+14:00"`, or `"Z"`.
+    /// Returns the policy with days that begin at midnight at an `offset` from UTC: from `"-14:00"` to `"+14:00"`, or
+    /// `"Z"`.
     ///
     /// The offset is fixed: it does not follow daylight saving time.
     ///
@@ -102,7 +103,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// The text is no such offset, or the policy's windows are not of the calendar.
+    /// The text is not an offset, or the policy's windows are not those of the calendar.
     pub fn utc_offset(mut self, offset: &str) -> Result<Self, Error> {
         let expected = self.expected_offset();
         match (&mut self.rule, parse_offset(offset)) {
@@ -114,7 +115,7 @@ impl Policy {
         }
     }
 
-    /// Returns what the field `utcOffset` accepts.
+    /// Returns the accepted values of the field `utcOffset`.
     fn expected_offset(&self) -> Expected {
         if self.rule.stored_scale().calendar().is_some() { Expected::UtcOffset } else { Expected::CalendarOnly }
     }
@@ -177,7 +178,7 @@ impl Policy {
         Self::from_numbers(CONCURRENCY, limit, 1, Scale::of_time(ttl))
     }
 
-    /// The same policy with a name, for headers, logs and limiters with several policies.
+    /// Returns the policy with a name, for headers, logs and limiters with several policies.
     ///
     /// ```
     /// # use tollgate::Policy;
@@ -193,7 +194,7 @@ impl Policy {
         Ok(self)
     }
 
-    /// The same policy with a choice of what a denied hit does. A bucket's denied hits are always free.
+    /// Returns the policy with a choice whether denied hits count. A bucket's denied hits are always free.
     ///
     /// ```
     /// # use tollgate::{Denied, Policy};
@@ -204,18 +205,18 @@ impl Policy {
         if matches!(self.rule, Rule::Bucket(_) | Rule::Concurrency(_)) && denied == Denied::Count {
             return Err(Error::policy("denied", "count", Expected::FreeForBucket));
         }
-        // A concurrency limit has no such field: nothing of it is counted but what is open.
+        // A concurrency limit has no such field: only open reservations count.
         self.denied = Some(denied).filter(|_| !self.rule.is_concurrency());
         Ok(self)
     }
 
-    /// Returns whether what a denied hit does was chosen.
+    /// Returns whether `denied` was set.
     #[doc(hidden)]
     pub fn has_choice(&self) -> bool {
         self.denied.is_some()
     }
 
-    /// The algorithm's name.
+    /// Returns the algorithm's name.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(1, "1s").unwrap().algorithm(), "fix_window");
@@ -224,7 +225,7 @@ impl Policy {
         self.rule.name()
     }
 
-    /// The limit or the capacity.
+    /// Returns the limit or the capacity.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().limit(), 9);
@@ -233,8 +234,8 @@ impl Policy {
         self.rule.limit()
     }
 
-    /// The window's `scale`, or a bucket's `per`, in milliseconds. Of windows of the calendar the longest: 31 days for
-    /// months.
+    /// Returns the window's `scale`, or a bucket's `per`, in milliseconds. For windows of the calendar it is the
+    /// longest: 31 days for months.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().scale(), 1_000);
@@ -243,7 +244,7 @@ impl Policy {
         self.rule.scale()
     }
 
-    /// The window's `scale`, or how long a bucket takes to fill or empty, in milliseconds.
+    /// Returns the window's `scale`, or how long a bucket takes to fill or empty, in milliseconds.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().period(), 5_000);
@@ -260,7 +261,7 @@ impl Policy {
         Self::from_numbers(algorithm, limit, rate, Scale::of_time(scale))
     }
 
-    /// Returns the policy of the algorithm at a position of the schema, with numbers of which the scale is in range.
+    /// Validates the numbers of the algorithm at a position of the schema, whose scale is valid.
     pub(crate) fn from_numbers(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Result<Self, Error> {
         let schema = &ALGORITHM_SCHEMAS[algorithm];
         let (min, max) = AMOUNTS;
@@ -288,7 +289,7 @@ impl Policy {
         &ALGORITHM_SCHEMAS[self.rule.position()]
     }
 
-    /// The name that was given, if one was.
+    /// Returns the policy's own name; `None` if it has none.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().name(), None);
@@ -298,7 +299,7 @@ impl Policy {
     }
 }
 
-/// Returns what a denied hit does, given the policy's own choice: among several policies, always nothing.
+/// Returns whether denied hits count, given the policy's own choice. Among several policies they are always free.
 pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
     match (rules, choice) {
         ([Rule::Bucket(_) | Rule::Concurrency(_)], None) => Denied::Free,
@@ -314,7 +315,7 @@ pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Opt
     (rule.period() <= MAX).then_some(rule)
 }
 
-/// Returns the same for any bucket.
+/// Returns the algorithm at a position of the schema, however long a bucket takes to fill or empty.
 fn unchecked_rule(algorithm: usize, limit: u64, rate: u64, by: Scale) -> Rule {
     let scale = by.length();
     let window = |kind| Rule::Window(Window { kind, limit, scale });

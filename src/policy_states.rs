@@ -13,8 +13,8 @@ use crate::open::Open;
 use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
 
-/// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A macro,
-/// since a function would copy each decision once more.
+/// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A
+/// macro, since a function would copy each decision once more.
 macro_rules! combined {
     ($rules:expr, $position:ident, $rule:ident => $decide:expr) => {{
         let mut binding = Decision::NOTHING;
@@ -63,7 +63,8 @@ impl PolicyStates {
         self.rules.iter().position(Rule::is_concurrency)
     }
 
-    /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry ends.
+    /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry
+    /// ends.
     #[inline(always)]
     pub(crate) fn place(&self, position: usize) -> Place {
         self.places.get(position).copied().unwrap_or(Place { word: 0, log: 0 })
@@ -79,8 +80,8 @@ impl PolicyStates {
         &self.rules
     }
 
-    /// Makes rules with the numbers of one call rules for these states. Returns whether they can be. Stored states then
-    /// live by the longer of the two.
+    /// Adjusts the rules of one call to these states. Returns whether they fit. Stored states then live as long as the
+    /// wider of the two rules says.
     pub(crate) fn adjust(&mut self, call: &mut [Rule]) -> bool {
         let fit =
             call.len() == self.rules.len() && self.rules.iter().zip(&mut *call).all(|(own, call)| own.adjust(call));
@@ -92,8 +93,9 @@ impl PolicyStates {
         fit
     }
 
-    /// From now on a key without a state may have been used: one that was restored from elsewhere, under the numbers of
-    /// a single call there, and has ended by ours. It starts with our own capacity at the most.
+    /// Makes unused buckets start with at most the policy's own capacity. Needed once a state is restored: it may have
+    /// been charged by the numbers of a single call elsewhere and have ended by the numbers here, so that a key without
+    /// a state may have been used.
     pub(crate) fn start_within_capacity(&mut self) {
         for rule in &mut self.rules {
             if let Rule::Bucket(bucket) = rule {
@@ -113,7 +115,7 @@ impl PolicyStates {
         self.rules[position].clear(entry.from(self.place(position)), now);
     }
 
-    /// Returns the operation that a hit of a cost is.
+    /// Returns the operation of a hit.
     #[inline(always)]
     pub(crate) fn hit_of(&self, cost: u64) -> Act {
         match self.denied {
@@ -122,7 +124,7 @@ impl PolicyStates {
         }
     }
 
-    /// Does the same as [`PolicyStates::hit_inlined`]. In wasm it is compiled once, for its size.
+    /// The same as [`PolicyStates::hit_inlined`]. In wasm it is compiled once, for its size.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn hit(
@@ -136,7 +138,7 @@ impl PolicyStates {
         self.hit_inlined(rules, entry, cost, now, outcome)
     }
 
-    /// Asks all policies, and charges all of them if all allow it. Says in `outcome` what became of the states.
+    /// Charges all policies if all of them allow it. Notes in `outcome` whether a state changed.
     #[inline(always)]
     pub(crate) fn hit_inlined(
         &self,
@@ -152,7 +154,7 @@ impl PolicyStates {
         }
     }
 
-    /// Does the same with a cost for each policy.
+    /// The same with a cost for each policy.
     pub(crate) fn hit_costs(
         &self,
         rules: &[Rule],
@@ -177,7 +179,7 @@ impl PolicyStates {
         outcome: &mut Outcome,
     ) -> Decision {
         let decision = self.peek_all(rules, entry.as_read(), costs, now);
-        // A denial by one policy charges none; a look lets each state that is too far ahead follow the clock.
+        // A denial by one policy charges none. `LOOK` lets each state that is too far ahead follow the clock.
         let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
         for (position, rule) in rules.iter().enumerate() {
             if rule.prepare(entry.from(self.place(position)), act(position), now).is_err() {
@@ -206,7 +208,7 @@ impl PolicyStates {
         })
     }
 
-    /// Returns what a hit would return beside what is open, none of which is due.
+    /// Returns what a hit would return beside open amounts, none of which is due.
     pub(crate) fn peek_beside(
         &self,
         rules: &[Rule],
@@ -221,12 +223,12 @@ impl PolicyStates {
         })
     }
 
-    /// Returns what one policy shows beside what is open.
+    /// Returns the decision of one policy beside open amounts, without a charge.
     pub(crate) fn look(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> Decision {
         self.rules[position].peek_beside(entry.from(self.place(position)), Act::LOOK, open.of(position), now)
     }
 
-    /// Returns when one policy's state ends beside what is open; 0 if it has ended.
+    /// Returns when one policy's state ends beside open amounts; 0 if it has ended.
     pub(crate) fn expires_beside(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
         match self.look(position, entry, open, now).reset_after {
             0 => self.expires_at(position, entry, now),
@@ -234,7 +236,7 @@ impl PolicyStates {
         }
     }
 
-    /// Returns when all that is open is gone by the widest rules.
+    /// Returns when all open amounts are gone by the widest rules.
     pub(crate) fn open_ends_at(&self, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
         let ends = |(position, rule): (usize, &Rule)| {
             now + rule.peek_beside(entry.from(self.place(position)), Act::LOOK, open.of(position), now).reset_after
@@ -247,12 +249,12 @@ impl PolicyStates {
         self.denied == Denied::Free && self.reserve_only().is_none()
     }
 
-    /// Whether a hit with this decision is charged.
+    /// Returns whether a hit with this decision is charged.
     pub(crate) fn charges(&self, decision: &Decision, costs: &PositionCosts) -> bool {
         (decision.allowed || self.denied == Denied::Count) && !costs.is_nothing(self.rules.len())
     }
 
-    /// Changes one policy's state without asking, and returns the count.
+    /// Changes one policy's state unconditionally, and returns the count.
     pub(crate) fn change(
         &self,
         position: usize,
@@ -277,13 +279,13 @@ impl PolicyStates {
         if ends > now { ends } else { 0 }
     }
 
-    /// Returns when the last of the states ends by the widest rules; `now` or earlier if it has.
+    /// Returns when the last of the states ends by the widest rules; `now` or earlier if it has ended.
     pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         let ends = |(position, rule): (usize, &Rule)| rule.ends_at(entry.from(self.place(position)), now);
         self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
-    /// Returns the count of one policy's state when it was last changed, and when it ends by that, beside what is open.
+    /// Returns the count of one policy's state at its last change, and when it ends, beside open amounts.
     pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>, open: &Open) -> (u64, u64) {
         let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
         let latest = rule.latest(own);
@@ -304,7 +306,7 @@ impl PolicyStates {
         Ok(states)
     }
 
-    /// Gives one policy's state as plain numbers to `push`.
+    /// Passes one policy's state to `push` as plain numbers.
     pub(crate) fn export_one(&self, position: usize, entry: Entry<'_>, push: Push<'_>) -> Result<(), OutOfMemory> {
         self.rules[position].export(entry.from(self.place(position)), push)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::record::{VERSION, check_version};
 use crate::{Error, Policies, Policy};
 
-/// All states of a limiter, with the policies they were made by, in a form that any serde format can hold.
+/// All states of a limiter with its policies, for any serde format.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy};
@@ -79,7 +79,7 @@ impl<K> Snapshot<K> {
         Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys, earlier, reservations }
     }
 
-    /// The policies that the states were made by.
+    /// Returns the policies under which the states were made.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -96,7 +96,7 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -111,7 +111,7 @@ impl<K> Snapshot<K> {
         self.keys.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no keys.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};

@@ -40,17 +40,17 @@ use crate::{Answer, Clock, Error, IntoPolicies, Operation, Policies, Record, che
 /// assert!(limiter.apply("login:42", Operation::Hit { cost: 1 }).is_ok());
 /// ```
 pub trait Store {
-    /// What can go wrong with the store.
+    /// The error of the store.
     type Error;
 
-    /// What is stored under a key.
+    /// Returns the record of a key; `None` if there is none.
     fn load(&mut self, key: &str) -> Result<Option<Record>, Self::Error>;
 
-    /// Stores a record under a key, or nothing.
+    /// Stores the record of a key; `None` removes it.
     fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Self::Error>;
 }
 
-/// A limiter over a [`Store`]: loads, decides, saves what changed, then answers.
+/// A limiter over a [`Store`]: loads the record, decides, saves it if it changed, and returns the result.
 ///
 /// ```
 /// # use tollgate::{Answer, Limiter, ManualClock, Operation, Policy, StoreLimiter};
@@ -73,14 +73,15 @@ pub struct StoreLimiter<S, C> {
 }
 
 impl<S: Store, C: Clock> StoreLimiter<S, C> {
-    /// A limiter with these policies over this store.
+    /// Returns a limiter with these policies over this store.
     pub fn new(policies: impl IntoPolicies, store: S, clock: C) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         crate::Ledger::new(policies.clone())?;
         Ok(Self { policies, store, clock })
     }
 
-    /// Does one operation on a key. When the store fails to save, the answer is the failure, never an allowance.
+    /// Performs one operation on a key. If the store fails to save, the error is returned and never an allowed
+    /// decision.
     pub fn apply(&mut self, key: &str, operation: Operation<'_>) -> Result<Answer, StoreError<S::Error>> {
         let key = check_key(key)?;
         let now = check_time(self.clock.now())?;
@@ -92,16 +93,16 @@ impl<S: Store, C: Clock> StoreLimiter<S, C> {
         Ok(step.answer)
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &S {
         &self.store
     }
 }
 
-/// Either the caller's mistake or the store's failure.
+/// An error of an argument or of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreError<E> {
-    /// A mistake in what was given, or a record that cannot be read.
+    /// An argument is invalid, or a record cannot be read.
     Tollgate(Error),
     /// The store failed.
     Store(E),

@@ -1,11 +1,11 @@
-//! Texts as errors and headers show them.
+//! Strings and lists in error messages.
 
 use core::fmt::{self, Display, Formatter, Write};
 
-/// How much of a string an error repeats.
+/// The most characters of a string that an error shows.
 const MAX_SHOWN: usize = 64;
 
-/// A string as an error repeats it: in quotes, on one line, and not too long.
+/// Displays a string in quotes, on one line, cut after [`MAX_SHOWN`] characters.
 pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl Display for Quoted<'_> {
@@ -26,7 +26,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// Names with commas between them.
+/// Displays names with commas between them.
 pub(crate) struct Listed<'a, T>(pub(crate) &'a [T]);
 
 impl<T: AsRef<str>> Display for Listed<'_, T> {

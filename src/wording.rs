@@ -34,7 +34,7 @@ texts! {
     /// Another scale, where one is of the calendar.
     OTHER_CALENDAR = "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
     /// A limit that a log is too short for.
-    HIGHER_LIMIT = "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
+    HIGHER_LIMIT = "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}; see docs/node.md";
     /// A limiter without room for another key.
     FULL = "the limiter is full: it holds {found} keys and denies new ones";
     /// A stored state that cannot be read.
@@ -42,7 +42,7 @@ texts! {
     /// A stored state of another version.
     UNSUPPORTED_VERSION = "the stored state has version {found}; this library reads version {expected}";
     /// A policy that counts reservations alone.
-    RESERVE_ONLY = "{policy} is a concurrency limit, which {operation} cannot change; use reserve";
+    RESERVE_ONLY = "{policy} is a concurrency limit, which {operation} cannot change; use reserve; see docs/concurrency.md";
     /// A single amount where amounts by policy are required.
     SETTLE_BY_POLICY = "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
     /// No memory.
@@ -112,7 +112,7 @@ texts! {
     /// A capacity.
     FILLABLE_CAPACITY = "a capacity that the rate fills within {max} ms";
     /// A limit.
-    STORED_LIMIT = "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter";
+    STORED_LIMIT = "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter; see docs/choosing.md";
 
     /// A number below 0.
     NEGATIVE = "a negative number";

@@ -1,6 +1,6 @@
 import { durations } from "./durations.js";
 
-/** The most actions by hand that an address holds. */
+/** The most actions of the visitor in an address. */
 const mostActions = 2_000;
 
 /** The largest amount that can be reserved, settled or given back. */
@@ -21,7 +21,7 @@ const spellings = {
 };
 const letters = Object.fromEntries(Object.entries(spellings).map(([letter, [act]]) => [act, letter]));
 
-/** Returns actions in the order of their times as a short text; a hit is only the time since the action before it. */
+/** Returns actions, in order of time, as a short text. A hit is only the time since the action before it. */
 export function packedActions(actions) {
   let before = 0;
   return actions

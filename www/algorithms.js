@@ -1,4 +1,4 @@
-/** The algorithms: what they are called, in a sentence, and which numbers they take. */
+/** The algorithms with their titles, descriptions and fields. */
 export const algorithms = [
   {
     id: "fix_window",
@@ -47,14 +47,14 @@ export const algorithms = [
   },
 ];
 
-/** Those that decide hits by themselves; a concurrency limit needs to know when each ends. */
+/** The algorithms that decide hits; a concurrency limit also needs the end of each. */
 export const ofHits = algorithms.filter(({ id }) => id !== "concurrency");
 
 export const byId = Object.fromEntries(algorithms.map((each) => [each.id, each]));
 
 const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
 
-/** The policy that an algorithm makes of the numbers on the page. */
+/** Returns the policy of an algorithm with the numbers on the page. */
 export function policyOf(id, { limit, scale, denied, capacity, rate, per, run }) {
   if (id === "concurrency") return { algorithm: id, limit, ttl: duration(run) };
   const rateName = rateNames[id];
@@ -67,7 +67,7 @@ const units = [
   [1_000, "s"],
 ];
 
-/** Milliseconds as a policy writes them. */
+/** Returns milliseconds as a duration of a policy: `"5s"`. */
 export function duration(milliseconds) {
   const [length, unit] = units.find(([each]) => milliseconds % each === 0) ?? [1, "ms"];
   return `${milliseconds / length}${unit}`;

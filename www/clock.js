@@ -1,6 +1,6 @@
 import { longest } from "./state.js";
 
-/** The time that the limiters are given: it runs as fast as it is told, or stands still. */
+/** The clock of the limiters. It runs at a chosen speed, or stands still. */
 export class PageClock {
   elapsed = 0;
   speed = 1;
@@ -15,7 +15,7 @@ export class PageClock {
     return this.elapsed >= longest;
   }
 
-  /** Goes on by what has passed outside, unless it stands still. */
+  /** Moves on by the real time that has passed, unless the clock stands still. */
   tick(passed) {
     if (this.running) this.forward(passed * this.speed);
   }

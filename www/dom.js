@@ -1,6 +1,6 @@
 export const element = (id) => document.getElementById(id);
 
-/** An element with attributes and children; a text is a child too. */
+/** Returns a new element with attributes and children; a string is a child too. */
 export function make(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [attribute, value] of Object.entries(attributes)) {
@@ -11,7 +11,7 @@ export function make(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Sets a text only where it changed: a live region would say it again. */
+/** Sets a text if it differs: a screen reader reads a live region again whenever it is set. */
 export function say(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }

@@ -22,12 +22,13 @@ import { changeInWords, verdict } from "./words.js";
 const clock = new PageClock();
 let state;
 let run;
-let stirred = performance.now();
+/** When the visitor last did something. */
+let lastInput = performance.now();
 
 const current = () => ({ state, run, now: clock.now, simulation: run.simulations.get(state.algorithm) });
 
-/** Takes a state over: the past is played again under it. */
-function take(next) {
+/** Applies a state: the past is played again under it. */
+function apply(next) {
   state = next;
   clock.elapsed = state.at;
   clock.speed = state.speed;
@@ -36,9 +37,9 @@ function take(next) {
   for (const show of [showPolicy, showTraffic, reserving.show, showCode]) show(state);
 }
 
-/** Changes some of it, now. */
+/** Changes parts of the state. */
 function change(some) {
-  take({ ...state, ...some, at: clock.now });
+  apply({ ...state, ...some, at: clock.now });
   keepInAddress(state);
 }
 
@@ -47,9 +48,9 @@ function restart() {
   change({ mine: [] });
 }
 
-/** Does something by hand, now. */
+/** Performs an action of the visitor. */
 function act(some) {
-  stir();
+  noteInput();
   advance();
   const action = { at: clock.now, ...some };
   state.mine = [...state.mine, action];
@@ -69,7 +70,7 @@ const showCode = codePanel();
 const showTransport = transport(clock, () => run, { change, restart });
 const large = timeline(current);
 const drawStrips = comparison(current, change);
-const drawTabs = sharedTabs(() => state, stir);
+const drawTabs = sharedTabs(() => state, noteInput);
 pressable(element("press"), () => act({ act: "hit" }));
 liveWorker();
 wholeLog();
@@ -79,7 +80,7 @@ let before = performance.now();
 let written = -1;
 let isTabsMoving = false;
 
-/** What may change the picture while the clock stands still. */
+/** The events that may change the picture while the clock stands still. */
 for (const name of [
   "pointerdown",
   "pointermove",
@@ -92,18 +93,18 @@ for (const name of [
   "focus",
   "hashchange",
 ])
-  addEventListener(name, stir, { capture: true, passive: true });
+  addEventListener(name, noteInput, { capture: true, passive: true });
 
-function stir() {
-  stirred = performance.now();
+function noteInput() {
+  lastInput = performance.now();
 }
 
 function frame(now) {
   clock.tick(Math.min(now - before, 250));
   before = now;
-  // A page that nobody touches costs nothing.
-  if (clock.running || now - stirred < 1_000) draw();
-  if (isTabsMoving || now - stirred < 1_000) isTabsMoving = drawTabs();
+  // An idle page is not drawn.
+  if (clock.running || now - lastInput < 1_000) draw();
+  if (isTabsMoving || now - lastInput < 1_000) isTabsMoving = drawTabs();
   requestAnimationFrame(frame);
 }
 
@@ -119,21 +120,21 @@ function draw() {
 }
 
 const isLink = location.hash.length > 1;
-take(fromHash(location.hash));
-// A link shows what it was made of; motion is for who did not ask for less of it.
+apply(fromHash(location.hash));
+// A link shows a still picture, and so does a page for visitors who prefer less motion.
 clock.running = !isLink && !matchMedia("(prefers-reduced-motion: reduce)").matches;
 addEventListener("hashchange", () => {
   clock.running = false;
-  take(fromHash(location.hash));
+  apply(fromHash(location.hash));
 });
 requestAnimationFrame(frame);
 
-/** What the page shows, for whoever asks: the console, and the tests. */
+/** The contents of the page, for the console and the tests. */
 globalThis.playground = {
   get state() {
     return structuredClone(state);
   },
-  get lanes() {
+  get simulations() {
     return Object.fromEntries(
       [...run.simulations].map(([id, { hits, levels, changes, allowed, denied, busiest, limit, open }]) => [
         id,

@@ -6,7 +6,7 @@ import { Traffic } from "./traffic/traffic.js";
 const windowsInView = 3.5;
 const samplesInView = 480;
 
-/** The same traffic through every algorithm, from the start: whatever changes, the past is played again. */
+/** Runs the same traffic through every algorithm, from the start. After any change the past is played again. */
 export class Run {
   #traffic;
   #mine;
@@ -37,7 +37,7 @@ export class Run {
     for (const simulation of this.simulations.values()) simulation.advance(to);
   }
 
-  /** Does something by hand; returns what came of it, by algorithm. */
+  /** Performs an action of the visitor; returns the results by algorithm. */
   act(action) {
     return new Map([...this.simulations].map(([id, simulation]) => [id, simulation.act(action)]));
   }

@@ -4,20 +4,20 @@ import { OpenReservations } from "./reservations.js";
 import { origin } from "./state.js";
 
 const key = "visitor";
-/** With fewer, what has left the view is not worth removing. */
+/** The number of levels from which on those out of view are removed. */
 const fewLevels = 4_096;
-/** More than any run can let through, so that the meter only measures. */
+/** More than any run can let through, so that the meter denies no hit. */
 const unbounded = 1_000_000;
 
-/** One policy under the page's clock: what it answered, and how full it was in between. */
+/** One policy under the page's clock: its decisions, and the levels between them. */
 export class Simulation {
   hits = [];
   levels = [];
   allowed = 0;
   denied = 0;
-  /** The reservations that were made by hand, in order, denied ones included. */
+  /** The visitor's reservations, in order, denied ones included. */
   reservations = [];
-  /** What happened to the level without a decision: settled, cancelled, extended, expired, refunded. */
+  /** The changes of the level without a decision: settled, cancelled, extended, expired, refunded. */
   changes = [];
   /** The most that was let through in any span of one `scale`, and when that span ended. */
   busiest = { count: 0, at: 0 };
@@ -35,13 +35,13 @@ export class Simulation {
   #slots;
   #countsDenied;
 
-  /** Levels are noted every so many milliseconds, from a time on: what went before is never drawn. */
+  /** Levels are sampled every `every` milliseconds from `from` on: earlier ones are never drawn. */
   constructor(policy, { cost, scale }, { every, from, span }) {
     const clock = () => origin + this.#now;
     this.#limiter = new RateLimiter(policy, { clock });
     this.#slots = policy.algorithm === "concurrency";
     this.#countsDenied = policy.denied === "count";
-    // Without what is open, so that it tells when a window ends: the limiter's own state lasts until the reservations end.
+    // Without reservations, for the end of a window: the limiter's own state lasts until its reservations end.
     this.#charged = this.#slots ? undefined : new RateLimiter(policy, { clock });
     this.#meter = new RateLimiter({ algorithm: "sliding_window", limit: unbounded, scale }, { clock });
     this.#cost = cost;
@@ -58,15 +58,15 @@ export class Simulation {
     return this.#open.amount;
   }
 
-  /** Does what was done by hand, and returns the decision or the change; `undefined` if there was nothing to do. */
+  /** Performs an action of the visitor. Returns the decision or the change; `undefined` if the action has no effect. */
   act({ at, act, ...rest }) {
     return this[act](at, rest);
   }
 
-  /** Under a concurrency limit a hit is a run: it takes a slot for the policy's `ttl`. */
+  /** Hits. Under a concurrency limit it takes a slot for the policy's `ttl`. */
   hit(at) {
     this.#reach(at);
-    if (this.#slots) return this.#hold(at, this.#cost, {}).hit;
+    if (this.#slots) return this.#reserve(at, this.#cost, {}).hit;
     const decision = this.#limiter.hit(key, this.#cost);
     if (decision.allowed || this.#countsDenied) this.#charge(this.#cost);
     if (decision.allowed) this.#measure(at, this.#cost);
@@ -76,7 +76,7 @@ export class Simulation {
   reserve(at, { amount, ttl }) {
     this.#reach(at);
     const number = this.reservations.length;
-    const { hit, entry } = this.#hold(at, amount, { ttl }, number);
+    const { hit, entry } = this.#reserve(at, amount, { ttl }, number);
     this.reservations.push(entry);
     return hit;
   }
@@ -96,7 +96,7 @@ export class Simulation {
     return this.#change({ at, what: "extended", number, ttl });
   }
 
-  /** Gives back what was used. A concurrency limit has nothing used to give back. */
+  /** Gives back a used amount. Under a concurrency limit there is none. */
   refund(at, { amount }) {
     if (this.#slots) return undefined;
     this.#reach(at);
@@ -108,18 +108,18 @@ export class Simulation {
     return this.#change({ at, what: "refunded", charged: 0, back, from, to });
   }
 
-  /** What a hit would be answered now. */
+  /** Returns what a hit would return now. */
   peek(at) {
     this.advance(at);
     return this.#limiter.peek(key, this.#cost);
   }
 
-  /** How much can still be used or reserved now. */
+  /** Returns how much can still be used or reserved now. */
   left() {
     return this.#limiter.peek(key, 0).remaining;
   }
 
-  /** Lets time pass; reservations whose time is over expire on the way. */
+  /** Moves the time on; reservations that end on the way expire. */
   advance(to) {
     for (let ends = this.#open.firstEnd; ends <= to; ends = this.#open.firstEnd) this.#expire(ends);
     this.#pass(to);
@@ -129,7 +129,7 @@ export class Simulation {
     return this.#limiter.get(key);
   }
 
-  /** Notes the level on the way: at even steps, and on both sides of an end. */
+  /** Moves the time on and samples the level: at even steps, and on both sides of an end. */
   #pass(to) {
     const ends = this.hits.at(-1)?.ends ?? 0;
     while (this.#sampled + this.#every <= to) {
@@ -149,8 +149,8 @@ export class Simulation {
     this.#sample(at);
   }
 
-  /** Reserves an amount. One with a number was made by hand. */
-  #hold(at, amount, options, number) {
+  /** Reserves an amount. A reservation with a number is the visitor's. */
+  #reserve(at, amount, options, number) {
     const reservation = this.#limiter.reserve(key, amount, options);
     const { allowed, decision, expiresAt } = reservation;
     const entry = {
@@ -183,7 +183,7 @@ export class Simulation {
     return this.#closed(entry, { at, what, charged: this.#slots ? 0 : used, from });
   }
 
-  /** A slot is released at its end; any other amount is charged in full. */
+  /** Expires the reservations that end at a time. A slot is released; any other amount is charged in full. */
   #expire(at) {
     this.#pass(at - 1);
     this.#sample(at - 1);
@@ -191,7 +191,7 @@ export class Simulation {
     const ending = this.#open.takeEnding(at);
     this.#pass(at);
     for (const entry of ending) {
-      // The limiter has charged it: this only asks for the word.
+      // The limiter has charged it already: this only returns the settlement.
       const what = entry.reservation.settle();
       this.#closed(entry, { at, what, charged: this.#slots ? 0 : entry.amount, from });
     }
@@ -234,7 +234,7 @@ export class Simulation {
     if (this.levels.length > this.#mostLevels) this.#forgetLevels();
   }
 
-  /** Forgets what has left the view, but for the last of it, from which a line goes on into the view. */
+  /** Removes the levels out of view, except the last of them, from which a line goes on into the view. */
   #forgetLevels() {
     this.levels.splice(0, Math.max(firstFrom(this.levels, this.#now - this.#span) - 1, 0));
     this.#mostLevels = Math.max(fewLevels, 2 * this.levels.length);

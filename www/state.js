@@ -6,10 +6,10 @@ import { packed, unpacked } from "./times.js";
 export const speeds = [0.1, 0.25, 0.5, 1, 2, 4, 10];
 const traffics = ["edge", "steady", "poisson", "log", "none"];
 
-/** The clock of the page starts here, at the edge of any window it offers. */
+/** The start of the page's clock, at an edge of all windows that the page offers. */
 export const origin = 1_800_000_000_000;
 
-/** Nothing is recorded beyond this. */
+/** The end of the page's clock, in milliseconds. */
 export const longest = 600_000;
 
 const among = (choices) => ({ read: (text) => choices.find((each) => String(each) === text) });
@@ -24,7 +24,7 @@ const whole = (least, most) => ({
 const times = { read: unpacked, write: packed };
 const actions = { read: unpackedActions, write: packedActions };
 
-/** Every part of the state: what it is at first, and how the address spells it. */
+/** Every part of the state: its first value, and how it is read from the address and written to it. */
 export const parts = {
   algorithm: { first: "fix_window", ...among(Object.keys(byId)) },
   limit: { first: 10, ...whole(1, 50) },
@@ -50,7 +50,7 @@ export const parts = {
 export const firstState = () =>
   Object.fromEntries(Object.entries(parts).map(([name, { first }]) => [name, first]));
 
-/** The state as an address spells it: only what differs from the first, and always the time. */
+/** Returns the state as the hash of an address: the parts that differ from the first state, and always the time. */
 export function toHash(state) {
   const query = new URLSearchParams();
   for (const [name, { first, write = String }] of Object.entries(parts)) {
@@ -60,7 +60,7 @@ export function toHash(state) {
   return `#${query}`;
 }
 
-/** The way back. What cannot be read is as it was at first. */
+/** Parses the hash of an address. An invalid part has its first value. */
 export function fromHash(hash) {
   const query = new URLSearchParams(hash.slice(1));
   const state = firstState();

@@ -1,7 +1,7 @@
-/** What an address can hold, and an eye can follow, hit by hit. */
+/** The most hits that fit into an address. */
 const mostHits = 2_000;
 
-/** Times in ascending order as a short text: the steps between them. */
+/** Returns times in ascending order as a short text: the steps between them. */
 export function packed(times) {
   let before = 0;
   return times
@@ -13,7 +13,7 @@ export function packed(times) {
     .join(".");
 }
 
-/** The way back; undefined if it is not such a text. */
+/** Parses a text of times; undefined if invalid. */
 export function unpacked(text) {
   if (!/^[0-9a-z]+(\.[0-9a-z]+)*$/.test(text)) return undefined;
   let time = 0;
@@ -26,7 +26,7 @@ export function unpacked(text) {
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/** `[10/Oct/2026:13:55:36 +0000]`, as web servers write it. */
+/** Parses the time of a web server's log: `[10/Oct/2026:13:55:36 +0000]`; NaN if there is none. */
 function commonLog(line) {
   const match = line.match(/(\d{2})\/([A-Z][a-z]{2})\/(\d{4}):(\d{2}:\d{2}:\d{2}) ([+-]\d{2})(\d{2})/);
   if (!match) return Number.NaN;
@@ -42,7 +42,7 @@ function isoDate(line) {
 
 const plainNumber = (line) => (/^\s*\d+(\.\d+)?\b/.test(line) ? Number.parseFloat(line) : Number.NaN);
 
-/** The times of a pasted log, from its first on, in milliseconds, and how many lines had none. */
+/** Returns the times of a pasted log in milliseconds since its first, and how many lines had none. */
 export function readLog(text) {
   const lines = text.split("\n").filter((line) => line.trim());
   const found = lines.map((line) =>

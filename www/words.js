@@ -1,6 +1,6 @@
 const whole = new Intl.NumberFormat("en");
 
-/** Milliseconds for people. */
+/** Returns milliseconds as a duration: `1.50 s`. */
 export function span(milliseconds) {
   if (milliseconds === Number.POSITIVE_INFINITY || milliseconds === null) return "never";
   return milliseconds < 1_000
@@ -8,7 +8,7 @@ export function span(milliseconds) {
     : `${(milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
 }
 
-/** The clock: minutes, seconds, milliseconds. */
+/** Returns the time of the clock: minutes, seconds, milliseconds. */
 export function clockFace(milliseconds) {
   const [minutes, rest] = [Math.floor(milliseconds / 60_000), milliseconds % 60_000];
   return `${String(minutes).padStart(2, "0")}:${(rest / 1_000).toFixed(3).padStart(6, "0")}`;
@@ -26,16 +26,16 @@ const outcomes = {
   refunded: ({ back }) => `${back} given back`,
 };
 
-/** What became of an amount, in a few words. */
+/** Returns the outcome of a change in a few words. */
 export const outcome = (change) => outcomes[change.what](change);
 
-/** A change of the level in a sentence. */
+/** Returns a change of the level as a sentence. */
 export const changeInWords = (change) =>
   change.number === undefined
     ? `Refund: ${outcome(change)}.`
     : `Reservation ${change.number + 1} ${outcome(change)}.`;
 
-/** A decision in a sentence. */
+/** Returns a decision as a sentence. */
 export function verdict({ allowed, remaining, retryAfter }) {
   if (allowed) return `Allowed, ${whole.format(remaining)} left.`;
   if (retryAfter === Number.POSITIVE_INFINITY || retryAfter === null) return "Denied: it can never pass.";

@@ -3,12 +3,12 @@ import { type Given, helpOption, type Options } from "./options.ts";
 /** A command of `tollgate`. */
 export interface Command {
   readonly name: string;
-  /** What it does, in a line of the overview. */
+  /** The line of the overview. */
   readonly summary: string;
-  /** How it is called, after its name. */
+  /** The arguments, after the name. */
   readonly usage: string;
   readonly options: Options;
-  /** What the help says beyond the options. */
+  /** Further text of the help. */
   readonly notes?: string;
   /** Runs it. Returns the exit code. */
   run(given: Given): Promise<number>;

@@ -6,15 +6,15 @@ import { CommandError } from "./errors.ts";
 /** A table of a configuration. */
 export type ConfigTable = Readonly<Record<string, unknown>>;
 
-/** A configuration that was read: its value, and the lines on which its parts stand. */
+/** A parsed configuration: its value, and the lines of its parts. */
 export interface ConfigFile {
   readonly path: string;
   readonly value: ConfigTable;
-  /** Returns the line of a field, or of what it belongs to if the file does not have it. */
+  /** Returns the line of a field; if the file does not have it, the line of the table that it belongs to. */
   lineOf(field: string): number;
 }
 
-/** A configuration that cannot be read, and where. */
+/** The error for a configuration that cannot be read, with its line. */
 export class UnreadableConfig extends CommandError {
   readonly line: number;
   readonly problem: string;
@@ -36,7 +36,7 @@ export function readConfigFile(path: string): ConfigFile {
 /** The lines of fields by their names: `vars.TOLLGATE.rules[0].path`. */
 type Lines = Map<string, number>;
 
-/** Names a field of a table, or an element of an array. */
+/** Returns the full name of a field of a table, or of an element of an array. */
 const within = (field: string, key: string | number): string => {
   if (typeof key === "number") return `${field}[${key}]`;
   return field === "" ? key : `${field}.${key}`;
@@ -58,14 +58,14 @@ function readToml(path: string, text: string): [ConfigTable, Lines] {
   const program = parsedToml(path, text);
   const lines: Lines = new Map();
   for (const node of program.body[0].body) {
-    if (node.type === "TOMLKeyValue") noteToml(node, "", lines);
+    if (node.type === "TOMLKeyValue") addTomlLines(node, "", lines);
     else {
       let field = "";
       for (const key of node.resolvedKey) {
         field = within(field, key);
         if (!lines.has(field)) lines.set(field, node.loc.start.line);
       }
-      for (const each of node.body) noteToml(each, field, lines);
+      for (const each of node.body) addTomlLines(each, field, lines);
     }
   }
   return [getStaticTOMLValue(program) as ConfigTable, lines];
@@ -80,22 +80,22 @@ function parsedToml(path: string, text: string): AST.TOMLProgram {
   }
 }
 
-function noteToml({ key, value, loc }: AST.TOMLKeyValue, parent: string, lines: Lines): void {
+function addTomlLines({ key, value, loc }: AST.TOMLKeyValue, parent: string, lines: Lines): void {
   let field = parent;
   for (const each of key.keys) {
     field = within(field, each.type === "TOMLBare" ? each.name : each.value);
     lines.set(field, loc.start.line);
   }
-  noteTomlValue(value, field, lines);
+  addTomlValueLines(value, field, lines);
 }
 
-function noteTomlValue(value: AST.TOMLContentNode, field: string, lines: Lines): void {
-  if (value.type === "TOMLInlineTable") for (const each of value.body) noteToml(each, field, lines);
+function addTomlValueLines(value: AST.TOMLContentNode, field: string, lines: Lines): void {
+  if (value.type === "TOMLInlineTable") for (const each of value.body) addTomlLines(each, field, lines);
   if (value.type !== "TOMLArray") return;
   for (const [at, element] of value.elements.entries()) {
     const name = within(field, at);
     lines.set(name, element.loc.start.line);
-    noteTomlValue(element, name, lines);
+    addTomlValueLines(element, name, lines);
   }
 }
 

@@ -2,14 +2,14 @@ import { type ConfigFile, type ConfigTable, readConfigFile } from "./config-file
 import { UsageError } from "./errors.ts";
 import { Gateway, Misconfigured } from "./gateway.ts";
 
-/** An error in a configuration, and where it stands. */
+/** An error in a configuration, with its line and field. */
 export interface ConfigError {
   readonly line: number;
   readonly field: string;
   readonly problem: string;
 }
 
-/** What a Worker is configured with. */
+/** The configuration of a Worker. */
 export interface Config {
   readonly file: ConfigFile;
   /** The gateway; undefined if its table has errors. */
@@ -21,7 +21,7 @@ export interface Config {
   readonly errors: readonly ConfigError[];
 }
 
-/** Reads a configuration, of an environment if one is named, and finds all errors in it. */
+/** Reads a configuration, or that of an environment, and finds all errors in it. */
 export function readConfig(path: string, environment?: string): Config {
   const file = readConfigFile(path);
   const [worker, prefix] = workerOf(file, environment);
@@ -46,37 +46,37 @@ export function readConfig(path: string, environment?: string): Config {
 const isTable = (value: unknown): value is ConfigTable =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns the tables that hold in an environment. What binds a Worker is not inherited; its migrations are. */
+/** Returns the table of an environment and the prefix of its fields. Bindings are not inherited; migrations are. */
 function workerOf({ value, path }: ConfigFile, environment: string | undefined): [ConfigTable, string] {
   if (environment === undefined) return [value, ""];
   const all = isTable(value["env"]) ? value["env"] : {};
   const own = all[environment];
   if (!isTable(own)) {
     const known = Object.keys(all);
-    const there = known.length === 0 ? "it has none" : `it has ${known.join(", ")}`;
-    throw new UsageError(`${path} has no environment ${environment}; ${there}`);
+    const hint = known.length === 0 ? "it has none" : `it has ${known.join(", ")}`;
+    throw new UsageError(`${path} has no environment ${environment}; ${hint}`);
   }
   return [{ migrations: value["migrations"], ...own }, `env.${environment}.`];
 }
 
-/** Returns the gateway's table, which may also be JSON in a text. */
-function tableOf(worker: ConfigTable, wrong: (problem: string) => void): ConfigTable {
+/** Returns the gateway's table, which may also be a string of JSON. */
+function tableOf(worker: ConfigTable, addError: (problem: string) => void): ConfigTable {
   const vars = isTable(worker["vars"]) ? worker["vars"] : {};
   const { TOLLGATE: found = {} } = vars;
   if (isTable(found)) return found;
   if (typeof found !== "string") {
-    wrong("it is not a table");
+    addError("it is not a table");
     return {};
   }
   try {
     return JSON.parse(found);
   } catch (error) {
-    wrong(`it is not JSON: ${(error as Error).message}`);
+    addError(`it is not JSON: ${(error as Error).message}`);
     return {};
   }
 }
 
-/** Finds what the configuration needs of the bindings beside it. */
+/** Yields the errors in the bindings that the gateway needs. */
 function* bindingErrors(worker: ConfigTable, upstream: string | undefined): Generator<[string, string]> {
   const objects = isTable(worker["durable_objects"]) ? worker["durable_objects"]["bindings"] : undefined;
   const limiters = tables(objects).find(({ name }) => name === "LIMITERS");

@@ -1,7 +1,7 @@
-/** A command line that makes no sense. */
+/** The error for an invalid command line. */
 export class UsageError extends Error {}
 
-/** A command that could not be done. */
+/** The error for a command that failed. */
 export class CommandError extends Error {}
 
 /** The exit codes of every command. */

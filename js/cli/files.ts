@@ -9,12 +9,12 @@ import { CommandError } from "./errors.ts";
 
 const chunk = 1 << 20;
 
-/** Counts the bytes that were read of all sources, packed ones as they are. */
+/** Counts the bytes that were read from all sources, before unpacking. */
 export interface Meter {
   read: number;
 }
 
-/** A log in a file, or on standard input for `-`. */
+/** Returns the log in a file, or on standard input for `-`. */
 export function logFile(path: string, meter: Meter): LogSource {
   const name = path === "-" ? "standard input" : path;
   const open = (): Readable =>
@@ -27,7 +27,7 @@ export function logFile(path: string, meter: Meter): LogSource {
   };
 }
 
-/** Returns the size of a file; undefined for what has none, such as a pipe. */
+/** Returns the size of a file; undefined if it has none, such as a pipe. */
 export function sizeOf(path: string): number | undefined {
   if (path === "-") return undefined;
   const stat = statSync(path);
@@ -35,7 +35,7 @@ export function sizeOf(path: string): number | undefined {
   return stat.isFile() ? stat.size : undefined;
 }
 
-/** Returns the bytes of a stream, unpacked if they are gzip's, whatever the file is called. */
+/** Yields the bytes of a stream, unpacked if they are gzip's, whatever the name of the file. */
 async function* unpacked(name: string, stream: Readable, meter: Meter): AsyncGenerator<Uint8Array> {
   const chunks = stream[Symbol.asyncIterator]();
   const { value: first, done } = await chunks.next();
@@ -70,7 +70,7 @@ async function* counted(
   }
 }
 
-/** Returns the time of the first line that can be read; `-Infinity` if there is none among the first. */
+/** Returns the time of the first valid line; `-Infinity` if there is none in the first block. */
 async function firstTime(bytes: AsyncIterable<Uint8Array>, options: LogOptions): Promise<number> {
   const blocks = new TextBlocks();
   let text = "";

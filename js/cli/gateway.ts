@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import * as rust from "../../build/worker/tollgate.js";
 import type { Policies } from "../index.ts";
 
-/** What is wrong with a configuration: a field and a problem each. */
+/** The errors of a configuration: a field and a text each. */
 export class Misconfigured extends Error {
   readonly problems: readonly (readonly [field: string, problem: string])[];
 
@@ -12,7 +12,7 @@ export class Misconfigured extends Error {
   }
 }
 
-/** A limit of a rule: what is asked when the rule matches. */
+/** A limit of a rule. */
 export interface LimitFacts {
   /** The position of the rule in the configuration. */
   readonly rule: number;
@@ -28,7 +28,7 @@ export interface RequestHeaders {
 
 let isLoaded = false;
 
-/** The gateway's own reading of a configuration: the wasm of the Worker. */
+/** A gateway by a configuration, in the wasm of the Worker. */
 export class Gateway {
   readonly #gateway: rust.Gateway;
 
@@ -46,24 +46,24 @@ export class Gateway {
     return this.#gateway.settings()[0];
   }
 
-  /** The policies of each set that rules have. */
+  /** Returns the policies of each set that rules have. */
   sets(): readonly Policies[] {
     return this.#gateway.sets().map(([policies]) => JSON.parse(policies));
   }
 
-  /** The limits of all rules, in the order by which plans number them. */
+  /** Returns the limits of all rules, in the order of their numbers in plans. */
   limits(): readonly LimitFacts[] {
     return this.#gateway.limits().map(([rule, set, cost, shadow]) => ({ rule, set, cost, shadow }));
   }
 
-  /** Returns a named policy as the Worker's objects take it. */
+  /** Returns a policy by its name, in the form that the Worker's objects take. */
   policy(name: string): Policies {
     const [, policies] = this.#gateway.item("hit", [name], "key", 1);
     const list: Policies = JSON.parse(policies);
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
   }
 
-  /** Returns what is asked for a request: undefined for nothing, a rule that refuses it, or lines of limit and object. */
+  /** Returns the plan of a request: undefined if unlimited, the rule that denies it, or lines of limit and object. */
   plan(method: string, path: string, headers: RequestHeaders): string | undefined {
     return this.#gateway.plan(method, path, false, headers);
   }

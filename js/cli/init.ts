@@ -37,7 +37,7 @@ function nameOf(folder: string): string {
   return name === "" ? "gateway" : name;
 }
 
-/** Returns the files by their names. npm packs no file that starts with a dot, so the template's have none. */
+/** Returns the files by their names. Those of the template have no leading dot, since npm would not pack them. */
 function filesFor(name: string): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(template).map(([file, text]) => [

@@ -1,6 +1,6 @@
 import { absent, type Field, type Format } from "../replay/format.ts";
 
-/** A logged request as the gateway sees it: its headers are what the log has of them. */
+/** A logged request in the form that the gateway takes, with the headers that the log has. */
 export class LoggedRequest {
   readonly #format: Format;
   readonly #method: Field;
@@ -16,7 +16,7 @@ export class LoggedRequest {
     this.#headers.set("referer", format.field("referer"));
     this.#headers.set("user-agent", format.field("agent"));
     const authorization = this.#named("authorization");
-    // A server logs the user instead of the header: each user still has one budget.
+    // A server logs the user and not the header, so the user stands in for it: each still has one budget.
     this.#headers.set("authorization", () => {
       const name = user();
       return authorization() ?? (name === undefined ? undefined : `User ${name}`);
@@ -27,7 +27,7 @@ export class LoggedRequest {
     return this.#method() ?? "GET";
   }
 
-  /** The path as the platform hands it to the Worker. */
+  /** The path as the platform passes it to the Worker. */
   get path(): string {
     const path = this.#path() ?? "/";
     if (/^\/[\w/-]*$/.test(path)) return path;
@@ -39,7 +39,7 @@ export class LoggedRequest {
     return this.header(name)();
   }
 
-  /** Returns how to look a header up; `absent` if no line of this format has it. */
+  /** Returns a function that returns a header; `absent` if no line of this format has it. */
   header(name: string): Field {
     let header = this.#headers.get(name);
     if (header === undefined) {
@@ -49,7 +49,7 @@ export class LoggedRequest {
     return header;
   }
 
-  /** Looks a header up under the names that logs give it. */
+  /** Returns a function that returns a header, by the names that logs use for it. */
   #named(name: string): Field {
     const titled = name.replace(/(^|-)[a-z]/g, (letters) => letters.toUpperCase());
     const names = [name, `http_${name.replaceAll("-", "_")}`].concat(

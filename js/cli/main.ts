@@ -11,7 +11,7 @@ import { replay } from "./replay.ts";
 
 const commands: readonly Command[] = [replay, check, init, get, reset];
 
-/** Runs the command that a command line names. Returns the exit code. */
+/** Runs the command of a command line. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
   const [name, ...rest] = args;
   try {
@@ -20,7 +20,7 @@ export async function main(args: readonly string[]): Promise<number> {
     if (["--help", "-h", "help"].includes(name)) return help(rest[0]);
     if (["--version", "-v"].includes(name)) return say(`${version()}\n`);
     const command = named(name);
-    // Whatever else is wrong with it.
+    // Even if the rest of the command line is invalid.
     if (rest.includes("--help") || rest.includes("-h")) return say(helpOf(command));
     return await command.run(readOptions(rest, command.options));
   } catch (error) {
@@ -55,7 +55,7 @@ function say(text: string): number {
   return exit.ok;
 }
 
-/** Prints an error in one line. One that is not expected is thrown again, with its stack. */
+/** Prints a known error in one line, and returns the exit code. Any other is thrown again, with its stack. */
 function failed(error: unknown, name = ""): number {
   const isUsage = error instanceof UsageError;
   const isKnown =
@@ -75,10 +75,10 @@ const formatHint = "; use --format combined, json or csv, and --time with the na
 
 const isTollgateError = (error: unknown) => error instanceof Error && error.name === "TollgateError";
 
-/** A file that is not there, a folder that may not be written: Node says which. */
+/** Returns whether an error is Node's, such as that of a missing file. */
 const isSystemError = (error: unknown) => error instanceof Error && "code" in error && "errno" in error;
 
-// A reader that has seen enough, such as `head`, is no error.
+// A closed pipe, such as that to `head`, is not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(exit.ok);

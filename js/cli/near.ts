@@ -1,4 +1,4 @@
-/** Returns the name that a word was probably meant to be; undefined if none is near. */
+/** Returns the name that is nearest to a misspelt word; undefined if none is near. */
 export function nearest(word: string, names: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = Math.max(1, Math.floor(word.length / 3)) + 1;
@@ -11,7 +11,7 @@ export function nearest(word: string, names: readonly string[]): string | undefi
   return best;
 }
 
-/** How many letters have to be put in, left out, replaced or swapped with their neighbour. */
+/** Returns the edit distance: how many letters are inserted, deleted, replaced or swapped with their neighbour. */
 function distanceOf(one: string, other: string): number {
   const rows = [Array.from({ length: other.length + 1 }, (_, at) => at)];
   for (let at = 1; at <= one.length; at += 1) {

@@ -4,12 +4,12 @@ import { nearest } from "./near.ts";
 
 /** An option of a command. */
 export interface Option {
-  /** What its value is, in the help: `<json>`; left out for a switch. */
+  /** The name of its value in the help: `<json>`; left out for a switch. */
   readonly value?: string;
   readonly short?: string;
-  /** Whether it may be given several times. */
+  /** Whether it may occur several times. */
   readonly multiple?: boolean;
-  /** The values it accepts, if they are but a few. */
+  /** The accepted values, if there are only a few. */
   readonly among?: readonly string[];
   readonly help: string;
 }
@@ -17,7 +17,7 @@ export interface Option {
 /** The options of a command by their names. */
 export type Options = Readonly<Record<string, Option>>;
 
-/** What a command line says. */
+/** The operands and options of a command line. */
 export class Given {
   readonly operands: readonly string[];
   readonly #values: ReadonlyMap<string, readonly string[]>;
@@ -45,7 +45,7 @@ export class Given {
     return value;
   }
 
-  /** Returns the value of an option as an integer of a range. */
+  /** Returns the value of an option as an integer within a range; `otherwise` if the option is left out. */
   integer(name: string, otherwise: number, min: number, max: number): number {
     const text = this.one(name);
     if (text === undefined) return otherwise;
@@ -56,7 +56,7 @@ export class Given {
   }
 }
 
-/** Reads a command line. */
+/** Parses and validates a command line. */
 export function readOptions(args: readonly string[], options: Options): Given {
   const known: Options = { ...options, help: helpOption };
   const names = Object.entries(known);

@@ -3,26 +3,25 @@ import { Table } from "../replay/keys.ts";
 import type { Gateway } from "./gateway.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 
-/** The header that holds the client's address. */
+/** The header with the client's address. */
 const address = "cf-connecting-ip";
 
 /**
- * The plans of requests, by the gateway. It is asked once for each route, as if all came from one address: routes for
- * which it returns the same then fall under the same limits, whoever the client is. And it is asked once for each address
- * on such routes.
+ * The plans of requests, by the gateway, in a cache. The gateway plans each route once for a fixed address: routes with
+ * the same plan have the same limits for every client. Then it plans once for each address on such routes.
  */
 export class Plans {
   readonly #gateway: Gateway;
   readonly #request: LoggedRequest;
   readonly #numberOf: (plan: string) => number;
-  /** The other headers that the gateway asked for, and that lines may have: their values are a part of the route. */
+  /** The other headers that the gateway has read, and that lines may have: their values are a part of the route. */
   readonly #others = new Set<string>();
-  /** What was planned for routes, if all came from one address. */
+  /** The plans of routes for the fixed address. */
   readonly #limits = new Table();
-  /** The number of that by method, then by path. */
-  readonly #routes = new Memory();
-  /** The number of the plan by that number, then by address. */
-  readonly #plans = new Memory();
+  /** The number in `#limits`, by method and path. */
+  readonly #routes = new Cache();
+  /** The number of the plan, by the number in `#limits` and address. */
+  readonly #plans = new Cache();
 
   /** `numberOf` returns the same number for the same plan. */
   constructor(gateway: Gateway, request: LoggedRequest, numberOf: (plan: string) => number) {
@@ -31,7 +30,7 @@ export class Plans {
     this.#numberOf = numberOf;
   }
 
-  /** Returns the number of the plan for the line that was read last. */
+  /** Returns the number of the plan for the last line. */
   next(): number {
     const { method, path } = this.#request;
     const route = this.#route(method, path);
@@ -39,12 +38,12 @@ export class Plans {
     return this.#plans.get(route, client) ?? this.#plans.add(route, client, this.#planned(method, path));
   }
 
-  /** Returns the number of what the gateway plans for a route if all come from one address. */
+  /** Returns the number of a route's plan for the fixed address. */
   #route(method: string, path: string): number {
     const route = this.#others.size === 0 ? path : this.#othersOf() + path;
     const known = this.#routes.get(method, route);
     if (known !== undefined) return known;
-    const plan = this.#gateway.plan(method, path, this.#anyone) ?? "";
+    const plan = this.#gateway.plan(method, path, this.#fixedClient) ?? "";
     return this.#routes.add(method, route, this.#limits.add(plan));
   }
 
@@ -56,34 +55,34 @@ export class Plans {
     let values = "";
     for (const name of this.#others) {
       const value = this.#request.get(name) ?? "";
-      // With its length: no value can pass for two.
+      // With its length, so that no two lists of values have the same text.
       values += `${value.length} ${value} `;
     }
     return values;
   }
 
-  /** The request as if it came from that one address. */
-  readonly #anyone = {
+  /** The request as if it came from the fixed address. */
+  readonly #fixedClient = {
     get: (name: string): string | undefined => {
       if (name === address) return "192.0.2.1";
-      if (this.#request.header(name) !== absent && !this.#others.has(name)) this.#notice(name);
+      if (this.#request.header(name) !== absent && !this.#others.has(name)) this.#addHeader(name);
       return this.#request.get(name);
     },
   };
 
-  /** Forgets what is remembered: it does not say what this header was. */
-  #notice(name: string): void {
+  /** Makes a header part of the route, and clears the cache, which does not have it. */
+  #addHeader(name: string): void {
     this.#others.add(name);
     this.#routes.clear();
     this.#plans.clear();
   }
 }
 
-/** How many numbers are remembered. */
-const mostRemembered = 262_144;
+/** The most numbers in a cache. */
+const mostCached = 262_144;
 
-/** Numbers by two keys, of which the first has few values. It forgets all when there are too many. */
-class Memory {
+/** Numbers by two keys, of which the first has few values. It is cleared when it is full. */
+class Cache {
   readonly #numbers = new Map<string | number, Map<string, number>>();
   #size = 0;
 
@@ -92,7 +91,7 @@ class Memory {
   }
 
   add(first: string | number, second: string, number: number): number {
-    if (this.#size >= mostRemembered) this.clear();
+    if (this.#size >= mostCached) this.clear();
     const numbers = this.#numbers.get(first) ?? new Map<string, number>();
     this.#numbers.set(copy(first), numbers);
     numbers.set(copy(second), number);
@@ -106,5 +105,5 @@ class Memory {
   }
 }
 
-/** A part of a line keeps all of the text alive that it was cut from: a copy does not. */
+/** Copies a value, since a slice keeps the whole text alive that it was cut from. */
 const copy = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));

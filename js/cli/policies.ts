@@ -10,8 +10,8 @@ export interface NamedPolicies {
 }
 
 /**
- * Reads what `--policy` names: a policy or a list of them in JSON, a file of JSON, or a policy of the configuration. In
- * a file there may also be policies by their names, which are tried side by side.
+ * Reads the value of `--policy`: a policy or a list of them in JSON, a file of JSON, or the name of a policy in the
+ * configuration. A file may also have policies by their names, which are tried side by side.
  */
 export function readPolicies(text: string, config: Config | undefined): readonly NamedPolicies[] {
   if (/^\s*[[{]/.test(text)) return named(parsed(text, "--policy"));
@@ -37,7 +37,7 @@ function named(value: unknown): readonly NamedPolicies[] {
     typeof value === "object" && value !== null && !Array.isArray(value) && !("algorithm" in value);
   if (!isTable) return [{ policies: value as Policies }];
   const fields = Object.entries(value);
-  // One that is spelt wrong is a policy all the same: the core says what is missing.
+  // An object with other values is taken for a misspelt policy: the core returns the error.
   const areTables =
     fields.length > 0 && fields.every(([, each]) => typeof each === "object" && each !== null);
   if (!areTables) return [{ policies: value as unknown as Policies }];

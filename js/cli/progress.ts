@@ -3,14 +3,14 @@ import { count } from "../replay/words.ts";
 const width = 24;
 const interval = 100;
 
-/** Shows on a terminal how far a replay is; says nothing elsewhere. */
+/** Shows the progress of a replay on a terminal; prints nothing elsewhere. */
 export class Progress {
   readonly #isShown = process.stderr.isTTY === true;
   readonly #total: number | undefined;
   readonly #started = performance.now();
   #shown = Number.NEGATIVE_INFINITY;
 
-  /** `total` is the size of all that is to be read, in bytes, if that is known. */
+  /** `total` is the size of all logs in bytes, if it is known. */
   constructor(total: number | undefined) {
     this.#total = total;
   }

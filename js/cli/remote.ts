@@ -24,11 +24,11 @@ export const get: Command = {
   options,
   notes,
   run: async (given) => {
-    const [key, limiter] = asked(given);
+    const [key, limiter] = keyAndLimiter(given);
     const [count, expiresAt, { limit, remaining }, { allowed, retryAfter }] = await Promise.all([
       limiter.get(key),
       limiter.expiresAt(key),
-      // What remains now, and whether a hit would be allowed, after which less would remain.
+      // Cost 0 for what remains now; cost 1 for whether a hit would be allowed.
       limiter.peek(key, 0),
       limiter.peek(key),
     ]);
@@ -45,7 +45,7 @@ export const get: Command = {
   },
 };
 
-/** `tollgate reset`: makes a deployed Worker forget a key. */
+/** `tollgate reset`: resets a key in a deployed Worker. */
 export const reset: Command = {
   name: "reset",
   summary: "Makes a deployed Worker forget a key",
@@ -53,14 +53,14 @@ export const reset: Command = {
   options,
   notes,
   run: async (given) => {
-    const [key, limiter] = asked(given);
+    const [key, limiter] = keyAndLimiter(given);
     const wasKnown = await limiter.reset(key);
     show(given, { key, reset: wasKnown }, wasKnown ? `${key} was reset.` : `${key} had no state.`);
     return exit.ok;
   },
 };
 
-function asked(given: Given): [string, RemoteLimiter] {
+function keyAndLimiter(given: Given): [string, RemoteLimiter] {
   const [key, ...more] = given.operands;
   if (key === undefined || more.length > 0) throw new UsageError("name one key");
   const url = given.one("url") ?? process.env["TOLLGATE_URL"];

@@ -20,15 +20,15 @@ import { htmlReport } from "./report.ts";
 import { RulesCandidate } from "./rules.ts";
 import { terminalReport } from "./terminal.ts";
 
-/** The timelines of the report and of JSON. */
+/** The most steps of the timelines in the report and in JSON. */
 const mostSteps = 240;
-/** That of a terminal. */
+/** The most columns of the timeline on a terminal. */
 const mostColumns = 72;
 
-/** Tried by `--suggest` where no policy is named. */
+/** The scales that `--suggest` tries without `--policy`. */
 const usualScales = ["1s", "1m", "1h"] as const;
 
-/** `tollgate replay`: what a policy would have denied, by a log's own times. */
+/** `tollgate replay`: shows what a policy would have denied, by a log's own times. */
 export const replay: Command = {
   name: "replay",
   summary: "Shows what policies would have denied, by the times of a log",
@@ -105,7 +105,7 @@ Examples:
   },
 };
 
-/** Rules have keys of their own: without a policy beside them, no line needs another. */
+/** Returns the options of the logs. Rules have keys of their own: without a policy, lines need no other. */
 function logOptions(given: Given, isKeyed: boolean): LogOptions {
   const zone = given.one("zone");
   if (zone !== undefined && zoneOffset(zone) === undefined)
@@ -148,7 +148,7 @@ function configOf(given: Given): Config | undefined {
   throw new CommandError(`${path}:${line}: ${field}: ${problem} (tollgate check ${path} shows all errors)`);
 }
 
-/** The rules of a configuration are tried unless only its policies are asked for. */
+/** Returns the rules of a configuration; undefined if it has none and a policy is tried. */
 function rulesOf(given: Given, config: Config | undefined): RulesCandidate | undefined {
   const { gateway, policies, rules, file } = config ?? {};
   if (gateway === undefined || file === undefined) return undefined;
@@ -170,11 +170,11 @@ function policiesOf(
   return usualScales.map((scale) => ({ policies: withoutLimit(scale) }));
 }
 
-/** A policy whose limit is to be found. */
+/** Returns a policy whose limit is to be suggested. */
 const withoutLimit = (scale: string): Policies =>
   ({ algorithm: "sliding_window", scale }) as unknown as Policies;
 
-/** Adds what is to be tried. A policy without a limit can only be suggested one. */
+/** Adds the policies to a replay. For one without a limit, only a limit is suggested. */
 function addPolicies(replaying: Replay, all: readonly NamedPolicies[], percent: number | undefined): void {
   for (const { name, policies } of all) {
     const list: readonly Policy[] = Array.isArray(policies) ? policies : [policies as Policy];
@@ -234,5 +234,5 @@ async function readAll(replaying: Replay, paths: readonly string[]): Promise<voi
   }
 }
 
-/** The summary for programs. A wait that never ends is null there. */
+/** Returns the summary as JSON. An infinite wait is null there. */
 const inJson = (summary: ReplaySummary): string => `${JSON.stringify(summary, undefined, 2)}\n`;

@@ -3,7 +3,7 @@ import type { ReplaySummary } from "../replay/replay.ts";
 import summaryStyle from "../replay/summary.css";
 import style from "./report.css";
 
-/** Returns a summary as a page that needs nothing else: no script, no network. */
+/** Returns a summary as a page without scripts and requests. */
 export const htmlReport = (summary: ReplaySummary): string => `<!doctype html>
 <html lang="en">
 <head>

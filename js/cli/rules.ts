@@ -9,15 +9,15 @@ import { LoggedRequest } from "./logged-request.ts";
 import { Plans } from "./plans.ts";
 import { SharedStates, type Store, sharesPolicies } from "./states.ts";
 
-/** A question: a limit of a rule, and the number of the object that counts its key. */
-interface Ask extends LimitFacts {
+/** A limit of a rule for one key, with the number of the object that counts the key. */
+interface KeyLimit extends LimitFacts {
   readonly object: number;
 }
 
-/** What the rules say of a request: one refuses it, or each has questions that are one decision. */
-type Plan = { readonly refusedBy: number } | readonly (readonly Ask[])[];
+/** The plan of a request: a rule that denies it for lack of a key, or the limits of each rule, which are one decision. */
+type Plan = { readonly refusedBy: number } | readonly (readonly KeyLimit[])[];
 
-/** The number of the plan that asks nothing. */
+/** The number of the plan without limits. */
 const unlimited = 0;
 
 /** The rules of a gateway, planned by the gateway itself. */
@@ -45,13 +45,13 @@ export class RulesCandidate implements Candidate {
     this.#rules = names.map(() => ({ hits: 0, denied: 0 }));
     const sets = gateway.sets();
     const clock = () => this.#now;
-    // An object holds its policies by their names, so that sets with a policy in common share its budget.
+    // An object keeps states by the names of policies, so sets with a policy in common share its budget.
     const shared = sharesPolicies(sets) ? new SharedStates(clock) : undefined;
     this.#stores = sets.map((policies) => shared?.store(policies) ?? limiterAt(policies, clock));
     this.#add("");
   }
 
-  /** Reads what the rules need of each line, and returns the number of the plan for it. */
+  /** Returns a function that returns the number of the plan for the last line. */
   readonly planner: Planner = (format) => {
     const plans = new Plans(this.#gateway, new LoggedRequest(format), (plan) => this.#numberOf(plan));
     return () => plans.next();
@@ -83,7 +83,7 @@ export class RulesCandidate implements Candidate {
     };
   }
 
-  /** Asks one rule after the other until one denies. Rules that only report are asked in any case. */
+  /** Decides one rule after the other until one denies. Rules that only report are decided in any case. */
   #isAllowed(plan: Plan, weight: number): boolean {
     if ("refusedBy" in plan) {
       this.#refused += 1;
@@ -91,22 +91,23 @@ export class RulesCandidate implements Candidate {
       return false;
     }
     let isAllowed = true;
-    for (const asks of plan) {
-      const [{ rule, shadow }] = asks as [Ask];
+    for (const limits of plan) {
+      const [{ rule, shadow }] = limits as [KeyLimit];
       if (!isAllowed && !shadow) continue;
-      const allowed = this.#decide(asks, weight);
+      const allowed = this.#decide(limits, weight);
       this.#count(rule, !allowed);
       if (!shadow) isAllowed &&= allowed;
     }
     return isAllowed;
   }
 
-  /** Decides the questions of a rule, all or nothing: what would be allowed is charged only if all are. */
-  #decide(asks: readonly Ask[], weight: number): boolean {
-    const isDenied = ({ set, object, cost }: Ask) => !this.#store(set).peek(object, cost * weight).allowed;
-    const denied = asks.length === 1 ? [] : asks.filter(isDenied);
+  /** Decides the limits of a rule, all or nothing: a cost is charged only if all limits allow it. */
+  #decide(limits: readonly KeyLimit[], weight: number): boolean {
+    const isDenied = ({ set, object, cost }: KeyLimit) =>
+      !this.#store(set).peek(object, cost * weight).allowed;
+    const denied = limits.length === 1 ? [] : limits.filter(isDenied);
     let isAllowed = true;
-    for (const { set, object, cost, shadow } of denied.length > 0 ? denied : asks) {
+    for (const { set, object, cost, shadow } of denied.length > 0 ? denied : limits) {
       const { allowed, retryAfter, reason } = this.#store(set).hit(object, cost * weight);
       if (reason !== undefined) throw full();
       if (!shadow) this.#tally.addKey(object, allowed, retryAfter);
@@ -135,22 +136,22 @@ export class RulesCandidate implements Candidate {
     return this.#texts.add(text);
   }
 
-  /** Parses a plan: a rule alone refuses; otherwise each line is a limit and an object, those of a rule in a row. */
+  /** Parses a plan: the number of a rule that denies, or lines of a limit and an object, grouped by rule. */
   #parsed(text: string): Plan {
     if (!text.includes(" ")) return { refusedBy: Number(text) };
-    const rules: Ask[][] = [];
+    const rules: KeyLimit[][] = [];
     for (const line of text.split("\n")) {
       const limit = this.#limits[Number.parseInt(line, 10)] as LimitFacts;
-      const ask = { ...limit, object: this.#objects.add(line.slice(line.indexOf(" ") + 1)) };
+      const keyLimit = { ...limit, object: this.#objects.add(line.slice(line.indexOf(" ") + 1)) };
       const last = rules.at(-1);
-      if (last?.[0]?.rule === ask.rule) last.push(ask);
-      else rules.push([ask]);
+      if (last?.[0]?.rule === keyLimit.rule) last.push(keyLimit);
+      else rules.push([keyLimit]);
     }
     return rules;
   }
 }
 
-/** An object's name for people: `/ip=9:192.0.2.1` is `ip 192.0.2.1`. */
+/** Returns an object's name for people: `/ip=9:192.0.2.1` is `ip 192.0.2.1`. */
 function readable(object: string): string {
   const parts: string[] = [];
   let rest = object;

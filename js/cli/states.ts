@@ -1,9 +1,9 @@
 import { type Decision, type Policies, type Policy, type State, step } from "../index.ts";
 
-/** Where the hits of one set of policies are decided. */
+/** Decides the hits of one set of policies. */
 export interface Store {
   hit(object: number, cost: number): Decision;
-  /** Returns the decision of a hit, and changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(object: number, cost: number): Decision;
 }
 
@@ -26,7 +26,7 @@ type PolicyState = readonly [State["policies"][number], State["states"][number]]
 export class SharedStates {
   readonly #clock: () => number;
   readonly #objects = new Map<number, Map<string, PolicyState>>();
-  /** Any state: what else there is in one beside the policies and their states. */
+  /** The last state, for the fields beside the policies and their states. */
   #form: State | undefined;
 
   constructor(clock: () => number) {
@@ -35,7 +35,7 @@ export class SharedStates {
 
   store(policies: Policies): Store {
     const names = namesOf(policies);
-    const ask = (operation: "hit" | "peek", object: number, cost: number) => {
+    const decide = (operation: "hit" | "peek", object: number, cost: number) => {
       const states = this.#objects.get(object) ?? new Map<string, PolicyState>();
       const { decision, state } = step(
         policies,
@@ -48,12 +48,12 @@ export class SharedStates {
       return decision as Decision;
     };
     return {
-      hit: (object, cost) => ask("hit", object, cost),
-      peek: (object, cost) => ask("peek", object, cost),
+      hit: (object, cost) => decide("hit", object, cost),
+      peek: (object, cost) => decide("peek", object, cost),
     };
   }
 
-  /** Puts the states of some policies together, in the form of any other state. */
+  /** Returns the states of some policies as one state; null if there are none. */
   #stateOf(states: ReadonlyMap<string, PolicyState>, names: readonly string[]): State | null {
     const found = names.flatMap((name) => {
       const state = states.get(name);

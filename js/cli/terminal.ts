@@ -20,11 +20,11 @@ const dim = coloured(2);
 const red = coloured(31);
 const green = coloured(32);
 
-/** Puts parts under each other, without those that are empty. */
+/** Joins the parts that are not empty. */
 const stacked = (parts: readonly string[], gap: string): string =>
   parts.filter((part) => part !== "").join(gap);
 
-/** Returns a summary for people, on a terminal. */
+/** Returns a summary for a terminal. */
 export function terminalReport(summary: ReplaySummary): string {
   const { candidates, suggestions, unreadable, withoutKey } = summary;
   const parts = [
@@ -100,7 +100,7 @@ function leftOut(what: string, { count: total, examples }: LeftOut): string {
 
 const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
 
-/** Columns, the first to the left and the others to the right. */
+/** Returns a table, its first column aligned to the left and the others to the right. */
 function table({ head, rows }: Table): string {
   const widths = head.map((title, at) =>
     Math.max(title.length, ...rows.map((row) => (row[at] ?? "").length)),

@@ -1,4 +1,4 @@
-/** A style sheet as a text. */
+/** A style sheet as text. */
 declare module "*.css" {
   const text: string;
   export default text;

@@ -77,7 +77,7 @@ export class Batches {
       signal: AbortSignal.timeout(this.#timeout),
     });
     const fail = (how: string) => (cause: unknown) => {
-      throw new TollgateError("unanswered", `${this.#url} ${how}`, { cause });
+      throw new TollgateError("unanswered", `${this.#url} ${how}; see docs/several-processes.md`, { cause });
     };
     const response = await this.#fetch(request).catch((cause) => fail(`did not answer: ${cause}`)(cause));
     const { ok, status } = response;
@@ -93,6 +93,7 @@ export class Batches {
 function failure(url: string, status: number, { code, title, detail }: Problem): TollgateError {
   const told = [title ?? "nothing that can be understood", ...(detail ? [detail] : [])];
   const message = `${url} answered ${status}: ${told.join(". ")}`;
-  if (status === 401 || status === 403) return new TollgateError("unauthorized", message);
+  if (status === 401 || status === 403)
+    return new TollgateError("unauthorized", `${message}; see docs/gateway.md`);
   return new TollgateError(status >= 500 || code === undefined ? "unanswered" : code, message);
 }

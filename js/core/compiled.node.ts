@@ -1,3 +1,3 @@
-/** Node decodes base64 by itself, sooner than any script could decode a shorter text. */
+/** Compiles the inlined wasm. Node decodes base64 natively, faster than a script decodes a shorter text. */
 export const compiled = (inlined: string): WebAssembly.Module =>
   new WebAssembly.Module(Buffer.from(inlined, "base64"));

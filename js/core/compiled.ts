@@ -1,6 +1,6 @@
-/** The module from the text it is inlined as: nothing to fetch, nothing to configure. `scripts/lib/astext.mjs` writes it. */
+/** Compiles the wasm that is inlined as text, so that none is fetched. `scripts/lib/astext.mjs` writes the text. */
 export function compiled(inlined: string): WebAssembly.Module {
-  // First, in base64, which byte each character stands for that stands for one.
+  // The text starts with the bytes, in base64, that take one character each.
   const common = atob(inlined.slice(0, 120));
   const others: number[] = [];
   for (let byte = 0; byte < 256; byte++) if (!common.includes(String.fromCharCode(byte))) others.push(byte);

@@ -1,4 +1,4 @@
-/** Copies at most so many elements of an array: its length is read once, and each element once, holes included. */
+/** Copies at most `most` elements of an array. Its length is read once, and each element once, holes included. */
 export function elements(list: readonly unknown[], most = Number.POSITIVE_INFINITY): unknown[] {
   const copy: unknown[] = [];
   const length = Math.min(list.length, most);

@@ -1,4 +1,4 @@
-/** A wasm, inlined as the text that `compiled` takes. Where wasm is a module of its own, it is that. */
+/** A wasm as text for `compiled`; in workerd, where wasm is a module of its own, that module. */
 declare module "*.wasm" {
   const inlined: string;
   export default inlined;

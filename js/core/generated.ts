@@ -1,6 +1,6 @@
 // Generated from Rust: `npm run build` writes this file. Do not edit it.
 
-/** Bits of a status, and statuses below 0: why nothing was done. */
+/** Bits of a status, and, below 0, statuses of operations that failed. */
 export const status = {
   allowed: 1,
   small: 2,
@@ -20,10 +20,10 @@ export const status = {
 /** The operations on one policy's count. */
 export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4, defaultTtl: 5 } as const;
 
-/** The questions of `hit_with`. */
-export const question = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
+/** The kinds of `hit_with`. */
+export const hitKind = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
 
-/** What becomes of a reservation, by the number that `close_reservation` returns. */
+/** The results of closing a reservation, by the number that `close_reservation` returns. */
 export const settlements = ["settled", "extended", "expired", "closed"] as const;
 
 /** Offsets within the result buffer, in bytes. */
@@ -136,7 +136,7 @@ export const algorithms = {
 /** The units of a duration, in milliseconds. */
 export const durationUnits = { ms: 1, s: 1000, m: 60000, h: 3600000, d: 86400000, w: 604800000 } as const;
 
-/** The units of the calendar as numbers, each less the offset from UTC in minutes. */
+/** The numbers of the units of the calendar, from which the offset from UTC in minutes is subtracted. */
 export const calendarScales = { day: -10000, week: -20000, month: -30000 } as const;
 
 /** Spellings, words, defaults and limits. */
@@ -155,7 +155,7 @@ export const schema = {
   reservationHead: 7,
 } as const;
 
-// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.
+// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.
 export const rejectedText = "{field}: {found} is not {expected}";
 export const requiredText = "{field} is required ({expected})";
 export const unknownFieldText = "{found} is not a field of {algorithm}; use one of {known}";
@@ -172,13 +172,13 @@ export const otherScaleText =
 export const otherCalendarText =
   "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
 export const higherLimitText =
-  "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}";
+  "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}; see docs/node.md";
 export const fullText = "the limiter is full: it holds {found} keys and denies new ones";
 export const invalidStateText = "the stored state cannot be read: {problem}";
 export const unsupportedVersionText =
   "the stored state has version {found}; this library reads version {expected}";
 export const reserveOnlyText =
-  "{policy} is a concurrency limit, which {operation} cannot change; use reserve";
+  "{policy} is a concurrency limit, which {operation} cannot change; use reserve; see docs/concurrency.md";
 export const settleByPolicyText =
   "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
 export const outOfMemoryText = "there is no memory left for another key or hit";
@@ -216,7 +216,7 @@ export const freeAmongSeveralText =
   'accepted among several policies, where a denied hit changes nothing; use "free"';
 export const fillableCapacityText = "a capacity that the rate fills within {max} ms";
 export const storedLimitText =
-  "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter";
+  "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter; see docs/choosing.md";
 export const negativeText = "a negative number";
 export const fractionText = "a fraction";
 export const tooLargeText = "a number above 9007199254740991";

@@ -2,11 +2,11 @@ import { __wbg_reset_state, initSync } from "../../build/npm/tollgate.js";
 import wasm from "../../build/npm/tollgate_bg.wasm";
 import { resultOffsets, schema } from "./generated.ts";
 import { allowed } from "./module.ts";
-import { apart, type CopiedStates } from "./states.ts";
+import { type CopiedStates, grouped } from "./states.ts";
 
 /**
- * The exports of the wasm that take and return numbers: `bindings/npm/src/hot.rs` and `limiter.rs` say what each does.
- * They are called on their own instance, since the glue only knows the one in use.
+ * The exports of the wasm that take and return numbers, documented in `bindings/npm/src/hot.rs` and `limiter.rs`.
+ * They are called on their own instance, since the glue only knows the current one.
  */
 export interface Exports {
   readonly memory: WebAssembly.Memory;
@@ -22,7 +22,7 @@ export interface Exports {
     cost: number,
     now: number,
     policies: number,
-    question: number,
+    kind: number,
   ): number;
   close_reservation(index: number, generation: number, slot: number, now: number, extends_: number): number;
   rescue(index: number, generation: number, slot: number, position: number, from: number): number;
@@ -46,21 +46,21 @@ export interface Exports {
   load(index: number, generation: number, slot: number, now: number, put: number): number;
 }
 
-/** An instance of the wasm, with views of the memory that it shares. A trap ends it, and another takes over. */
+/** An instance of the wasm, with views of its memory. After a trap, another instance replaces it. */
 export class Instance {
   readonly exports: Exports;
   /**
-   * Set by whoever catches what the wasm throws, before anything else, since an exhausted stack has no room for a call.
+   * Set first of all by callers that catch an error of the wasm, since an exhausted stack has no room for a call.
    * From then on only `moves`, `rescued` and `evicted` may be called, after `revive`.
    */
   broken = false;
-  /** The numbers of the last decision. Empty after the memory has grown: then `look` makes them anew. */
+  /** The numbers of the last decision. Empty after the memory has grown, until `refreshViews` is called. */
   integers = new Int32Array();
   floats = new Float64Array();
   readonly #stack: number;
   readonly #result: number;
   readonly #call: number;
-  /** Costs by position, then id, ttl and end of a reservation. Empty after the memory has grown, like the above. */
+  /** Costs by position, then id, ttl and end of a reservation. Empty after the memory has grown, too. */
   #reservation = new Float64Array();
 
   constructor(exports: Exports) {
@@ -68,11 +68,11 @@ export class Instance {
     this.#stack = exports.__stack_pointer.value;
     this.#result = exports.result_buffer();
     this.#call = exports.call_buffer();
-    this.look();
+    this.refreshViews();
   }
 
-  /** Makes the views of the result buffer anew. */
-  look(): void {
+  /** Creates the views of the result buffer again, after the memory has grown. */
+  refreshViews(): void {
     const { buffer } = this.exports.memory;
     this.floats = new Float64Array(buffer, this.#result + resultOffsets.floats, 5);
     this.integers = new Int32Array(buffer, this.#result + resultOffsets.integers, 7);
@@ -112,21 +112,21 @@ export class Instance {
     return true;
   }
 
-  /** Returns the index and the generation of the slab that was just made; the index is a status if it is below 0. */
+  /** Returns the handle of the slab that was just made: its index, or a status below 0, and its generation. */
   handle(): [index: number, generation: number] {
     const { buffer } = this.exports.memory;
     const [index = 0, generation = 0] = new Int32Array(buffer, this.#result + resultOffsets.handle, 2);
     return [index, generation];
   }
 
-  /** Copies the list that the last operation left. */
+  /** Copies the list that the last operation returned. */
   list(): number[] {
     const { buffer } = this.exports.memory;
     const [address = 0, length = 0] = new Uint32Array(buffer, this.#result + resultOffsets.list, 2);
     return Array.from(new BigInt64Array(buffer, address, length), Number);
   }
 
-  /** Copies a list that the wasm gives in parts, from the number at `from` on, until a part is empty. */
+  /** Copies a list that the wasm returns in parts, each from the number at `from` on, until a part is empty. */
   parts(part: (from: number) => number): number[] {
     const numbers: number[] = [];
     for (;;) {
@@ -141,25 +141,25 @@ export class Instance {
     return this.parts((from) => this.exports.moves(index, generation, from));
   }
 
-  /** Copies the states in a slot out of a broken instance: those of so many policies, and what is beside them. */
+  /** Copies the states of a slot out of a broken instance: one for each of `policies` policies, and their extras. */
   rescued(index: number, generation: number, slot: number, policies: number): CopiedStates {
     const state = (position: number) =>
       this.parts((from) => this.exports.rescue(index, generation, slot, position, from));
     const lists: number[][] = [];
     for (;;) {
       const list = state(lists.length);
-      // A state may be empty; what is beside the states is not.
-      if (list.length === 0 && lists.length >= policies) return apart(lists, policies);
+      // A state may be empty, an extra is not.
+      if (list.length === 0 && lists.length >= policies) return grouped(lists, policies);
       lists.push(list);
     }
   }
 
-  /** Prepares a broken instance for `moves`, `rescued` and `evicted`: its stack starts anew. */
+  /** Prepares a broken instance for `moves`, `rescued` and `evicted`: resets its stack. */
   revive(): void {
     this.exports.__stack_pointer.value = this.#stack;
   }
 
-  /** Returns how many keys with time left were evicted from a slab, also of a broken instance. */
+  /** Returns how many live keys were evicted from a slab, also of a broken instance. */
   evicted(index: number, generation: number): number {
     if (this.broken) this.revive();
     return this.exports.evicted(index, generation);
@@ -168,7 +168,7 @@ export class Instance {
 
 let current: Instance | undefined;
 
-/** The instance in use. The wasm is compiled when it is first needed, not when the package is imported. */
+/** Returns the current instance. The wasm is compiled when it is first needed, not when the package is imported. */
 export function currentInstance(): Instance {
   if (current === undefined || current.broken) current = next(current);
   return current;

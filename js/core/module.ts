@@ -3,7 +3,7 @@ import { compiled } from "./compiled.ts";
 
 const modules = /* @__PURE__ */ new Map<unknown, WebAssembly.Module>();
 
-/** Compiles a wasm, once. A page's policy against wasm shows as an error that names it, in every engine. */
+/** Compiles a wasm once. Throws `wasm_blocked`, in every engine, if the page's Content-Security-Policy forbids it. */
 export function allowed(wasm: unknown): WebAssembly.Module {
   let module = modules.get(wasm);
   if (module === undefined) {

@@ -2,12 +2,14 @@ import type { Decision } from "../types.ts";
 import { status } from "./generated.ts";
 import type { Instance } from "./instance.ts";
 
-const nobody: readonly string[] = Object.freeze([]);
+const noNames: readonly string[] = Object.freeze([]);
 
-/** Reads decisions out of the result buffer, under policies of these names. */
+/** Reads decisions from the result buffer, under policies of these names. */
 export class Results {
   readonly #names: readonly string[];
+  /** The name of the only policy; undefined if there are several. */
   readonly #single: string | undefined;
+  /** The same in a list, for `violated`. */
   readonly #alone: readonly string[];
 
   constructor(names: readonly string[]) {
@@ -21,7 +23,7 @@ export class Results {
     const single = this.#single;
     if (single === undefined || (code & (status.small | status.full)) !== status.small)
       return this.#any(instance, code);
-    if (instance.integers.length === 0) instance.look();
+    if (instance.integers.length === 0) instance.refreshViews();
     const numbers = instance.integers;
     const allowed = (code & status.allowed) !== 0;
     return {
@@ -32,13 +34,13 @@ export class Results {
       retryAfter: numbers[3] as number,
       resetAfter: numbers[4] as number,
       policy: single,
-      violated: allowed ? nobody : this.#alone,
+      violated: allowed ? noNames : this.#alone,
     };
   }
 
-  /** Returns a decision with large numbers, under several policies, or for want of room. */
+  /** Returns any other decision: with large numbers, under several policies, or of a full limiter. */
   #any(instance: Instance, code: number): Decision {
-    if (instance.integers.length === 0) instance.look();
+    if (instance.integers.length === 0) instance.refreshViews();
     const { integers, floats } = instance;
     const numbers = (code & status.small) === 0 ? floats : integers;
     const denied = integers[6] as number;

@@ -8,7 +8,7 @@ import { currentInstance, type Instance } from "./instance.ts";
 /** The options that a slab takes. */
 export type SlabOptions = Pick<ReadOptions, "maxKeys" | "denies" | "cleanPeriod" | "keyOlderThan">;
 
-/** As much as the making of a slab allocates where it cannot return an error. */
+/** As much memory as creating a slab allocates in the glue, which cannot return an error. */
 const spare: readonly number[] = /* @__PURE__ */ Array(128).fill(0);
 
 /** The states of some keys in an instance of the wasm, by slot. */
@@ -18,13 +18,13 @@ export class Slab {
   readonly generation: number;
   readonly #owner: Owner;
 
-  /** With `reports`, expired states are listed; with `stored`, states may leave the process, where logs are short. */
+  /** With `reports`, expired states are listed. With `stored`, states are for a store, where logs are shorter. */
   constructor(policies: ReadPolicies, options: SlabOptions, reports: boolean, stored = false) {
     const { numbers, denied, names } = policies;
     const { maxKeys, denies, cleanPeriod, keyOlderThan } = options;
     const instance = currentInstance();
     this.instance = instance;
-    // What the glue allocates for itself would be a trap without memory.
+    // Allocated first: out of memory, an allocation of the glue would trap.
     if (!this.run(() => instance.writeInput(spare))) throw outOfMemory();
     this.#owner = this.run(() => {
       instance.writeCall(numbers);
@@ -53,19 +53,19 @@ export class Slab {
     });
   }
 
-  /** Lists the slots that were taken and freed since they were settled. Empty if the slab is gone. */
+  /** Returns the slots that were taken and freed since the last `settle`; empty if the slab is gone. */
   moves(): number[] {
     return this.run((_, index, generation) => this.instance.moves(index, generation));
   }
 
-  /** Lists the slots that were taken and freed, and settles them. */
+  /** Returns the slots that were taken and freed, and settles them. */
   takeMoves(): number[] {
     const list = this.moves();
     this.run(({ settle }, index, generation) => settle(index, generation));
     return list;
   }
 
-  /** Gives the memory back. A slab of an instance that is gone has none. */
+  /** Frees the memory. The slab of a broken instance has none. */
   free(): void {
     if (!this.instance.broken) this.run(() => this.#owner.free());
   }
@@ -74,7 +74,7 @@ export class Slab {
 /** Returns the error for a call that found no memory. */
 export const outOfMemory = (): TollgateError => new TollgateError("out_of_memory", outOfMemoryText);
 
-/** Returns the error behind the status of policies that Rust did not accept. */
+/** Returns the error for the status of policies that Rust rejected. */
 function rejected(policies: ReadPolicies, code: number, stored: boolean): TollgateError {
   if (code > status.at) return outOfMemory();
   // A bucket is rejected for its capacity, a log for its length.

@@ -12,13 +12,13 @@ import {
   statesDifferText,
 } from "./generated.ts";
 
-/** The error for a state that cannot be read: the only one there is, or that of one key. */
+/** Returns the error for a state that cannot be read; with a key, for that key's state. */
 export function unreadable(problem: string, key?: string): TollgateError {
   const message = fill(invalidStateText, { problem });
   return new TollgateError("invalid_state", key === undefined ? message : `${key}: ${message}`);
 }
 
-/** The error for numbers that Rust could not read as the state of a policy; without a policy, as a reservation. */
+/** Returns the error for numbers that Rust rejected as the state of a policy; without a policy, as a reservation. */
 export const unreadableAs = (origin: Origin | undefined, key?: string): TollgateError =>
   unreadable(
     origin === undefined
@@ -27,7 +27,7 @@ export const unreadableAs = (origin: Origin | undefined, key?: string): Tollgate
     key,
   );
 
-/** Splits lists of numbers that lie one after the other: for each how many follow, then they. */
+/** Splits a flat list into lists, each of which follows its length. */
 export function split(flat: readonly number[]): number[][] {
   const states: number[][] = [];
   for (let at = 0; at < flat.length; ) {
@@ -60,37 +60,37 @@ export function copiedLists(lists: unknown, key?: string): number[][] {
 /** One key's states, copied: a list of numbers for each policy, and rows for the states under other scales. */
 export interface CopiedStates {
   readonly states: readonly (readonly number[])[];
-  /** Of each the position of its policy, scale, end and numbers. */
+  /** Rows of the position of the policy, scale, end and numbers. */
   readonly earlier: readonly (readonly number[])[];
   /**
-   * Of each open reservation four numbers of its id, start, end, ttl and an amount for each policy; if it was made by the
-   * numbers of a call, also a limit and a rate for each.
+   * Rows of an open reservation: four numbers of its id, start, end, ttl and an amount for each policy; if it was made
+   * by the numbers of a call, also a limit and a rate for each policy.
    */
   readonly reservations: readonly (readonly number[])[];
 }
 
-/** Splits the list that Rust saved of one key under so many policies. */
+/** Parses the list that Rust saved for one key under `policies` policies. */
 export function saved(flat: readonly number[], policies: number): CopiedStates {
-  return apart(split(flat), policies);
+  return grouped(split(flat), policies);
 }
 
-/** Tells the states of so many policies from those under other scales, and from reservations, which begin with -1. */
-export function apart(lists: readonly number[][], policies: number): CopiedStates {
-  const beside = lists.slice(policies);
+/** Groups lists into states of the policies, states under other scales, and reservations, which begin with -1. */
+export function grouped(lists: readonly number[][], policies: number): CopiedStates {
+  const extras = lists.slice(policies);
   return {
     states: lists.slice(0, policies),
-    earlier: beside.filter(([position]) => position !== -1),
-    reservations: beside.filter(([position]) => position === -1).map((row) => row.slice(1)),
+    earlier: extras.filter(([position]) => position !== -1),
+    reservations: extras.filter(([position]) => position === -1).map((row) => row.slice(1)),
   };
 }
 
 /**
- * Returns one key's states as Rust takes them: for each of the limiter's own policies the list of the state of that name,
- * the scale by which it was made first, and the list of its state under another scale; before each list its length. A
- * state of another algorithm is left out, and its name added to `afresh`. Then a list for each open reservation, with an
- * amount and the call's numbers, if it has any, for each of the limiter's own policies.
+ * Returns one key's states in the format that Rust loads. For each of the limiter's own policies there are two lists,
+ * each after its length: the scale and the numbers of the state of that name, and its state under another scale. A
+ * state of another algorithm is left out, and its name added to `afresh`. A list for each open reservation follows,
+ * with an amount, and the call's numbers if it has any, for each of the limiter's own policies.
  */
-export function placed(
+export function loadable(
   { states, earlier, reservations }: CopiedStates,
   origins: readonly Origin[],
   own: readonly Origin[],
@@ -100,14 +100,14 @@ export function placed(
   if (!earlier.every((row) => isInteger(row[0], 0, origins.length - 1)))
     throw unreadable(earlierUnplacedText, key);
   const numbers: number[] = [];
-  // One by one: a long log is more than a call takes arguments.
+  // One by one: a long log has more numbers than a call may have arguments.
   const add = (list: readonly number[]) => {
     for (const number of list) numbers.push(number);
   };
-  // A single policy that was only renamed is still the same.
+  // A single policy is the same one even if it was renamed.
   const isRenamed = own.length === 1 && origins.length === 1;
   const numberOf = (name: string) => (isRenamed ? 0 : origins.findIndex((origin) => origin.name === name));
-  // The numbers of a call go with the policy that it was a call of.
+  // The numbers of a call stay with their policy, unless its algorithm or scale changed.
   const callOf = ({ name, algorithm, scale }: Origin, calls: readonly number[]) => {
     const at = numberOf(name);
     const isSame = origins[at]?.algorithm === algorithm && origins[at]?.scale === scale;
@@ -143,6 +143,6 @@ export function placed(
   return numbers;
 }
 
-/** Returns true for a scale that the algorithm can have. */
+/** Returns true for a valid scale of the algorithm. */
 const isScale = ({ algorithm, scale }: Origin): boolean =>
   isInteger(scale, 1) || (algorithm === "fix_window" && isCalendarScale(scale));

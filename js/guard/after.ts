@@ -5,15 +5,15 @@ import type { Awaitable } from "./types.ts";
 export const isPromise = <Value>(value: Awaitable<Value>): value is PromiseLike<Value> =>
   typeof (value as { readonly then?: unknown } | undefined)?.then === "function";
 
-/** Goes on with a value at once if it is there, so that a synchronous limiter costs no promise. */
+/** Calls `next` with a value, at once if it is not a promise, so that a synchronous limiter costs no promise. */
 export const after = <Value, Result>(
   value: Awaitable<Value>,
   next: (value: Value) => Awaitable<Result>,
 ): Awaitable<Result> => (isPromise(value) ? value.then(next) : next(value));
 
 /**
- * Rejects with `unanswered` if the promise takes longer than `timeout` milliseconds; `late` then gets the value when it
- * comes after all.
+ * Rejects with `unanswered` if the promise takes longer than `timeout` milliseconds; `late` is then called with the
+ * value when it arrives after all.
  */
 export const before = <Value>(
   promise: PromiseLike<Value>,
@@ -24,7 +24,8 @@ export const before = <Value>(
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      reject(new TollgateError("unanswered", `the limiter did not answer within ${timeout} ms`));
+      const message = `the limiter did not answer within ${timeout} ms; see docs/frameworks.md`;
+      reject(new TollgateError("unanswered", message));
     }, timeout);
     promise.then(
       (value) => {
@@ -39,10 +40,10 @@ export const before = <Value>(
     );
   });
 
-/** For `deliver`, where nobody needs the value. */
+/** For `deliver`, where the value is not used. */
 export const ignore = (): void => {};
 
-/** Hands a value on, at once if it is there, and hands an error to `fail`. */
+/** Passes the value of `make` to `use`, at once if it is not a promise, and an error to `fail`. */
 export function deliver<Value>(
   make: () => Awaitable<Value>,
   use: (value: Value) => void,

@@ -12,19 +12,19 @@ interface Platform {
   };
 }
 
-/** Not an import: only Node and what is like it have the module, and bundles for others must not ask for it. */
+/** Not an import: only Node and compatible runtimes have the module, and bundles for others must not import it. */
 const module = (globalThis as Platform).process?.getBuiltinModule?.("node:diagnostics_channel");
 
 const decisions = module?.channel("tollgate:decision");
 const errors = module?.channel("tollgate:error");
 
-/** Publishes a decision, if anyone listens. */
+/** Publishes a decision, if the channel has subscribers. */
 export function publishDecision(adapter: string, key: Key, decision: Decision, request: unknown): void {
   if (decisions?.hasSubscribers)
     decisions.publish({ adapter, key, decision, request } satisfies DecisionMessage);
 }
 
-/** Publishes an error, if anyone listens. Returns true if so. */
+/** Publishes an error, if the channel has subscribers. Returns whether it has. */
 export function publishError(message: ErrorMessage): boolean {
   if (!errors?.hasSubscribers) return false;
   errors.publish(message);

@@ -1,4 +1,4 @@
-/** Options of other rate limiters, each line with what to write instead. */
+/** Options of other rate limiters, each line with the option to use instead. */
 const familiarNames = `windowMs timeWindow duration max limit points: policy: { algorithm: "fix_window_per_key", limit: 100, scale: "1m" }
 keyGenerator id: key
 identifier: policy: { name: "…", … }
@@ -16,7 +16,7 @@ prefix nameSpace groupId: key
 hook: the hook to which you add it
 validate: nothing, since options are always checked`;
 
-/** Returns what to write instead of an option of another rate limiter; undefined if it is none. */
+/** Returns what to use instead of an option of another rate limiter; undefined if the option is unknown. */
 export function insteadOf(name: string): string | undefined {
   for (const line of familiarNames.split("\n")) {
     const colon = line.indexOf(": ");

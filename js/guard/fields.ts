@@ -9,14 +9,14 @@ export interface FieldAccess {
 /** Adds the headers of a guard to those of the guards before it on the same route. */
 export function mergeFields(fields: Fields, response: FieldAccess): void {
   const isFirst = response.get("RateLimit-Policy") == null;
-  // Of the older headers there can be one set: that of the policy with the fewest hits left.
+  // There can be only one set of the older headers: that of the policy with the fewest hits left.
   const isRoomier = !isFirst && isLess(response.get(remaining), fields[remaining]);
   for (const name in fields) {
     const own = fields[name] as string;
-    const there = isFirst ? undefined : response.get(name);
-    if (there == null) response.set(name, own);
-    else if (name === "Retry-After") response.set(name, isLess(own, there) ? String(there) : own);
-    else if (!name.startsWith("X-")) response.set(name, listed(String(there), own));
+    const present = isFirst ? undefined : response.get(name);
+    if (present == null) response.set(name, own);
+    else if (name === "Retry-After") response.set(name, isLess(own, present) ? String(present) : own);
+    else if (!name.startsWith("X-")) response.set(name, listed(String(present), own));
     else if (!isRoomier) response.set(name, own);
   }
 }
@@ -25,5 +25,5 @@ const remaining = "X-RateLimit-Remaining";
 
 const isLess = (one: unknown, other: unknown) => one != null && Number(one) < Number(other);
 
-/** Adds to a list what is not in it: a guard that is passed twice names its policy once. */
+/** Adds an item to a list unless it is there: a request that passes a guard twice has its policy once. */
 const listed = (list: string, own: string) => (list.split(", ").includes(own) ? list : `${list}, ${own}`);

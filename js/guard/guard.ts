@@ -8,10 +8,10 @@ import { inWords } from "./errors.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
-  type Held,
   isLimiter,
   isNamespace,
   noReservations,
+  type SettleableDecision,
   type Source,
   sourceOf,
 } from "./source.ts";
@@ -22,7 +22,7 @@ import { warnOnce } from "./warnings.ts";
 /** The headers of a response, by their names. */
 export type Fields = Readonly<Record<string, string>>;
 
-/** What a guard decided about a request. */
+/** The decision of a guard about a request, with the response. */
 export interface Verdict {
   /** Whether the request goes on. */
   readonly passes: boolean;
@@ -34,16 +34,16 @@ export interface Verdict {
   readonly status: 429 | 503;
   readonly body: string;
   /**
-   * To be called with whether the response was a success; undefined if nothing depends on it. Returns a promise where
-   * that takes a while.
+   * To be called with whether the response was a success; undefined if the charge does not depend on it. Returns a
+   * promise if the limiter is asynchronous.
    */
   readonly finish: ((isSuccess: boolean | undefined) => unknown) | undefined;
 }
 
-/** What a framework's adapter tells the guard. */
+/** The adapter of a framework. */
 export interface Adapter<Request> {
   readonly name: string;
-  /** Returns the default key of a request, by what the server gave beside it where a request does not tell. */
+  /** Returns the default key of a request. `platform` is the server's further argument, if it has one. */
   keyOf(request: Request, platform?: unknown): Key;
 }
 
@@ -69,11 +69,11 @@ const unanswered: Verdict = {
   }),
 };
 
-/** A decision, who made it, and what it set aside. */
-interface Answer {
+/** A decision, its source, and the reservation if there is one. */
+interface SourcedDecision {
   readonly source: Source;
   readonly decision: Decision;
-  readonly held: Held | undefined;
+  readonly reservation: SettleableDecision | undefined;
 }
 
 /** Decides about requests, for any framework. */
@@ -96,7 +96,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
       throw noReservations();
   }
 
-  /** Decides about a request. Throws what the caller's own functions throw, and bad keys and costs. */
+  /** Decides about a request. Throws the errors of the caller's own functions, and of invalid keys and costs. */
   check(request: Request, platform?: unknown): Awaitable<Verdict> {
     const { skip } = this.options;
     if (skip === undefined) return this.#keyed(request, platform);
@@ -123,7 +123,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 
   #ask(request: Request, key: Key, cost: Costs, source: Source): Awaitable<Verdict> {
-    const use = (answer: Answer) => this.#verdict(request, key, answer);
+    const use = (sourced: SourcedDecision) => this.#verdict(request, key, sourced);
     const fallback = this.#fallback;
     const giveUp = (error: unknown) => this.#giveUp(request, key, error);
     if (fallback === undefined) return this.#attempt(source, key, cost, use, giveUp);
@@ -133,39 +133,46 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
     });
   }
 
-  /** Asks a source, and goes on with `fail` if it fails or is late. */
+  /** Decides by a source, and calls `fail` if it fails or is late. */
   #attempt(
     source: Source,
     key: Key,
     cost: Costs,
-    use: (answer: Answer) => Verdict,
+    use: (sourced: SourcedDecision) => Verdict,
     fail: (error: unknown) => Awaitable<Verdict>,
   ): Awaitable<Verdict> {
     const failed = (error: unknown) => {
-      // Bad input is no failure of the limiter: to let it pass would open the gate to whoever sends it.
+      // Bad input is not a failure of the limiter: a client could send it to pass the limit.
       if (isBadInput(error)) throw error;
       return fail(error);
     };
-    let answer: Awaitable<Answer>;
+    let sourced: Awaitable<SourcedDecision>;
     try {
-      answer = this.#answer(source, key, cost);
+      sourced = this.#decide(source, key, cost);
     } catch (error) {
       return failed(error);
     }
-    if (!isPromise(answer)) return use(answer);
-    // What a late answer set aside serves no request any more.
-    return before(answer, this.options.timeout, ({ held }) => close(held?.cancel)).then(use, failed);
+    if (!isPromise(sourced)) return use(sourced);
+    // A reservation that comes too late is of no use to the request.
+    return before(sourced, this.options.timeout, ({ reservation }) => close(reservation?.cancel)).then(
+      use,
+      failed,
+    );
   }
 
-  /** Asks a source: with a reservation where the response decides whether the request is charged. */
-  #answer(source: Source, key: Key, cost: Costs): Awaitable<Answer> {
-    if (this.options.charge === "all" && !source.isHeld)
-      return after(source.hit(key, cost), (decision) => ({ source, decision, held: undefined }));
-    return after(source.reserve(key, cost), (held) => ({ source, decision: held.decision, held }));
+  /** Decides by a source, with a reservation if the charge depends on the response. */
+  #decide(source: Source, key: Key, cost: Costs): Awaitable<SourcedDecision> {
+    if (this.options.charge === "all" && !source.isReserveOnly)
+      return after(source.hit(key, cost), (decision) => ({ source, decision, reservation: undefined }));
+    return after(source.reserve(key, cost), (reservation) => ({
+      source,
+      decision: reservation.decision,
+      reservation,
+    }));
   }
 
-  #verdict(request: Request, key: Key, { source, decision, held }: Answer): Verdict {
-    // A limiter that decided without its store says so; its numbers are none.
+  #verdict(request: Request, key: Key, { source, decision, reservation }: SourcedDecision): Verdict {
+    // The numbers of a decision that was made without the store mean nothing.
     if (decision.reason === "error") return decision.allowed ? passed : unanswered;
     publishDecision(this.#adapter.name, key, decision, request);
     this.options.onDecision?.(decision, request);
@@ -177,7 +184,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
       fields: this.#fields(decision, source),
       status: 429,
       body: passes ? "" : bodyOf(decision, source),
-      finish: allowed && held !== undefined ? this.#finish(held) : undefined,
+      finish: allowed && reservation !== undefined ? this.#finish(reservation) : undefined,
     };
   }
 
@@ -187,15 +194,15 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
     return written(() => rateLimitHeaders(decision, policies, { legacy: headers === "legacy" })) ?? none;
   }
 
-  /** Closes a reservation, once. Whatever was cut short is charged: hanging up must not pay. */
-  #finish(held: Held): (isSuccess: boolean | undefined) => unknown {
+  /** Returns a function that closes a reservation once. A response that was cut short is charged. */
+  #finish(reservation: SettleableDecision): (isSuccess: boolean | undefined) => unknown {
     let isOpen = true;
     return (isSuccess) => {
       if (!isOpen) return undefined;
       isOpen = false;
       const { charge } = this.options;
       const isFree = charge !== "all" && isSuccess === (charge === "failures");
-      return close(isFree ? held.cancel : held.settle);
+      return close(isFree ? reservation.cancel : reservation.settle);
     };
   }
 
@@ -211,8 +218,8 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
 
   #publish(request: Request, key: Key, error: unknown, verdict: ErrorVerdict | "fallback"): void {
     const adapter = this.#adapter.name;
-    const isHeard = publishError({ adapter, key, error, verdict, request });
-    if (!isHeard && verdict !== "throw")
+    const isPublished = publishError({ adapter, key, error, verdict, request });
+    if (!isPublished && verdict !== "throw")
       warnOnce(
         `error ${verdict}`,
         `a limiter failed, and onError or fallback decides (${verdict}): ${error}`,
@@ -226,14 +233,14 @@ function fallbackOf(fallback: GuardOptions<never>["fallback"]): Source | undefin
   return sourceOf(limiter, limiter.policies ?? []);
 }
 
-/** Here, since not every limiter would notice: a Durable Object has a name for anything. */
+/** Checks a key. Not every limiter does: a Durable Object accepts any name. */
 function checkKey(key: unknown): asserts key is Key {
   if (["string", "bigint"].includes(typeof key) || Number.isFinite(key)) return;
   const expected = "return a string, finite number or bigint, or skip such requests";
   throw new TollgateError("invalid_key", `key: ${inWords(key)} is not a key; ${expected}`);
 }
 
-/** Here too, since an error that comes back from elsewhere may not say that it was the cost. */
+/** Checks costs. The error of a limiter elsewhere may not say that the cost is invalid. */
 function checkCosts(costs: unknown): asserts costs is Costs {
   if (costs === 1) return;
   for (const cost of Object(costs) === costs ? Object.values(costs as object) : [costs])
@@ -241,7 +248,7 @@ function checkCosts(costs: unknown): asserts costs is Costs {
       throw new TollgateError("invalid_cost", `cost: ${inWords(cost)} is not an integer from 0 on`);
 }
 
-/** By name and code: a limiter of another entry of the package, or of its other format, has a class of its own. */
+/** Returns whether an error is of bad input, by name and code: other entries of the package have their own class. */
 function isBadInput(error: unknown): boolean {
   const { name, code } = (error ?? {}) as Partial<TollgateError>;
   const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only)/;
@@ -251,7 +258,7 @@ function isBadInput(error: unknown): boolean {
 const bodyOf = (decision: Decision, { policies }: Source): string =>
   written(() => problemBody(decision, policies)) ?? JSON.stringify({ type: "about:blank", status: 429 });
 
-/** The policies that were given may not be those of a limiter elsewhere. That must not break the response. */
+/** Returns the result of `write`; undefined if it throws because a limiter elsewhere has other policies. */
 function written<Text>(write: () => Text): Text | undefined {
   try {
     return write();
@@ -264,7 +271,7 @@ function written<Text>(write: () => Text): Text | undefined {
   }
 }
 
-/** Closes a reservation. A finished piece of work never fails on its account. */
+/** Closes a reservation. An error is only logged, since the request is finished. */
 function close(closing: (() => unknown) | undefined): unknown {
   try {
     const closed = closing?.();

@@ -1,7 +1,7 @@
 import { mergeFields } from "./fields.ts";
 import type { Verdict } from "./guard.ts";
 
-/** What every response of Node's servers has, HTTP/1 and HTTP/2. */
+/** The common part of Node's responses of HTTP/1 and HTTP/2. */
 export interface NodeResponse {
   statusCode: number;
   readonly headersSent: boolean;
@@ -32,7 +32,7 @@ export function deny(response: NodeResponse, { status, body }: Verdict): void {
   response.end(body);
 }
 
-/** Tells the verdict how the response ended: sent whole, or cut short. */
+/** Calls `finish` of the verdict when the response has ended: sent whole, or cut short. */
 export function watch(response: NodeResponse, { finish }: Verdict): void {
   if (finish === undefined) return;
   if (response.destroyed ?? response.stream?.destroyed) {

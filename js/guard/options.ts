@@ -3,7 +3,7 @@ import { wrongOption } from "./errors.ts";
 import { insteadOf } from "./familiar-names.ts";
 import type { Awaitable, GuardOptions } from "./types.ts";
 
-/** Options that were checked, with their defaults. */
+/** Validated options, with their defaults. */
 export interface ReadGuardOptions<Request, Arguments extends readonly unknown[]>
   extends GuardOptions<Request, Arguments> {
   readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
@@ -14,7 +14,7 @@ export interface ReadGuardOptions<Request, Arguments extends readonly unknown[]>
 
 const aFunction = "a function";
 
-/** What each option accepts: words in quotes, or a function. Empty: whatever it is given to checks it. */
+/** The accepted values of each option: words in quotes, or a function. Empty if it is checked where it is used. */
 const accepted: Readonly<Record<string, string>> = {
   policy: "",
   limiter: "",
@@ -42,7 +42,7 @@ function check(name: string, found: unknown): void {
   if (!isAccepted) throw wrongOption(name, found, expected);
 }
 
-/** Reads the options of a guard. Each is read once. */
+/** Reads and validates the options of a guard. Each is read once. */
 export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
   given: GuardOptions<Request, Arguments>,
 ): ReadGuardOptions<Request, Arguments> {

@@ -1,7 +1,7 @@
 import { keyOfClient } from "./client.ts";
 import type { NodeResponse } from "./node-response.ts";
 
-/** What servers give to a fetch handler beside the request, as far as it tells the client's address. */
+/** The further arguments that servers pass to a fetch handler, as far as they have the client's address. */
 interface Platform {
   /** Of @hono/node-server. */
   readonly incoming?: {
@@ -13,11 +13,11 @@ interface Platform {
   readonly remoteAddr?: { readonly hostname?: string };
   /** Of Bun. */
   requestIP?(request: unknown): { readonly address?: string } | null;
-  /** Where one of them is wrapped. */
+  /** Wraps one of these. */
   readonly server?: Platform;
 }
 
-/** As much of a request as is read. */
+/** The part of a request that is read. */
 interface Headed {
   readonly headers: { get(name: string): string | null };
 }
@@ -25,7 +25,7 @@ interface Headed {
 const hint =
   'give key, for instance (request) => ipKey(…) of the header that your proxy overwrites, such as "X-Real-IP"';
 
-/** In workerd any name of the environment may be a binding, so none is looked for. */
+/** In workerd any name of the environment may be a binding, so none is read. */
 const isWorkerd = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 
 /** Returns the response that @hono/node-server writes to; undefined elsewhere. */
@@ -39,19 +39,19 @@ function serverOf(platform: unknown): Platform {
   return given.server ?? given;
 }
 
-/** Returns the key of the client that a fetch handler serves, by what its server tells beside the request. */
+/** Returns the key of a fetch handler's client, by the argument that its server passes beside the request. */
 export function keyOfPlatform(request: Headed, platform: unknown): string {
   if (isWorkerd) return keyOfClient(request.headers.get("CF-Connecting-IP") ?? undefined, undefined, hint);
   const server = serverOf(platform);
   const { incoming } = server;
-  // Its own headers, since those of the request are made only when they are read.
+  // Node's own headers: those of the request are created when they are first read.
   if (incoming?.headers !== undefined)
     return keyOfClient(incoming.socket?.remoteAddress, incoming.headers["x-forwarded-for"], hint);
   const address = server.remoteAddr?.hostname ?? server.requestIP?.(request)?.address;
   return keyOfClient(address, request.headers.get("X-Forwarded-For"), hint);
 }
 
-/** What a Worker gets beside the request, to wait for what goes on after the response. */
+/** The context of a Worker, which waits for work after the response. */
 export interface WaitContext {
   waitUntil(promise: unknown): void;
 }

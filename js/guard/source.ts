@@ -5,12 +5,12 @@ import { after } from "./after.ts";
 import { wrongOption } from "./errors.ts";
 import type { AnyLimiter, Awaitable, GuardLimiter, GuardNamespace, GuardObject } from "./types.ts";
 
-/** An amount that was set aside, and how to close it. */
-export interface Held {
+/** The decision of a reservation, and functions that close the reservation. */
+export interface SettleableDecision {
   readonly decision: Decision;
-  /** Charges it. */
+  /** Charges the reservation. */
   readonly settle: () => unknown;
-  /** Gives it back. */
+  /** Gives the reservation back. */
   readonly cancel: () => unknown;
 }
 
@@ -18,19 +18,20 @@ export interface Held {
 export interface Source {
   /** The policies, for headers and the body of a denial. */
   readonly policies: readonly Policy[];
-  /** Whether a policy counts only what is reserved, so that a request has to hold its slot until it has ended. */
-  readonly isHeld: boolean;
+  /** Whether a policy counts only reservations, so that a request needs one until it has ended. */
+  readonly isReserveOnly: boolean;
   hit(key: Key, costs: Costs): Awaitable<Decision>;
-  reserve(key: Key, costs: Costs): Awaitable<Held>;
+  reserve(key: Key, costs: Costs): Awaitable<SettleableDecision>;
 }
 
-const isHeld = (policies: readonly Policy[]) => policies.some(({ algorithm }) => algorithm === "concurrency");
+const isReserveOnly = (policies: readonly Policy[]) =>
+  policies.some(({ algorithm }) => algorithm === "concurrency");
 
-/** Returns a source over a limiter with the methods of `RateLimiter`; `call` goes with each call. */
+/** Returns a source over a limiter with the methods of `RateLimiter`; `call` has the policies of each call. */
 export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], call?: Policies): Source {
   return {
     policies,
-    isHeld: isHeld(policies),
+    isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) => (call === undefined ? limiter.hit(key, costs) : limiter.hit(key, costs, call)),
     reserve(key, costs) {
       if (!canReserve(limiter)) throw noReservations();
@@ -52,12 +53,12 @@ export const canReserve = <Limiter extends GuardLimiter | GuardObject>(
 export const noReservations = (): TollgateError =>
   wrongOption("limiter", "without reserve, settle and cancel", 'charge: "all", or a limiter that has them');
 
-/** Returns a source over Durable Objects, each of which is asked with the policies. */
+/** Returns a source over Durable Objects, with the policies as an argument of each call. */
 export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Policy[]): Source {
   const objectOf = (key: Key) => namespace.getByName(String(key));
   return {
     policies,
-    isHeld: isHeld(policies),
+    isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) => objectOf(key).hit(policies, costs),
     reserve(key, costs) {
       const object = objectOf(key);
@@ -75,13 +76,13 @@ export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Po
 export const isNamespace = (limiter: AnyLimiter): limiter is GuardNamespace =>
   typeof (limiter as Partial<GuardNamespace>).getByName === "function";
 
-/** Returns true for whatever can be asked for a decision. */
+/** Returns true for a limiter or a Durable Object namespace. */
 export const isLimiter = (value: unknown): value is AnyLimiter =>
   typeof value === "object" &&
   value !== null &&
   (typeof (value as Partial<GuardLimiter>).hit === "function" || isNamespace(value as AnyLimiter));
 
-/** Checks policies by the core, and returns a copy of them. */
+/** Validates policies, and returns a copy of them. */
 export function checkedPolicies(policies: Policies): readonly Policy[] {
   const limiter = new RateLimiter(policies);
   limiter[Symbol.dispose]();

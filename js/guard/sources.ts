@@ -4,14 +4,14 @@ import { wrongOption } from "./errors.ts";
 import { checkedPolicies, isLimiter, isNamespace, type Source, sourceOf, sourceOfObjects } from "./source.ts";
 import type { AnyLimiter } from "./types.ts";
 
-/** How many distinct policies a guard keeps limiters for; more are an error, not a leak. */
+/** The most distinct policies of a guard. More are an error, so that memory does not leak. */
 const most = 1_000;
 
 /** The limiters of a guard, one for each distinct policy. */
 export class Sources {
   readonly #policy: readonly Policy[] | undefined;
   readonly #byLimiter = new WeakMap<object, ByPolicy>();
-  /** Those in memory, where there is no limiter. */
+  /** The limiters in memory, if no limiter was passed. */
   readonly #own: ByPolicy | undefined;
 
   constructor(policy: Policies | undefined, limiter: unknown, hasPlans: boolean) {
@@ -26,7 +26,7 @@ export class Sources {
     else byPolicy.of(undefined);
   }
 
-  /** Returns the source for a limiter, and for a policy if the request has one of its own. */
+  /** Returns the source for a limiter, and for the request's own policies if it has any. */
   of(limiter: unknown, policies: Policies | undefined): Source {
     return (this.#own ?? this.#over(limiter)).of(policies);
   }
@@ -49,7 +49,7 @@ const limiterExpected =
 class ByPolicy {
   readonly #limiter: AnyLimiter | undefined;
   readonly #first: Source | undefined;
-  /** By their text, since plans may be written out anew for each request. */
+  /** By the policies' text, since the caller may create the objects anew for each request. */
   readonly #sources = new Map<string, Source>();
 
   constructor(limiter: AnyLimiter | undefined, policy: Policies | undefined) {
@@ -75,7 +75,7 @@ class ByPolicy {
     return source;
   }
 
-  /** A limiter that does not tell its policies has them elsewhere, and takes no others. */
+  /** Throws if the limiter has its policies elsewhere, since such a limiter takes no others. */
   checkTakesPlans(): void {
     const limiter = this.#limiter;
     if (limiter !== undefined && !isNamespace(limiter) && limiter.policies === undefined)

@@ -13,11 +13,11 @@ export interface GuardReservation {
   readonly id: string;
 }
 
-/** What a guard asks of a limiter: the methods of `RateLimiter`, whether they return values or promises. */
+/** The part of a limiter that a guard needs: methods of `RateLimiter`, whether they return values or promises. */
 export interface GuardLimiter {
-  /** The policies it decides by, where it knows them. */
+  /** The policies it decides by, if it knows them. */
   readonly policies?: readonly Policy[] | undefined;
-  /** Decides whether the key may act now, and takes `costs` if so. */
+  /** Decides whether the key may act now, and charges `costs` if so. */
   hit(key: Key, costs?: Costs, policies?: Policies): Awaitable<Decision>;
   /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
   reserve?(key: Key, costs?: Costs, options?: ReserveOptions): Awaitable<GuardReservation>;
@@ -29,7 +29,7 @@ export interface GuardLimiter {
 
 /** The object of one key, as its namespace returns it. */
 export interface GuardObject {
-  /** Decides whether the key may act now, and takes `costs` if so. */
+  /** Decides whether the key may act now, and charges `costs` if so. */
   hit(policies: Policies, costs?: Costs): Awaitable<Decision>;
   /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
   reserve?(policies: Policies, costs?: Costs): Awaitable<GuardReservation>;
@@ -45,13 +45,13 @@ export interface GuardNamespace {
   getByName(name: string): GuardObject;
 }
 
-/** What can be given as `limiter`. */
+/** The accepted types of the option `limiter`. */
 export type AnyLimiter = GuardLimiter | GuardNamespace;
 
-/** What happens to a request about which the limiter failed. */
+/** What happens to a request if the limiter fails. */
 export type ErrorVerdict = "allow" | "deny" | "throw";
 
-/** The options of a guard. `Request` is the framework's own, `Arguments` what its handlers get. */
+/** The options of a guard. `Request` is the framework's own, `Arguments` are those of its handlers. */
 export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request]> {
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
   readonly policy?: Policies | undefined;
@@ -60,9 +60,9 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
    * namespace such as `env.LIMITERS`, or a function that returns one of them for a request.
    */
   readonly limiter?: AnyLimiter | ((request: Request) => AnyLimiter) | undefined;
-  /** Returns whose budget a request uses; by default `ipKey` of the client's address. */
+  /** Returns the key whose budget a request uses; by default `ipKey` of the client's address. */
   readonly key?: ((request: Request) => Awaitable<Key>) | undefined;
-  /** What a request weighs; 1 by default. */
+  /** The cost of a request; 1 by default. */
   readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
   /** Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. */
   readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
@@ -86,31 +86,31 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly fallback?: GuardLimiter | Policies | undefined;
   /** Called with every decision before the request goes on. */
   readonly onDecision?: ((decision: Decision, request: Request) => void) | undefined;
-  /** How long an asynchronous limiter has to answer, in milliseconds; two seconds by default. */
+  /** How long an asynchronous limiter may take, in milliseconds; two seconds by default. */
   readonly timeout?: number | undefined;
 }
 
-/** What is published on the channel `tollgate:decision`. */
+/** A message on the channel `tollgate:decision`. */
 export interface DecisionMessage {
-  /** Which adapter it is of: `"express"`, `"fastify"`, `"hono"`, `"koa"` or `"fetch"`. */
+  /** The adapter: `"express"`, `"fastify"`, `"hono"`, `"koa"` or `"fetch"`. */
   readonly adapter: string;
-  /** Whose budget the request used. */
+  /** The key whose budget the request used. */
   readonly key: Key;
-  /** What was decided. */
+  /** The decision. */
   readonly decision: Decision;
   /** The framework's request. */
   readonly request: unknown;
 }
 
-/** What is published on the channel `tollgate:error`. */
+/** A message on the channel `tollgate:error`. */
 export interface ErrorMessage {
-  /** Which adapter it is of. */
+  /** The adapter. */
   readonly adapter: string;
-  /** Whose budget the request would have used. */
+  /** The key whose budget the request would have used. */
   readonly key: Key;
-  /** Why the limiter did not decide. */
+  /** The error of the limiter. */
   readonly error: unknown;
-  /** What became of the request: what `onError` says, or `"fallback"`. */
+  /** What happens to the request: the value of `onError`, or `"fallback"`. */
   readonly verdict: ErrorVerdict | "fallback";
   /** The framework's request. */
   readonly request: unknown;

@@ -1,7 +1,7 @@
 import { mergeFields } from "./fields.ts";
 import type { Fields, Verdict } from "./guard.ts";
 
-/** Returns the response with more headers: itself, or a copy where its headers cannot be changed. */
+/** Returns the response with more headers: itself, or a copy if its headers are immutable. */
 export function withFields(response: Response, fields: Fields): Response {
   try {
     merge(response, fields);
@@ -11,7 +11,7 @@ export function withFields(response: Response, fields: Fields): Response {
   }
 }
 
-/** A response that cannot be copied, such as the answer to an upgrade, stays as it is. */
+/** Returns a copy with more headers; the response itself if it cannot be copied, such as that to an upgrade. */
 function copyWith(response: Response, fields: Fields): Response {
   try {
     const copy = new Response(response.body, response);

@@ -54,7 +54,7 @@ export function rateLimit(options: RateLimitOptions): RequestHandler {
       deliver(() => onDenied(decision, request, response, next), ignore, next);
     else deny(response, verdict);
   };
-  // Express 4 does not wait for promises, so errors are handed to `next` here.
+  // Express 4 does not wait for promises, so errors are passed to `next` here.
   return (request, response, next) =>
     deliver(
       () => guard.check(request),

@@ -11,15 +11,15 @@ export type * from "../guard/types.ts";
 /** The options of `rateLimit` for fetch handlers. `onDenied` returns the response. */
 export type RateLimitOptions = GuardOptions<Request>;
 
-/** A handler of requests, with whatever the server gives it beside them. */
+/** A handler of requests, with the further arguments of its server. */
 export type FetchHandler<Rest extends unknown[]> = (
   request: Request,
   ...rest: Rest
 ) => Response | PromiseLike<Response>;
 
 /**
- * Returns a function that takes a request, and what the server gave beside it, and returns the response to a denied one;
- * undefined if it may go on.
+ * Returns a function that takes a request, and the server's further argument, and returns the response to a denied
+ * request; undefined if the request may go on.
  *
  * @throws `TollgateError` with the code `invalid_option` or `invalid_policy` if an option is wrong.
  *
@@ -67,7 +67,7 @@ export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unkn
   if (handler === undefined)
     return async (request: Request, platform?: unknown) => {
       const verdict = await guard.check(request, platform);
-      // Nobody tells how it ends.
+      // How the response ends is not known here.
       verdict.finish?.(undefined);
       return verdict.passes ? undefined : denied(verdict, request);
     };
@@ -75,7 +75,7 @@ export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unkn
     const verdict = await guard.check(request, rest[0]);
     const outgoing = nodeResponseOf(rest[0]);
     if (outgoing !== undefined) {
-      // Node writes the headers, and tells how the response has ended.
+      // Node's response writes the headers, and emits an event when it has ended.
       writeFields(outgoing, verdict);
       if (!verdict.passes) return denied({ ...verdict, fields: {} }, request);
       watch(outgoing, verdict);
@@ -88,7 +88,7 @@ export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unkn
       isSuccess = response.status < 400;
       return withFields(response, verdict.fields);
     } finally {
-      // A Worker gives up what is not done when it has responded.
+      // A Worker stops work after its response, unless it waits for it.
       const finished = verdict.finish?.(isSuccess);
       if (isPromise(finished)) rest.find(isContext)?.waitUntil(finished);
     }

@@ -18,7 +18,7 @@ const adapter = { name: "hono", keyOf: (c: Context) => keyOfPlatform(c.req.raw, 
 /** The variable with the headers of all guards that a request has passed. */
 const written = "tollgate:headers";
 
-/** Adds headers to a response that is not there yet. */
+/** Adds headers to a response that does not exist yet. Returns those of all guards so far. */
 function prepare(c: Context, fields: Fields): Fields {
   const all: Record<string, string> = c.get(written) ?? {};
   c.set(written, all);
@@ -32,7 +32,7 @@ function prepare(c: Context, fields: Fields): Fields {
   return all;
 }
 
-/** Hono throws where there is none. */
+/** Returns the context of a Worker; undefined if there is none, where Hono throws. */
 function contextOf(c: Context): WaitContext | undefined {
   try {
     return c.executionCtx;
@@ -41,7 +41,7 @@ function contextOf(c: Context): WaitContext | undefined {
   }
 }
 
-/** Adds them again where a handler returned a response of its own making, which has none of them. */
+/** Returns the response with the headers. A handler that returned a new response has dropped them. */
 function completed(response: Response, fields: Fields): Response {
   const [first] = Object.keys(fields);
   return first === undefined || response.headers.has(first) ? response : withFields(response, fields);
@@ -77,7 +77,7 @@ export function rateLimit<E extends Env = any>(options: RateLimitOptions<E>): Mi
       const response = (await onDenied(verdict.decision, c, next)) as Response | undefined;
       return response === undefined || outgoing !== undefined ? response : completed(response, fields);
     }
-    // There the response tells when it has ended, and how.
+    // Node's response emits an event when it has ended.
     if (outgoing !== undefined) {
       watch(outgoing, verdict);
       return next();
@@ -88,7 +88,7 @@ export function rateLimit<E extends Env = any>(options: RateLimitOptions<E>): Mi
       isSuccess = c.error === undefined && c.res.status < 400;
     } finally {
       const finished = verdict.finish?.(isSuccess);
-      // A Worker gives up what is not done when it has responded.
+      // A Worker stops work after its response, unless it waits for it.
       if (isPromise(finished)) contextOf(c)?.waitUntil(finished);
     }
     const { res } = c;

@@ -27,8 +27,8 @@ const adapter = {
   },
 };
 
-/** Koa drops all headers when a handler throws, except those of the error. */
-function keep({ res }: Context, error: unknown, fields: Fields): void {
+/** Copies headers to an error: Koa drops all others when a handler throws. */
+function keepFields({ res }: Context, error: unknown, fields: Fields): void {
   if (typeof error !== "object" || error === null) return;
   const kept = Object.keys(fields).map((name) => [name, res.getHeader(name)]);
   const { headers } = error as { headers?: object };
@@ -61,7 +61,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
       try {
         await next();
       } catch (error) {
-        keep(ctx, error, verdict.fields);
+        keepFields(ctx, error, verdict.fields);
         throw error;
       }
     } else if (typeof onDenied === "function" && verdict.decision !== undefined) {

@@ -5,7 +5,7 @@ import { inWords, TollgateError } from "../error.ts";
 export const unanswered = (key: string, how: string, cause?: unknown): TollgateError =>
   new TollgateError(
     "unanswered",
-    `Redis did not answer for ${inWords(key)}: ${how}`,
+    `Redis did not answer for ${inWords(key)}: ${how}; see docs/redis.md`,
     cause === undefined ? undefined : { cause },
   );
 

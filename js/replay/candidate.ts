@@ -3,10 +3,10 @@ import type { Entries } from "./entries.ts";
 import type { Table } from "./keys.ts";
 import { type SummaryOptions, Tally, type TallySummary } from "./tally.ts";
 
-/** The most keys that the core holds. */
+/** The most keys of a limiter. */
 const mostKeys = 16_000_000;
 
-/** What a rule of a configuration did. */
+/** The result of one rule of a configuration. */
 export interface RuleSummary {
   /** Its position in the configuration. */
   readonly rule: number;
@@ -18,10 +18,10 @@ export interface RuleSummary {
   readonly shadow: boolean;
 }
 
-/** What a policy, or the rules of a configuration, would have done. */
+/** The result of a policy, or of the rules of a configuration. */
 export interface CandidateSummary extends TallySummary {
   readonly name: string;
-  /** The policies, where there are no rules. */
+  /** The policies, if there are no rules. */
   readonly policies?: Policies;
   readonly rules?: readonly RuleSummary[];
   /** Hits that no rule limits. */
@@ -30,7 +30,7 @@ export interface CandidateSummary extends TallySummary {
   readonly refused?: number;
 }
 
-/** What a log is replayed through. */
+/** A policy, or the rules of a configuration, through which a log is replayed. */
 export interface Candidate {
   readonly name: string;
   /** Replays the entries from one position to another. Times do not run back between calls. */
@@ -38,9 +38,9 @@ export interface Candidate {
   summary(options: SummaryOptions): CandidateSummary;
 }
 
-/** Makes a limiter under the log's own time, in which every key has room. */
+/** Returns a limiter under the log's own time, with room for every key. */
 export function limiterAt(policies: Policies, clock: () => number): RateLimiter {
-  // Cleaning frees memory that the next hit of the key takes again: the keys of a log come back.
+  // Seldom cleaned: the keys of a log come back, and would take the freed memory again.
   return new RateLimiter(policies, { clock, maxKeys: mostKeys, onFull: "deny", cleanPeriod: "1d" });
 }
 

@@ -1,4 +1,4 @@
-/** Numbers by position, 0 at first; it grows as needed. */
+/** An array of numbers, 0 by default, that grows as needed. */
 export class Column {
   #numbers = new Float64Array(1_024);
 
@@ -11,7 +11,7 @@ export class Column {
     this.#numbers[at] = (this.#numbers[at] as number) + amount;
   }
 
-  /** Keeps the greater of a number and the one that is there. */
+  /** Raises the number at a position to `to`, unless it is greater. */
   raise(at: number, to: number): void {
     this.#reach(at);
     if (to > (this.#numbers[at] as number)) this.#numbers[at] = to;

@@ -83,7 +83,7 @@ export class Combined implements Format {
   }
 
   #user(): string | undefined {
-    // A user's name may have blanks in it; what is before it has none.
+    // A user's name may contain blanks; the fields before it do not.
     const start = this.#line.indexOf(" ", this.#space + 1) + 1;
     return start > this.#bracket ? undefined : textOf(this.#line.slice(start, this.#bracket));
   }
@@ -93,7 +93,7 @@ export class Combined implements Format {
     return this.#parts;
   }
 
-  /** Returns the text in quotes at that position, as it is written. */
+  /** Returns the text of the quotes at a position, with its escapes. */
   #quoted(position: number): string | undefined {
     let end = this.#bracket + commonTimeLength;
     for (let at = 0; ; at += 1) {
@@ -105,7 +105,7 @@ export class Combined implements Format {
     }
   }
 
-  /** Returns the status or the size, which stand behind the request. */
+  /** Returns the status or the size, which follow the request. */
   #number(position: number): string | undefined {
     const open = this.#line.indexOf('"', this.#bracket);
     const close = open < 0 ? -1 : closingQuote(this.#line, open + 1);
@@ -128,14 +128,14 @@ function requestParts(request: string): RequestParts {
 const closingBracket = 93;
 const backslash = 92;
 
-/** A name and a port, then an address: `www.example.com:443 192.0.2.1 - …`. */
+/** Returns whether a line starts with a name and a port, then an address: `www.example.com:443 192.0.2.1 - …`. */
 function isVirtualHost(line: string, space: number): boolean {
   const letter = line.charCodeAt(0) | 32;
   if (letter < 97 || letter > 122) return false;
   return /^[a-z][^ :]*\.[^ :]*:\d{1,5} [\da-f.:]+ \S+ /i.test(line.slice(0, space + 64));
 }
 
-/** Returns where a quoted text ends; -1 if it does not. A quote behind a backslash is part of it. */
+/** Returns the position of the closing quote; -1 if there is none. A quote after a backslash is part of the text. */
 function closingQuote(line: string, from: number): number {
   let end = line.indexOf('"', from);
   while (end > from && isEscaped(line, end)) end = line.indexOf('"', end + 1);

@@ -4,15 +4,15 @@ import type { Format, FormatName } from "./format.ts";
 import { JsonLines } from "./json.ts";
 import { type TimeOptions, Times } from "./times.ts";
 
-/** What is known of a log's format beforehand. */
+/** The options of a log's format. */
 export interface FormatOptions extends TimeOptions {
-  /** The format; by default what its first lines look like. */
+  /** The format; by default it is detected from the first lines. */
   readonly format?: FormatName | undefined;
-  /** The field that holds the time, in JSON lines and CSV. */
+  /** The field with the time, in JSON lines and CSV. */
   readonly time?: string | undefined;
 }
 
-/** Returns the format of a log by its first lines; undefined if they are of none. */
+/** Returns the format of a log, by its first lines unless it is an option; undefined if it is not recognised. */
 export function detect(lines: readonly string[], options: FormatOptions): Format | undefined {
   const name = options.format ?? nameOf(lines, options);
   const times = new Times(options);
@@ -28,7 +28,7 @@ export function detect(lines: readonly string[], options: FormatOptions): Format
   }
 }
 
-/** The first lines may be cut off or be of something else; a header is the first of all. */
+/** Detects the format. Some of the first lines may be cut off or have another format; a header is the very first. */
 function nameOf(lines: readonly string[], { time }: FormatOptions): FormatName | undefined {
   if (lines[0] !== undefined && isHeader(lines[0], time)) return "csv";
   const combined = new Combined(new Times());

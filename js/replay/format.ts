@@ -1,16 +1,16 @@
-/** The value of a field in the line that was read last; undefined if the line has none. */
+/** Returns the value of a field in the last line; undefined if the line has none. */
 export type Field = () => string | undefined;
 
 /** A field that no line has. */
 export const absent: Field = () => undefined;
 
-/** A format of log lines. It is read line by line, and keeps the last one. */
+/** A format of log lines. It reads line by line, and keeps the last line. */
 export interface Format {
-  /** When the last line happened, in milliseconds since the epoch. */
+  /** The time of the last line, in milliseconds since the epoch. */
   readonly time: number;
-  /** Reads a line. Returns undefined, or why it cannot be read; `""` for a line that is no entry, such as a header. */
+  /** Reads a line. Returns undefined, an error, or `""` for a line that is not an entry, such as a header. */
   read(line: string): string | undefined;
-  /** Returns how to look up a field of every line that is read from now on. */
+  /** Returns a function that returns a field of the last line. */
   field(name: string): Field;
 }
 
@@ -21,8 +21,8 @@ export const formatNames = ["combined", "json", "csv"] as const;
 export type FormatName = (typeof formatNames)[number];
 
 /**
- * Names under which servers and platforms log the fields that every format of this module has: the first that a line has
- * is taken.
+ * Names under which servers and platforms log the fields that every format of this module has: the first that a line
+ * has is taken.
  */
 const aliases: Readonly<Record<string, readonly string[]>> = {
   time: [
@@ -73,16 +73,16 @@ const aliases: Readonly<Record<string, readonly string[]>> = {
   referer: ["referrer", "http_referer", "ClientRequestReferer"],
 };
 
-/** Returns the names that a field may have in a log with names of its own, the one asked for first. */
+/** Returns the names that a field may have in a log, `name` first. */
 export const namesOf = (name: string): readonly string[] => [name, ...(aliases[name] ?? [])];
 
-/** Returns a value as a field's text; undefined for what logs write where there is nothing. */
+/** Returns a value as text; undefined for an empty value, which logs write as `""` or `"-"`. */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value === "" || value === "-" ? undefined : value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
 }
 
-/** Cuts what is after the path off a request's target, and what is before it. */
+/** Returns the path of a request's target, without scheme, host, query and fragment. */
 export function pathOf(target: string | undefined): string | undefined {
   if (target === undefined) return undefined;
   const end = target.search(/[?#]/);

@@ -16,11 +16,11 @@ import { count, counted, ends, moment, span } from "./words.ts";
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** A text within HTML. */
+/** Returns a text escaped for HTML. */
 export const escaped = (text: string): string =>
   text.replace(/[&<>"]/g, (letter) => entities[letter] as string);
 
-/** Returns a summary as HTML without scripts and styles of its own; `summary.css` is for it. */
+/** Returns a summary as HTML without scripts and inline styles; its style sheet is `summary.css`. */
 export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
   const { candidates, suggestions, unreadable, withoutKey } = summary;
   return [
@@ -62,14 +62,14 @@ ${parts.join("\n")}
 
 const mostDenied = (name: string) => `The keys that were denied most by ${name}`;
 
-/** How wide the bars of the keys are, in percent. */
+/** Returns the widths of the keys' bars, in percent. */
 const widths = ({ worst }: CandidateSummary): readonly number[] =>
   worst.map(({ denied }) => Math.max(1, Math.round((denied / (worst[0]?.denied ?? 1)) * 100)));
 
 const figure = ([name, number, share]: readonly [string, string, string]) =>
   `<div class="is-${name.replaceAll(" ", "-")}"><dt>${name}</dt><dd>${number}${share === "" ? "" : ` <small>${escaped(share)}</small>`}</dd></div>`;
 
-/** Bars of allowed hits, and above them of denied ones. Labels are outside, so that the picture can be stretched. */
+/** Returns a plot: bars of allowed hits, below those of denied ones. Labels are outside: the plot is stretched. */
 function plot(timeline: TimelineSummary): string {
   const { step, allowed, denied } = timeline;
   const most = Math.max(...allowed.map((number, at) => number + (denied[at] ?? 0)));
@@ -86,9 +86,9 @@ function plot(timeline: TimelineSummary): string {
   const [from, to] = ends(timeline);
   const all = denied.reduce((sum, number) => sum + number, 0);
   const busiest = denied.indexOf(Math.max(...denied));
-  const told =
+  const denials =
     all === 0 ? "none denied" : `denied most from ${moment(timeline.start + busiest * step)} UTC on`;
-  const label = `Hits from ${from} to ${to} UTC in steps of ${span(step)}, at most ${count(most)}; ${told}.`;
+  const label = `Hits from ${from} to ${to} UTC in steps of ${span(step)}, at most ${count(most)}; ${denials}.`;
   return `<figure class="replay-plot">
 <figcaption><span class="key-allowed">allowed</span> <span class="key-denied">denied</span> <span class="most">up to ${counted(most, "hit")} in ${span(step)}</span></figcaption>
 <svg viewBox="0 0 ${allowed.length} ${height}" preserveAspectRatio="none" role="img" aria-label="${escaped(label)}"><path class="bars-allowed" d="${bars(allowed, [])}"/><path class="bars-denied" d="${bars(denied, allowed)}"/></svg>
@@ -115,7 +115,7 @@ function leftOut(what: string, { count: total, examples }: LeftOut, level: numbe
 </section>`;
 }
 
-/** A table that scrolls by itself where it is too wide; `bars` are widths in percent beside the second column. */
+/** Returns a table that scrolls if it is too wide; `bars` are widths in percent beside the second column. */
 function table(caption: string, { head, rows }: Table, bars?: readonly number[]): string {
   const titles = head.map((title) => (title === "" ? "<td></td>" : `<th scope="col">${escaped(title)}</th>`));
   const lines = rows.map(([name = "", ...cells], at) => {

@@ -33,7 +33,7 @@ export class JsonLines implements Format {
     return name === "path" ? () => pathOf(textOf(value())) : () => textOf(value());
   }
 
-  /** Looks a value up by the name that found one last. */
+  /** Returns a function that looks up a value, first by the name under which it last found one. */
   #value(name: string): () => unknown {
     const known = namesOf(name).map((name) => [name, name.split(".")] as const);
     let last = known[0] as (typeof known)[number];
@@ -51,7 +51,7 @@ export class JsonLines implements Format {
   }
 }
 
-/** Returns the value of a field by its whole name or, where that has dots, step by step. */
+/** Returns the value of a field by its whole name or, if that has dots, step by step. */
 function valueAt(entry: unknown, name: string, steps: readonly string[]): unknown {
   const own = (entry as Readonly<Record<string, unknown>>)[name];
   if (own !== undefined || steps.length === 1) return own ?? undefined;

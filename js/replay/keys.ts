@@ -4,7 +4,7 @@ import type { Field, Format } from "./format.ts";
 /** The key part that is the same for every line. */
 export const everyone = "all";
 
-/** Texts by small numbers, in order of appearance. */
+/** Texts and their numbers, in order of appearance. */
 export class Table {
   readonly #numbers = new Map<string, number>();
   readonly #texts: string[] = [];
@@ -13,17 +13,17 @@ export class Table {
     return this.#texts.length;
   }
 
-  /** Returns the number of a text that is known; undefined otherwise. */
+  /** Returns the number of a text; undefined if it has none. */
   find(text: string): number | undefined {
     return this.#numbers.get(text);
   }
 
-  /** Returns the number of a text, a new one if need be. */
+  /** Returns the number of a text; adds the text if it has none. */
   add(text: string): number {
     const known = this.#numbers.get(text);
     if (known !== undefined) return known;
     const number = this.#texts.length;
-    // A part of a line keeps all of the text alive that it was cut from: a copy does not.
+    // A copy, since a slice keeps the whole text alive that it was cut from.
     const copy: string = JSON.parse(JSON.stringify(text));
     this.#numbers.set(copy, number);
     this.#texts.push(copy);
@@ -35,13 +35,13 @@ export class Table {
   }
 }
 
-/** Returns the number of the key of the line that was read last, or why it has none. */
+/** Returns the number of the key of the last line, or why it has none. */
 export type KeyOf = () => number | string;
 
 /** How many spellings of IPv6 addresses are remembered. */
 const mostSpellings = 65_536;
 
-/** Returns how the lines of a format are keyed: by one part, or several. */
+/** Returns a function that returns the key of the last line, which is made of one part or several. */
 export function keyOf(parts: readonly string[], format: Format, table: Table): KeyOf {
   const [first = everyone] = parts;
   if (parts.length > 1) return joinedKey(parts, format, table);
@@ -54,7 +54,7 @@ export function keyOf(parts: readonly string[], format: Format, table: Table): K
   };
 }
 
-/** Keys by the client's address. An IPv4 address is its own key, so it is looked up as it stands. */
+/** Keys by the client's address. An IPv4 address is its own key, so it is looked up as it is. */
 function addressKey(field: Field, table: Table): KeyOf {
   const spellings = new Map<string, number>();
   return () => {
@@ -74,7 +74,7 @@ function addressKey(field: Field, table: Table): KeyOf {
   };
 }
 
-/** Keys by several fields, whose values are kept apart. */
+/** Keys by several fields, joined so that no two lists of values have the same key. */
 function joinedKey(parts: readonly string[], format: Format, table: Table): KeyOf {
   const fields = parts.map((part) => (part === everyone ? () => everyone : format.field(part)));
   return () => {
@@ -85,7 +85,7 @@ function joinedKey(parts: readonly string[], format: Format, table: Table): KeyO
       if (value === undefined) return missing(part);
       const own = part === "ip" ? networkOf(value) : value;
       if (own === undefined) return notAnAddress(value);
-      // A blank in a value must not pass for the one between two values.
+      // A value with a blank is quoted, since blanks separate values.
       key += (at === 0 ? "" : " ") + (own.includes(" ") ? JSON.stringify(own) : own);
     }
     return table.add(key);

@@ -4,26 +4,26 @@ import type { Field, Format } from "./format.ts";
 import { type KeyOf, keyOf, type Table } from "./keys.ts";
 import type { LeftOutLines } from "./unread.ts";
 
-/** How the lines of a log are read. */
+/** The options of a log. */
 export interface LogOptions extends FormatOptions {
   /** The fields that make the key; the client's address by default. */
   readonly key?: readonly string[] | undefined;
-  /** The field that holds the cost of a line; 1 by default. */
+  /** The field with the cost of a line; without one, each costs 1. */
   readonly cost?: string | undefined;
-  /** How many lines a line may be out of order by. */
+  /** The most lines by which a line may be out of order. */
   readonly sortWindow?: number | undefined;
 }
 
-/** Returns the number of what rules say of the line that was read last. */
+/** Returns a function that returns the number of the plan of the last line, by rules. */
 export type Planner = (format: Format) => () => number;
 
-/** What the logs of one replay have in common. */
+/** The common parts of the logs of one replay. */
 export interface LogContext {
   readonly keys: Table;
   readonly unreadable: LeftOutLines;
   /** Lines that have a time, and no key. */
   readonly withoutKey: LeftOutLines;
-  /** Left out where there are no rules. */
+  /** Undefined without rules. */
   readonly planner?: Planner | undefined;
 }
 
@@ -33,7 +33,7 @@ const sampled = 20;
 /** The error for a log whose format is not recognised. */
 export class UnknownFormat extends Error {}
 
-/** Reads the lines of one log, and gives its entries in order of time. */
+/** Reads the lines of one log, and yields its entries in order of time. */
 export class Log {
   /** Lines that are not blank. */
   lines = 0;
@@ -60,7 +60,7 @@ export class Log {
     return this.#sorter.late;
   }
 
-  /** Reads a text of whole lines. Yields entries when there are enough to be in order. */
+  /** Reads a text of whole lines. Yields entries once enough are read to put them in order. */
   *read(text: string, isLast = false): Generator<Entries, void> {
     this.#text += text;
     if (this.#format === undefined && !this.#start(isLast)) return;
@@ -112,11 +112,11 @@ export class Log {
 
   #readLine(line: string): void {
     const format = this.#format as Format;
-    const problem = format.read(line);
-    if (problem === "") return;
+    const error = format.read(line);
+    if (error === "") return;
     this.lines += 1;
-    if (problem !== undefined) {
-      this.#context.unreadable.add(this.#name, this.#number, line, problem);
+    if (error !== undefined) {
+      this.#context.unreadable.add(this.#name, this.#number, line, error);
       return;
     }
     const cost = this.#cost === undefined ? 1 : amount(this.#cost());
@@ -140,7 +140,7 @@ export class Log {
   }
 }
 
-/** Parses a cost; undefined if it is none. */
+/** Parses a cost; undefined if invalid. */
 function amount(text: string | undefined): number | undefined {
   const cost = text === undefined || !/^\d{1,16}$/.test(text) ? Number.NaN : Number(text);
   return Number.isSafeInteger(cost) ? cost : undefined;

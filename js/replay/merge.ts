@@ -1,13 +1,13 @@
 import type { Entries } from "./entries.ts";
 
-/** A log that is read as needed, each entry no earlier than the one before. */
+/** A log that is read as needed, in order of time. */
 export interface EntryStream {
-  /** About when it starts; `-Infinity` if that is not known. */
+  /** The approximate time of its first entry; `-Infinity` if that is not known. */
   readonly first: number;
   entries(): AsyncIterator<Entries>;
 }
 
-/** A stream that is being read: where its next entry is. */
+/** An open stream and the position of its next entry. */
 interface Head {
   readonly stream: AsyncIterator<Entries>;
   entries: Entries;
@@ -18,7 +18,7 @@ const timeOf = ({ entries, at }: Head) => entries.times[at] as number;
 
 /**
  * Reads several logs as one, in order of time: those of several servers, or one that was rotated. A log is opened when
- * its time has come. Returns how many entries came too late for that, which count at the time of the one before.
+ * the time of its first entry is reached. Returns how many entries were late; they count at the time of the one before.
  */
 export async function merge(
   streams: readonly EntryStream[],
@@ -58,7 +58,7 @@ async function opened(stream: EntryStream): Promise<Head | undefined> {
   return (await advanced(head)) ? head : undefined;
 }
 
-/** Goes on to the next entries; returns false if there are none. */
+/** Reads the next entries of a stream; returns false if there are none. */
 async function advanced(head: Head): Promise<boolean> {
   for (;;) {
     const { done, value } = await head.stream.next();
@@ -82,7 +82,7 @@ const lowestOther = (heads: readonly Head[], low: Head): number => {
   return least;
 };
 
-/** Returns where entries stop that are no later than a time; one is always taken. */
+/** Returns the end of the entries that are no later than a time; at least one is included. */
 function endOfRun({ times, length }: Entries, from: number, until: number): number {
   let end = from + 1;
   if ((times[length - 1] as number) <= until) return length;

@@ -13,11 +13,11 @@ export interface LogSource {
   readonly name: string;
   /** Returns its bytes, unpacked. */
   bytes(): AsyncIterable<Uint8Array>;
-  /** Returns about when it starts; `-Infinity` if that is not known before it is read. */
+  /** Returns the approximate time of its first entry; `-Infinity` if that is not known before it is read. */
   first(options: LogOptions): Promise<number>;
 }
 
-/** What a replay found. */
+/** The result of a replay. */
 export interface ReplaySummary {
   /** Lines of all logs that are not blank. */
   readonly lines: number;
@@ -28,7 +28,7 @@ export interface ReplaySummary {
   /** The first and the last time, in milliseconds since the epoch; undefined without hits. */
   readonly from: number | undefined;
   readonly to: number | undefined;
-  /** The fields that make the key; none where only rules are tried, which have their own. */
+  /** The fields that make the key; empty if only rules are tried, which have keys of their own. */
   readonly key: readonly string[];
   readonly candidates: readonly CandidateSummary[];
   readonly suggestions: readonly Suggestion[];
@@ -57,21 +57,24 @@ export class Replay {
     return this.#logs.reduce((sum, { lines }) => sum + lines, 0);
   }
 
-  /** Reads all logs to their ends. `beat` is called now and then, to show the progress. */
-  async read(sources: readonly LogSource[], beat: () => void | Promise<void> = () => {}): Promise<void> {
+  /** Reads all logs to their ends. `onProgress` is called after each piece. */
+  async read(
+    sources: readonly LogSource[],
+    onProgress: () => void | Promise<void> = () => {},
+  ): Promise<void> {
     const isSingle = sources.length === 1;
     const streams = await Promise.all(
       sources.map(
         async (source): Promise<EntryStream> => ({
           first: isSingle ? Number.NEGATIVE_INFINITY : await source.first(this.#options),
-          entries: () => this.#entries(source, beat),
+          entries: () => this.#entries(source, onProgress),
         }),
       ),
     );
     this.#late += await merge(streams, (entries, from, to) => this.#replay(entries, from, to));
   }
 
-  /** Returns what was found; `percent` asks for limits under which so many keys are never denied. */
+  /** Returns the result; the suggestions are limits under which `percent` of the keys are never denied. */
   summary(options: SummaryOptions, percent = 100): ReplaySummary {
     const { unreadable, withoutKey } = this.#context;
     return {
@@ -87,13 +90,13 @@ export class Replay {
     };
   }
 
-  async *#entries(source: LogSource, beat: () => void | Promise<void>): AsyncGenerator<Entries> {
+  async *#entries(source: LogSource, onProgress: () => void | Promise<void>): AsyncGenerator<Entries> {
     const log = new Log(source.name, this.#options, this.#context);
     const blocks = new TextBlocks();
     this.#logs.push(log);
     for await (const bytes of source.bytes()) {
       yield* log.read(blocks.push(bytes));
-      await beat();
+      await onProgress();
     }
     yield* log.read(blocks.end());
     yield* log.end();

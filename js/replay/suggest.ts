@@ -4,10 +4,10 @@ import { full, limiterAt } from "./candidate.ts";
 import { Column } from "./column.ts";
 import type { Entries } from "./entries.ts";
 
-/** A limit that no log reaches, where the policy's rate allows one. */
+/** A limit that no log reaches, unless the policy's rate requires a lower one. */
 const unreached = 2 ** 40;
 
-/** Told beside the share that was asked for. */
+/** Shares of the keys that are shown beside the requested one, in percent. */
 const otherShares = [50, 90, 99, 99.9, 100];
 
 /** A limit under which a share of the keys is never denied. */
@@ -23,7 +23,7 @@ export interface Suggestion {
   readonly field: string;
   /** The smallest limit under which that share of the keys is never denied. */
   readonly limit: number;
-  /** The share of keys that is never denied, in percent, as it was asked for. */
+  /** The requested share of keys that is never denied, in percent. */
   readonly percent: number;
   readonly keys: number;
   /** How many keys are denied at some time under that limit. */
@@ -33,9 +33,8 @@ export interface Suggestion {
 }
 
 /**
- * Finds out how high a limit each key needs so as never to be denied: it hits a limiter with a limit that is never
- * reached, which tells after each hit how much of it is used. As long as nothing is denied, a key's state does not
- * depend on the limit.
+ * Measures the limit that each key needs so as never to be denied: the most that it uses of a limit that is never
+ * reached. Without denials, a key's state does not depend on the limit.
  */
 export class Measure {
   readonly field: string;
@@ -64,7 +63,7 @@ export class Measure {
     }
   }
 
-  /** Returns the smallest limit under which so many percent of the keys are never denied. */
+  /** Returns the smallest limit under which `percent` of the keys are never denied. */
   suggestion(percent: number): Suggestion {
     const needed: number[] = [];
     for (let key = 0; key < this.#keys; key += 1) needed.push(this.#needed.get(key));
@@ -81,7 +80,7 @@ export class Measure {
     };
   }
 
-  /** A bucket's capacity is bounded by its rate: halved, it fits at some point. */
+  /** Returns a limiter with a limit that is not reached; halved until it is valid, since a rate bounds the capacity. */
   #unlimited(limit: number): RateLimiter {
     try {
       return limiterAt({ ...this.#policy, [this.field]: limit } as Policy, () => this.#now);
@@ -93,9 +92,9 @@ export class Measure {
   }
 }
 
-/** Returns the smallest limit that so many percent of the keys need at most; `needed` is in order. */
+/** Returns the smallest limit that is enough for `percent` of the keys; `needed` is in order. */
 function sparing(needed: readonly number[], percent: number): number {
-  // A little less than the product, which a binary fraction may put above an integer.
+  // A little less than the product, which may be just above an integer by a rounding error.
   const spared = Math.ceil((needed.length * percent) / 100 - 1e-9);
   return Math.max(1, needed[spared - 1] ?? 1);
 }

@@ -9,7 +9,7 @@ export interface Table {
   readonly rows: readonly (readonly string[])[];
 }
 
-/** What each candidate denied. */
+/** Returns the table of what each candidate denied. */
 export const comparisonTable = (candidates: readonly CandidateSummary[]): Table => ({
   head: ["", "denied", "of hits", "keys ever denied", "of keys"],
   rows: candidates.map(({ name, denied, hits, keysDenied, keys }) => [
@@ -21,7 +21,7 @@ export const comparisonTable = (candidates: readonly CandidateSummary[]): Table 
   ]),
 });
 
-/** A candidate in five figures: name, number and share. */
+/** Returns a candidate in five figures: name, number and share. */
 export const figuresOf = ({ hits, allowed, denied, keys, keysDenied }: CandidateSummary) =>
   [
     ["hits", count(hits), ""],
@@ -31,7 +31,7 @@ export const figuresOf = ({ hits, allowed, denied, keys, keysDenied }: Candidate
     ["keys ever denied", count(keysDenied), percent(keysDenied, keys)],
   ] as const;
 
-/** What each rule did. */
+/** Returns the table of each rule's hits. */
 export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
   head: ["", "hits", "denied", "of hits"],
   rows: rules.map(({ rule, name, hits, denied, shadow }) => [
@@ -42,13 +42,13 @@ export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
   ]),
 });
 
-/** What else there is to say of rules. */
+/** Returns notes on hits without a rule or a key. */
 export const ruleNotes = ({ unlimited = 0, refused = 0 }: CandidateSummary): readonly string[] => [
   ...(unlimited > 0 ? [`${counted(unlimited, "hit")} under no rule.`] : []),
   ...(refused > 0 ? [`${counted(refused, "hit")} refused for lack of a key.`] : []),
 ];
 
-/** The keys that were denied most. */
+/** Returns the table of the keys that were denied most. */
 export const worstTable = ({ worst }: CandidateSummary): Table => ({
   head: ["denied most", "denied", "of hits", "longest wait"],
   rows: worst.map(({ key, hits, denied, longestWait }) => [
@@ -59,14 +59,14 @@ export const worstTable = ({ worst }: CandidateSummary): Table => ({
   ]),
 });
 
-/** A key may hold whatever a client sent: nothing that a terminal obeys, and not too much. */
+/** Returns a key for a terminal: without control characters, which a client may have sent, and cut short. */
 function printable(key: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
   const text = key.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd");
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
-/** The smallest limits under which shares of the keys are never denied, the share that was asked for first. */
+/** Returns the table of the smallest limits under which shares of the keys are never denied, the given one first. */
 export function suggestionsTable(suggestions: readonly Suggestion[]): Table {
   const [first] = suggestions;
   const shares = first?.others.map(({ percent }) => `${percent} %`) ?? [];

@@ -10,7 +10,7 @@ export interface DeniedKey {
   readonly longestWait: number;
 }
 
-/** What a policy would have done. */
+/** The result of a policy. */
 export interface TallySummary {
   readonly hits: number;
   readonly allowed: number;
@@ -20,16 +20,16 @@ export interface TallySummary {
   readonly keysDenied: number;
   /** The same as a share of all keys, from 0 to 1. */
   readonly shareDenied: number;
-  /** Those that were denied most often. */
+  /** The keys that were denied most often. */
   readonly worst: readonly DeniedKey[];
   readonly timeline: TimelineSummary;
 }
 
-/** How much of a tally is summarised. */
+/** The size of a summary. */
 export interface SummaryOptions {
-  /** How many of the keys that were denied most. */
+  /** How many of the keys that were denied most it has. */
   readonly worst: number;
-  /** How many steps of the timeline at most. */
+  /** The most steps of the timeline. */
   readonly steps: number;
 }
 
@@ -89,7 +89,7 @@ export class Tally {
     };
   }
 
-  /** Keeps the keys that were denied most, in order. */
+  /** Inserts a key into the list of those that were denied most, in order. */
   #insert(denied: number[], key: number, most: number): void {
     const count = this.#deniedOf.get(key);
     if (denied.length === most && count <= this.#deniedOf.get(denied.at(-1) ?? -1)) return;

@@ -1,14 +1,14 @@
-/** Of a longer line, so much is read. */
+/** The most bytes of a line that are read. */
 const longestLine = 1 << 20;
 const newline = 10;
 
-/** Cuts bytes into texts of whole lines, so that no character and no line is split. */
+/** Decodes bytes into texts of whole lines, so that no character and no line is split. */
 export class TextBlocks {
   readonly #decoder = new TextDecoder();
-  /** The start of a line whose end has not come yet. */
+  /** The start of a line whose end has not been read yet. */
   #rest: Uint8Array = new Uint8Array(0);
 
-  /** Takes more bytes, and returns the lines that they complete; `""` if none. */
+  /** Adds bytes, and returns the lines that they complete; `""` if none. */
   push(bytes: Uint8Array): string {
     const first = bytes.indexOf(newline);
     if (first < 0) {
@@ -16,7 +16,7 @@ export class TextBlocks {
       return "";
     }
     const end = bytes.lastIndexOf(newline) + 1;
-    // Of a line that is too long, the start is there already.
+    // `#rest` has the start of a line that is too long; the rest of that line is skipped.
     const start = this.#rest.length === longestLine ? first : 0;
     const text = this.#decoder.decode(joined(this.#rest, bytes.subarray(start, end)));
     this.#rest = new Uint8Array(0);
@@ -33,7 +33,7 @@ export class TextBlocks {
 
   #keep(bytes: Uint8Array): void {
     const room = longestLine - this.#rest.length;
-    // A copy: what is kept must not keep the whole chunk.
+    // A copy, since a view would keep the whole chunk alive.
     this.#rest = joined(this.#rest, bytes.slice(0, room));
   }
 }

@@ -1,11 +1,11 @@
 const second = 1_000;
 
-/** Each is a multiple of the one before, so that steps can be joined; after the last they double. */
+/** The lengths of steps, each a multiple of the one before, so that steps can be joined. After the last they double. */
 const steps = [1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400].map(
   (each) => each * second,
 );
 
-/** More steps than that are joined. */
+/** The most steps; more are joined. */
 const mostSteps = 1_440;
 
 /** How many hits were allowed and denied in each step of time. */
@@ -18,7 +18,7 @@ export interface TimelineSummary {
   readonly denied: readonly number[];
 }
 
-/** Counts hits in steps of time, which become longer as the log does. Times must not run back. */
+/** Counts hits in steps of time, which become longer with the log. Times must not run back. */
 export class Timeline {
   #step = second;
   #first = 0;
@@ -39,7 +39,7 @@ export class Timeline {
     counts[at] = (counts[at] as number) + 1;
   }
 
-  /** Returns at most as many steps as asked for. */
+  /** Returns the timeline in at most `most` steps. */
   summary(most: number): TimelineSummary {
     const copy = new Timeline();
     copy.#step = this.#step;

@@ -11,15 +11,15 @@ const offset = /^([+-])(\d\d):?(\d\d)$/;
 /** The units that a time in digits may have, in milliseconds. */
 export const timeUnits = { s: 1_000, ms: 1, us: 1e-3, ns: 1e-6 } as const;
 
-/** How times are read that do not say it themselves. */
+/** The options of times without an offset or a unit. */
 export interface TimeOptions {
-  /** The offset of times that name none, such as `"+02:00"`; UTC by default. */
+  /** The offset of times without one, such as `"+02:00"`; UTC by default. */
   readonly zone?: string | undefined;
-  /** The unit of times in digits; by default what makes a date of this century of them. */
+  /** The unit of times in digits; by default the one that makes them dates of this century. */
   readonly unit?: keyof typeof timeUnits | undefined;
 }
 
-/** Parses `Z`, `+02:00` or `+0200` into milliseconds; undefined if it is none. */
+/** Parses `Z`, `+02:00` or `+0200` into milliseconds; undefined if invalid. */
 export function zoneOffset(text: string): number | undefined {
   if (text === "Z" || text === "z") return 0;
   const [, sign, hours, minutes] = offset.exec(text) ?? [];
@@ -39,7 +39,7 @@ export class Times {
     this.#unit = unit;
   }
 
-  /** Parses `10/Oct/2026:13:55:36 +0000` at a position of a line; NaN if there is none. */
+  /** Parses `10/Oct/2026:13:55:36 +0000` at a position of a line; NaN if invalid. */
   common(line: string, at: number): number {
     if (this.#text.length === commonTimeLength && line.startsWith(this.#text, at)) return this.#time;
     const text = line.slice(at, at + commonTimeLength);
@@ -48,7 +48,7 @@ export class Times {
     return this.#time;
   }
 
-  /** Parses the value of a field; NaN if it is no time. */
+  /** Parses the value of a field; NaN if invalid. */
   read(value: unknown): number {
     if (typeof value === "number") return this.#ofNumber(value);
     if (typeof value !== "string") return Number.NaN;
@@ -77,11 +77,11 @@ export class Times {
     return httpDate.test(text) ? Date.parse(text) : Number.NaN;
   }
 
-  /** Digits: seconds with at most eleven of them, then milliseconds, microseconds and nanoseconds. */
+  /** Converts a number: seconds below 1e11, then milliseconds, microseconds and nanoseconds. */
   #ofNumber(value: number): number {
     if (!(value >= 0)) return Number.NaN;
     const unit = this.#unit ?? (value < 1e11 ? "s" : value < 1e14 ? "ms" : value < 1e17 ? "us" : "ns");
-    // Half a microsecond more: binary fractions, and nanoseconds beyond 2^53, are a little off.
+    // Half a microsecond is added, since binary fractions and nanoseconds beyond 2^53 are a little off.
     const time = Math.floor(value * timeUnits[unit] + 5e-4);
     return Number.isSafeInteger(time) ? time : Number.NaN;
   }
@@ -100,7 +100,7 @@ function commonTime(text: string): number {
   return utc(digits(7, 11), month, digits(0, 2), digits(12, 14), digits(15, 17), digits(18, 20)) - zone;
 }
 
-/** Returns a time of UTC; NaN if a part is out of its range. A leap second counts as the second after it. */
+/** Returns a time of UTC; NaN if a part is out of range. A leap second counts as the second after it. */
 function utc(year: number, month: number, day: number, hour: number, minute: number, second: number): number {
   const isTime = hour <= 23 && minute <= 59 && second <= 60;
   if (!isTime || !(month >= 1 && month <= 12 && day >= 1 && day <= 31)) return Number.NaN;

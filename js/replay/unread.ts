@@ -1,4 +1,4 @@
-/** How many examples are kept. */
+/** The most examples that are kept. */
 const mostExamples = 5;
 
 /** A line that was left out. */

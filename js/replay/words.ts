@@ -3,14 +3,14 @@ import type { TimelineSummary } from "./timeline.ts";
 
 const whole = new Intl.NumberFormat("en");
 
-/** A number with its thousands apart. */
+/** Returns a number with separators of thousands. */
 export const count = (number: number): string => whole.format(number);
 
-/** A number of things: `1 line`, `2 lines`. */
+/** Returns a number of things: `1 line`, `2 lines`. */
 export const counted = (number: number, thing: string): string =>
   `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
 
-/** A share of a whole in percent. Only what is all is 100, and only what is nothing is 0. */
+/** Returns a share in percent. Only the whole is `100 %`, and only 0 is `0 %`. */
 export function percent(part: number, all: number): string {
   if (all === 0 || part === 0) return "0 %";
   const share = (part / all) * 100;
@@ -28,7 +28,7 @@ const spans = [
   [1_000, "s"],
 ] as const;
 
-/** Milliseconds for people. */
+/** Returns a duration in its largest unit: `1.5 h`. */
 export function span(milliseconds: number | null): string {
   if (milliseconds === null || milliseconds === Number.POSITIVE_INFINITY) return "never";
   for (const [length, unit] of spans) {
@@ -39,10 +39,10 @@ export function span(milliseconds: number | null): string {
   return `${milliseconds} ms`;
 }
 
-/** A time of UTC: `2026-10-10 13:55:36`. */
+/** Returns a time of UTC: `2026-10-10 13:55:36`. */
 export const moment = (time: number): string => new Date(time).toISOString().slice(0, 19).replace("T", " ");
 
-/** The first and the last time of a timeline, as short as tells them apart. */
+/** Returns the first and the last time of a timeline, without the date if it is the same. */
 export function ends({
   start,
   step,
@@ -54,10 +54,10 @@ export function ends({
   return [moment(start).slice(from, to), moment(last).slice(from, to)];
 }
 
-/** A limit that keys need; none is enough for a hit that costs more than any limit. */
+/** Returns a limit in words; `none` if no limit is enough, for a hit that costs more than any limit. */
 export const limitInWords = (limit: number): string => (Number.isFinite(limit) ? count(limit) : "none");
 
-/** A policy in a few words. */
+/** Returns a policy in a few words. */
 export function inWords(policies: Policies): string {
   if (Array.isArray(policies)) return policies.map(inWords).join(" + ");
   const policy = policies as Policy;

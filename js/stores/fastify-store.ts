@@ -5,7 +5,7 @@ import type { LimiterSource, WindowAlgorithm } from "./types.ts";
 
 /** The options of @fastify/rate-limit that change how hits are counted. */
 export interface FastifyStoreOptions {
-  /** Whether a denied hit begins the window anew. */
+  /** Whether a denied hit starts the window anew. */
   readonly continueExceeding?: boolean | undefined;
   /** Not supported: a wait is exact here. */
   readonly exponentialBackoff?: boolean | undefined;
@@ -20,13 +20,13 @@ export interface FastifyStoreOptions {
     | undefined;
 }
 
-/** What @fastify/rate-limit is told of a hit. */
+/** The callback of @fastify/rate-limit, called with the result of a hit. */
 export type FastifyStoreCallback = (
   error: Error | null,
   result?: {
     /** The hits that count now. */
     current: number;
-    /** When the client may come back, in milliseconds; or, if it may now, when none counts any more. */
+    /** The wait after a denied hit, in milliseconds; after an allowed one, the time until no hit counts. */
     ttl: number;
   },
 ) => void;
@@ -74,7 +74,7 @@ export class FastifyStore {
 
   /** Counts a hit. */
   incr(key: string, callback: FastifyStoreCallback, timeWindow: number, max: number): void {
-    answer(callback, max, async () => {
+    callBack(callback, max, async () => {
       const limiter = this.#limiters.of("window", max, timeWindow);
       const decision = await limiter.hit(this.#prefix + key);
       if (decision.allowed || this.#options.continueExceeding !== true) return decision;
@@ -83,9 +83,9 @@ export class FastifyStore {
     });
   }
 
-  /** Returns the hits of a client, and changes nothing. */
+  /** Passes the hits of a client to the callback. Changes no state. */
   read(key: string, callback: FastifyStoreCallback, timeWindow: number, max: number): void {
-    answer(callback, max, async () =>
+    callBack(callback, max, async () =>
       this.#limiters.of("window", max, timeWindow).peek(this.#prefix + key, 0),
     );
   }
@@ -101,8 +101,8 @@ export class FastifyStore {
   }
 }
 
-function answer(callback: FastifyStoreCallback, max: number, ask: () => Promise<Decision>): void {
-  ask().then(
+function callBack(callback: FastifyStoreCallback, max: number, decide: () => Promise<Decision>): void {
+  decide().then(
     (decision) => callback(null, { current: usedBy(decision, max), ttl: waitOf(decision) }),
     (error) => callback(error),
   );

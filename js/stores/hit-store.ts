@@ -4,11 +4,11 @@ import type { Decision, Policies } from "../types.ts";
 import { after, isNamespace, objectsOf, usedBy, waitOf } from "./limiter.ts";
 import type { StoreLimiter, StoreNamespace } from "./types.ts";
 
-/** How many hits a client has made, and when that is over. */
+/** The hits of a client, and when they no longer count. */
 export interface HitInfo {
   /** The hits that count now, this one included. */
   totalHits: number;
-  /** When the client may come back; or, if it may now, when none counts any more. */
+  /** When the client may come back; if it may now, when no hit counts any more. */
   resetTime: Date;
 }
 
@@ -22,17 +22,17 @@ export interface HitStoreOptions {
   readonly clock?: (() => number) | undefined;
 }
 
-/** What the rate limiter tells its store. */
+/** The options that the rate limiter passes to its store. */
 export interface HitStoreInit {
   /** The window, in milliseconds. */
   readonly windowMs: number;
-  /** How many hits it allows; a function where that depends on the request. */
+  /** How many hits it allows; a function if that depends on the request. */
   readonly limit: unknown;
 }
 
 /** Counts the hits of a rate limiter that decides by itself. */
 export class HitStore {
-  /** Whether keys of this store cannot be those of another one: true for a limiter in memory. */
+  /** Whether no other store shares the keys of this one: true for a limiter in memory. */
   readonly localKeys: boolean;
   /** Put before each key. */
   readonly prefix: string;
@@ -40,7 +40,7 @@ export class HitStore {
   #limiter: StoreLimiter | undefined;
   #init: HitStoreInit | undefined;
 
-  /** Makes a store over a limiter; without one, over a `fix_window_per_key` in memory with the caller's own numbers. */
+  /** Returns a store over a limiter; without one, over a `fix_window_per_key` in memory with the caller's numbers. */
   constructor(limiter?: StoreLimiter | StoreNamespace, options: HitStoreOptions = {}) {
     const { policy, prefix = "", clock = Date.now } = options;
     this.prefix = prefix;
@@ -68,28 +68,28 @@ export class HitStore {
 
   /** Returns the hits of a client; undefined if none count. */
   get(key: string): HitInfo | undefined | Promise<HitInfo | undefined> {
-    // A cost of 0 asks without one hit more.
-    return after(this.#asked().peek(this.prefix + key, 0), (decision) =>
+    // A cost of 0 returns the count without one more hit.
+    return after(this.#limiterOrThrow().peek(this.prefix + key, 0), (decision) =>
       decision.resetAfter === 0 ? undefined : this.#info(decision),
     );
   }
 
   /** Counts a hit. */
   increment(key: string): HitInfo | Promise<HitInfo> {
-    return after(this.#asked().hit(this.prefix + key), (decision) => this.#info(decision));
+    return after(this.#limiterOrThrow().hit(this.prefix + key), (decision) => this.#info(decision));
   }
 
   /** Takes a hit back. */
   decrement(key: string): void | Promise<void> {
-    return after(this.#asked().inc(this.prefix + key, -1), nothing);
+    return after(this.#limiterOrThrow().inc(this.prefix + key, -1), nothing);
   }
 
-  /** Forgets a client. */
+  /** Removes the hits of a client. */
   resetKey(key: string): void | Promise<void> {
-    return after(this.#asked().reset(this.prefix + key), nothing);
+    return after(this.#limiterOrThrow().reset(this.prefix + key), nothing);
   }
 
-  /** Forgets all clients. Only a store over its own limiter in memory can. */
+  /** Removes the hits of all clients. Only a store over its own limiter in memory can. */
   resetAll(): void {
     const { windowMs, limit } = this.#init ?? {};
     if (windowMs === undefined || !(this.#limiter instanceof RateLimiter) || !owned.has(this.#limiter))
@@ -97,7 +97,7 @@ export class HitStore {
     this.#limiter = inMemory(windowMs, limit);
   }
 
-  #asked(): StoreLimiter {
+  #limiterOrThrow(): StoreLimiter {
     if (this.#limiter === undefined)
       throw wrongOption("store", "before init", "it as the store of a rate limiter, or give it a limiter");
     return this.#limiter;
@@ -105,7 +105,7 @@ export class HitStore {
 
   #info(decision: Decision): HitInfo {
     const limit = this.#init?.limit;
-    // Where the limit depends on the request, a denial must be more than any of them.
+    // If the limit depends on the request, the hits of a denial must exceed any limit.
     const most = typeof limit === "number" ? limit : Number.MAX_SAFE_INTEGER - 1;
     return { totalHits: usedBy(decision, most), resetTime: new Date(this.#clock() + waitOf(decision)) };
   }
@@ -114,7 +114,7 @@ export class HitStore {
 /** The limiters that stores made themselves. */
 const owned = new WeakSet<RateLimiter>();
 
-/** Without a number to go by, nothing is denied here, and the rate limiter compares. */
+/** Returns a limiter in memory. If the limit is not a number it denies no hit, and the rate limiter compares. */
 function inMemory(scale: number, limit: unknown): RateLimiter {
   const most = typeof limit === "number" && limit >= 1 ? limit : Number.MAX_SAFE_INTEGER;
   const limiter = new RateLimiter({ algorithm: "fix_window_per_key", limit: most, scale });

@@ -7,7 +7,7 @@ import type { Awaitable, LimiterSource, StoreLimiter, StoreNamespace, WindowAlgo
 export const isNamespace = (value: unknown): value is StoreNamespace =>
   typeof (value as Partial<StoreNamespace> | undefined)?.getByName === "function";
 
-/** Returns a limiter over Durable Objects, each of which is asked with the policies. */
+/** Returns a limiter over Durable Objects, with the policies as an argument of each call. */
 export function objectsOf(namespace: StoreNamespace, policies: Policies): StoreLimiter {
   const of = (key: string) => namespace.getByName(key);
   return {
@@ -43,7 +43,7 @@ export class LimitersByWindow {
     const id = `${name} ${limit} ${scale} ${algorithm}`;
     let limiter = this.#limiters.get(id);
     if (limiter === undefined) {
-      // A limit of 0 is no policy; the caller compares with it.
+      // A limit of 0 is not valid in a policy; the caller compares with it.
       limiter = this.#make({ name, algorithm, limit: Math.max(limit, 1), scale, denied: this.#denied });
       this.#limiters.set(id, limiter);
     }
@@ -57,15 +57,15 @@ export class LimitersByWindow {
   }
 }
 
-/** How much is used, by a decision; after a denial more than any limit up to `limit`. */
+/** Returns the used amount of a decision; after a denial, more than `most` and the limit. */
 export const usedBy = ({ allowed, count, limit, remaining }: Decision, most = limit): number =>
   allowed ? limit - remaining : Math.max(count, limit + 1, most + 1);
 
-/** How long a client waits: to the next hit after a denial, and otherwise until nothing is used. */
+/** Returns the wait after a denial; after an allowed hit, the time until no hit counts. */
 export const waitOf = ({ allowed, retryAfter, resetAfter }: Decision): number =>
   allowed || !Number.isFinite(retryAfter) ? resetAfter : retryAfter;
 
-/** Goes on with a value at once if it is there. */
+/** Calls `next` with a value, at once if it is not a promise. */
 export const after = <Value, Result>(
   value: Awaitable<Value>,
   next: (value: Value) => Result,

@@ -2,15 +2,15 @@ import type { Decision } from "../types.ts";
 import { LimitersByWindow, usedBy, waitOf } from "./limiter.ts";
 import type { LimiterSource, WindowAlgorithm } from "./types.ts";
 
-/** What @nestjs/throttler is told of a hit; times are in seconds. */
+/** The result of a hit for @nestjs/throttler; times are in seconds. */
 export interface ThrottleRecord {
   /** The hits that count now, this one included. */
   totalHits: number;
-  /** When none of them counts any more. */
+  /** The time until no hit counts. */
   timeToExpire: number;
-  /** Whether this one is denied. */
+  /** Whether this hit is denied. */
   isBlocked: boolean;
-  /** When the next one is not, if this one is. */
+  /** The wait after a denied hit. */
   timeToBlockExpire: number;
 }
 
@@ -35,12 +35,12 @@ export interface NestStorageOptions {
 export class NestStorage {
   readonly #limiters: LimitersByWindow;
 
-  /** Makes a storage; `source` makes the limiter of each policy, or is a Durable Object namespace. */
+  /** Returns a storage; `source` returns the limiter of each policy, or is a Durable Object namespace. */
   constructor(source?: LimiterSource, options: NestStorageOptions = {}) {
     this.#limiters = new LimitersByWindow(source, options.algorithm ?? "sliding_window", "free");
   }
 
-  /** Counts a hit. A key that was denied stays so for `blockDuration`, and then begins anew. */
+  /** Counts a hit. A denied key stays denied for `blockDuration`, and then starts anew. */
   async increment(
     key: string,
     ttl: number,

@@ -3,33 +3,33 @@ import type { Decision, Policies, Policy, WindowPolicy } from "../types.ts";
 /** A value, or a promise of one. */
 export type Awaitable<Value> = Value | PromiseLike<Value>;
 
-/** What a store asks of a limiter: methods of `RateLimiter`, whether they return values or promises. */
+/** The part of a limiter that a store needs: methods of `RateLimiter`, whether they return values or promises. */
 export interface StoreLimiter {
-  /** The policies it decides by, where it knows them. */
+  /** The policies it decides by, if it knows them. */
   readonly policies?: readonly Policy[] | undefined;
-  /** Decides whether the key may act now, and takes `cost` if so. */
+  /** Decides whether the key may act now, and charges `cost` if so. */
   hit(key: string, cost?: number): Awaitable<Decision>;
-  /** Returns the decision of a hit, and changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(key: string, cost?: number): Awaitable<Decision>;
-  /** Adds to the count without asking; a negative cost gives back. */
+  /** Adds to the count, whether it fits or not; a negative cost gives back. */
   inc(key: string, cost?: number): Awaitable<unknown>;
-  /** Makes the key as if `count` had just been used. */
+  /** Sets the count. */
   set(key: string, count: number): Awaitable<unknown>;
-  /** Forgets the key. */
+  /** Removes the key's states. */
   reset(key: string): Awaitable<unknown>;
 }
 
 /** The object of one key, as its namespace returns it. */
 export interface StoreObject {
-  /** Decides whether the key may act now, and takes `cost` if so. */
+  /** Decides whether the key may act now, and charges `cost` if so. */
   hit(policies: Policies, cost?: number): Awaitable<Decision>;
-  /** Returns the decision of a hit, and changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(policies: Policies, cost?: number): Awaitable<Decision>;
-  /** Adds to the count without asking. */
+  /** Adds to the count, whether it fits or not; a negative cost gives back. */
   inc(policies: Policies, cost?: number): Awaitable<unknown>;
-  /** Makes the key as if `count` had just been used. */
+  /** Sets the count. */
   set(policies: Policies, count: number): Awaitable<unknown>;
-  /** Forgets the key. */
+  /** Removes the key's states. */
   reset(policies: Policies): Awaitable<unknown>;
 }
 
@@ -39,8 +39,8 @@ export interface StoreNamespace {
   getByName(name: string): StoreObject;
 }
 
-/** Makes the limiter of a policy, or has one for any policy: a Durable Object namespace. */
+/** A function that returns the limiter of a policy, or a Durable Object namespace. */
 export type LimiterSource = ((policy: Policy) => StoreLimiter) | StoreNamespace;
 
-/** The algorithms whose numbers are a limit and a window, as those rate limiters have them. */
+/** The algorithms whose numbers are a limit and a window. */
 export type WindowAlgorithm = WindowPolicy["algorithm"];

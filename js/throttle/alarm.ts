@@ -1,13 +1,13 @@
-/** Starts a timer, and answers how to stop it. */
+/** Starts a timer, and returns a function that stops it. */
 export type Timer = (callback: () => void, milliseconds: number) => () => void;
 
 /**
- * A time that does not come.
+ * Later than any time.
  * @internal
  */
 export const never: number = Number.POSITIVE_INFINITY;
 
-/** The longest that a platform's timer can be set for. */
+/** The longest time of a platform's timer, in milliseconds. */
 const longest = 2 ** 31 - 1;
 
 /**
@@ -21,7 +21,7 @@ export const platformTimer: Timer = (callback, milliseconds) => {
 };
 
 /**
- * One timer, set for the soonest of all that is due.
+ * One timer, set for the soonest event.
  * @internal
  */
 export class Alarm {
@@ -35,7 +35,7 @@ export class Alarm {
     this.#ring = ring;
   }
 
-  /** Sets it for `at`; never when that is infinite. */
+  /** Sets the timer for `at`; stops it if that is `never`. */
   set(at: number, now: number): void {
     if (at === this.#at) return;
     this.#stop?.();

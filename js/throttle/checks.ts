@@ -2,7 +2,7 @@ import { checkFunctions, checkNames } from "../checks.ts";
 import { refused } from "../error.ts";
 import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
 
-// Written out, since a bundler could not leave out what is worked out here.
+// Written out, since a bundler cannot drop a computed list that is not used.
 
 const acquireNames = ["key", "cost", "signal", "maxWait", "priority", "onChange"];
 
@@ -37,7 +37,7 @@ export function checkThrottleOptions(options: ThrottleOptions): void {
     throw refused("invalid_option", "shared", shared, "a string");
 }
 
-/** Checks what is asked for, but for the key and the cost, which the limiter checks. */
+/** Checks the options of `acquire`, except the key and the cost, which the limiter checks. */
 export function checkAcquireOptions(options: AcquireOptions): void {
   checkNames(options, acquireNames);
   checkFunctions(options, ["onChange"]);
@@ -49,13 +49,13 @@ export function checkAcquireOptions(options: AcquireOptions): void {
     throw refused("invalid_option", "priority", priority, "a number");
 }
 
-/** Whether it has all that is asked of a signal: an error halfway would leave a waiter that nobody waits for. */
+/** Returns whether a value has the methods of a signal that are used: a missing one would fail halfway. */
 const isSignal = (signal: Partial<AbortSignal> | null) =>
   typeof signal?.throwIfAborted === "function" &&
   typeof signal.addEventListener === "function" &&
   typeof signal.removeEventListener === "function";
 
-/** Checks that an option, if it is there, is a number from 0 on; infinity is accepted. */
+/** Checks that an option, if present, is a number of at least 0; infinity is accepted. */
 export function checkFromZero<Name extends string>(
   options: { readonly [name in Name]?: unknown },
   name: Name,

@@ -1,37 +1,37 @@
 import type { Key, Policies } from "../types.ts";
-import { askedFor } from "./heed.ts";
 import type { Fetch, FetchRequest, FetchResponse } from "./platform.ts";
+import { retryDelay } from "./retry-delay.ts";
 import { Throttle, type ThrottleOptions } from "./throttle.ts";
 
-/** How a throttled fetch goes about it. */
+/** The options of a throttled fetch. */
 export interface FetchOptions {
-  /** Whose budget a request spends; its origin's by default. */
+  /** Returns the key whose budget a request uses; its origin by default. */
   readonly keyOf?: ((request: FetchRequest) => Key) | undefined;
-  /** How often a request that was answered 429 or 503 is tried again, if that is safe; 3 by default. */
+  /** How often a request is sent again after a 429 or 503, if that is safe; 3 by default. */
   readonly retries?: number | undefined;
   /** The longest that one request may wait in all, in milliseconds; no bound by default. */
   readonly maxWait?: number | undefined;
   /** The longest that a response can make requests wait, in milliseconds; one hour by default. */
   readonly maxHold?: number | undefined;
-  /** What makes the requests; the platform's fetch by default. */
+  /** Sends the requests; the platform's fetch by default. */
   readonly fetch?: ((request: FetchRequest) => Promise<FetchResponse>) | undefined;
 }
 
 const firstPause = 1_000;
 
 /**
- * One hour: `maxHold` where nothing else is said.
+ * The default of `maxHold`: one hour.
  * @internal
  */
 export const defaultMaxHold = 3_600_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
-/** Trying again is safe when the method may be repeated and the body can be sent once more. */
+/** Returns whether a request may be sent again: its method is idempotent, and its body can be sent once more. */
 const isRepeatable = (request: Request, init: RequestInit | undefined) =>
   safe.includes(request.method) && !(init?.body instanceof ReadableStream);
 
 /**
- * Waits its turn, asks, heeds what the server says, and tries again where that is safe.
+ * Waits its turn, sends the request, obeys the limits that the server returns, and sends it again where that is safe.
  * @internal
  */
 export async function fetchThrough(
@@ -51,14 +51,14 @@ export async function fetchThrough(
     const wait = until === undefined ? undefined : Math.max(until - clock(), 0);
     await throttle.acquire({ key, signal: request.signal, maxWait: wait });
     const response = await send(tried < most ? request.clone() : request);
-    const asked = askedFor(response, clock());
-    // A 429 that names no time is heeded too, for longer each time.
-    const told = asked === 0 && response.status === 429 ? firstPause * 2 ** tried : asked;
-    const pause = Math.min(told, maxHold);
+    const delay = retryDelay(response, clock());
+    // A 429 without a time pauses too, for longer each time.
+    const wanted = delay === 0 && response.status === 429 ? firstPause * 2 ** tried : delay;
+    const pause = Math.min(wanted, maxHold);
     if (pause > 0) throttle.hold(key, pause);
-    const isRefusal = response.status === 429 || response.status === 503;
-    if (!isRefusal || pause === 0 || tried >= most) return response;
-    // Its body is not wanted, and would keep the connection; how it ends does not matter.
+    const isDenied = response.status === 429 || response.status === 503;
+    if (!isDenied || pause === 0 || tried >= most) return response;
+    // The body is not used, and would keep the connection open. An error of `cancel` does not matter.
     response.body?.cancel().catch(() => {});
   }
 }
@@ -66,7 +66,7 @@ export async function fetchThrough(
 const originOf = (request: Request): Key => new URL(request.url).origin;
 
 /**
- * A `fetch` that waits its turn instead of collecting 429s.
+ * Returns a `fetch` that waits its turn instead of collecting 429s.
  *
  * @example
  * ```ts

@@ -4,7 +4,7 @@ export interface Item {
   readonly numbers: ReadonlyMap<string, number>;
 }
 
-// No two alternatives can begin with the same character, so that matching never goes back: the text is the server's.
+// No two alternatives begin with the same character, so matching never backtracks: the text comes from a server.
 const blanks = /[ \t]*/y;
 const comma = /[ \t]*,[ \t]*/y;
 /** A string in quotes, in which a backslash stands before a quote or another backslash. */
@@ -33,7 +33,7 @@ export function items(field: string | null): Item[] {
     const numbers = new Map<string, number>();
     for (let taken = take(parameter); taken; taken = take(parameter)) {
       const [, key = "", value = ""] = taken;
-      // The last of several counts, also if it is no integer.
+      // The last of several values counts, even if it is not an integer.
       if (/^-?\d{1,15}$/.test(value)) numbers.set(key, Number(value));
       else numbers.delete(key);
     }

@@ -1,9 +1,9 @@
-/** An item that knows its place in a heap, so that it can be removed from anywhere; -1 outside of one. */
+/** An item that stores its index in a heap, so that it can be removed from anywhere; -1 outside of a heap. */
 export interface Placed {
   place: number;
 }
 
-/** A heap: the item that goes before all others is first. Adding and removing take logarithmic time. */
+/** A binary heap: the item that goes before all others is first. Adding and removing take logarithmic time. */
 export class Heap<Item extends Placed> {
   readonly #items: Item[] = [];
   readonly #goesBefore: (one: Item, other: Item) => boolean;
@@ -29,7 +29,7 @@ export class Heap<Item extends Placed> {
     item.place = -1;
     const last = items.pop() as Item;
     if (last === item) return;
-    // The gap sinks to the bottom, where the last item fills it: it belongs near there, so few comparisons are needed.
+    // The gap sinks to the bottom, where the last item fills it: that item belongs near there, so it rises little.
     for (let child = 2 * place + 1; child < items.length; child = 2 * place + 1) {
       const [left, right] = [items[child] as Item, items[child + 1]];
       const isRight = right !== undefined && this.#goesBefore(right, left);

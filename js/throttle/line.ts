@@ -8,33 +8,34 @@ export interface Waiter {
   readonly line: Line;
   readonly cost: Costs;
   readonly priority: number;
-  /** When it gives up. */
+  /** The time at which it gives up. */
   readonly deadline: number;
-  /** Takes what it waits for, where that is not a hit. */
+  /** Takes the cost instead of a hit. */
   readonly take: ((costs: Costs) => Decision) | undefined;
   readonly resolve: (decision: Decision) => void;
   readonly reject: (reason: unknown) => void;
-  /** Those of its priority; none once it was let through, or has gone. */
+  /** The rank that it is in; undefined once it has left the line. */
   rank: Rank | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
-  /** Its deadline among the throttle's events. */
+  /** The event of its deadline. */
   event?: Event | undefined;
   /** Stops listening to its signal. */
-  forget?: (() => void) | undefined;
+  unlisten?: (() => void) | undefined;
 }
 
-/** The waiters of one priority in order of arrival, linked, so that one can leave from anywhere at once. */
+/** The waiters of one priority in order of arrival: a linked list, so that any can be removed in constant time. */
 interface Rank extends Placed {
   readonly priority: number;
   first: Waiter | undefined;
   last: Waiter | undefined;
 }
 
-/** A waiter's function that is told its place. */
+/** A waiter's function that is called with its place. */
 interface Listener {
-  readonly tell: (place: Place) => void;
-  told?: string;
+  readonly listen: (place: Place) => void;
+  /** The place of the last call, as a text. */
+  last?: string;
 }
 
 /** A time at which a line is served again, or at which a waiter gives up. */
@@ -47,19 +48,19 @@ export interface Event extends Placed {
 /** The waiters of one key: the highest priority first, then in order of arrival. */
 export class Line {
   readonly key: Key;
-  /** When it is served again. */
+  /** The event at which the line is served again. */
   event: Event | undefined;
-  /** Until when a server has asked to be left alone. */
-  heldUntil = 0;
-  /** Whether a store is being asked for its first. */
-  asking = false;
-  /** Since when it has been asked without a break: who could pass then is not turned away for a slow store. */
-  askingSince = never;
-  /** Whether the store has changed since it was asked. */
+  /** The time until which no waiter is let through, whatever the policy allows. */
+  pausedUntil = 0;
+  /** Whether a store is deciding about the first waiter. */
+  deciding = false;
+  /** Since when a store has been deciding without a break: a waiter in time then is not rejected for a slow store. */
+  decidingSince = never;
+  /** Whether the store has changed since it began to decide. */
   outdated = false;
-  /** Whose time ran out while the store was asked. */
+  /** The waiters whose time ran out while the store decided. */
   readonly overdue = new Set<Waiter>();
-  /** Who is told its place, and what it was told last. */
+  /** The listeners of waiters that want to know their place. */
   readonly listeners = new Map<Waiter, Listener>();
   readonly #ranks = new Map<number, Rank>();
   readonly #order = new Heap<Rank>((one, other) => one.priority > other.priority);
@@ -72,19 +73,19 @@ export class Line {
     return this.event?.at ?? never;
   }
 
-  /** The waiter whose turn it is. */
+  /** Returns the waiter whose turn it is. */
   first(): Waiter | undefined {
     return this.#order.first()?.first;
   }
 
-  /** All waiters in the order of their turns. */
+  /** Yields all waiters in the order of their turns. */
   *inOrder(): Generator<Waiter> {
     for (const rank of [...this.#ranks.values()].sort((one, other) => other.priority - one.priority))
       for (let waiter = rank.first; waiter !== undefined; waiter = waiter.next) yield waiter;
   }
 
   add(waiter: Waiter): void {
-    const rank = this.#ranks.get(waiter.priority) ?? this.#begin(waiter.priority);
+    const rank = this.#ranks.get(waiter.priority) ?? this.#addRank(waiter.priority);
     waiter.rank = rank;
     waiter.previous = rank.last;
     if (rank.last === undefined) rank.first = waiter;
@@ -92,7 +93,7 @@ export class Line {
     rank.last = waiter;
   }
 
-  /** Drops a waiter, wherever it stands. */
+  /** Removes a waiter, wherever it is. */
   remove(waiter: Waiter): void {
     const { rank, previous, next } = waiter;
     if (rank === undefined) return;
@@ -100,7 +101,7 @@ export class Line {
     else previous.next = next;
     if (next === undefined) rank.last = previous;
     else next.previous = previous;
-    // Whoever still holds this one must not hold the others by it.
+    // A reference to this waiter must not keep the others alive.
     waiter.rank = waiter.previous = waiter.next = undefined;
     this.overdue.delete(waiter);
     this.listeners.delete(waiter);
@@ -109,7 +110,7 @@ export class Line {
     this.#order.remove(rank);
   }
 
-  #begin(priority: number): Rank {
+  #addRank(priority: number): Rank {
     const rank: Rank = { priority, first: undefined, last: undefined, place: -1 };
     this.#ranks.set(priority, rank);
     this.#order.push(rank);

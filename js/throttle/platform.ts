@@ -1,5 +1,5 @@
 /**
- * The platform's own types, where a project has them: a browser's, Node's or workerd's differ, and none may be assumed.
+ * The platform's own types, if a project has them: those of browsers, Node and workerd differ.
  */
 
 /** The platform's `fetch`. */

@@ -4,21 +4,21 @@ import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
 import type { AcquireOptions } from "./throttle.ts";
 
-/** How a piece of work waits and is charged. */
+/** The options of `run`. */
 export interface RunOptions extends Omit<AcquireOptions, "cost"> {
-  /** What is reserved: one number, or one for each policy by its name; 1 by default. */
+  /** The cost to reserve: one number, or one for each policy by its name; 1 by default. */
   readonly cost?: Costs | undefined;
-  /** How long it may run before it is charged in full and its place is free; a day by default. */
+  /** How long it may run before it is charged in full and its slot is free; a day by default. */
   readonly ttl?: Duration | undefined;
-  /** Whether a run that throws is charged nothing. By default it is charged as one that returns. */
+  /** Whether work that throws is free of charge. By default it is charged like work that returns. */
   readonly cancelOnThrow?: boolean | undefined;
 }
 
-/** What a piece of work is given: it may say what it used, once. */
+/** The argument of the work, by which it may settle its reservation once. */
 export interface Running {
   /** The decision that let it through. */
   readonly decision: Decision;
-  /** Charges what was used and frees the rest. By default all that was reserved is charged when the work ends. */
+  /** Charges the used amount and frees the rest. By default all that was reserved is charged when the work ends. */
   settle(used?: Costs): Settlement;
 }
 
@@ -49,7 +49,7 @@ export async function running<Result>(
 }
 
 /**
- * Checks what is to be run.
+ * Checks the arguments of `run`.
  * @internal
  */
 export function checkRun(work: unknown, { cancelOnThrow = false }: RunOptions, isShared: boolean): void {
@@ -64,7 +64,7 @@ export function checkRun(work: unknown, { cancelOnThrow = false }: RunOptions, i
 }
 
 /**
- * Returns the error for a policy that no `acquire` can take from; `undefined` if there is none.
+ * Returns the error of `acquire` under a concurrency policy; `undefined` if there is no such policy.
  * @internal
  */
 export function runOnly(policies: readonly Policy[]): TollgateError | undefined {
@@ -74,5 +74,5 @@ export function runOnly(policies: readonly Policy[]): TollgateError | undefined 
     policy: inWords(policy.name ?? policy.algorithm),
     operation: "acquire",
   });
-  return new TollgateError("reserve_only", text.replace(/reserve$/, "run"));
+  return new TollgateError("reserve_only", text.replace("use reserve", "use run"));
 }

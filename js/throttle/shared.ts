@@ -8,13 +8,13 @@ import { never } from "./alarm.ts";
 const database = "tollgate";
 const store = "states";
 
-/** Of another algorithm the core makes nothing: two versions of a page must not wipe each other's states. */
+/** Names and algorithms are part of a state's id: two versions of a page must not overwrite each other's states. */
 const madeBy = (policies: Policies) =>
   [policies].flat().map(({ name, algorithm }) => `${algorithm}:${name ?? ""}`);
 
-/** A key that may not act yet, whatever its policy says. */
-export interface Held {
-  readonly heldUntil: number;
+/** The result for a key that is paused, whatever its policy allows. */
+export interface StoredPause {
+  readonly pausedUntil: number;
 }
 
 /** A hold as it is stored. */
@@ -23,7 +23,7 @@ interface StoredHold {
   readonly length: number;
 }
 
-/** One budget for all tabs and workers of an origin: IndexedDB holds the states, and its transactions take turns. */
+/** One budget for all tabs and workers of an origin. The states are in IndexedDB, whose transactions take turns. */
 export class SharedBudget {
   readonly #name: string;
   readonly #states: string;
@@ -55,22 +55,22 @@ export class SharedBudget {
     if (typeof BroadcastChannel === "undefined") return;
     this.#channel = new BroadcastChannel(`${database}:${name}`);
     this.#channel.onmessage = changed;
-    // In Node a channel would keep the process alive.
+    // In Node, an open channel would keep the process alive.
     (this.#channel as { unref?: () => void }).unref?.();
   }
 
-  /** Reads, decides and writes in one transaction, which no other tab's can come between. */
-  async take(key: Key, cost: number): Promise<Decision | Held> {
+  /** Decides a hit in one transaction, isolated from other tabs. */
+  async take(key: Key, cost: number): Promise<Decision | StoredPause> {
     const id = `${this.#states}\0${typeof key}\0${key}`;
     const holdId = this.#holdId(key);
     const taken = await this.#stored([id, holdId], (states, [stored, hold]) => {
       const now = this.#clock();
-      // No page holds another for longer than that one would let a server do.
+      // A pause that another page stored is not longer than this page's own `maxHold`.
       const end = Math.min(endOf(hold, now), now + this.#maxHold);
       if (end > now) {
         if (end < (hold as StoredHold).expiresAt)
           states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
-        return { heldUntil: end };
+        return { pausedUntil: end };
       }
       if (hold !== undefined) states.delete(holdId);
       const { state, changed, expiresAt, ...outcome } = this.#step(stored as State | undefined, cost, now);
@@ -79,15 +79,15 @@ export class SharedBudget {
       return outcome;
     });
     if (taken === undefined) return this.#own.hit(key, cost);
-    if ("heldUntil" in taken) return taken;
-    // A budget that starts afresh lets others through sooner than they were told.
+    if ("pausedUntil" in taken) return taken;
+    // A budget that starts afresh lets others through sooner than their last decision said.
     if (taken.afresh) this.#channel?.postMessage("cleared");
     return taken.decision as Decision;
   }
 
-  /** Has every tab leave the key alone until then. Stored, so that it binds tabs that open later too. */
+  /** Pauses a key in every tab until a time. It is stored, so that it binds tabs that open later too. */
   async hold(key: Key, until: number, length: number): Promise<void> {
-    // For ever is this page's own business: nothing would end it.
+    // A pause without an end holds in this page only.
     if (until === never) return;
     const id = this.#holdId(key);
     await this.#stored([id], (states, [hold]) => {
@@ -95,14 +95,14 @@ export class SharedBudget {
     });
   }
 
-  /** A server's word binds every version of a page, whatever its policies. No state's id is an array. */
+  /** Returns the id of a hold. It binds every version of a page, whatever its policies. No state's id is an array. */
   #holdId(key: Key): string[] {
     return ["hold", this.#name, typeof key, `${key}`];
   }
 
-  /** Decides by stored records in one transaction; undefined where storage cannot be used. */
+  /** Decides by stored records in one transaction; undefined if storage cannot be used. */
   async #stored<Result>(ids: IDBValidKey[], decide: Decide<Result>): Promise<Result | undefined> {
-    // Storage that was cleared under us takes its connection along: a second try gets a fresh one.
+    // Clearing the storage closes its connection: a second try opens a new one.
     for (let left = 1; !this.#alone; left -= 1) {
       try {
         return await transact(await this.#open(), ids, decide);
@@ -131,7 +131,7 @@ export class SharedBudget {
     }
   }
 
-  /** Lets go of what it holds. Who still asks has the budget of this page alone. */
+  /** Closes the database and the channel. Later calls use a budget of this page alone. */
   close(): void {
     this.#alone = true;
     this.#channel?.close();
@@ -158,7 +158,7 @@ export class SharedBudget {
       this.#opened = undefined;
       this.#changed();
     };
-    // Storage that is cleared, or a newer page that wants another version, must not find us holding on.
+    // An open connection would block clearing the storage, or a newer page that needs another version.
     opened.onversionchange = () => {
       opened.close();
       forget();
@@ -174,10 +174,10 @@ export class SharedBudget {
   }
 }
 
-/** What a transaction makes of the records that it read. */
+/** Decides by the records that a transaction has read, and writes to the store. */
 type Decide<Result> = (states: IDBObjectStore, records: readonly unknown[]) => Result;
 
-/** Reads records, decides by them and writes, with nothing in between. */
+/** Reads records, decides by them and writes, in one transaction. */
 function transact<Result>(
   opened: IDBDatabase,
   ids: readonly IDBValidKey[],
@@ -189,7 +189,7 @@ function transact<Result>(
     const requests = ids.map((id) => states.get(id));
     let result: Result;
     let failure: unknown;
-    // Requests are answered in order: when the last one is, all are.
+    // Requests succeed in order: after the last one, all have.
     (requests.at(-1) as IDBRequest).onsuccess = () => {
       try {
         const records = requests.map((request) => request.result);
@@ -199,20 +199,20 @@ function transact<Result>(
         transaction.abort();
       }
     };
-    // Only what is written is answered.
+    // Resolved only after the write is complete.
     transaction.oncomplete = () => resolve(result);
     transaction.onabort = () => reject(failure ?? transaction.error);
   });
 }
 
-/** When a stored hold ends; 0 if there is none. A clock that stepped back does not make it longer than it was. */
+/** Returns when a stored hold ends; 0 if there is none. A clock that stepped back does not make it longer. */
 function endOf(hold: unknown, now: number): number {
   const { expiresAt, length } = (hold ?? {}) as Partial<StoredHold>;
   const isHold = Number.isFinite(expiresAt) && Number.isFinite(length);
   return isHold ? Math.min(expiresAt as number, now + (length as number)) : 0;
 }
 
-/** Removes the states of keys that nobody came back for. */
+/** Removes ended states and holds. */
 function removeEnded(opened: IDBDatabase, now: number): void {
   const walk = opened.transaction(store, "readwrite").objectStore(store).openCursor();
   walk.onsuccess = () => {

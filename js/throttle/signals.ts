@@ -1,4 +1,4 @@
-/** One listener for each signal, however many wait under it: a platform goes through all of them for each new one. */
+/** One listener for each signal, however many items wait for it: a platform walks through all listeners to add one. */
 export class Signals<Item> {
   readonly #waiting = new Map<AbortSignal, Set<Item>>();
   readonly #aborted: (items: readonly Item[], reason: unknown) => void;
@@ -7,7 +7,7 @@ export class Signals<Item> {
     this.#aborted = aborted;
   }
 
-  /** Notes who waits under a signal, and answers how to take it back. */
+  /** Adds an item that waits for a signal, and returns a function that removes it. */
   add(signal: AbortSignal, item: Item): () => void {
     const items = this.#waiting.get(signal) ?? this.#listen(signal);
     items.add(item);
@@ -18,7 +18,7 @@ export class Signals<Item> {
       try {
         signal.removeEventListener("abort", this.#onAbort);
       } catch {
-        // A signal of one caller must not keep others from their turn.
+        // The signal of one caller must not stop the others.
       }
     };
   }

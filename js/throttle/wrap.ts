@@ -2,20 +2,20 @@ import { refused } from "../error.ts";
 import { checkAcquireOptions } from "./checks.ts";
 import type { AcquireOptions, Throttle } from "./throttle.ts";
 
-/** How a wrapped function waits. */
+/** The options of `wrap`. */
 export interface WrapOptions extends AcquireOptions {
   /**
-   * For events of a page, of which not all matter: `"leading"` lets a call through at once or drops it,
+   * For events of a page, where some calls may be dropped: `"leading"` lets a call through at once or drops it,
    * `"trailing"` keeps the last call that had to wait and drops the others. By default every call waits its turn.
    */
   readonly edge?: "leading" | "trailing" | undefined;
 }
 
-/** A call that was dropped answers undefined. */
+/** A wrapped function. A call that was dropped returns undefined. */
 export type Wrapped<Args extends unknown[], Result> = (...args: Args) => Promise<Result | undefined>;
 
 /**
- * Each call of the function waits its turn.
+ * Returns a function each call of which waits its turn.
  * @internal
  */
 export function wrapped<Args extends unknown[], Result>(
@@ -58,7 +58,7 @@ function trailing<Args extends unknown[], Result>(
   return async function (this: unknown, ...args) {
     latest += 1;
     const own = latest;
-    // One place in the line serves them all; the last to have come takes it.
+    // All calls wait at one place in the line; the last call takes the turn.
     turn ??= throttle.acquire(options).finally(() => {
       turn = undefined;
     });

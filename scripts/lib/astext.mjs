@@ -1,14 +1,15 @@
-/** The 91 printable characters from # to ~, without the backslash; the last two begin a pair. */
+/** Returns one of the 91 printable characters from # to ~, without the backslash. The last two begin a pair. */
 const digit = (value) => String.fromCharCode(value < 57 ? value + 35 : value + 36);
 const single = 89;
 
-/** Those that are not the last two, by how often they stand in minified JavaScript. */
+/** The first 89 characters, by how often they occur in minified JavaScript. */
 const byUse = "etin()r,os=l.ahBfcu;R${md#p:ywg[]0bv?&>`1_Ak|CIGSxNj<46F+-DE2O3M'PQTH5W/zKXq8LUJ9VY*^7Z%@";
 
 /**
- * A wasm as text: first, in base64, which byte each single character stands for, then the bytes. The commonest are one
- * character, and that the more common in scripts the more common they are, so that one code of gzip's suits both; the
- * others are two. gzip finds the same repetitions as in the wasm, which base64 would hide. `js/core/module.ts` reads it.
+ * Returns a wasm as text: first, in base64, the bytes that have one character each, then the contents. The most common
+ * bytes are one character, the others two. The most common byte is the most common character of scripts, so that one
+ * Huffman code of gzip suits both. gzip finds the same repetitions as in the wasm, which base64 would hide.
+ * `js/core/compiled.ts` decodes it.
  */
 export function asText(wasm) {
   const counts = new Array(256).fill(0);

@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 /**
- * Fills a folder that either exists whole or not at all: the work happens beside it,
- * under a name of this process, and a rename is the last thing.
+ * Fills a folder atomically: `fill` writes to a folder beside it, under a name of this process,
+ * which is renamed at the end.
  */
 export async function finished(folder, fill) {
   const draft = `${folder}.${process.pid}.part`;
@@ -19,7 +19,7 @@ export async function finished(folder, fill) {
   }
 }
 
-/** What a process that was killed left behind. */
+/** Removes the folders of processes that were killed. */
 function removeAbandonedDrafts(folder) {
   const parent = dirname(folder);
   for (const name of readdirSync(parent)) {

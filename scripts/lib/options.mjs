@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { Failure, report } from "./say.mjs";
 
-/** What the command line says; what it cannot say ends the program with how it is used. */
+/** Returns the options of the command line. If they are invalid, prints the usage and ends the program. */
 export function optionsGiven(options, usage) {
   try {
     return parseArgs({ options }).values;

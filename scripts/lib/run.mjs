@@ -4,18 +4,18 @@ import { Failure, ticking } from "./say.mjs";
 
 const children = new Set();
 
-/** Ctrl-C and a plain kill end every child before this process. */
+/** Ends all children, and then this process. */
 function stop(signal) {
   for (const child of children) child.kill(signal);
   process.exitCode = 130;
-  // A child that does not listen must not keep us here.
+  // A child that ignores the signal must not keep this process alive.
   setTimeout(() => process.exit(130), 3_000).unref();
   if (children.size === 0) process.exit(130);
 }
 
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, stop);
 
-// npm starts us through a shell, which does not pass on the signal that ends npm.
+// npm runs scripts in a shell, which does not forward the signal that ends npm.
 if (process.env.npm_lifecycle_event) {
   const shell = process.ppid;
   setInterval(() => process.ppid !== shell && stop("SIGTERM"), 500).unref();
@@ -33,7 +33,7 @@ function start(command, args, options) {
 
 const line = (command, args) => [command, ...args].join(" ");
 
-/** Runs a command that speaks for itself. */
+/** Runs a command and shows its output. */
 export async function show(command, args, options = {}) {
   const { ended } = start(command, args, { stdio: "inherit", ...options });
   const { code, signal, error } = await ended;
@@ -43,7 +43,7 @@ export async function show(command, args, options = {}) {
   }
 }
 
-/** Runs a long command quietly: a line every few seconds, its whole output when it fails. */
+/** Runs a long command with a line every few seconds, and shows its whole output only if it fails. */
 export async function quiet(name, command, args, { remedy, ...options } = {}) {
   const { child, ended } = start(command, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
   let output = "";
@@ -61,11 +61,11 @@ export async function quiet(name, command, args, { remedy, ...options } = {}) {
   return output;
 }
 
-/** A child that stays, with its output to read. */
+/** Starts a command that keeps running, with its output as a stream. */
 export const serve = (command, args, options) => start(command, args, options);
 
-/** The output of a short command, or null when it cannot be run or fails. */
-export function ask(command, args, options = {}) {
+/** Returns the output of a short command; null if it cannot be run or fails. */
+export function outputOf(command, args, options = {}) {
   const { status, stdout } = spawnSync(command, args, { cwd: root, encoding: "utf8", ...options });
   return status === 0 ? stdout.trim() : null;
 }

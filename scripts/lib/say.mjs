@@ -14,7 +14,7 @@ export function seconds(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
 }
 
-/** Says every few seconds that a long piece of work goes on, until the returned function is called. */
+/** Prints a line every few seconds, until the returned function is called, which returns the time that passed. */
 export function ticking(name, latest = () => "") {
   const started = performance.now();
   const timer = setInterval(() => {
@@ -27,7 +27,7 @@ export function ticking(name, latest = () => "") {
   };
 }
 
-/** A failure that a person can act on: what failed, and what to do. */
+/** An error for a person: what failed, and what to do. */
 export class Failure extends Error {
   constructor(what, { remedy = "", output = "" } = {}) {
     super(what);
@@ -36,7 +36,7 @@ export class Failure extends Error {
   }
 }
 
-/** Prints a failure for a person and gives the process a failing exit code. */
+/** Prints an error and sets a failing exit code. */
 export function report(error) {
   if (!(error instanceof Failure)) {
     console.error(error);

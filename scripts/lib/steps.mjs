@@ -2,9 +2,9 @@ import { dim, green, red, say, seconds } from "./say.mjs";
 import { together } from "./together.mjs";
 
 /**
- * A set-up step is `{ id, name, what, check, make }`: `check` answers at once, with what is there or null;
- * `make` does the work, after which `check` must succeed. All that is missing is made at the same time, since some
- * wait for the network while others compile. Answers what was found, by id.
+ * Runs set-up steps, and returns their results by id. A step is `{ id, name, what, check, make }`: `check` returns the
+ * result at once, or null; then `make` does the work, after which `check` must succeed. All missing steps run at the
+ * same time, since some wait for the network while others compile.
  */
 export async function setUp(steps) {
   const found = {};
@@ -39,5 +39,5 @@ async function made({ name, what, heading, make, check }) {
   return have;
 }
 
-/** Whether a step has work to do. */
+/** Returns whether a step has to be made. */
 export const isMissing = async (step) => (await step.check()) === null;

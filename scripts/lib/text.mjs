@@ -1,4 +1,4 @@
 import { existsSync, readFileSync } from "node:fs";
 
-/** What a small file says, or null where there is none. */
+/** Returns the trimmed text of a small file; null if there is none. */
 export const readText = (file) => (existsSync(file) ? readFileSync(file, "utf8").trim() : null);

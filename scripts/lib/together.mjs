@@ -1,4 +1,4 @@
-/** Waits for all of several works, then fails if one of them did: none goes on behind the words that say so. */
+/** Waits for all promises, and then throws the first error: no work goes on after the error is printed. */
 export async function together(works) {
   const outcomes = await Promise.allSettled(works);
   const failed = outcomes.find(({ status }) => status === "rejected");

@@ -9,7 +9,7 @@ import { inProject } from "./paths.mjs";
 
 const ownWasm = inProject("build/worker/tollgate_bg.wasm");
 
-/** Puts a Worker as it would be deployed into a folder, ready to be started: script, wasm, a place for its objects. */
+/** Writes a Worker as it would be deployed into a folder: script, wasm, configuration, and a folder for its objects. */
 export async function prepare(
   folder,
   entry,
@@ -24,7 +24,7 @@ export async function prepare(
 
 const script = async (entry, file) => writeFileSync(file, await bundled(entry));
 
-/** A Worker's script with all that it imports but its wasm, which workerd takes as a module of its own. */
+/** Returns a Worker's script with its imports, except the wasm, which workerd takes as a module of its own. */
 export async function bundled(entry, options = {}) {
   const { outputFiles } = await build({
     entryPoints: [entry],
@@ -46,7 +46,7 @@ const wasmBeside = {
     onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate.wasm", external: true })),
 };
 
-/** A binding is a text, or anything else as JSON. */
+/** Returns a binding: a string as text, any other value as JSON. */
 const binding = ([name, value]) =>
   typeof value === "string"
     ? `(name = "${name}", text = ${JSON.stringify(value)})`
@@ -92,7 +92,7 @@ const tollgate :Workerd.Worker = (
 );
 `;
 
-/** Starts workerd on such a folder: where it listens, what it says, and the way to end it at once. */
+/** Starts workerd on such a folder. Returns its address, its output, and a function that kills it. */
 export async function start(folder, { output = "pipe" } = {}) {
   const port = await freePort();
   const workerd = createRequire(import.meta.url)("workerd").default;

@@ -1,4 +1,4 @@
-/** wrangler as a quiet local tool: it sends nothing, fetches nothing and asks nothing. */
+/** The environment of wrangler as a local tool, without metrics, reports, downloads and prompts. */
 export const wranglerEnv = {
   ...process.env,
   ...(process.stdout.isTTY ? {} : { NO_COLOR: "1" }),

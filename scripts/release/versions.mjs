@@ -5,7 +5,7 @@ const text = (file) => readFileSync(inProject(file), "utf8");
 const json = (file) => JSON.parse(text(file));
 const first = (file, pattern) => text(file).match(pattern)?.[1];
 
-/** Everywhere that the version is written, and what is written there. */
+/** Returns the version in every file that has it. */
 export const versions = () => ({
   "package.json": json("package.json").version,
   "package-lock.json": json("package-lock.json").version,
@@ -15,7 +15,7 @@ export const versions = () => ({
   "CHANGELOG.md": newest().version,
 });
 
-/** The newest entry of the change log that has a version: its version, its date if it has one, and what it says. */
+/** Returns the version, date and number of changes of the newest released entry of the change log. */
 export function newest(log = text("CHANGELOG.md")) {
   const [, version, note, body] =
     log.match(/^## (?!Unreleased)(\S+)(?: \((.*)\))?\n([\s\S]*?)(?=^## |$(?![\s\S]))/m) ?? [];
@@ -23,11 +23,11 @@ export function newest(log = text("CHANGELOG.md")) {
   return { version, date, changes: body?.match(/^- /gm)?.length ?? 0 };
 }
 
-/** Where the sources are, by each manifest; npm signs nothing for a package that does not say. */
+/** Returns the address of the sources in each manifest; npm does not sign a package without one. */
 export const repositories = () => ({
   "package.json": json("package.json").repository?.url,
   "Cargo.toml": first("Cargo.toml", /^repository = "(.*)"$/m),
 });
 
-/** An address without the ways of writing it that make no difference. */
+/** Returns an address in its plain form, for comparison. */
 export const plain = (url) => url?.replace(/^git\+|\.git$/g, "").replace(/^git@([^:]+):/, "https://$1/");

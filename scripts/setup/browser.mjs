@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { finished } from "../lib/finished.mjs";
 import { tools } from "../lib/paths.mjs";
-import { ask } from "../lib/run.mjs";
+import { outputOf } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
 import { isDebian, unpack, updateLists, wrap } from "./debian.mjs";
 
@@ -24,10 +24,10 @@ const drivers = [
   "/usr/lib/chromium/chromedriver",
 ];
 
-const major = (program) => ask(program, ["--version"], { timeout: 10_000 })?.match(/\b(\d+)\.\d+/)?.[1];
-const absolute = (program) => (program.includes("/") ? program : ask("which", [program]));
+const major = (program) => outputOf(program, ["--version"], { timeout: 10_000 })?.match(/\b(\d+)\.\d+/)?.[1];
+const absolute = (program) => (program.includes("/") ? program : outputOf("which", [program]));
 
-/** A browser and a driver of the same major version, from the machine. */
+/** Returns an installed browser and a driver of the same major version; null if there are none. */
 function installed() {
   for (const browser of browsers.filter(Boolean)) {
     const version = major(browser);
@@ -42,7 +42,7 @@ function unpacked() {
   return existsSync(home) ? { browser, driver } : null;
 }
 
-/** The machine's fonts and settings where it has any, and those that came along. */
+/** Returns settings for the machine's fonts, if it has any, and the unpacked ones. */
 function fontSettings() {
   const places = ["/", home].map(
     (base) =>
@@ -66,12 +66,12 @@ async function make() {
       wrap(folder, "chromium", "usr/lib/chromium/chromium", 'FONTCONFIG_FILE="$here/fonts.conf"'),
       wrap(folder, "chromedriver", "usr/bin/chromedriver"),
     ].every(major);
-    // Where the packages of these names are only pointers to another installer.
+    // On some systems the packages of these names only point to another installer.
     if (!runs) throw missing();
   });
 }
 
-/** Answers `{ browser, driver }`, absolute paths. */
+/** The step of the browser. Its result is `{ browser, driver }`, absolute paths. */
 export const browser = {
   id: "browser",
   name: "Chromium",

@@ -6,7 +6,7 @@ import { quiet } from "../lib/run.mjs";
 
 const locked = readFileSync(inProject("Cargo.lock"), "utf8");
 
-/** The version of a crate in Cargo.lock. */
+/** Returns the version of a crate in Cargo.lock. */
 const versionOf = (crate) => locked.match(new RegExp(`name = "${crate}"\\nversion = "(.+)"`))[1];
 
 async function install(name, version, folder, ...more) {
@@ -18,7 +18,7 @@ async function install(name, version, folder, ...more) {
   });
 }
 
-/** A step that compiles a tool with cargo, in the version that a crate of Cargo.lock has. */
+/** Returns a step that compiles a tool with cargo, in the version of a crate in Cargo.lock. */
 export function cargoTool({ id, name, install: installed = name, crate = name, what }) {
   const version = versionOf(crate);
   const home = join(tools, `${name}-${version}`);
@@ -29,7 +29,7 @@ export function cargoTool({ id, name, install: installed = name, crate = name, w
     check: () => (existsSync(home) ? join(home, "bin") : null),
     make: () =>
       finished(home, async (folder) => {
-        // An index that lags behind may lack a locked version.
+        // An outdated index may lack a locked version.
         await install(installed, version, folder, "--locked").catch(() =>
           install(installed, version, folder),
         );

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } fr
 import { join } from "node:path";
 import { finished } from "../lib/finished.mjs";
 import { tools, withPath } from "../lib/paths.mjs";
-import { ask, quiet } from "../lib/run.mjs";
+import { outputOf, quiet } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
 import { readText } from "../lib/text.mjs";
 import { candidate, unpack, updateLists, wrap } from "./debian.mjs";
@@ -10,7 +10,7 @@ import { candidate, unpack, updateLists, wrap } from "./debian.mjs";
 const home = join(tools, "debian-rust");
 const oldest = [1, 91];
 
-/** Debian's names for Rust: the newer one that its browsers are built with, and the plain one. */
+/** Debian's packages of Rust: the newer one that its browsers are built with, and the plain one. */
 const families = [
   ["rustc-web", "cargo-web", "rust-web-src"],
   ["rustc", "cargo", "rust-src"],
@@ -23,7 +23,7 @@ function newEnough(version) {
 
 const environment = (folder) => ({ ...withPath([join(folder, "bin")]), RUSTC: join(folder, "bin/rustc") });
 
-/** Debian's Rust with its wasm32 standard library, once it is whole; null before. */
+/** Returns Debian's Rust with its wasm32 standard library; null if it is not set up. */
 export function debianRust() {
   const id = readText(join(home, "id"));
   if (id === null) return null;
@@ -49,9 +49,9 @@ export async function makeDebianRust() {
   });
 }
 
-/** rustc looks for its linker beside its libraries; LLD must be of the same LLVM. */
+/** Adds a linker beside the libraries of rustc, where it looks for one. LLD must be of the same LLVM. */
 async function addLinker(folder) {
-  const about = ask(join(folder, "bin/rustc"), ["-vV"]) ?? "";
+  const about = outputOf(join(folder, "bin/rustc"), ["-vV"]) ?? "";
   const host = about.match(/^host: (.+)$/m)?.[1];
   const llvm = about.match(/^LLVM version: (\d+)/m)?.[1];
   if (!host || !llvm) throw new Failure("Debian's rustc does not run from its folder", { output: about });
@@ -61,7 +61,7 @@ async function addLinker(folder) {
   symlinkSync(`../../../llvm-${llvm}/bin/lld`, join(programs, "rust-lld"));
 }
 
-/** `embed-bitcode` is for link-time optimisation, `test` for tests that run in wasm. */
+/** Builds the standard library: with `embed-bitcode` for link-time optimisation, and `test` for tests in wasm. */
 async function addStandardLibrary(folder) {
   const empty = join(folder, "empty");
   mkdirSync(join(empty, "src"), { recursive: true });

@@ -1,23 +1,24 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { tools } from "../lib/paths.mjs";
-import { ask, quiet } from "../lib/run.mjs";
+import { outputOf, quiet } from "../lib/run.mjs";
 
 /**
- * Debian's packages unpacked into a folder of their own, with the libraries they need:
- * nothing is installed on the machine, so no root is needed and nothing of it changes.
+ * Returns whether Debian's packages can be used. They are unpacked into a folder of their own, with the libraries they
+ * need, and not installed: this needs no root and does not change the machine.
  */
-export const isDebian = () => existsSync("/etc/debian_version") && ask("apt-get", ["--version"]) !== null;
+export const isDebian = () =>
+  existsSync("/etc/debian_version") && outputOf("apt-get", ["--version"]) !== null;
 
 const apt = join(tools, "apt");
 
-/** apt's own lists and downloads, kept apart from the machine's. */
+/** Options of apt for lists and downloads of our own, separate from the machine's. */
 const privately = [
   ["Dir::State", join(apt, "state")],
   ["Dir::State::status", "/var/lib/dpkg/status"],
   ["Dir::Cache", join(apt, "cache")],
   ["Debug::NoLocking", "1"],
-  // As root, apt would give up its rights and then fail to write below a home folder.
+  // As root, apt would drop its rights and then could not write to a home folder.
   ...(process.getuid?.() === 0 ? [["APT::Sandbox::User", "root"]] : []),
 ].flatMap(([name, value]) => ["-o", `${name}=${value}`]);
 
@@ -25,21 +26,23 @@ const remedy = "check that Debian's package mirror can be reached (apt-get updat
 
 let updated;
 
-/** Once for all that ask: two at a time would write over each other. */
+/** Updates the lists once for all callers: two updates at a time would overwrite each other. */
 export function updateLists() {
   mkdirSync(join(apt, "state", "lists", "partial"), { recursive: true });
   updated ??= quiet("apt-get update", "apt-get", [...privately, "update"], { remedy });
   return updated;
 }
 
-/** The version apt would install, or null. */
+/** Returns the version that apt would install; null if there is none. */
 export function candidate(name) {
-  const policy = ask("apt-cache", [...privately, "policy", name], { env: { ...process.env, LC_ALL: "C" } });
+  const policy = outputOf("apt-cache", [...privately, "policy", name], {
+    env: { ...process.env, LC_ALL: "C" },
+  });
   const version = policy?.match(/Candidate: (?:\d+:)?(\S+)/)?.[1] ?? "(none)";
   return version === "(none)" ? null : version;
 }
 
-/** Downloads packages with all that the machine lacks of their dependencies, into `folder`. */
+/** Downloads packages and their missing dependencies, and unpacks them into `folder`. */
 export async function unpack(folder, names) {
   const archives = join(folder, "archives");
   mkdirSync(join(archives, "partial"), { recursive: true });
@@ -57,8 +60,8 @@ export async function unpack(folder, names) {
 }
 
 /**
- * Writes `bin/<name>` in `folder`: the unpacked program with its own libraries, for itself and
- * its children only. It finds its way from where it lies, since the folder is renamed when whole.
+ * Writes `bin/<name>` in `folder`: a script that runs the unpacked program with its own libraries. Its paths are
+ * relative to the script, since the folder is renamed at the end.
  */
 export function wrap(folder, name, program, settings = "") {
   const libraries = libraryFolders(folder).map((each) => `$here/${relative(folder, each)}`);
@@ -75,7 +78,7 @@ export function wrap(folder, name, program, settings = "") {
   return file;
 }
 
-/** Where the libraries are, those in folders of their own included. */
+/** Returns the folders with libraries. */
 function libraryFolders(folder) {
   const bases = ["usr/lib", "lib"].map((name) => join(folder, name)).filter(existsSync);
   const systems = bases.flatMap((base) => foldersIn(base).filter((name) => name.endsWith("-linux-gnu")));

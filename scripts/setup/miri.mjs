@@ -1,15 +1,15 @@
-import { ask, quiet } from "../lib/run.mjs";
+import { outputOf, quiet } from "../lib/run.mjs";
 import { dim, say } from "../lib/say.mjs";
 
 const toolchain = "nightly";
 
-/** Set where nightly cannot be had: what needs it is then skipped. */
+/** Set if nightly cannot be installed: the suites that need it are then skipped. */
 let missing = null;
 
 function check() {
-  // Asked first, since rustup would try to download a toolchain that is named to cargo.
-  const isInstalled = ask("rustup", ["toolchain", "list"])?.includes(toolchain);
-  const version = isInstalled ? ask("cargo", [`+${toolchain}`, "miri", "--version"]) : null;
+  // Checked first, since rustup would try to download a toolchain that is an argument of cargo.
+  const isInstalled = outputOf("rustup", ["toolchain", "list"])?.includes(toolchain);
+  const version = isInstalled ? outputOf("cargo", [`+${toolchain}`, "miri", "--version"]) : null;
   return version === null ? missing : { cargo: ["cargo", `+${toolchain}`, "miri"] };
 }
 
@@ -31,7 +31,7 @@ async function make() {
   }
 }
 
-/** Finds undefined behaviour. It needs nightly, which builds nothing that ships. */
+/** The step of Miri, which finds undefined behaviour. It needs nightly, which is not used for builds. */
 export const miri = {
   id: "miri",
   name: "Miri",

@@ -1,17 +1,17 @@
 import { dirname } from "node:path";
 import { ownNode, withPath } from "../lib/paths.mjs";
-import { ask, show } from "../lib/run.mjs";
+import { outputOf, show } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
 
-/** wrangler and vitest need this; the published package does not. */
+/** The oldest Node for wrangler and vitest; the published package runs on older ones. */
 const needed = 22;
 
 /**
- * Goes on under the Node of package.json, so that every machine runs the same one.
- * True when another process has done all the work.
+ * Runs this program again under the Node of package.json, so that every machine runs the same one.
+ * Returns true if that process has done all the work.
  */
 export async function continuedUnderOwnNode() {
-  const version = ask(ownNode, ["--version"]);
+  const version = outputOf(ownNode, ["--version"]);
   if (version === process.version) return false;
   if (version === null) {
     if (Number.parseInt(process.versions.node, 10) >= needed) return false;
@@ -23,10 +23,10 @@ export async function continuedUnderOwnNode() {
     );
   }
   try {
-    // What it starts finds the same Node, as it would under npm.
+    // Its children find the same Node, as they would under npm.
     await show(ownNode, process.argv.slice(1), { env: withPath([dirname(ownNode)]) });
   } catch {
-    // The child has said what was wrong.
+    // The child has printed the error.
     process.exitCode ||= 1;
   }
   return true;

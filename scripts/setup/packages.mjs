@@ -4,7 +4,7 @@ import { quiet } from "../lib/run.mjs";
 
 const packagesOf = (file) => JSON.parse(readFileSync(file, "utf8")).packages;
 
-/** What npm says it installed, against what the lock file asks for. */
+/** Returns whether the installed packages are those of the lock file. */
 function installed() {
   const record = inProject("node_modules", ".package-lock.json");
   if (![record, ownNode, typedocProgram].every(existsSync)) return false;

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { finished } from "../lib/finished.mjs";
 import { tools } from "../lib/paths.mjs";
-import { ask } from "../lib/run.mjs";
+import { outputOf } from "../lib/run.mjs";
 import { Failure } from "../lib/say.mjs";
 import { isDebian, unpack, updateLists, wrap } from "./debian.mjs";
 
@@ -12,12 +12,12 @@ const servers = [process.env.REDIS_SERVER, "redis-server", "valkey-server"];
 
 /** Returns a server's version; `undefined` if it does not run or is too old for the limiter. */
 function version(program) {
-  const found = ask(program, ["--version"], { timeout: 10_000 })?.match(/\bv=(\d+)\.(\d+)/);
+  const found = outputOf(program, ["--version"], { timeout: 10_000 })?.match(/\bv=(\d+)\.(\d+)/);
   const [, major, minor] = (found ?? []).map(Number);
   return major > 6 || (major === 6 && minor >= 2) ? `${major}.${minor}` : undefined;
 }
 
-/** A server from the machine. */
+/** Returns an installed server; undefined if there is none. */
 const installed = () => servers.filter(Boolean).find(version);
 
 const unpacked = () => (existsSync(home) ? join(home, "bin/redis-server") : undefined);
@@ -36,7 +36,7 @@ async function make() {
   });
 }
 
-/** Answers the path of a server. No service is installed or left running: the tests start their own. */
+/** The step of Redis. Its result is the path of a server; no service is installed, since the tests start their own. */
 export const redis = {
   id: "redis",
   name: "Redis",

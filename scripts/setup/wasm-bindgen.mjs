@@ -1,6 +1,6 @@
 import { cargoTool } from "./cargo-tool.mjs";
 
-/** The CLI reads what the crate wrote into the wasm: the two must be of one version. */
+/** The step of wasm-bindgen's CLI, which must have the version of the crate. */
 export const wasmBindgen = cargoTool({
   id: "wasmBindgen",
   name: "wasm-bindgen",

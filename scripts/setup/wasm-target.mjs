@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ask, quiet } from "../lib/run.mjs";
+import { outputOf, quiet } from "../lib/run.mjs";
 import { dim, Failure, say } from "../lib/say.mjs";
 import { isDebian } from "./debian.mjs";
 import { debianRust, makeDebianRust } from "./debian-rust.mjs";
@@ -8,14 +8,14 @@ import { debianRust, makeDebianRust } from "./debian-rust.mjs";
 const target = "wasm32-unknown-unknown";
 
 function ownRust() {
-  const sysroot = ask("rustc", ["--print", "sysroot"]);
+  const sysroot = outputOf("rustc", ["--print", "sysroot"]);
   if (sysroot === null) {
     throw new Failure("there is no rustc in PATH", {
       remedy: "install Rust from https://rustup.rs, open a new shell, then run this again.",
     });
   }
-  const there = existsSync(join(sysroot, "lib/rustlib", target, "lib"));
-  return there ? { from: "rustup", id: "rustup", cargo: "cargo", env: process.env } : null;
+  const hasTarget = existsSync(join(sysroot, "lib/rustlib", target, "lib"));
+  return hasTarget ? { from: "rustup", id: "rustup", cargo: "cargo", env: process.env } : null;
 }
 
 async function make() {
@@ -35,7 +35,7 @@ async function make() {
   }
 }
 
-/** Answers the Rust that can build wasm: `{ from, id, cargo, env }`. */
+/** The step of the wasm target. Its result is a Rust that can build wasm: `{ from, id, cargo, env }`. */
 export const wasmTarget = {
   id: "rust",
   name: "wasm32 target",

@@ -1,7 +1,7 @@
 import { show } from "../lib/run.mjs";
 import { dim, say } from "../lib/say.mjs";
 
-/** Unit tests with hundreds of thousands of keys, for which Miri, a thousand times slower, has no time. */
+/** Unit tests with hundreds of thousands of keys. They take too long under Miri, which is a thousand times slower. */
 const tooLong = [
   "store::index::tests::every_key_is_found_while_the_table_grows",
   "store::slots::sweep::tests::a_million_expired_keys_are_swept_a_few_at_a_time",
@@ -18,7 +18,7 @@ export async function underMiri({ miri }) {
   const tests = ["test", "-p", "tollgate", "-p", "tollgate-npm", "--lib"];
   const skipped = tooLong.flatMap((name) => ["--skip", name]);
   await show(command, [...args, ...tests, "--", ...skipped], {
-    // Tests of the clock ask the operating system for the time.
+    // Tests of the clock read the time of the operating system.
     env: { ...process.env, MIRIFLAGS: "-Zmiri-disable-isolation" },
   });
 }

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join } from "node:path";
 import { bin, inProject, withPath } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 
-/** At the same depth as the example, so that the crate is where it looks for it. */
+/** At the same depth as the example, so that its path to the crate is valid. */
 const folder = inProject("build/rust-worker");
 
 /** Builds the Rust Worker of the examples as its author would, then runs it in workerd. */
@@ -15,9 +15,9 @@ export async function rustWorker({ rust, wasmBindgen, workerBuild }) {
     recursive: true,
     filter: (path) => !/rust-worker\/(build|target|Cargo.lock)$/.test(path),
   });
-  // The versions that the project was tried with, which are here already.
+  // The versions of the project, which are downloaded already.
   cpSync(inProject("Cargo.lock"), join(folder, "Cargo.lock"));
-  // Its own toolchain, tools and target folder; it downloads what it is not given.
+  // The project's toolchain and tools, since it would download others, and a target folder of its own.
   const env = {
     ...withPath(isAbsolute(rust.cargo) ? [dirname(rust.cargo)] : [], rust.env),
     CARGO_NET_OFFLINE: "true",

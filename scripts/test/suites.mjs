@@ -10,10 +10,10 @@ import { inChromium, inNode } from "./wasm.mjs";
 
 const denyWarnings = ["--", "-D", "warnings"];
 
-/** Debian's Rust has no clippy; the machine's own then checks the same code for the machine's own target. */
+/** Returns the target of clippy. Debian's Rust has no clippy, so the machine's own then checks for its own target. */
 const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust) : []);
 
-/** The same random cases on every run, so that a red one can be seen again; `TOLLGATE_SEED=7 npm test` tries others. */
+/** The same random cases on every run, so that a failure can be repeated; `TOLLGATE_SEED=7 npm test` tries others. */
 const seed = process.env.TOLLGATE_SEED ?? "20260101";
 const seeded = { ...process.env, PROPTEST_RNG_SEED: seed, FAST_CHECK_SEED: seed };
 
@@ -23,11 +23,11 @@ const clippyWasm = (name, what) => ({
   run: (found) => show("cargo", ["clippy", "--lib", ...what, ...clippyTarget(found), ...denyWarnings]),
 });
 
-/** Two files at a time: by itself Node leaves a core free, and a small machine has but two. */
+/** Runs two files at a time: by default Node leaves a core free, and a small machine has only two. */
 const nodeTest = (files, flags = [], options = {}) =>
   show(bin("node"), [...flags, "--test", "--test-concurrency=2", files], options);
 
-/** In order: what fails soonest comes first. */
+/** The suites, fastest first. */
 export const suites = [
   { name: "cargo fmt", run: () => show("cargo", ["fmt", "--all", "--check"]) },
   {

@@ -4,7 +4,7 @@ import { bin, inProject } from "../lib/paths.mjs";
 import { quiet, show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
 
-/** Packs what would be published, and runs tests that install it into projects of their own. */
+/** Packs the package as it would be published, and runs tests that install it into projects of their own. */
 async function withTarball(tests) {
   mkdirSync(inProject("build"), { recursive: true });
   const folder = mkdtempSync(inProject("build/packed-"));

@@ -4,7 +4,7 @@ import { wasmTargetArgs } from "../build.mjs";
 import { inProject } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 
-/** The Rust tests that run as wasm: the traces on the core itself, and all that is done to the wasm that is shipped. */
+/** The Rust tests that run as wasm: the traces on the core, and those of the shipped wasm. */
 const tests = ["conformance", "shipped"];
 
 const browserFlags = [

@@ -4,8 +4,8 @@
 //! Either way a denied hit changes nothing.
 //!
 //! With `level = capacity - tokens` they are one and the same: the same hits pass, with the same
-//! waits. Both let bursts of up to `capacity` through and hold the average to the rate. What differs
-//! is what is stored, which a changed capacity leaves as it is, and the number that is shown.
+//! waits. Both let bursts of up to `capacity` through and hold the average to the rate. They differ
+//! in the stored number, which a changed capacity leaves as it is, and in the count of a decision.
 //!
 //! Content is whole hits and a rest in units of `1 / per` of one, of which a millisecond moves `rate`.
 //! The unit does not depend on the rate, so a rate may change under a state, and there is nothing to
@@ -25,21 +25,21 @@ pub(crate) struct Bucket {
     pub(crate) per: u64,
     /// How long it takes to fill or empty the whole bucket, rounded up.
     pub(crate) period: u64,
-    /// Whether the tokens of a key never used are no more than the capacity. Else they are as many as any capacity
-    /// can be, so that a call which brings a larger one starts full as well.
+    /// Whether a key never used starts with no more tokens than the capacity. Else it starts with [`MAX`], so that a
+    /// call with a larger capacity of its own starts full as well.
     pub(crate) bounded: bool,
 }
 
-/// What a bucket holds.
+/// The content of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// Tokens, which hits take: it starts full.
+    /// Tokens, which hits take. The bucket starts full.
     Token,
-    /// What hits poured in: it starts empty.
+    /// A level, which hits raise. The bucket starts empty.
     Leaky,
 }
 
-/// The level at a time, whichever kind of bucket it is. It is never negative.
+/// The level as of a time, for both kinds of bucket. It is never negative.
 pub(crate) struct View {
     level: Content,
     followed: bool,
@@ -51,19 +51,19 @@ impl Bucket {
         Self { kind, capacity, rate, per, period, bounded: false }
     }
 
-    /// The numbers by which content takes longest to flow away.
+    /// Returns the larger capacity and the lower rate of two buckets: content takes longest to flow away under them.
     pub(crate) fn widest(&self, call: &Self) -> Self {
         Self { bounded: false, ..self.with_numbers(self.capacity.max(call.capacity), self.rate.min(call.rate)) }
     }
 
-    /// The same with another capacity and rate.
+    /// Returns the bucket with another capacity and rate.
     pub(crate) fn with_numbers(&self, capacity: u64, rate: u64) -> Self {
         let other = Self::new(self.kind, capacity, rate, self.per);
-        // No one checked that these numbers go together.
+        // The period of this combination has not been checked.
         Self { period: other.period.min(MAX), bounded: self.bounded, ..other }
     }
 
-    /// The level for what is stored, or what is stored for a level: each is the other's mirror.
+    /// Converts stored content into a level, or a level into stored content: each is the other's mirror.
     #[inline(always)]
     fn mirrored(&self, content: Content) -> Content {
         let Content { at, hits, rest } = content;
@@ -74,7 +74,7 @@ impl Bucket {
         }
     }
 
-    /// What is left of a level at a later time. It may be negative.
+    /// Returns the level at a later time. It may be negative.
     #[inline(always)]
     fn flowed(&self, level: Content, now: u64) -> Content {
         let elapsed = now - level.at;
@@ -86,7 +86,7 @@ impl Bucket {
         Content { at: now, hits: level.hits - hits as i64 - i64::from(borrows), rest: left.wrapping_add(borrowed) }
     }
 
-    /// How long so much takes to flow, rounded up: at most what every clock's range can take.
+    /// Returns how long an amount takes to flow, rounded up and at most [`MAX`].
     fn time_for(&self, hits: u64, rest: u64) -> u64 {
         ratio(hits, self.per, rest + self.rate - 1, self.rate).min(MAX)
     }
@@ -111,7 +111,7 @@ impl Algorithm for Bucket {
         if now > level.at {
             level = self.flowed(level, now);
         } else if followed || level.hits < 0 || (level.hits, level.rest) == (0, 0) {
-            // A bucket that is as if unused holds no time of its own, so that it is the same stored or not.
+            // A bucket that is as if unused has no time of its own, so that it is the same whether stored or not.
             level.at = now;
         }
         if level.hits < 0 {
@@ -125,14 +125,14 @@ impl Algorithm for Bucket {
     }
 
     fn used(&self, view: &View) -> u64 {
-        // The capacity and costs are whole, so that what is compared may be rounded up.
+        // The capacity and costs are whole, so the level may be rounded up before the comparison.
         view.level.hits as u64 + u64::from(view.level.rest > 0)
     }
 
     #[inline(always)]
     fn charge(&self, view: &mut View, cost: u64, _now: u64) {
         view.level.hits += cost as i64;
-        // What is stored saturates, be it a level or a debt.
+        // The stored content saturates, be it a level or a debt.
         let most = self.mirrored(Content { at: 0, hits: 0, rest: 0 }).hits + MAX as i64;
         if view.level.hits >= most {
             (view.level.hits, view.level.rest) = (most, 0);
@@ -150,7 +150,7 @@ impl Algorithm for Bucket {
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
         (view.level.hits, view.level.rest) = (0, 0);
         match self.kind {
-            // No more than fit are ever left.
+            // The caller has checked that `count` is within the capacity.
             Kind::Token => self.capacity - count,
             Kind::Leaky => count,
         }
@@ -180,7 +180,7 @@ impl Algorithm for Bucket {
     }
 
     fn latest(&self, state: &[u64]) -> u64 {
-        // A bucket that is as if unused holds no time of its own.
+        // A bucket that is as if unused has no time of its own.
         match self.mirrored(Content::unpack(state, self.per)) {
             Content { hits: ..0, .. } | Content { hits: 0, rest: 0, .. } => 0,
             Content { at, .. } => at,

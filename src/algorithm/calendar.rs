@@ -9,7 +9,7 @@ use crate::policy::schema::{CALENDAR_SCALES, MAX_UTC_OFFSET};
 
 const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
-/// The number of the day on which time begins: 1 January 1970.
+/// The number of 1 January 1970, day 0 of Unix time.
 const EPOCH: u64 = 719_468;
 
 /// A unit of the calendar, for [`Policy::calendar`](crate::Policy::calendar).
@@ -27,23 +27,23 @@ pub enum Calendar {
 impl Calendar {
     const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    /// Returns the unit of that name.
+    /// Returns the unit of that name; `None` if there is none.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
-    /// Returns the unit's name, as a policy is written with it.
+    /// Returns the unit's name in a policy.
     pub(crate) fn name(self) -> &'static str {
         CALENDAR_SCALES[self as usize].0
     }
 }
 
-/// A unit of the calendar at an offset from UTC, as one number: that of the unit in [`CALENDAR_SCALES`] less the offset in
+/// A unit of the calendar at an offset from UTC, as one number: the unit's in [`CALENDAR_SCALES`] minus the offset in
 /// minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CalendarScale(i32);
 
-/// How far the numbers of two units are apart. Half of it is more than any offset.
+/// The difference between the numbers of two units. Half of it is more than any offset.
 const APART: i32 = 10_000;
 
 impl CalendarScale {
@@ -51,12 +51,12 @@ impl CalendarScale {
         Self(-APART * (unit as i32 + 1) - i32::from(offset))
     }
 
-    /// Whether a number is that of a unit at some offset.
+    /// Returns whether a number is that of a unit at some offset.
     pub(crate) fn is_valid(number: i64) -> bool {
         CALENDAR_SCALES.iter().any(|(_, unit)| unit.wrapping_sub(number).unsigned_abs() <= MAX_UTC_OFFSET)
     }
 
-    /// Returns the unit and offset of a number that is valid.
+    /// Returns the scale of a valid number.
     pub(crate) fn of_valid(number: i64) -> Self {
         Self(number as i32)
     }
@@ -73,12 +73,12 @@ impl CalendarScale {
         }
     }
 
-    /// Returns how many minutes clocks are ahead of UTC.
+    /// Returns how many minutes local time is ahead of UTC.
     pub(crate) fn offset(self) -> i16 {
         (-self.0 - APART * self.position()) as i16
     }
 
-    /// Returns the position of the unit in [`CALENDAR_SCALES`], from 1 on.
+    /// Returns the position of the unit in [`CALENDAR_SCALES`], counted from 1.
     fn position(self) -> i32 {
         (APART / 2 - self.0) / APART
     }
@@ -93,18 +93,18 @@ impl CalendarScale {
         days * DAY
     }
 
-    /// Returns when the window around a time begins. The first one begins with time itself.
+    /// Returns the start of the window that contains `time`. The first window starts at 0.
     pub(crate) fn start_of(self, time: u64) -> i64 {
         self.edge(time, 0)
     }
 
-    /// Returns the length of the window that begins at a time.
+    /// Returns the length of the window that starts at `start`.
     pub(crate) fn length(self, start: i64) -> u64 {
         let start = start.max(0);
         (self.edge(start as u64, 1) - start) as u64
     }
 
-    /// Returns when the window around a time begins, or so many windows of that length later.
+    /// Returns the start of the window that contains `time`, plus `later` times the length of that window.
     #[cold]
     #[inline(never)]
     fn edge(self, time: u64, later: u64) -> i64 {
@@ -113,7 +113,7 @@ impl CalendarScale {
         let day = (time + ahead) / DAY;
         let (first, days) = match self.unit() {
             Calendar::Day => (day, 1),
-            // The first day of all was a Wednesday.
+            // Day 0 is a Wednesday.
             Calendar::Week => (day - (day + 2) % 7, 7),
             Calendar::Month => month_of(day),
         };
@@ -123,7 +123,7 @@ impl CalendarScale {
 
 /// Returns the first day of a day's month, and how many days that month has.
 fn month_of(day: u64) -> (u64, u64) {
-    // 4,800 months have 146,097 days. By that average it is the right month, or one next to it.
+    // 4,800 months have 146,097 days. The average gives the right month or one next to it.
     let mut month = day * 4_800 / 146_097;
     while first_day(month) > day {
         month -= 1;
@@ -134,14 +134,15 @@ fn month_of(day: u64) -> (u64, u64) {
     (first_day(month), first_day(month + 1) - first_day(month))
 }
 
-/// Returns the first day of the month after so many.
+/// Returns the first day of a month, counted from March of the year 0.
 fn first_day(months: u64) -> u64 {
     let (years, months) = (months / 12, months % 12);
-    // From March on five months have 153 days, long and short in turn.
+    // From March on, every five months have 153 days: 31, 30, 31, 30, 31.
     365 * years + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5
 }
 
-/// Parses an offset from UTC as ISO 8601 writes it, in minutes: `"Z"`, `"+02:00"`. `None` if it is none, or too large.
+/// Parses an offset from UTC in the format of ISO 8601 (`"Z"`, `"+02:00"`) into minutes; `None` if invalid or too
+/// large.
 pub(crate) fn parse_offset(text: &str) -> Option<i16> {
     if text == "Z" {
         return Some(0);
@@ -162,7 +163,7 @@ pub(crate) fn parse_offset(text: &str) -> Option<i16> {
     }
 }
 
-/// An offset in minutes as [`parse_offset`] takes it.
+/// Displays an offset in minutes in the format that [`parse_offset`] reads.
 pub(crate) struct WrittenOffset(pub(crate) i16);
 
 impl Display for WrittenOffset {

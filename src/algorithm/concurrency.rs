@@ -1,4 +1,4 @@
-//! A limit on what goes on at the same time: only reservations count, and an end releases them.
+//! A limit on the work in progress: only reservations count, and a reservation that ends is released.
 
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
@@ -7,13 +7,13 @@ use crate::memory::OutOfMemory;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Concurrency {
     pub(crate) limit: u64,
-    /// How long a reservation lasts that does not say.
+    /// How long a reservation lasts that has no `ttl` of its own.
     pub(crate) ttl: u64,
 }
 
 impl Algorithm for Concurrency {
     type State = [u64];
-    /// What is added for a moment, so that it can be shown: nothing of it is kept.
+    /// The amount added by one operation, for its decision only: it is never committed.
     type View = u64;
 
     fn limit(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! What a bucket holds, packed into as few words as its `per` allows.
+//! The content of a bucket, packed into as few words as its `per` allows.
 
 /// Whole hits, and a rest in units of `1 / per` of one, at a time. Tokens that a bucket owes make the hits negative,
 /// never the rest.
@@ -9,13 +9,13 @@ pub(crate) struct Content {
     pub(crate) rest: u64,
 }
 
-/// How many of two words' 128 bits the rest takes: 53 are the time's, and 54 those of the hits and their sign.
+/// The bits of `rest` in two words of 128 bits, where the time takes 53 and the hits with their sign 54.
 const REST_BITS: u32 = 21;
-/// How many of the hits' bits lie in the first word, below the time.
+/// The bits of `hits` that are in the first word, below the time.
 const HIGH_BITS: u32 = 11;
 
 impl Content {
-    /// Whether the content of a bucket is packed into two words, or takes three.
+    /// Returns whether content is packed into two words; otherwise it takes three.
     pub(crate) fn is_narrow(per: u64) -> bool {
         per <= 1 << REST_BITS
     }

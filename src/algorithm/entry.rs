@@ -9,7 +9,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) logs: &'a [Log],
 }
 
-/// The same states, to be changed.
+/// The same states, mutable.
 #[derive(Debug)]
 pub(crate) struct EntryMut<'a> {
     pub(crate) words: &'a mut [u64],
@@ -31,7 +31,7 @@ impl<'a> Entry<'a> {
 }
 
 impl EntryMut<'_> {
-    /// Returns the same states, only to be read.
+    /// Returns the same states for reading.
     pub(crate) fn as_read(&self) -> Entry<'_> {
         Entry { words: self.words, logs: self.logs }
     }
@@ -53,11 +53,11 @@ impl EntryMut<'_> {
 
 /// A state at the beginning of an entry.
 pub(crate) trait EntryState {
-    /// Returns the state of a key never used, where an entry has none.
+    /// Returns the state of a key never used, for entries without a state.
     fn unused() -> &'static Self;
-    /// Returns the state, with what follows it in the entry.
+    /// Returns the state, followed by the rest of the entry.
     fn of<'a>(entry: Entry<'a>) -> &'a Self;
-    /// Returns the state to be changed; `None` if the entry has none.
+    /// Returns the state for writing; `None` if the entry has none.
     fn of_mut<'a>(entry: EntryMut<'a>) -> Option<&'a mut Self>;
 }
 

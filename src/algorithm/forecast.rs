@@ -1,7 +1,7 @@
-//! What a state shows beside open amounts, and what becomes of it when each is charged at its end and nothing else comes.
+//! Decisions beside open amounts: each amount is assumed to be charged at its end, with no other hit in between.
 //!
-//! The sum of what is used and what is open never grows in that time, so that a hit which fits at one moment fits at
-//! every later one. All of it is told by the plain operations on a state, or on a copy of it.
+//! The sum of the used and the open amounts never grows in that time, so a hit that fits at one time fits at every
+//! later one. All of it is computed by the plain operations on a state, or on a copy of it.
 
 use super::entry::{Entry, EntryMut, EntryState};
 use super::rule::Rule;
@@ -14,10 +14,10 @@ use crate::open::{Amount, Open, OpenOf};
 /// The most words that a state takes.
 const WORDS: usize = 3;
 
-/// The number of amounts of a stretch.
+/// The number of amounts that are skipped at once.
 const STRIDE: usize = 32;
 
-/// A state at a later time, and what is still open beside it.
+/// A state at a later time, and the sum of the amounts still open then.
 #[derive(Clone, Copy)]
 struct Later {
     words: [u64; WORDS],
@@ -51,7 +51,8 @@ impl Rule {
         decision
     }
 
-    /// Returns when a hit of `cost`, which does not fit now but can fit, will, after so much was charged.
+    /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but
+    /// is within the limit.
     fn fits_beside(&self, entry: Entry<'_>, charged: u64, cost: u64, open: OpenOf<'_>, now: u64) -> u64 {
         if let Self::SlidingWindow(window) = self {
             return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
@@ -60,36 +61,36 @@ impl Rule {
         for (word, own) in words.iter_mut().zip(entry.words) {
             *word = *own;
         }
-        // It follows the clock if it must, also when nothing is charged.
+        // The copy follows the clock if it must, also if `charged` is 0.
         let state = EntryMut { words: &mut words, logs: &mut [] };
         self.act(state, Act::Inc(charged), now, &mut Outcome::default());
-        let asks = |Later { words, left, at }: &Later, until: u64| {
+        let decide = |Later { words, left, at }: &Later, until: u64| {
             self.peek(Entry { words, logs: &[] }, Act::Hit(left + cost), until.max(*at))
         };
         let mut later = Later { words, left: open.sum(), at: now };
         let (mut before, mut stretch, mut row) = (later, 0, 0);
-        // It is asked once a stretch of amounts, and then once an amount in the stretch after which it fits.
-        while row < open.rows() && !asks(&later, 0).allowed {
+        // Finds the stretch of amounts after which the hit fits, and then the amount within it.
+        while row < open.rows() && !decide(&later, 0).allowed {
             (before, stretch) = (later, row);
             for (_, amount) in open.rows_from(row).take_while(|(next, _)| *next <= row + STRIDE) {
                 self.pass(&mut later, amount);
             }
             row += STRIDE;
         }
-        if !asks(&later, 0).allowed {
+        if !decide(&later, 0).allowed {
             before = later;
             stretch = row;
         }
         for (_, amount) in open.rows_from(stretch) {
-            if asks(&before, amount.end).allowed {
+            if decide(&before, amount.end).allowed {
                 break;
             }
             self.pass(&mut before, amount);
         }
-        before.at + asks(&before, 0).retry_after.unwrap_or(0)
+        before.at + decide(&before, 0).retry_after.unwrap_or(0)
     }
 
-    /// Lets an open amount end.
+    /// Moves on to the end of an open amount, which charges it.
     fn pass(&self, later: &mut Later, amount: Amount) {
         later.left -= amount.amount;
         self.charge(&mut later.words, amount.amount, amount.charged_at(self.period()));
@@ -105,11 +106,11 @@ impl Rule {
         }
     }
 
-    /// Returns a number of the state or of the rule that [`Rule::drain`] depends on, once so much was charged.
+    /// Returns the number of the state or of the rule that [`Rule::drain`] depends on, after `charged` was charged.
     pub(crate) fn drain_key(&self, entry: Entry<'_>, charged: u64, now: u64) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.rate,
-            // The end of the window in force, which takes what is charged before it; 0 if there is none.
+            // The end of the window in force, which takes the charges before it; 0 if there is none.
             Self::Window(window @ Window { kind: Kind::Key, .. }) => window.own_end(entry.words, charged > 0, now),
             _ => 0,
         }
@@ -140,13 +141,13 @@ impl Rule {
         drained
     }
 
-    /// Keeps in `open` when the amounts beside the first state of an entry are gone.
+    /// Records in `open` when the amounts beside the first state of an entry are gone.
     pub(crate) fn note_drain(&self, entry: Entry<'_>, position: usize, open: &mut Open, now: u64) {
         open.note_drain(position, self.drain_key(entry, 0, now), self);
     }
 }
 
-/// Charges a state and nothing else: a decision on each of many amounts would take twice as long.
+/// Charges a state without a decision, which would take twice as long on each of many amounts.
 fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], cost: u64, now: u64) {
     let mut view = algorithm.view(words, now);
     algorithm.charge(&mut view, cost, now);

@@ -28,9 +28,9 @@ impl Hits {
 
 /// The hits that still count, oldest first, and their sum.
 ///
-/// A hit drops the oldest entries and adds one. The ring of a key that is not hot lies in no cache, and waiting for it
-/// takes longer than all else. So the oldest words are kept here as well, where the ring refills them a line at a time;
-/// adding writes to the ring, which nothing waits for.
+/// A hit drops the oldest entries and adds one. The ring of a key that is not hot is not in the CPU's cache, and a read
+/// of it takes longer than the rest of the hit. So `front` has a copy of the oldest words, refilled from the ring a
+/// cache line at a time. Adding writes to the ring, and no hit waits for a write.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 pub(crate) struct Log {
@@ -122,7 +122,7 @@ impl Log {
         if place >= self.ring.len() { place - self.ring.len() } else { place }
     }
 
-    /// Drops the oldest entries, which take so many words, but not their share of the sum.
+    /// Drops the oldest entries, `words` words in all, and leaves `total` as it is.
     #[inline(always)]
     pub(crate) fn forget(&mut self, words: u32) {
         self.first = self.place(words) as u32;
@@ -147,7 +147,7 @@ impl Log {
         self.fronted = fronted;
     }
 
-    /// Returns how many more words the log takes once `hits`, which are not older than the newest, are added.
+    /// Returns how many words adding `hits` takes. They must not be older than the newest.
     #[inline(always)]
     pub(crate) fn words_to_add(&self, hits: Hits) -> u32 {
         match self.last() {
@@ -156,7 +156,7 @@ impl Log {
         }
     }
 
-    /// Makes room for so many words in all, by doubling the ring up to `most` words.
+    /// Makes room for `words` words in all, by doubling the ring up to `most` words.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, words: u64, most: u64) -> Result<(), OutOfMemory> {
         if words <= self.ring.len() as u64 { Ok(()) } else { self.grow(words, most) }
@@ -174,7 +174,7 @@ impl Log {
         Ok(())
     }
 
-    /// Adds hits that are not older than the newest, but not to the sum. There must be room for them.
+    /// Adds hits that are not older than the newest, and leaves `total` as it is. There must be room for them.
     #[inline(always)]
     pub(crate) fn push(&mut self, mut hits: Hits) {
         if let Some(last) = self.last()
@@ -216,7 +216,7 @@ impl Log {
         }
     }
 
-    /// Replaces the oldest entries, which take so many words, by one that takes no more.
+    /// Replaces the oldest entries, `words` words in all, by one entry that takes no more words.
     pub(crate) fn replace_oldest(&mut self, words: u32, hits: Hits) {
         let is_only = words == self.len;
         let excess = words - hits.words();

@@ -1,4 +1,4 @@
-//! Whichever algorithm a policy names, and the one dispatch to it.
+//! The algorithm of a policy as an enum, and the dispatch to it.
 
 use super::bucket::{self, Bucket};
 use super::concurrency::Concurrency;
@@ -14,7 +14,7 @@ use crate::policy::schema::{
 };
 use crate::scale::Scale;
 
-/// An algorithm with its numbers. Which one it is has a byte of its own, that takes one step to read.
+/// An algorithm with its numbers. The discriminant is a byte of its own, which takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Rule {
@@ -28,10 +28,10 @@ pub(crate) enum Rule {
     Concurrency(Concurrency),
 }
 
-/// The limit and the rate by which a call's bucket is charged; two zeros for the limiter's own.
+/// The capacity and the rate that a call gives for its bucket; two zeros for the limiter's own.
 pub(crate) type CallNumbers = [u64; 2];
 
-/// Runs one expression for whichever algorithm a rule holds.
+/// Evaluates one expression for the algorithm of a rule.
 macro_rules! dispatch {
     ($rule:expr, $algorithm:ident => $body:expr) => {
         match $rule {
@@ -45,7 +45,7 @@ macro_rules! dispatch {
 pub(crate) use dispatch;
 
 impl Rule {
-    /// The position of the algorithm in the schema.
+    /// Returns the position of the algorithm in the schema.
     pub(crate) fn position(&self) -> usize {
         match self {
             Self::Window(Window { kind: window::Kind::Clock | window::Kind::Calendar(_), .. }) => FIX_WINDOW,
@@ -58,12 +58,12 @@ impl Rule {
         }
     }
 
-    /// The algorithm's name.
+    /// Returns the algorithm's name.
     pub(crate) fn name(&self) -> &'static str {
         ALGORITHMS[self.position()]
     }
 
-    /// The rate of a bucket; 1 for every other algorithm.
+    /// Returns the rate of a bucket; 1 for every other algorithm.
     pub(crate) fn rate(&self) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.rate,
@@ -71,13 +71,13 @@ impl Rule {
         }
     }
 
-    /// The limit or the capacity.
+    /// Returns the limit or the capacity.
     pub(crate) fn limit(&self) -> u64 {
         dispatch!(self, algorithm => algorithm.limit())
     }
 
-    /// The window's `scale` (of the calendar's the longest), the bucket's `per`, or the `ttl` of a concurrency limit, in
-    /// milliseconds.
+    /// Returns the window's `scale` (for the calendar, its longest window), the bucket's `per`, or the `ttl` of a
+    /// concurrency limit, in milliseconds.
     pub(crate) fn scale(&self) -> u64 {
         match self {
             Self::Window(window) => window.scale,
@@ -87,7 +87,7 @@ impl Rule {
         }
     }
 
-    /// The `scale` or `per` as it is stored.
+    /// Returns the `scale` or `per` as it is stored.
     pub(crate) fn stored_scale(&self) -> Scale {
         match self {
             Self::Window(Window { kind: window::Kind::Calendar(calendar), .. }) => (*calendar).into(),
@@ -95,13 +95,13 @@ impl Rule {
         }
     }
 
-    /// How far behind a state the clock may be before the state follows it.
+    /// Returns how far the clock may be behind a state before the state follows it.
     pub(crate) fn period(&self) -> u64 {
         dispatch!(self, algorithm => algorithm.period())
     }
 
-    /// Does an operation on the first state of an entry, and says in `outcome` what became of it. In wasm it is compiled
-    /// once, for its size; elsewhere wherever it is used, for its speed.
+    /// Performs an operation on the first state of an entry, and notes in `outcome` whether the state changed. In wasm
+    /// it is compiled once, for its size; elsewhere it is inlined, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn act(&self, entry: EntryMut<'_>, act: Act, now: u64, outcome: &mut Outcome) -> Decision {
@@ -120,12 +120,12 @@ impl Rule {
         self.decision(charged, now)
     }
 
-    /// Whether only reservations count.
+    /// Returns whether only reservations count.
     pub(crate) fn is_concurrency(&self) -> bool {
         matches!(self, Self::Concurrency(_))
     }
 
-    /// Returns the last time that the first state of an entry knows of.
+    /// Returns the latest time in the first state of an entry.
     pub(crate) fn latest(&self, entry: Entry<'_>) -> u64 {
         dispatch!(self, algorithm => algorithm.latest(EntryState::of(entry)))
     }
@@ -145,7 +145,7 @@ impl Rule {
         }
     }
 
-    /// Whether the count that is shown is what remains.
+    /// Returns whether a decision's count is the remaining amount.
     pub(crate) fn counts_down(&self) -> bool {
         matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }))
     }
@@ -154,7 +154,7 @@ impl Rule {
     pub(crate) fn ends_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         match self {
             Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
-            // It lives to its end, though nothing may have been counted.
+            // Such a window lives to its end even if its count is 0.
             Self::Window(window) if matches!(window.kind, window::Kind::Clock | window::Kind::Calendar(_)) => {
                 window.window_ends_at(EntryState::of(entry), now)
             }
@@ -174,7 +174,7 @@ impl Rule {
         });
     }
 
-    /// Gives the first state of an entry as plain numbers to `push`.
+    /// Passes the first state of an entry to `push` as plain numbers.
     pub(crate) fn export(&self, entry: Entry<'_>, push: Push<'_>) -> Result<(), OutOfMemory> {
         dispatch!(self, algorithm => algorithm.export(EntryState::of(entry), push))
     }
@@ -188,10 +188,10 @@ impl Rule {
         })
     }
 
-    /// Makes a rule given for one call one for states of this rule. Returns whether it can be: it must have the same
-    /// algorithm and `scale` or `per`.
+    /// Adjusts the rule of one call to the states of this rule. Returns whether it fits: it must have the same
+    /// algorithm and the same `scale` or `per`.
     pub(crate) fn adjust(&self, call: &mut Self) -> bool {
-        // A ttl is that of the reservation.
+        // The ttl of a call is that of its reservation.
         (self.scale() == call.scale() || self.is_concurrency())
             && match (self, call) {
                 (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjust(call),
@@ -202,7 +202,7 @@ impl Rule {
             }
     }
 
-    /// Returns the numbers by which a call's rule charges a state, if they are not its own. Only a bucket depends on them.
+    /// Returns the numbers by which a call charges a state if they differ from this rule's. Only buckets have them.
     pub(crate) fn call_numbers(&self, call: &Self) -> CallNumbers {
         match (self, call) {
             (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
@@ -220,9 +220,9 @@ impl Rule {
         }
     }
 
-    /// Makes it the rule by which a state lives longest under both.
+    /// Widens the rule so that a state lives as long under it as under the rule of a call.
     pub(crate) fn widen(&mut self, call: &Self) {
-        // A window's numbers do not say how long it lives, and its `scale` is the same.
+        // The life of a window depends only on its `scale`, which is the same.
         if let (Self::Bucket(own), Self::Bucket(call)) = (self, call) {
             *own = own.widest(call);
         }

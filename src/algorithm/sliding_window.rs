@@ -4,7 +4,7 @@
 //! included, is `<= limit`.
 //!
 //! The strictest, and the one whose memory grows with the limit: at most `limit + 1` entries a
-//! key, since hits older than those that make up `limit + 1` cannot change an answer.
+//! key, since hits older than those that make up `limit + 1` cannot change a decision.
 
 use super::log::{Hits, Log};
 use super::{Algorithm, Push};
@@ -17,25 +17,25 @@ use crate::open::OpenOf;
 pub(crate) struct SlidingWindow {
     pub(crate) limit: u64,
     pub(crate) scale: u64,
-    /// The limit the log is kept for: the policy's own, also when one call lowers the limit.
+    /// The limit that the log is kept for: the policy's own, also when a call lowers the limit.
     pub(crate) keep: u64,
 }
 
-/// What a log comes to at a moment: which of it counts, and what has been added.
+/// A log as of a time: which entries count, and what has been added.
 pub(crate) struct View {
-    /// The time that counts: the clock's, or the newest hit's while the clock is a little behind.
+    /// The time of the decision: the clock's, or the newest hit's while the clock is a little behind.
     at: u64,
     /// The newest hit's time.
     newest: u64,
-    /// How far every time moves back, when the clock fell far behind.
+    /// How far every time moves back, if the clock fell far behind.
     shift: u64,
-    /// The number of words of the oldest entries, which count no more.
+    /// The number of words of the entries that no longer count.
     skip: u32,
-    /// The sum of what counts.
+    /// The sum of the entries that count.
     total: u64,
-    /// What has been added at `at`.
+    /// The cost added at `at`.
     added: u64,
-    /// What the oldest entries give back.
+    /// The cost that the oldest entries give back.
     refunded: u64,
 }
 
@@ -44,7 +44,7 @@ impl SlidingWindow {
         Self { limit, scale, keep: limit }
     }
 
-    /// Makes numbers given for one call keep hits for the own limit. Returns whether they can: their limit may be lower.
+    /// Makes the numbers of a call keep hits for this limit. Returns whether they fit: their limit may not be higher.
     pub(crate) fn adjust(&self, call: &mut Self) -> bool {
         call.keep = self.keep;
         call.limit <= self.keep
@@ -65,8 +65,8 @@ impl SlidingWindow {
         }
     }
 
-    /// Makes room for hits that are added after so many words were dropped. Trimming keeps a log within `most` words,
-    /// since a word stands for a cost of at least 1.
+    /// Makes room for `added` words after `dropped` words were dropped. Trimming keeps a log within `most` words, since
+    /// each word stands for a cost of at least 1.
     #[inline(always)]
     fn make_room(&self, log: &mut Log, dropped: u32, added: u32) -> Result<(), OutOfMemory> {
         let words = u64::from(log.len() - dropped) + u64::from(added);
@@ -85,8 +85,8 @@ impl SlidingWindow {
         log.total += cost;
     }
 
-    /// Returns when a hit of `cost`, which does not fit beside open amounts, will. An open amount is a hit of the time at
-    /// which it is charged: before that it counts because it is open.
+    /// Returns the time from which on a hit of `cost`, which does not fit now, fits beside open amounts. An open amount
+    /// becomes a hit at the time at which it is charged; before, it counts because it is open.
     pub(crate) fn fits_beside(&self, log: &Log, charged: u64, cost: u64, open: OpenOf<'_>, now: u64) -> u64 {
         let mut view = self.view(log, now);
         if charged > 0 {
@@ -110,7 +110,7 @@ impl SlidingWindow {
                 }
             };
             fits_at = time + self.scale;
-            // A charge ahead of the clock takes the log along, so that hits count no more from its end on.
+            // A charge ahead of the clock moves the log's time forward, so that hits no longer count from its end on.
             while ends.next_if(|open| open.charged_at(self.scale) < fits_at).is_some() {}
             if let Some(open) = ends.peek() {
                 fits_at = fits_at.min(open.end);
@@ -120,7 +120,7 @@ impl SlidingWindow {
         fits_at
     }
 
-    /// Returns when a stored log ends; `now` or earlier if it has. The newest hit decides, however long the log.
+    /// Returns when a stored log ends; `now` or earlier if it has ended. Only its newest hit is read.
     pub(crate) fn log_ends_at(&self, log: &Log, now: u64) -> u64 {
         match log.newest() {
             _ if log.len() == 0 => 0,
@@ -142,7 +142,7 @@ impl Algorithm for SlidingWindow {
         self.scale
     }
 
-    /// The most that a log holds: one more than can matter, but no more than a count can be.
+    /// Returns the largest sum of a log: one more than the limit, so that it is exceeded, but at most [`MAX`].
     fn most(&self) -> u64 {
         (self.keep + 1).min(MAX)
     }
@@ -153,7 +153,7 @@ impl Algorithm for SlidingWindow {
         let shift = if latest > now + self.scale { latest - now } else { 0 };
         let newest = latest - shift;
         let mut view = View { at: now.max(newest), newest, shift, skip: 0, total: log.total, added: 0, refunded: 0 };
-        // Most hits find nothing to skip.
+        // Most hits skip no entry.
         let counts = |time: u64| time.saturating_sub(shift) + self.scale > view.at;
         if !counts(oldest) {
             while let Some(hits) = log.entry(view.skip)
@@ -197,7 +197,7 @@ impl Algorithm for SlidingWindow {
         }
         let dropped = view.skip.min(log.len());
         let hits = Hits { time: view.at, cost: view.added.min(self.most()) };
-        // The newest entry takes them if it is of the same time and stays.
+        // The hits are merged into the newest entry if it has the same time and is not dropped.
         let merges = dropped < log.len() && log.newest() - view.shift == view.at;
         let added = if merges { log.words_to_add(Hits { time: log.newest(), ..hits }) } else { hits.words() };
         self.make_room(log, dropped, added)
@@ -262,7 +262,7 @@ impl Algorithm for SlidingWindow {
         Ok(())
     }
 
-    /// Every hit has its own time, so there is nothing to convert.
+    /// Reads a log. Every hit has its own time, so no number depends on the scale.
     fn import(&self, log: &mut Log, _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (pairs, rest) = numbers.as_chunks::<2>();
         let mut time = 0;

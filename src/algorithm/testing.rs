@@ -13,7 +13,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A key never used.
+    /// Returns a key never used.
     pub(super) fn new(rule: Rule, now: u64) -> Self {
         let words = vec![0; dispatch!(&rule, algorithm => algorithm.width())];
         let mut key = Self { rule, words, logs: vec![Log::EMPTY] };
@@ -37,7 +37,7 @@ impl Key {
         decision
     }
 
-    /// What an operation would return.
+    /// Returns what an operation would return.
     pub(super) fn peek(&self, act: Act, now: u64) -> Decision {
         self.rule.peek(self.entry(), act, now)
     }
@@ -53,7 +53,7 @@ impl Key {
         numbers
     }
 
-    /// Whether the numbers could be read.
+    /// Returns whether the numbers are valid.
     pub(super) fn import(&mut self, scale: u64, numbers: &[i64]) -> bool {
         let rule = self.rule;
         let state = self.entry_mut();

@@ -26,11 +26,11 @@ use crate::scale::Scale;
 pub(crate) struct Window {
     pub(crate) kind: Kind,
     pub(crate) limit: u64,
-    /// How long a window is; one of the calendar, at the most.
+    /// The length of a window; for the calendar, of the longest.
     pub(crate) scale: u64,
 }
 
-/// When windows begin, and what of them counts.
+/// When windows start, and which of them count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// With a day, week or month of the calendar: `fix_window`.
@@ -43,25 +43,25 @@ pub(crate) enum Kind {
     Sliding,
 }
 
-/// When a window that is none began: so long ago that it has ended whatever the time.
+/// Sentinel start: no window. It is so long ago that such a window has ended at any time.
 const NONE: i64 = -(1 << 62);
 
-/// A window, and what counts of it.
+/// A window as of a time, and what counts of it.
 pub(crate) struct View {
     start: i64,
     /// The hits of this window.
     current: u64,
     /// The hits of the window before.
     previous: u64,
-    /// What still counts of those, in whole hits rounded up.
+    /// The share of `previous` that still counts, in whole hits rounded up.
     faded: u64,
     followed: bool,
 }
 
 impl Window {
-    /// When a window that begins now begins.
+    /// Returns the start of a window that is opened at `now`.
     #[inline(always)]
-    fn begin(&self, now: u64) -> i64 {
+    fn start_at(&self, now: u64) -> i64 {
         match self.kind {
             Kind::Key => now as i64,
             Kind::Calendar(calendar) => calendar.start_of(now),
@@ -69,7 +69,7 @@ impl Window {
         }
     }
 
-    // Comparing kinds would compare units of the calendar too, in a call of its own.
+    // `==` on kinds would also compare units of the calendar, in a call of its own.
 
     #[inline(always)]
     pub(crate) fn slides(&self) -> bool {
@@ -81,13 +81,13 @@ impl Window {
         matches!(self.kind, Kind::Key)
     }
 
-    /// Returns the length of the window that begins at a time.
+    /// Returns the length of the window that starts at `start`.
     #[inline(always)]
     fn length(&self, start: i64) -> u64 {
         if let Kind::Calendar(calendar) = self.kind { calendar.length(start) } else { self.scale }
     }
 
-    /// Returns the same policy with another scale, which its algorithm takes.
+    /// Returns the same policy with another scale, which must be valid for its algorithm.
     pub(crate) fn with_scale(self, scale: Scale) -> Self {
         let kind = match (self.kind, scale.calendar()) {
             (_, Some(calendar)) => Kind::Calendar(calendar),
@@ -97,16 +97,16 @@ impl Window {
         Self { kind, scale: scale.length(), ..self }
     }
 
-    /// What a window is worth to a time outside it.
+    /// Moves the view of a stored window to a time outside that window.
     #[inline(always)]
-    fn leave(&self, view: &mut View, now: u64) {
+    fn roll_over(&self, view: &mut View, now: u64) {
         let (age, scale) = (now as i64 - view.start, self.scale as i64);
         if age < 0 {
             // The clock stepped back.
             view.followed = -age > scale;
-            // Counters of nothing hold no time, so that they are the same stored or not.
+            // Counters at 0 have no time of their own, so that they are the same whether stored or not.
             if view.followed || (self.slides() && view.previous + view.current == 0) {
-                view.start = self.begin(now);
+                view.start = self.start_at(now);
             }
             return;
         }
@@ -118,7 +118,7 @@ impl Window {
         view.current = 0;
     }
 
-    /// What counts of the window before.
+    /// Computes the share of the window before that still counts.
     #[inline(always)]
     fn fade(&self, view: &mut View, now: u64) {
         if view.previous > 0 {
@@ -127,19 +127,19 @@ impl Window {
         }
     }
 
-    /// When a stored window of the clock ends; `now` or earlier if it has ended.
+    /// Returns when a stored window of the clock ends; `now` or earlier if it has ended.
     pub(crate) fn window_ends_at(&self, state: &[u64], now: u64) -> u64 {
         let start = state.first().map_or(NONE, |&start| start as i64);
         let follows = start > (now + self.scale) as i64;
-        let start = if follows { self.begin(now) } else { start };
+        let start = if follows { self.start_at(now) } else { start };
         (start + self.length(start) as i64).max(0) as u64
     }
 
-    /// Returns when the window of a key's own start ends, if it is in force, or begins now where `begins` says so; 0 if
-    /// there is none.
-    pub(crate) fn own_end(&self, state: &[u64], begins: bool, now: u64) -> u64 {
+    /// Returns the end of the window in force under `fix_window_per_key`; 0 if there is none. If `starts` is set, a
+    /// window starts at `now` where there is none.
+    pub(crate) fn own_end(&self, state: &[u64], starts: bool, now: u64) -> u64 {
         let view = self.view(state, now);
-        match (view.start, begins) {
+        match (view.start, starts) {
             (NONE, false) => 0,
             (NONE, true) => now + self.scale,
             (start, _) => start as u64 + self.scale,
@@ -151,14 +151,14 @@ impl Window {
         if self.is_per_key() {
             return self.own_end(state, false, now);
         }
-        let start = self.begin(now);
+        let start = self.start_at(now);
         (start + self.length(start) as i64).max(0) as u64
     }
 
-    /// When enough has faded of a window for a cost to fit.
+    /// Returns the time from which on enough of a window has faded for a cost to fit.
     #[inline(always)]
     fn fades_at(&self, view: &View, cost: u64, end: u64) -> u64 {
-        // The hit waits for the older of two counts to fade: the previous one if there is room beside the current.
+        // The hit waits for one of the two counts to fade: the previous one if it fits beside the current one.
         let (end, fading, beside) = match self.limit.checked_sub(view.current + cost) {
             Some(room) => (end, view.previous, room),
             None => (end + self.scale, view.current, self.limit - cost),
@@ -189,7 +189,7 @@ impl Algorithm for Window {
         let mut view = View { start, current, previous, faded: 0, followed: false };
         // Most hits fall into the stored window.
         if (now as i64 - start) as u64 >= self.length(start) {
-            self.leave(&mut view, now);
+            self.roll_over(&mut view, now);
         }
         self.fade(&mut view, now);
         view
@@ -200,14 +200,14 @@ impl Algorithm for Window {
     }
 
     fn used(&self, view: &View) -> u64 {
-        // All else is whole, so that what is compared with the limit may be rounded up.
+        // The limit and costs are whole, so the faded count may be rounded up before the comparison.
         view.current + view.faded
     }
 
     #[inline(always)]
     fn charge(&self, view: &mut View, cost: u64, now: u64) {
         if view.start == NONE {
-            view.start = self.begin(now);
+            view.start = self.start_at(now);
         }
         view.current = (view.current + cost).min(MAX);
     }
@@ -220,7 +220,7 @@ impl Algorithm for Window {
         self.fade(view, now);
         // Counters always have a start.
         if self.slides() && view.start == NONE {
-            view.start = self.begin(now);
+            view.start = self.start_at(now);
         }
     }
 
@@ -261,14 +261,14 @@ impl Algorithm for Window {
         (view.start + windows * self.length(view.start) as i64).max(0) as u64
     }
 
-    /// Its start, its hits, and those of the window before if they count.
+    /// Returns the width of the start, the hits, and those of the window before if they count.
     fn width(&self) -> usize {
         if self.slides() { 3 } else { 2 }
     }
 
     fn latest(&self, state: &[u64]) -> u64 {
         match *state {
-            // Counters of nothing hold no time.
+            // Counters at 0 have no time of their own.
             [_, 0, 0, ..] if self.slides() => 0,
             [start, ..] => (start as i64).max(0) as u64,
             [] => 0,
@@ -276,11 +276,11 @@ impl Algorithm for Window {
     }
 
     fn clear(&self, state: &mut [u64], now: u64) {
-        let start = if self.slides() { self.begin(now) } else { NONE };
+        let start = if self.slides() { self.start_at(now) } else { NONE };
         self.commit(state, View { start, current: 0, previous: 0, faded: 0, followed: false });
     }
 
-    /// In order of time; nothing where there is no window.
+    /// Passes the counts in order of time; no number at all if there is no window.
     fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
         let (&[start, current, ..], previous) = (state, state.get(2)) else { return Ok(()) };
         if start as i64 != NONE {
@@ -301,7 +301,7 @@ impl Algorithm for Window {
             (_, []) => return Ok(true),
             _ => return Ok(false),
         };
-        if !in_range(start) || self.begin(start as u64) != start || !in_range(current) || !in_range(previous) {
+        if !in_range(start) || self.start_at(start as u64) != start || !in_range(current) || !in_range(previous) {
             return Ok(false);
         }
         let (current, previous) = (current as u64, previous as u64);

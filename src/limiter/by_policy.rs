@@ -1,4 +1,4 @@
-//! What a limiter does to one of its policies, which is named where there are several.
+//! Operations on one policy of a limiter, by its name where there are several.
 
 use alloc::borrow::ToOwned;
 use core::borrow::Borrow;
@@ -10,7 +10,7 @@ use crate::number::{check_count, check_time};
 use crate::{Clock, Error};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
-    /// What [`Limiter::inc`] does, for one of several policies, by its name.
+    /// The same as [`Limiter::inc`] for one of several policies, by its name.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -38,7 +38,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.change(key, position, act, now)
     }
 
-    /// What [`Limiter::set`] does, for one of several policies, by its name.
+    /// The same as [`Limiter::set`] for one of several policies, by its name.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -62,7 +62,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.change(key, position, Act::Set(count), now)
     }
 
-    /// What [`Limiter::get`] does, for one of several policies, by its name.
+    /// The same as [`Limiter::get`] for one of several policies, by its name.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -84,7 +84,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(self.slots.get(self.index.get(key), position, now)?)
     }
 
-    /// What [`Limiter::expires_at`] does, for one of several policies, by its name.
+    /// The same as [`Limiter::expires_at`] for one of several policies, by its name.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};

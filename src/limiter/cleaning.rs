@@ -14,7 +14,7 @@ use crate::{Clock, Error, Policies};
 const REPORTED_AT_ONCE: u32 = 64;
 const _: () = assert!(REPORTED_AT_ONCE as usize >= FREED_AT_MOST);
 
-/// The caller's function, and the keys it is called about.
+/// The caller's function, and buffers for its arguments.
 pub(super) struct BeforeClean<K> {
     /// Has room for all keys that are removed at once.
     removed: Vec<(u32, K)>,
@@ -39,8 +39,8 @@ pub struct Cleaned<K> {
 }
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
-    /// Calls `report` with the expired states, policy by policy, each time some keys are removed: at most 64 keys a call.
-    /// They are gone by then, so nothing that `report` does can keep them.
+    /// Calls `report` with the expired states, policy by policy, each time some keys are removed: at most 64 keys a
+    /// call. The keys are removed before the call, so `report` cannot keep them.
     ///
     /// ```
     /// use std::sync::{Arc, Mutex};
@@ -86,11 +86,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self
     }
 
-    /// Removes every expired key now, and returns how many there were. The only operation that looks at all keys.
+    /// Removes every expired key now, and returns how many there were. It is the only operation that examines all keys.
     ///
     /// # Errors
     ///
-    /// `out_of_memory` when expired keys cannot be reported; those before them are removed by then.
+    /// `out_of_memory` if expired keys cannot be reported; those before them are already removed.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -115,7 +115,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(before - self.slots.len())
     }
 
-    /// Forgets the keys of freed slots, and reports the expired ones. Allocates nothing.
+    /// Removes the keys of freed slots, and reports the expired ones. Does not allocate.
     #[cold]
     pub(super) fn forget(&mut self) {
         let Some(BeforeClean { removed, cleaned, report }) = &mut self.before_clean else {

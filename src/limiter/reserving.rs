@@ -1,4 +1,4 @@
-//! What a limiter reserves, settles and extends.
+//! Reservations of a limiter: reserve, settle and extend.
 
 use alloc::borrow::ToOwned;
 use core::borrow::Borrow;
@@ -46,8 +46,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(Reserving { decision, reservation })
     }
 
-    /// Closes a reservation and charges what was used; by default all that was reserved. What was used beyond that is
-    /// charged as [`Limiter::inc`] does.
+    /// Closes a reservation and charges the used amount, by default all that was reserved. An amount above the reserved
+    /// one is charged as [`Limiter::inc`] does.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve, Settlement};
@@ -65,7 +65,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.settle_by_id(&reservation.key, &reservation.id, used)
     }
 
-    /// Closes a reservation of which nothing was used.
+    /// Closes a reservation without a charge.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve};
@@ -81,7 +81,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.settle(reservation, Some(Costs::All(0)))
     }
 
-    /// What [`Limiter::settle`] does, for a reservation that is known by its key and id: after a restart, or elsewhere.
+    /// The same as [`Limiter::settle`] for a reservation that is known by its key and id: after a restart, or
+    /// elsewhere.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve, Settlement};
@@ -103,7 +104,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.on_reservation(key, id, |slots, slot, bits, now| slots.settle_reservation(slot, bits, &used, now))
     }
 
-    /// Moves the end of a reservation to so long from now.
+    /// Moves the end of a reservation to `ttl` from now.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve, Settlement};

@@ -17,7 +17,7 @@ use crate::store::slots::SlotError;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
-    /// All states as plain data, to be taken over by [`Limiter::restore`].
+    /// Returns all states as plain data, for [`Limiter::restore`].
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -50,11 +50,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(Snapshot::new(self.policies(), keys, earlier, reservations))
     }
 
-    /// Takes over all states of a snapshot, or on an error none. Returns the names of the policies that
-    /// start afresh, because in the snapshot they have another algorithm.
+    /// Takes over all states of a snapshot, or none on an error. Returns the names of the policies that
+    /// start afresh because they have another algorithm in the snapshot.
     ///
-    /// Where numbers have changed since, a limit or rate applies to what is there, and a `scale` or `per`
-    /// is converted, rounded against the client.
+    /// A changed limit or rate applies to the states as they are. For a changed `scale` or `per` they are
+    /// converted, rounded against the client.
     ///
     /// ```
     /// use tollgate::{Limiter, ManualClock, Policy, Snapshot};
@@ -92,7 +92,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(names)
     }
 
-    /// Reads all states of a snapshot, and changes nothing.
+    /// Reads all states of a snapshot without changing any.
     fn stage_all<'a>(&mut self, snapshot: &'a Snapshot<K>, now: u64) -> Result<Staged<'a, K>, Error> {
         let policies = snapshot.policies()?;
         let origins = Origin::all(&policies)?;
@@ -116,7 +116,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Ok(staged)
     }
 
-    /// Takes over staged states, for which there is room.
+    /// Takes over staged states. There must be room for them.
     fn put_all(&mut self, mut staged: Staged<'_, K>, now: u64) -> Result<(), Error>
     where
         K: Clone,
@@ -139,7 +139,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         live.iter().filter(|key| self.index.get(**key).is_none()).count()
     }
 
-    /// Puts the staged states into a key's slot. The index has room for it.
+    /// Moves the staged states into a key's slot. The index must have room for it.
     fn put<Q>(&mut self, key: &Q, now: u64) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -159,7 +159,7 @@ fn rows_of<'a>(number: usize, rest: &mut &'a [Vec<i64>]) -> impl Iterator<Item =
     own.iter().map(|row| row.get(1..).unwrap_or_default())
 }
 
-/// The states of a snapshot, read.
+/// The states read from a snapshot.
 struct Staged<'a, K> {
     /// All keys, and whether their states are live.
     keys: Vec<(&'a K, bool)>,

@@ -31,7 +31,7 @@ use crate::{Error, Expected, Found, wording};
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDraft {
     fields: Vec<(String, Value)>,
-    /// Set if the whole is no object.
+    /// Set if the draft is not an object.
     not_an_object: Option<Value>,
 }
 
@@ -41,7 +41,7 @@ impl PolicyDraft {
         Self { fields: Vec::new(), not_an_object: Some(value) }
     }
 
-    /// Adds a field. One that is [`Value::Null`] counts as left out.
+    /// Adds a field. A field of [`Value::Null`] is ignored.
     pub fn push(&mut self, name: impl Into<String>, value: Value) {
         if value != Value::Null {
             self.fields.push((name.into(), value));
@@ -86,7 +86,7 @@ impl PolicyDraft {
         policy.fillable()
     }
 
-    /// Returns the value of a field, which may be written in one of its spellings but not in both.
+    /// Returns the value of a field; `Null` if there is none. A field in both of its spellings is an error.
     fn get(&self, field: &'static Field) -> Result<&Value, Error> {
         let mut written = self.fields.iter().filter(|(name, _)| field.is(name));
         match (written.next(), written.next()) {
@@ -103,7 +103,7 @@ impl PolicyDraft {
     fn check_names(&self, schema: &'static AlgorithmSchema) -> Result<(), Error> {
         let names = self.fields.iter().map(|(name, _)| name.as_str());
         let unknown = names.filter(|name| !schema.fields.iter().any(|field| field.is(name)));
-        // In the order of JavaScript, which compares UTF-16.
+        // In the order of strings in JavaScript, which compares UTF-16.
         let unknown = unknown.min_by(|a, b| a.encode_utf16().cmp(b.encode_utf16()));
         match unknown {
             None => Ok(()),
@@ -158,7 +158,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// The error of the first field that is wrong; of a text that is no JSON, one that says so.
+    /// The error of the first invalid field, or an error that the text is not JSON.
     pub fn from_json(json: &str) -> Result<Self, Error> {
         let draft: Result<PolicyDraft, _> = serde_json::from_str(json);
         let not_json = |_| Error::policy("policy", Found::Described("the text"), Expected::Described("JSON"));

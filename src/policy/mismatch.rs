@@ -1,4 +1,4 @@
-//! Why the policies of one call do not match those of a limiter.
+//! The difference between the policies of one call and those of a limiter.
 
 use crate::algorithm::rule::Rule;
 use crate::error::Mismatch;

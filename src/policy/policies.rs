@@ -34,8 +34,8 @@ struct Named {
 }
 
 impl Policies {
-    /// Checks that the policies go together: at least one, at most [`MAX_POLICIES`](crate::MAX_POLICIES), no name twice,
-    /// and no `denied: "count"` among several, where a denial changes nothing at all.
+    /// Validates a list of policies: at least one, at most [`MAX_POLICIES`](crate::MAX_POLICIES), no name twice, and no
+    /// `denied: "count"` among several, where a denied hit changes no state.
     ///
     /// ```
     /// # use tollgate::{Policies, Policy};
@@ -56,7 +56,7 @@ impl Policies {
         Ok(Self(Arc::new(Named { list, names })))
     }
 
-    /// How many there are.
+    /// Returns the number of policies.
     ///
     /// ```
     /// # use tollgate::{Policies, Policy};
@@ -67,7 +67,7 @@ impl Policies {
         self.0.list.len()
     }
 
-    /// Never: there is at least one.
+    /// Returns false: there is at least one policy.
     ///
     /// ```
     /// # use tollgate::{Policies, Policy};
@@ -78,7 +78,7 @@ impl Policies {
         self.0.list.is_empty()
     }
 
-    /// The policies, in order.
+    /// Returns an iterator over the policies, in order.
     ///
     /// ```
     /// # use tollgate::{Policies, Policy};
@@ -89,7 +89,7 @@ impl Policies {
         self.0.list.iter()
     }
 
-    /// Their names, in order.
+    /// Returns an iterator over the names, in order.
     ///
     /// ```
     /// # use tollgate::{Policies, Policy};
@@ -100,7 +100,8 @@ impl Policies {
         self.0.names.iter().map(AsRef::as_ref)
     }
 
-    /// The name of the policy at `position`, as a [`Decision`](crate::Decision) tells it.
+    /// Returns the name of the policy at `position`, such as that of a [`Decision`](crate::Decision); `""` if there is
+    /// none.
     ///
     /// ```
     /// # use tollgate::{Policies, Policy};
@@ -112,7 +113,7 @@ impl Policies {
         self.0.names.get(position).map_or("", AsRef::as_ref)
     }
 
-    /// The position of the policy of that name. The name may be left out when there is only one.
+    /// Returns the position of the policy of that name. The name may be left out if there is only one policy.
     pub(crate) fn position(&self, name: Option<&str>) -> Result<usize, Error> {
         let found = match name {
             None if self.0.list.len() == 1 => Some(0),
@@ -122,18 +123,18 @@ impl Policies {
         found.ok_or_else(|| Error::UnknownPolicy { found: name.map(Into::into), known: self.0.names.clone() })
     }
 
-    /// Their algorithms and numbers, in order.
+    /// Returns the algorithms and their numbers, in order.
     pub(crate) fn rules(&self) -> Vec<Rule> {
         self.0.list.iter().map(|policy| policy.rule).collect()
     }
 
-    /// What a denied hit does.
+    /// Returns whether denied hits count.
     pub(crate) fn denied(&self) -> Denied {
         denied(&self.rules(), self.0.list.first().and_then(|policy| policy.denied))
     }
 }
 
-/// Each policy's own name, or its algorithm's with a number where that is taken.
+/// Returns each policy's own name, or its algorithm's, with a number if that is taken.
 fn names(list: &[Policy]) -> Result<Vec<Box<str>>, Error> {
     let is_given = |name: &str, list: &[Policy]| list.iter().any(|policy| policy.name() == Some(name));
     let mut names: Vec<Box<str>> = Vec::with_capacity(list.len());
@@ -164,7 +165,7 @@ impl From<Policy> for Policies {
     }
 }
 
-/// What a limiter's policies may be given as: one, an array, a list, or [`Policies`] made before.
+/// A type that converts into [`Policies`]: one policy, an array, a `Vec`, or [`Policies`] themselves.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policies, Policy};
@@ -178,7 +179,7 @@ impl From<Policy> for Policies {
 /// # }
 /// ```
 pub trait IntoPolicies {
-    /// Checks that the policies go together.
+    /// Validates the list of policies.
     fn into_policies(self) -> Result<Policies, Error>;
 }
 

@@ -1,7 +1,7 @@
 //! The table of policies: algorithms, fields, defaults, ranges, and the wording of what is accepted.
 //!
-//! The readers in Rust use it as it is. `js/core/generated.ts` is written from it, so that TypeScript
-//! knows the same names and ranges.
+//! The readers in Rust use it as it is. `js/core/generated.ts` is generated from it, so that TypeScript
+//! has the same names and ranges.
 
 use crate::number::MAX;
 
@@ -25,8 +25,8 @@ pub struct Field {
     pub snake_case: Option<&'static str>,
     /// The meaning of the field.
     pub role: Role,
-    /// The number that is used where the field is left out; without one the field is required, unless its role
-    /// is [`Role::UtcOffset`], [`Role::Name`] or [`Role::Denied`].
+    /// The default. A field without one is required, unless its role is [`Role::UtcOffset`], [`Role::Name`] or
+    /// [`Role::Denied`].
     pub default: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub enum Role {
     Ttl,
     /// The policy's name.
     Name,
-    /// What a denied hit does.
+    /// Whether denied hits count.
     Denied,
 }
 
@@ -79,7 +79,7 @@ const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSch
     AlgorithmSchema { name, aliases: &[], fields }
 }
 
-/// The schema of every algorithm. The position of an algorithm here is its number wherever only numbers cross.
+/// The schema of every algorithm. An algorithm's position here is its number in the bindings.
 pub static ALGORITHM_SCHEMAS: &[AlgorithmSchema] = &[
     AlgorithmSchema { name: "fix_window", aliases: &["fixed_window"], fields: FIX_WINDOW_FIELDS },
     algorithm("fix_window_per_key", WINDOW_FIELDS),
@@ -110,21 +110,21 @@ pub(crate) const TOKEN_BUCKET: usize = 4;
 pub(crate) const LEAKY_BUCKET: usize = 5;
 pub(crate) const CONCURRENCY: usize = 6;
 
-/// The words of `denied`, in the order of the numbers 1 and 2 by which they cross; 0 is "left out".
+/// The words of `denied`. In the bindings they are the numbers 1 and 2; 0 is "left out".
 pub const DENIED_WORDS: &[&str] = &["count", "free"];
 
 /// The units of a duration, in milliseconds.
 pub const DURATION_UNITS: &[(&str, u64)] =
     &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
 
-/// The units of the calendar that a `scale` may name, and the numbers by which they are stored and cross, each less the
-/// offset from UTC in minutes: no duration is below 0.
+/// The units of the calendar that a `scale` may name, and their numbers in stored states and in the bindings, from
+/// which the offset from UTC in minutes is subtracted. They are below 0, as no duration is.
 pub const CALENDAR_SCALES: &[(&str, i64)] = &[("day", -10_000), ("week", -20_000), ("month", -30_000)];
 
 /// The largest offset from UTC, in minutes.
 pub const MAX_UTC_OFFSET: u64 = 14 * 60;
 
-/// How long a reservation lasts that does not say, in milliseconds.
+/// How long a reservation lasts by default, in milliseconds.
 pub const DEFAULT_TTL: u64 = 60_000;
 
 /// The longest that a reservation lasts, in milliseconds: a day.
@@ -136,7 +136,7 @@ pub const MAX_RESERVATIONS: usize = 1_024;
 /// The most open reservations of one key outside the process.
 pub const MAX_STORED_RESERVATIONS: usize = 128;
 
-/// How many numbers of a stored reservation stand before its amounts: four of its id, its start, its end and its ttl.
+/// The count of numbers before the amounts of a stored reservation: four of its id, its start, its end and its ttl.
 pub const RESERVATION_HEAD: usize = 7;
 
 /// The longest name of a policy.
@@ -148,7 +148,7 @@ pub const MAX_POLICIES: usize = 32;
 /// The highest limit of a sliding window whose log is stored outside the process.
 pub const MAX_STORED_LOG: u64 = 1_000;
 
-/// The most keys that a limiter in JavaScript takes: its `Map` holds no more.
+/// The most keys of a limiter in JavaScript: its `Map` holds no more.
 pub const MAX_KEYS_IN_JS: u64 = 16_000_000;
 
 /// The default of `max_keys`.
@@ -167,7 +167,7 @@ pub const MAX_KEY_BYTES: usize = 1_024;
 pub const AMOUNTS: (u64, u64) = (1, MAX);
 
 impl AlgorithmSchema {
-    /// Returns the position of the algorithm with that name or alias.
+    /// Returns the position of the algorithm with that name or alias; `None` if there is none.
     pub fn position(name: &str) -> Option<usize> {
         ALGORITHM_SCHEMAS.iter().position(|schema| schema.name == name || schema.aliases.contains(&name))
     }
@@ -179,9 +179,9 @@ impl AlgorithmSchema {
 }
 
 impl Field {
-    /// Returns true if a field was written under this name, in either spelling.
-    pub fn is(&self, written: &str) -> bool {
-        self.name == written || self.snake_case == Some(written)
+    /// Returns whether `name` is the field's name, in either spelling.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.snake_case == Some(name)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Plain values of any type, as a policy or an option may be written with.
+//! Values of any type, as a policy or an option may have.
 
 use alloc::string::String;
 use core::fmt;
@@ -9,7 +9,7 @@ use crate::Found;
 use crate::duration::Span;
 use crate::{number, wording};
 
-/// A plain value, as much of it as reading a field and wording an error needs.
+/// A value of a field, with as much detail as validation and error messages need.
 ///
 /// ```
 /// use tollgate::{PolicyDraft, Value};
@@ -40,7 +40,7 @@ impl Value {
     /// An object.
     pub const OBJECT: Self = Self::Other(wording::OBJECT);
 
-    /// Returns the value as an error repeats it.
+    /// Returns the value for an error message.
     pub fn found(&self) -> Found {
         match self {
             Self::Null => Found::Missing,
@@ -52,7 +52,7 @@ impl Value {
         }
     }
 
-    /// Returns the number if it is an integer from 0 to [`MAX`](crate::MAX).
+    /// Returns the number; `None` if it is not an integer from 0 to [`MAX`](crate::MAX).
     pub fn as_integer(&self) -> Option<u64> {
         match self {
             Self::Number(number) => number::integer(*number),
@@ -60,7 +60,7 @@ impl Value {
         }
     }
 
-    /// Returns the duration in milliseconds, if it is one from 1 to [`MAX`](crate::MAX).
+    /// Returns the duration in milliseconds; `None` if it is not one from 1 to [`MAX`](crate::MAX).
     pub fn as_duration(&self) -> Option<u64> {
         match self {
             Self::Text(text) => Span::from(text.as_str()).milliseconds(),
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// Returns the text of a string.
+    /// Returns the text; `None` if the value is not a string.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

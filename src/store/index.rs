@@ -1,4 +1,4 @@
-//! From keys to slots, without a pause: the table grows a few keys at a time.
+//! A map from keys to slots that grows without a pause: a few keys move to the larger table at a time.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -11,7 +11,7 @@ use crate::memory::OutOfMemory;
 /// How many slots one insertion moves from the old table to the new.
 const MOVED: u32 = 8;
 
-/// Which slot each key has. Keys are held once, by slot; the tables hold slot numbers.
+/// The slot of each key. Keys are stored once, by slot; the tables store slot numbers.
 pub(crate) struct Index<K, S = DefaultHashBuilder> {
     hasher: S,
     keys: Chunked<Option<K>>,
@@ -35,14 +35,14 @@ impl<K: Hash + Eq> Index<K> {
         }
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key; `None` if it has none.
     #[inline]
     pub(crate) fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<u32>
     where
         K: Borrow<Q>,
     {
         let hash = self.hasher.hash_one(key);
-        let same = |slot: &u32| self.key(*slot).is_some_and(|held| held.borrow() == key);
+        let same = |slot: &u32| self.key(*slot).is_some_and(|stored| stored.borrow() == key);
         let found = self.table.find(hash, same);
         if found.is_none() && !self.old.is_empty() {
             return self.old.find(hash, same).copied();
@@ -50,13 +50,14 @@ impl<K: Hash + Eq> Index<K> {
         found.copied()
     }
 
-    /// The key of a slot.
+    /// Returns the key of a slot; `None` if the slot is free.
     #[inline]
     pub(crate) fn key(&self, slot: u32) -> Option<&K> {
         self.keys.get(slot)?.as_ref()
     }
 
-    /// Makes room for one more key, in a slot below `slots`. Also moves some keys to a larger table, if one was started.
+    /// Makes room for one more key, in a slot below `slots`. Also moves some keys to a larger table, if one was
+    /// started.
     pub(crate) fn reserve(&mut self, slots: u32) -> Result<(), OutOfMemory> {
         self.keys.reserve(slots)?;
         if self.table.len() == self.table.capacity() {
@@ -69,8 +70,8 @@ impl<K: Hash + Eq> Index<K> {
     /// Makes room for `keys` more keys, in slots below `slots`. All keys move to one table.
     pub(crate) fn reserve_many(&mut self, keys: usize, slots: u32) -> Result<(), OutOfMemory> {
         self.keys.reserve(slots)?;
-        let Self { table, keys: held, hasher, .. } = self;
-        table.try_reserve(keys + self.old.len(), |&slot| hash_of(held, hasher, slot))?;
+        let Self { table, keys: by_slot, hasher, .. } = self;
+        table.try_reserve(keys + self.old.len(), |&slot| hash_of(by_slot, hasher, slot))?;
         while !self.old.is_empty() {
             self.move_some();
         }
@@ -80,19 +81,19 @@ impl<K: Hash + Eq> Index<K> {
     /// Gives a slot to a key that has none. There must be room for it.
     pub(crate) fn insert(&mut self, key: K, slot: u32) {
         let hash = self.hasher.hash_one(&key);
-        if let Some(held) = self.keys.get_mut(slot) {
-            *held = Some(key);
+        if let Some(stored) = self.keys.get_mut(slot) {
+            *stored = Some(key);
         }
         self.end = self.end.max(slot + 1);
         self.put(hash, slot);
     }
 
-    /// Takes a slot from its key.
+    /// Removes and returns the key of a slot.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<K> {
         let key = self.keys.get_mut(slot)?.take()?;
         let hash = self.hasher.hash_one(&key);
         for table in [&mut self.table, &mut self.old] {
-            if let Ok(entry) = table.find_entry(hash, |&held| held == slot) {
+            if let Ok(entry) = table.find_entry(hash, |&other| other == slot) {
                 entry.remove();
                 break;
             }
@@ -116,7 +117,8 @@ impl<K: Hash + Eq> Index<K> {
         Ok(())
     }
 
-    /// Makes the room of removed keys usable again, without memory. That takes a while, so it must be worth it.
+    /// Reclaims the room of removed keys without allocating. It takes a while, so it is only done if enough is
+    /// reclaimed.
     fn rebuild_table(&mut self) -> Result<(), OutOfMemory> {
         let most = self.table.num_buckets() / 8 * 7;
         if self.table.len() + most / 32 >= most {
@@ -137,7 +139,7 @@ impl<K: Hash + Eq> Index<K> {
             let slot = self.moved;
             self.moved += 1;
             if let Some(hash) = self.key(slot).map(|key| self.hasher.hash_one(key))
-                && let Ok(entry) = self.old.find_entry(hash, |&held| held == slot)
+                && let Ok(entry) = self.old.find_entry(hash, |&other| other == slot)
             {
                 entry.remove();
                 self.put(hash, slot);

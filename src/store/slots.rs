@@ -1,4 +1,4 @@
-//! A bounded slab of entries, swept as it is used. It knows slots by number; its owner maps keys to them.
+//! A bounded slab of entries, swept as it is used. Slots are numbers; the owner of the slab maps keys to them.
 
 mod entries;
 mod extras;
@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use entries::Entries;
 use extras::Extras;
-use room::{NoSlot, refuse};
+use room::{NoSlot, deny_full};
 
 use sweep::Cleaning;
 pub(crate) use sweep::Expired;
@@ -38,10 +38,10 @@ const NO_SLOT: u32 = u32::MAX;
 /// The most words that the states of one key take.
 const MOST_WORDS: usize = 3 * MAX_POLICIES;
 
-/// Why a key got no slot. Nothing was changed.
+/// Why a key got no slot. No state was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotError {
-    /// There are as many keys as there may be.
+    /// The slab has `max_keys` keys.
     Full,
     /// Memory ran out.
     OutOfMemory,
@@ -53,8 +53,8 @@ impl From<OutOfMemory> for SlotError {
     }
 }
 
-/// The slab. After each operation its owner must forget the keys of the slots in `freed`,
-/// and only then give the key of the operation the slot in `taken`, if there is one.
+/// The slab. After each operation the owner must remove the keys of the slots in `freed`,
+/// and only then assign the slot in `taken`, if there is one, to the key of the operation.
 ///
 /// An operation that runs out of memory changes no state. It may have freed slots whose states had ended.
 #[derive(Debug)]
@@ -64,18 +64,18 @@ pub(crate) struct Slots {
     entries: Entries,
     /// The states of a key that has no slot yet.
     staged: KeyStates,
-    /// What comes beside them, in a list of one, while it is moved to a slot.
+    /// The extra of the staged states, in a list of at most one, while it is moved to a slot.
     ready: Vec<Extra>,
-    /// What a few slots have beside their states.
+    /// The extras that a few slots have beside their states.
     extras: Extras,
     /// Whether no key grows stale, and no policy counts reservations alone.
     hits_are_plain: bool,
-    /// One bit a slot: whether it holds an entry.
+    /// One bit for each slot: whether it is occupied.
     occupied: Vec<u64>,
-    /// How many slots were ever made; those beyond hold nothing.
+    /// The number of slots ever made, occupied or free.
     made: u32,
     len: u32,
-    /// The first free slot; each names the next in its first word.
+    /// The first free slot. Each free slot has the number of the next in its first word.
     free: u32,
     /// The slot that the last operation took for a key that had none. The owner clears it.
     pub taken: Option<u32>,
@@ -86,22 +86,23 @@ pub(crate) struct Slots {
     /// Whether the values of expired states are recorded.
     pub reports: bool,
     evicted: u64,
-    /// Whether a key was evicted that had something open.
+    /// Whether a key with open reservations was evicted.
     evicted_open: bool,
     /// The most open reservations of one key.
     pub(crate) max_reservations: usize,
     cleaning: Cleaning,
     probe: u32,
-    /// How many slots were looked at, ever, for a test that each operation looks at few.
+    /// The number of slots examined so far, for a test that each operation examines few.
     #[cfg(test)]
     looked_at: AtomicU64,
 }
 
 impl Slots {
-    /// Makes an empty slab.
+    /// Returns an empty slab.
     pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Result<Self, OutOfMemory> {
         let policy_states = PolicyStates::new(rules, denied)?;
-        // The last word is the time of the last change, where `key_older_than` is set. A free slot needs a word as well.
+        // The last word is the time of the last change, where `key_older_than` is set. A free slot needs a word as
+        // well.
         let width = (policy_states.size().word + usize::from(options.key_older_than.is_some())).max(1);
         Ok(Self {
             entries: Entries::new(width, policy_states.size().log),
@@ -134,7 +135,7 @@ impl Slots {
         &self.policy_states
     }
 
-    /// Makes rules with the numbers of one call rules for the slab's states. Returns whether they can be.
+    /// Adjusts the rules of one call to the slab's states. Returns whether they fit.
     pub(crate) fn adjust(&mut self, call: &mut [Rule]) -> bool {
         self.policy_states.adjust(call)
     }
@@ -158,7 +159,7 @@ impl Slots {
         self.evicted
     }
 
-    /// Asks, and charges the costs if they fit. A key without a slot may be given one.
+    /// Charges the costs if they fit. A key without a slot may be given one.
     #[inline(never)]
     pub(crate) fn hit<E: From<OutOfMemory>>(
         &mut self,
@@ -176,10 +177,10 @@ impl Slots {
         }
     }
 
-    /// Asks for a key that has a slot, and charges the costs if they fit.
+    /// Charges the costs of a hit on a key that has a slot, if they fit.
     ///
-    /// Never inlined: one copy for all kinds of keys. The caller chooses the error, so that the decision is written where
-    /// it wants it and not copied.
+    /// Never inlined: one copy for all kinds of keys. The caller chooses the error type, so that the decision is
+    /// written into the caller's result and not copied.
     #[inline(never)]
     pub(crate) fn hit_slot<E: From<OutOfMemory>>(
         &mut self,
@@ -202,8 +203,8 @@ impl Slots {
         Ok(decision)
     }
 
-    /// Asks for a key that has no slot. Its states are made outside the slab, so that a hit that is not charged evicts no
-    /// other key, and one that runs out of memory changes nothing.
+    /// Charges the costs of a hit on a key that has no slot, if they fit. Its states are made outside the slab, so that
+    /// a hit that is not charged evicts no other key, and one that runs out of memory changes no state.
     fn hit_new<E: From<OutOfMemory>>(
         &mut self,
         rules: Option<&[Rule]>,
@@ -219,14 +220,14 @@ impl Slots {
         if policy_states.charges(&decision, costs) { self.put_new(decision, now) } else { Ok(decision) }
     }
 
-    /// Gives the staged states a slot, or denies what they come from if there is no room.
+    /// Gives the staged states a slot, or makes the decision a denial if there is no room.
     fn put_new<E: From<OutOfMemory>>(&mut self, mut decision: Decision, now: u64) -> Result<Decision, E> {
         match self.take(now) {
             Ok(slot) => self.put(slot, now),
             Err(NoSlot::FullUntil(room_at)) => {
-                // A client that only brings new keys must clean up as well.
+                // Hits on new keys must sweep as well, since there may be no others.
                 self.sweep(NO_SLOT, now);
-                refuse(&mut decision, room_at - now);
+                deny_full(&mut decision, room_at - now);
             }
             Err(NoSlot::OutOfMemory) => return Err(OutOfMemory.into()),
         }
@@ -252,7 +253,7 @@ impl Slots {
             && self.policy_states.charges(&decision, costs)
             && let Some(room_at) = self.no_room_until(now)
         {
-            refuse(&mut decision, room_at - now);
+            deny_full(&mut decision, room_at - now);
         }
         Ok(decision)
     }
@@ -277,8 +278,8 @@ impl Slots {
         Ok(slot.map_or(ends, |slot| ends.min(self.stale_at(slot))))
     }
 
-    /// Changes one policy's state without asking, as `inc` and `set` do, and returns the count. A key without a slot is
-    /// given one.
+    /// Changes one policy's state unconditionally, as `inc` and `set` do, and returns the count. A key without a slot
+    /// is given one.
     pub(crate) fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, SlotError> {
         let Some(slot) = slot else {
             if let Act::Refund(_) = act {
@@ -303,7 +304,7 @@ impl Slots {
         Ok(count)
     }
 
-    /// Moves the staged states into a slot. There must be room for what is beside them.
+    /// Moves the staged states and their extra into a slot. There must be room for the extra.
     fn put(&mut self, slot: u32, now: u64) {
         self.staged.move_to(self.entries.get_mut(slot));
         self.extras.replace(slot, core::mem::take(&mut self.ready));
@@ -311,12 +312,12 @@ impl Slots {
         self.sweep(slot, now);
     }
 
-    /// Whether a slot's states have ended, or were unchanged for too long.
+    /// Returns whether a slot's states have ended, or were unchanged for too long.
     pub(crate) fn has_ended(&self, slot: u32, now: u64) -> bool {
         self.ends_at(slot, now) <= now
     }
 
-    /// Returns when a slot's states end, or were unchanged for too long; `now` or earlier if it is so.
+    /// Returns when a slot's states end or become stale; `now` or earlier if they have.
     pub(crate) fn ends_at(&self, slot: u32, now: u64) -> u64 {
         #[cfg(test)]
         self.looked_at.fetch_add(1, Relaxed);
@@ -330,7 +331,7 @@ impl Slots {
         }
     }
 
-    /// Frees a slot whose key its owner has forgotten.
+    /// Frees a slot whose key the owner has removed.
     pub(crate) fn release(&mut self, slot: u32) {
         if !self.is_occupied(slot) {
             return;
@@ -342,7 +343,7 @@ impl Slots {
         self.flip(slot);
     }
 
-    /// Puts a slot before the free ones.
+    /// Puts a slot at the head of the list of free slots.
     fn link(&mut self, slot: u32) {
         if let Some(next) = self.entries.get_mut(slot).words.first_mut() {
             *next = u64::from(self.free);
@@ -350,7 +351,7 @@ impl Slots {
         self.free = slot;
     }
 
-    /// Returns the occupied slots.
+    /// Returns an iterator over the occupied slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> {
         (0..self.made).filter(|&slot| self.is_occupied(slot))
     }
@@ -411,12 +412,12 @@ impl Slots {
         self.stale_at(slot) <= now && self.extras.get(slot).is_none_or(|extra| extra.open.is_empty())
     }
 
-    /// Returns what a slot has beside its states, if something is open.
+    /// Returns the extra of a slot that has open reservations; `None` for any other.
     fn extra_of(&self, slot: Option<u32>) -> Option<&Extra> {
         self.extras.get(slot?).filter(|extra| !extra.open.is_empty())
     }
 
-    /// Reads a slot's states beside what is open, with what has expired charged.
+    /// Reads a slot's states and its open amounts, after the expired ones are charged.
     fn beside<T>(
         &self,
         slot: Option<u32>,

@@ -7,7 +7,7 @@ import { inProject } from "../../scripts/lib/paths.mjs";
 import { policyOf } from "../../www/algorithms.js";
 import { origin } from "../../www/state.js";
 import { launch, openPlayground } from "./lib/chromium.mjs";
-import { drawn, lanes, playingIn, stateOf } from "./lib/playing.mjs";
+import { drawn, playingIn, simulations, stateOf } from "./lib/playing.mjs";
 import { serveSite } from "./lib/site.mjs";
 
 let chromium;
@@ -59,7 +59,7 @@ describe("what it draws is what the core says", () => {
   for (const link of links) {
     test(link, () =>
       playing(link, async (page) => {
-        const [state, seen] = [await stateOf(page), await lanes(page)];
+        const [state, seen] = [await stateOf(page), await simulations(page)];
         for (const [id, { hits, allowed, denied }] of Object.entries(seen)) {
           const expected = answers(id, state, hits);
           assert.deepEqual(hits.map(spoken), expected, id);
@@ -107,7 +107,7 @@ describe("what it draws is what the core says", () => {
 
 test("the double burst at a window's edge: there for fix_window, absent for sliding_window", () =>
   playing("#traffic=edge&size=10&limit=10&scale=5000&at=20000", async (page) => {
-    const { fix_window: fixed, sliding_window: sliding } = await lanes(page);
+    const { fix_window: fixed, sliding_window: sliding } = await simulations(page);
     const mostWithin = (hits, scale) => {
       const times = hits.filter(({ allowed }) => allowed).map(({ at }) => at);
       return Math.max(...times.map((end) => times.filter((at) => at > end - scale && at <= end).length));
@@ -148,7 +148,7 @@ describe("by keyboard", () => {
         await page.keyboard.press("Space");
         await page.waitForFunction(
           ([source, count]) => {
-            const { hits } = globalThis.playground.lanes.fix_window_per_key;
+            const { hits } = globalThis.playground.simulations.fix_window_per_key;
             return (
               hits.length === count &&
               new RegExp(source).test(document.getElementById("announcer").textContent)
@@ -159,7 +159,7 @@ describe("by keyboard", () => {
         said.push(await page.textContent("#announcer"));
       }
       assert.equal(await page.getAttribute("#announcer", "aria-live"), "polite");
-      const { hits } = (await lanes(page)).fix_window_per_key;
+      const { hits } = (await simulations(page)).fix_window_per_key;
       assert.deepEqual(
         hits.map(({ allowed }) => allowed),
         [true, true, true, false],
@@ -197,28 +197,28 @@ describe("by keyboard", () => {
 describe("by mouse", () => {
   test("a slider is dragged, and the past is played again under the new number", () =>
     playing("#at=18000", async (page) => {
-      const earlier = (await lanes(page)).fix_window.allowed;
+      const earlier = (await simulations(page)).fix_window.allowed;
       await page.locator("#limit").scrollIntoViewIfNeeded();
       const { x, y, width, height } = await page.locator("#limit").boundingBox();
       await page.mouse.move(x + width * 0.2, y + height / 2);
       await page.mouse.down();
       await page.mouse.move(x + 10, y + height / 2, { steps: 4 });
       await page.mouse.up();
-      const [state, { fix_window: lane }] = [await stateOf(page), await lanes(page)];
+      const [state, { fix_window: simulation }] = [await stateOf(page), await simulations(page)];
       assert.ok(state.limit < 5);
-      assert.ok(lane.allowed < earlier);
-      assert.deepEqual(lane.hits.map(spoken), answers("fix_window", state, lane.hits));
+      assert.ok(simulation.allowed < earlier);
+      assert.deepEqual(simulation.hits.map(spoken), answers("fix_window", state, simulation.hits));
     }));
 
   test("a press is one hit, holding sends more, and letting go ends it", () =>
     playing("#traffic=none&at=1000", async (page) => {
-      const count = async () => (await lanes(page)).fix_window.hits.length;
+      const count = async () => (await simulations(page)).fix_window.hits.length;
       await page.click("#press");
       assert.equal(await count(), 1);
       const { x, y } = await page.locator("#press").boundingBox();
       await page.mouse.move(x + 20, y + 20);
       await page.mouse.down();
-      await page.waitForFunction(() => globalThis.playground.lanes.fix_window.hits.length > 4);
+      await page.waitForFunction(() => globalThis.playground.simulations.fix_window.hits.length > 4);
       await page.mouse.up();
       const after = await count();
       await drawn(page);
@@ -233,7 +233,7 @@ describe("by mouse", () => {
       );
       assert.match(await page.textContent("#log-note"), /2 hits read, 1 lines without a time/);
       assert.deepEqual(
-        (await lanes(page)).fix_window.hits.map(({ at }) => at),
+        (await simulations(page)).fix_window.hits.map(({ at }) => at),
         [0, 1_250],
       );
     }));
@@ -256,7 +256,7 @@ test("a link shows the same thing", async () => {
     await page.click("#press");
     await page.click("#step");
     await page.click("#press");
-    const seen = { state: await stateOf(page), lanes: await lanes(page) };
+    const seen = { state: await stateOf(page), simulations: await simulations(page) };
     const { at } = seen.state;
     await page.waitForFunction(
       (at) => location.hash.includes(`at=${at}`) && /mine=\w+\.\w+/.test(location.hash),
@@ -267,9 +267,9 @@ test("a link shows the same thing", async () => {
   await playing(link.hash, async (page) => {
     assert.deepEqual(await stateOf(page), link.state);
     // Levels are noted only where they are drawn.
-    for (const [id, { levels, ...lane }] of Object.entries(await lanes(page))) {
-      const { levels: earlier, ...same } = link.lanes[id];
-      assert.deepEqual(lane, same);
+    for (const [id, { levels, ...simulation }] of Object.entries(await simulations(page))) {
+      const { levels: earlier, ...same } = link.simulations[id];
+      assert.deepEqual(simulation, same);
       assert.deepEqual(levels.at(-1), earlier.at(-1));
     }
   });

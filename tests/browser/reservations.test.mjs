@@ -5,7 +5,7 @@ import { packedActions, unpackedActions } from "../../www/actions.js";
 import { policyOf } from "../../www/algorithms.js";
 import { origin } from "../../www/state.js";
 import { launch } from "./lib/chromium.mjs";
-import { drawn, lanes, playingIn, stateOf } from "./lib/playing.mjs";
+import { drawn, playingIn, simulations, stateOf } from "./lib/playing.mjs";
 import { serveSite } from "./lib/site.mjs";
 
 let chromium;
@@ -50,12 +50,12 @@ function levels(id, state) {
   });
 }
 
-/** Asserts that every lane ended where the core does. */
+/** Asserts that every simulation ended where the core does. */
 async function agrees(page) {
-  const [state, seen] = [await stateOf(page), await lanes(page)];
-  for (const [id, lane] of Object.entries(seen)) {
+  const [state, seen] = [await stateOf(page), await simulations(page)];
+  for (const [id, simulation] of Object.entries(seen)) {
     const { at } = state.mine.at(-1);
-    const { level } = lane.levels.findLast((each) => each.at === at);
+    const { level } = simulation.levels.findLast((each) => each.at === at);
     assert.equal(level, levels(id, state).at(-1), id);
   }
 }
@@ -105,7 +105,7 @@ describe("an open amount", () => {
         ["used", "open"].map((name) => document.querySelector(`.gauge .${name}`).clientWidth),
       );
       assert.ok(Math.abs(widths[1] - 2 * widths[0]) <= 2, String(widths));
-      const { hits, open } = (await lanes(page)).sliding_window;
+      const { hits, open } = (await simulations(page)).sliding_window;
       assert.equal(open, 4);
       assert.equal(hits.at(-1).reserved, 4);
       await agrees(page);
@@ -136,7 +136,7 @@ describe("an open amount", () => {
       await page.click("#reserve");
       await drawn(page);
       assert.match(await row(page, 1), /^#2: 5denied$/);
-      const { open, denied } = (await lanes(page)).sliding_window;
+      const { open, denied } = (await simulations(page)).sliding_window;
       assert.deepEqual({ open, denied }, { open: 4, denied: 1 });
       await agrees(page);
     }));
@@ -151,7 +151,7 @@ describe("settled", () => {
       await drawn(page);
       assert.equal(await row(page, 0), "#1: 4settled: 1 charged, 3 given back");
       assert.equal(await page.textContent("#gauge-note"), "3 used, 0 open, 7 left of 10.");
-      const { changes, open } = (await lanes(page)).sliding_window;
+      const { changes, open } = (await simulations(page)).sliding_window;
       assert.equal(open, 0);
       assert.deepEqual(changes, [
         { at: 9_000, what: "settled", charged: 1, from: 6, number: 0, amount: 4, back: 3, to: 3 },
@@ -170,7 +170,7 @@ describe("settled", () => {
       async (page) => {
         const [rows] = await hatchedRows(page, late);
         assert.ok(rows <= 1, String(rows));
-        assert.equal((await lanes(page)).sliding_window.levels.at(-1).level, 6);
+        assert.equal((await simulations(page)).sliding_window.levels.at(-1).level, 6);
       },
     ));
 
@@ -180,7 +180,7 @@ describe("settled", () => {
       await page.press('[data-number="0"] input', "Enter");
       await drawn(page);
       assert.equal(await row(page, 0), "#1: 4settled: 7 charged, 0 given back");
-      assert.equal((await lanes(page)).sliding_window.levels.at(-1).level, 9);
+      assert.equal((await simulations(page)).sliding_window.levels.at(-1).level, 9);
       await agrees(page);
     }));
 });
@@ -200,7 +200,7 @@ test("extended and cancelled by keyboard, and the focus is not lost", () =>
     await drawn(page);
     assert.equal(await row(page, 0), "#1: 4cancelled: 4 given back");
     assert.equal(await page.evaluate(() => document.activeElement.id), "reserve");
-    assert.equal((await lanes(page)).sliding_window.levels.at(-1).level, 2);
+    assert.equal((await simulations(page)).sliding_window.levels.at(-1).level, 2);
     await agrees(page);
   }));
 
@@ -210,7 +210,7 @@ test("a refund takes down what is used, not what is open", () =>
     await said(page, "Refund: 2 given back.");
     await drawn(page);
     assert.equal(await page.textContent("#gauge-note"), "0 used, 4 open, 6 left of 10.");
-    const { changes } = (await lanes(page)).sliding_window;
+    const { changes } = (await simulations(page)).sliding_window;
     assert.deepEqual(changes, [{ at: 9_000, what: "refunded", charged: 0, back: 2, from: 6, to: 4 }]);
     await agrees(page);
   }));
@@ -226,7 +226,7 @@ test("what expires is charged in full, and told", () =>
       assert.equal(await row(page, 0), "#1: 4expired: 4 charged");
       assert.equal(await page.getAttribute('[data-number="0"]', "data-what"), "expired");
       assert.equal(await page.textContent("#gauge-note"), "4 used, 0 open, 6 left of 10.");
-      const { levels: seen, changes } = (await lanes(page)).sliding_window;
+      const { levels: seen, changes } = (await simulations(page)).sliding_window;
       assert.deepEqual(
         seen.filter(({ at }) => at === 1_249 || at === 1_250).map(({ at, level, open }) => [at, level, open]),
         [
@@ -255,7 +255,7 @@ describe("concurrency", () => {
       for (let steps = 0; steps < 3; steps += 1) await page.click("#step");
       await drawn(page);
       assert.equal(await page.textContent("#gauge-note"), "0 used, 0 open, 2 left of 2.");
-      const { hits } = (await lanes(page)).concurrency;
+      const { hits } = (await simulations(page)).concurrency;
       assert.deepEqual(
         hits.map(({ allowed, retryAfter }) => [allowed, retryAfter]),
         [
@@ -281,7 +281,7 @@ describe("concurrency", () => {
       await page.click('[data-number="0"] [data-act="settle"]');
       await said(page, "Reservation 1 settled: 4 given back.");
       await drawn(page);
-      assert.equal((await lanes(page)).concurrency.levels.at(-1).level, 0);
+      assert.equal((await simulations(page)).concurrency.levels.at(-1).level, 0);
       await agrees(page);
     }));
 });
@@ -297,14 +297,14 @@ test("a link shows the same reservations", async () => {
     const state = await stateOf(page);
     const text = packedActions(state.mine);
     await page.waitForFunction((text) => location.hash.includes(`mine=${text}`), text);
-    return { state, lanes: await lanes(page), hash: new URL(page.url()).hash };
+    return { state, simulations: await simulations(page), hash: new URL(page.url()).hash };
   });
   await playing(first.hash, async (page) => {
     assert.deepEqual(await stateOf(page), first.state);
-    for (const [id, { changes, hits, open }] of Object.entries(await lanes(page))) {
+    for (const [id, { changes, hits, open }] of Object.entries(await simulations(page))) {
       assert.deepEqual(
         { changes, hits, open },
-        (({ changes, hits, open }) => ({ changes, hits, open }))(first.lanes[id]),
+        (({ changes, hits, open }) => ({ changes, hits, open }))(first.simulations[id]),
       );
     }
     await agrees(page);

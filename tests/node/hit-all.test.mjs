@@ -79,7 +79,8 @@ test("an error takes nothing from any key", () => {
   const running = new RateLimiter({ name: "running", algorithm: "concurrency", limit: 1 }, { clock });
   assert.throws(() => hitAll([hits[0], { limiter: running, key: "a" }]), {
     code: "reserve_only",
-    message: '"running" is a concurrency limit, which hitAll cannot change; use reserve',
+    message:
+      '"running" is a concurrency limit, which hitAll cannot change; use reserve; see docs/concurrency.md',
   });
   assert.equal(first.get("a"), 0);
 });

@@ -101,7 +101,7 @@ test("work may say what it used; what throws is charged in full, or nothing if t
 test("bad input is rejected, and takes no place", async () => {
   const { throttle } = made(concurrency);
   const cases = [
-    [() => throttle.acquire(), "reserve_only", /use run$/],
+    [() => throttle.acquire(), "reserve_only", /use run; see docs\/concurrency\.md$/],
     [() => throttle.run("work"), "invalid_option", /^work: /],
     [() => throttle.run(() => 1, { cancelOnThrow: 1 }), "invalid_option", /cancelOnThrow/],
     [() => throttle.run(() => 1, { ttl: "2d" }), "invalid_option", /ttl/],

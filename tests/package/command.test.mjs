@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import test, { before } from "node:test";
 import { bin } from "../../scripts/lib/paths.mjs";
-import { ask } from "../../scripts/lib/run.mjs";
+import { outputOf } from "../../scripts/lib/run.mjs";
 import { wranglerEnv } from "../../scripts/lib/wrangler.mjs";
 import { freshProject, run } from "./lib/project.mjs";
 
@@ -24,7 +24,7 @@ const line = '192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 9\
 
 test("it replays a log, on every Node there is", async () => {
   writeFileSync(join(project, "access.txt"), line.repeat(3));
-  const nodes = ask("which", ["-a", "node"]).split("\n");
+  const nodes = outputOf("which", ["-a", "node"]).split("\n");
   for (const node of new Set([process.execPath, ...nodes])) {
     const args = [
       "node_modules/tollgate/dist/command.js",

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { bin } from "../../scripts/lib/paths.mjs";
-import { ask } from "../../scripts/lib/run.mjs";
+import { outputOf } from "../../scripts/lib/run.mjs";
 import { expected } from "./lib/expected.mjs";
 import { freshFixture, run } from "./lib/project.mjs";
 
-const supported = (node) => Number(ask(node, ["-p", "parseInt(process.versions.node)"])) >= 20;
+const supported = (node) => Number(outputOf(node, ["-p", "parseInt(process.versions.node)"])) >= 20;
 
 /** This Node, and whatever other the machine has. */
 const nodes = new Set([
   process.execPath,
-  ...(ask("which", ["-a", "node"])?.split("\n").filter(supported) ?? []),
+  ...(outputOf("which", ["-a", "node"])?.split("\n").filter(supported) ?? []),
 ]);
 
 async function reports(project, program) {

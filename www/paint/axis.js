@@ -1,10 +1,10 @@
 const steps = [100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 const roomForLabel = 64;
 
-/** Seconds with no more decimals than the step needs. */
+/** Returns seconds with no more decimals than the step needs. */
 const label = (time, step) => `${(time / 1_000).toFixed(step < 1_000 ? (step === 250 ? 2 : 1) : 0)} s`;
 
-/** Times along the bottom, as many as there is room for. */
+/** Paints times along the bottom, as many as there is room for. */
 export function paintAxis({ context, colours, x, from, to, box, top, font }) {
   const perLabel = ((to - from) * roomForLabel) / (box.right - box.left);
   const step = steps.find((each) => each >= perLabel) ?? steps.at(-1);
@@ -18,7 +18,7 @@ export function paintAxis({ context, colours, x, from, to, box, top, font }) {
   }
 }
 
-/** A line down the whole height, dashed for the edges of windows. */
+/** Paints a line down the whole height, dashed for the edges of windows. */
 export function paintUpright({ context }, left, box, colour, dash = []) {
   context.beginPath();
   context.setLineDash(dash);

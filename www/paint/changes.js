@@ -1,5 +1,5 @@
 const arrow = 4;
-/** The room that a label keeps from the next. */
+/** The gap between two labels. */
 const apart = 8;
 
 const labels = {
@@ -10,14 +10,14 @@ const labels = {
   refunded: ({ back }) => `${back} refunded`,
 };
 
-/** What was settled, expired or given back: the charged part as a bar, the rest as an arrow, and a label under them. */
+/** Paints settled, expired and refunded amounts: the charged part as a bar, the rest as an arrow, and a label below. */
 export function paintChanges(brush, top) {
   const { context, colours, x, changes, font } = brush;
   context.font = font;
   context.textBaseline = "top";
   context.textAlign = "left";
   let free = brush.box.right;
-  // The newest first: where labels would cover each other, it is the one to read.
+  // The newest first: if labels would overlap, only the newest is painted.
   for (const change of changes.toReversed()) {
     const words = labels[change.what]?.(change);
     if (words === undefined) continue;
@@ -34,7 +34,7 @@ export function paintChanges(brush, top) {
   }
 }
 
-/** The charged part was open before: it ends where the level is now. */
+/** Paints the charged part. It was open before, so it ends at the current level. */
 function paintCharged({ context, x, y, isStock }, { at, charged, to }, colour) {
   if (!charged) return;
   const [one, other] = isStock ? [to, to + charged] : [to, to - charged];

@@ -1,7 +1,7 @@
-/** How far apart the strokes of the hatching are. */
+/** The gap between the strokes of the hatching. */
 const gap = 6;
 
-/** Hatches where two areas do not overlap. The strokes move with the time. */
+/** Hatches the difference of two areas. The strokes move with the time. */
 export function paintHatching({ context, colours, x, box }, areas) {
   const height = box.bottom - box.top;
   const first = (x(0) % gap) - gap - height;

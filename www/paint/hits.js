@@ -1,14 +1,14 @@
 import { Spans } from "./spans.js";
 
-/** The rows that denied hits take in turn. */
+/** The number of rows that denied hits take in turn. */
 export const waitRows = 10;
 
-/** Bars that lie closer than that lie on the same spot. */
+/** Bars that are closer than this are painted once. */
 const apart = 0.5;
-/** Half the height of the mark at the end of a wait, and the room between two. */
+/** Half the height of the mark at the end of a wait, and the gap between two. */
 const tick = 3;
 
-/** What is drawn of the hits, gathered so that each kind is one stroke, however many there are. */
+/** The paths of hits, collected so that each kind is one stroke, however many there are. */
 export class HitPaths {
   #allowed = new Path2D();
   #reserved = new Path2D();
@@ -33,19 +33,19 @@ export class HitPaths {
     );
   }
 
-  /** An allowed hit: a bar, so that those of a burst can be told apart. */
+  /** Adds an allowed hit: a bar, so that the hits of a burst can be told apart. */
   allow(left, top, high) {
     if (left - this.#lastBar < apart) return;
     this.#lastBar = left;
     this.#allowed.rect(left - this.thick / 2, top - high / 2, this.thick, high);
   }
 
-  /** A reservation that was allowed: a hollow bar, whose amount is hatched above. */
+  /** Adds an allowed reservation: a hollow bar, whose amount is hatched above. */
   reserve(left, top, high) {
     this.#reserved.rect(left - 2.5, top - high / 2, 5, high);
   }
 
-  /** A denied hit: a cross, so that colour is not the only difference. Where crosses would cover each other, a bar. */
+  /** Adds a denied hit: a cross, so that colour is not the only difference; a bar where crosses would overlap. */
   deny(left, top, row = 0) {
     const before = this.#lastCross.get(row);
     this.#lastCross.set(row, left);
@@ -60,7 +60,7 @@ export class HitPaths {
     this.#denied.lineTo(left + half, top - half);
   }
 
-  /** How long a denied hit must wait: a line from it to when it would pass. */
+  /** Adds the wait of a denied hit: a line from the hit to the time at which it would pass. */
   wait(left, right, top, row) {
     this.#waiting.add(row, left, right, top);
     if (Math.abs(right - this.#lastTick.get(row)) < tick) return;

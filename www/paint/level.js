@@ -1,10 +1,10 @@
 import { paintHatching } from "./hatching.js";
 
-/** The top of the scale: the limit, or what went beyond it. */
+/** Returns the top of the scale: the limit, or the highest level if it is above. */
 export const highest = ({ limit, levels }) =>
   levels.reduce((most, { level }) => Math.max(most, level), limit);
 
-/** It is a count, so it goes in steps; what happens within half a pixel is one stroke from its least to its most. */
+/** Traces a count, which changes in steps. Changes within half a pixel are one stroke from lowest to highest. */
 function traceSteps(path, levels, heightOf, x, y) {
   let [before, column, low, high] = [heightOf(levels[0]), Number.NEGATIVE_INFINITY, 0, 0];
   path.moveTo(x(levels[0].at), y(before));
@@ -23,7 +23,7 @@ function traceSteps(path, levels, heightOf, x, y) {
   path.lineTo(x(levels.at(-1).at), y(before));
 }
 
-/** The line of a value over time, and the area under it. */
+/** Returns the line of a value over time, and the area under it. */
 function shapeOf({ levels, x, y }, heightOf) {
   const line = new Path2D();
   traceSteps(line, levels, heightOf, x, y);
@@ -34,13 +34,13 @@ function shapeOf({ levels, x, y }, heightOf) {
   return { line, area };
 }
 
-/** Without the open amount, and with it. */
+/** Returns functions for the height without the open amount, and with it. */
 const values = ({ isStock }) =>
   isStock
     ? [({ level }) => level, ({ level, open }) => level + open]
     : [({ level, open }) => level - open, ({ level }) => level];
 
-/** The level as a line over a soft area, what is open of it hatched, and the limit as a dashed line. */
+/** Paints the level as a line over a soft area, its open part hatched, and the limit as a dashed line. */
 export function paintLevel(brush) {
   const { context, colours, y, levels, limit, box } = brush;
   if (levels.length === 0) return;

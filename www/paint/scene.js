@@ -1,15 +1,14 @@
 import { byId } from "../algorithms.js";
 import { around, firstFrom, within } from "./visible.js";
 
-/** How much of the view lies in the future: room for the waits. */
+/** The share of the view that is in the future, for the waits. */
 const ahead = 0.14;
 
-/** What there is to see of one simulation at a moment: plain data, which the painters then draw. */
+/** Returns the visible part of one simulation as plain data, which the painters then draw. */
 export function sceneOf(run, id, now) {
   const simulation = run.simulations.get(id);
   const from = now - run.span * (1 - ahead);
   const to = now + run.span * ahead;
-  // Who waits from before the view may still wait in it.
   const hits = within(simulation.hits, from, to);
   return {
     id,
@@ -22,7 +21,7 @@ export function sceneOf(run, id, now) {
       ...around(simulation.levels, from, now),
       { at: now, level: simulation.level(), open: simulation.open },
     ],
-    // A token bucket's level is what is left, so that the open amount lies above it.
+    // The level of a token bucket is what is left, so the open amount is above it.
     isStock: id === "token_bucket",
     changes: within(simulation.changes, from, to),
     limit: simulation.limit,

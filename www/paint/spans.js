@@ -1,4 +1,4 @@
-/** Spans along rows. Those of a row that touch are drawn as one, however many there are. */
+/** Spans in rows. Spans of a row that touch are drawn as one. */
 export class Spans {
   #draw;
   #open = new Map();
@@ -7,7 +7,7 @@ export class Spans {
     this.#draw = draw;
   }
 
-  /** Adds a span; those of a row come in the order of their beginnings. */
+  /** Adds a span. The spans of a row must be added in the order of their left ends. */
   add(row, left, right, top) {
     const open = this.#open.get(row);
     if (open !== undefined && left <= open.right) {
@@ -18,7 +18,7 @@ export class Spans {
     this.#open.set(row, { left, right, top });
   }
 
-  /** Draws what is still open. */
+  /** Draws the last span of each row. */
   end() {
     for (const open of this.#open.values()) this.#draw(open);
     this.#open.clear();

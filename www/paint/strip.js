@@ -3,7 +3,7 @@ import { HitPaths } from "./hits.js";
 import { highest, paintLevel } from "./level.js";
 import { colours, surface, thickness } from "./surface.js";
 
-/** The small timeline of the comparison, with the busiest span shaded. Answers where each hit was drawn. */
+/** Paints the small timeline of the comparison, with the busiest span shaded. Returns the position of each hit. */
 export function paintStrip(canvas, scene) {
   const { context, width, height } = surface(canvas);
   const box = { left: 0, right: width, top: 2, bottom: height - 2 };
@@ -32,7 +32,7 @@ function paintHits(brush, hits, height) {
   return marks;
 }
 
-/** The span of one scale in which the most was let through, if that was more than the limit. */
+/** Shades the span of one scale in which the most was let through, if that was more than the limit. */
 function paintBusiest({ context, colours: { busy }, x, box }, { busiest, scale, limit }) {
   if (busiest.count <= limit) return;
   const [left, right] = [x(busiest.at - scale), x(busiest.at)];

@@ -1,4 +1,4 @@
-/** A canvas as sharp as its screen; answers its context and its size in CSS pixels. */
+/** Clears a canvas at the resolution of the screen. Returns its context and its size in CSS pixels. */
 export function surface(canvas) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = globalThis.devicePixelRatio || 1;
@@ -13,13 +13,13 @@ export function surface(canvas) {
   return { context, width, height };
 }
 
-/** How thick a hit is drawn: on a small screen they lie close together. */
+/** Returns the thickness of a hit: on a small screen hits are close together. */
 export const thickness = ({ right }) => (right < 500 ? 1 : 2);
 
 const names = ["ink", "quiet", "rule", "allowed", "denied", "level", "level-soft", "busy", "card"];
 let palette;
 
-/** The colours of the style sheet, as they are in the theme of the moment. */
+/** Returns the colours of the style sheet in the current theme. */
 export function colours() {
   if (!palette) {
     const style = getComputedStyle(document.documentElement);

@@ -6,20 +6,20 @@ import { colours, surface, thickness } from "./surface.js";
 
 const small = "12px ui-sans-serif, system-ui, sans-serif";
 
-/** The large timeline, with a ring around the chosen one of the hits in view. Answers where each was drawn. */
+/** Paints the large timeline, with a ring around the chosen hit. Returns the position of each hit. */
 export function paintTimeline(canvas, scene, chosen) {
   const { context, width, height } = surface(canvas);
   const box = { left: 0, right: width, top: 8, bottom: height - 26 };
   const x = (time) => ((time - scene.from) / (scene.to - scene.from)) * width;
-  const lane = box.bottom - 92;
+  const hitsTop = box.bottom - 92;
   const top = highest(scene);
-  const y = (level) => lane - 24 - (level / top) * (lane - 24 - box.top - 14);
+  const y = (level) => hitsTop - 24 - (level / top) * (hitsTop - 24 - box.top - 14);
   const brush = { ...scene, context, colours: colours(), x, y, box, font: small };
 
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
-  paintChanges(brush, lane - 22);
-  const marks = paintHits(brush, scene, lane);
+  paintChanges(brush, hitsTop - 22);
+  const marks = paintHits(brush, scene, hitsTop);
   paintUpright(brush, x(scene.now), box, brush.colours.ink);
   paintWords(brush);
   if (marks[chosen]) paintChosen(brush, marks[chosen]);
@@ -41,17 +41,17 @@ function paintWords({ context, colours: { quiet, card }, y, limit, id, box }) {
   context.fillText(words, box.right - 2, y(limit) - 3);
 }
 
-function paintHits(brush, { hits, to }, lane) {
+function paintHits(brush, { hits, to }, hitsTop) {
   const paths = new HitPaths(thickness(brush.box), 3);
   let row = 0;
   const marks = hits.map((hit) => {
     const left = brush.x(hit.at);
     if (hit.allowed) {
       row = 0;
-      paths[hit.reserved ? "reserve" : "allow"](left, lane, 16);
-      return { hit, x: left, y: lane };
+      paths[hit.reserved ? "reserve" : "allow"](left, hitsTop, 16);
+      return { hit, x: left, y: hitsTop };
     }
-    const top = lane + 20 + row * 7;
+    const top = hitsTop + 20 + row * 7;
     const until = brush.x(Math.min(hit.at + hit.retryAfter, to));
     paths.wait(left, until, top, row);
     paths.deny(left, top, row);

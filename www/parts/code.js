@@ -6,7 +6,7 @@ const isConcurrency = ({ algorithm }) => algorithm === "concurrency";
 
 function typescript(policy, cost) {
   const fields = Object.entries(policy).map(([name, each]) => `  ${name}: ${value(each)},`);
-  const given = `"user:42"${cost === 1 ? "" : `, ${cost}`}`;
+  const args = `"user:42"${cost === 1 ? "" : `, ${cost}`}`;
   return [
     'import { RateLimiter } from "tollgate";',
     "",
@@ -16,12 +16,12 @@ function typescript(policy, cost) {
     "",
     ...(isConcurrency(policy)
       ? [
-          `const reservation = limiter.reserve(${given});`,
+          `const reservation = limiter.reserve(${args});`,
           "const { allowed } = reservation;",
           "// When the work has ended:",
           "reservation.settle();",
         ]
-      : [`const { allowed, retryAfter } = limiter.hit(${given});`]),
+      : [`const { allowed, retryAfter } = limiter.hit(${args});`]),
   ].join("\n");
 }
 
@@ -67,10 +67,10 @@ function wrangler(policy, cost) {
   ].join("\n");
 }
 
-/** How each language writes a policy. */
+/** Functions that write a policy in each language. */
 export const languages = { typescript, rust, wrangler };
 
-/** The policy as code to take away. */
+/** Shows the policy as code to copy. */
 export function codePanel() {
   let language = "typescript";
   let shown;

@@ -3,7 +3,7 @@ import { element, make, say } from "../dom.js";
 import { sceneOf } from "../paint/scene.js";
 import { paintStrip } from "../paint/strip.js";
 
-/** All of them under the same traffic. */
+/** Shows all algorithms under the same traffic. */
 export function comparison(current, change) {
   const strips = algorithms.map(({ id, title }) => {
     const canvas = make("canvas", { class: "strip", role: "img" });
@@ -18,7 +18,7 @@ export function comparison(current, change) {
     return { id, title, canvas, policy, passed, busiest, choose };
   });
 
-  // A strip that nobody sees is not painted.
+  // Only strips in view are painted.
   const seen = new Set();
   const observer = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target);
@@ -51,7 +51,7 @@ export function comparison(current, change) {
   };
 }
 
-/** The numbers that a strip goes by: those of buckets are not those of windows. */
+/** Returns the numbers of a strip in words: those of a bucket or of a window. */
 function numbersOf(id, { limit, scale, capacity, rate, per, run }) {
   if (id === "concurrency") return `${limit} at once, ${duration(run)} each`;
   return byId[id].fields.includes("capacity")

@@ -3,7 +3,7 @@ import { make } from "../dom.js";
 import { durations } from "../durations.js";
 import { parts } from "../state.js";
 
-/** What a field is called, and what its number means. */
+/** The label of a field, and the meaning of its number. */
 const words = {
   limit: ["Limit", "hits in a window"],
   scale: ["Scale", "how long a window is"],
@@ -24,7 +24,7 @@ const labelled = (name) => {
   return make("label", { for: name }, label, " ", make("small", {}, meaning));
 };
 
-/** A whole number: a slider to drag, and a box to type it into. */
+/** Returns a field for an integer: a slider, and a box to type it into. */
 export function numberField(name, change) {
   const { least, most } = parts[name];
   const bounds = { min: least, max: most, step: 1 };
@@ -45,13 +45,13 @@ export function numberField(name, change) {
   const show = (value) => {
     slider.value = value;
     slider.style.setProperty("--filled", `${((value - least) / (most - least)) * 100}%`);
-    // Who is typing is not interrupted.
+    // A box with the focus is left as it is, since the visitor is typing.
     if (document.activeElement !== box) box.value = value;
   };
   return { field, show };
 }
 
-/** A duration: a slider over the usual ones. */
+/** Returns a field for a duration: a slider over the usual ones. */
 export function durationField(name, change) {
   const slider = make("input", { type: "range", id: name, min: 0, max: durations.length - 1, step: 1 });
   slider.addEventListener("input", () => change({ [name]: durations[slider.value] }));
@@ -67,7 +67,7 @@ export function durationField(name, change) {
   return { field, show };
 }
 
-/** One of a few: radio buttons that look like one control. */
+/** Returns a field for one of a few values: radio buttons that look like one control. */
 export function choiceField(name, legend, choices, change) {
   const inputs = choices.map(([value, label]) => {
     const input = make("input", { type: "radio", name, value, id: `${name}-${value}` });

@@ -1,6 +1,6 @@
 import { element, say } from "../dom.js";
 
-/** How much of the limit is used, open and left, as a bar and in words. */
+/** Shows how much of the limit is used, open and left, as a bar and in words. */
 export function showGauge({ simulation }) {
   const { limit, open } = simulation;
   const left = simulation.left();

@@ -5,27 +5,28 @@ import { pressable } from "./press.js";
 
 const shownHeaders = ["ratelimit-policy", "ratelimit", "retry-after", "content-type"];
 const historyLength = 60;
-const nobody =
+const noWorker =
   "No Worker answers here: this page came from a plain file server. Start one with npm start, or deploy it with npx wrangler deploy.";
 
-/** The same press, but the Worker that served the page decides. */
+/** Sends hits to the Worker that served the page. */
 export function liveWorker() {
   const button = element("live-press");
   pressable(button, async () => {
-    const answer = await ask();
-    if (answer) showAnswer(answer);
-    else refuse();
+    const result = await hitWorker();
+    if (result) showResult(result);
+    else disable();
   });
 
-  function refuse() {
+  function disable() {
     button.disabled = true;
     element("live").dataset.off = "";
-    say(element("live-note"), nobody);
-    announce(nobody);
+    say(element("live-note"), noWorker);
+    announce(noWorker);
   }
 }
 
-async function ask() {
+/** Returns the response and its decision; undefined if no Worker responds. */
+async function hitWorker() {
   try {
     const response = await fetch("demo/hit", { cache: "no-store" });
     const { decision } = await response.json();
@@ -35,13 +36,13 @@ async function ask() {
   }
 }
 
-function showAnswer({ response, decision }) {
+function showResult({ response, decision }) {
   const { status, statusText, headers } = response;
-  const came = shownHeaders
+  const received = shownHeaders
     .filter((name) => headers.has(name))
     .map((name) => `${name}: ${headers.get(name)}`);
   const line = `HTTP ${status} ${statusText || (status === 429 ? "Too Many Requests" : "OK")}`;
-  say(element("live-headers"), ["GET /demo/hit", "", line, ...came].join("\n"));
+  say(element("live-headers"), ["GET /demo/hit", "", line, ...received].join("\n"));
   say(element("live-note"), verdict(decision));
   announce(`The Worker: ${verdict(decision)}`);
   const history = element("live-history");

@@ -1,13 +1,13 @@
 const firstPause = 320;
 const pause = 90;
 
-/** A button that acts when pressed and goes on while held: by pointer, by key, and by whatever only clicks. */
+/** Makes a button act when pressed, and repeat while it is kept pressed: by pointer, by key, or by a click alone. */
 export function pressable(button, act) {
   let timer;
   const stop = () => {
     clearTimeout(timer);
     timer = undefined;
-    delete button.dataset.held;
+    delete button.dataset.pressed;
   };
   const again = (wait) => {
     timer = setTimeout(() => {
@@ -17,7 +17,7 @@ export function pressable(button, act) {
   };
   const start = () => {
     if (timer !== undefined || button.disabled) return;
-    button.dataset.held = "";
+    button.dataset.pressed = "";
     act();
     again(firstPause);
   };
@@ -32,9 +32,9 @@ export function pressable(button, act) {
   });
   for (const name of ["pointerup", "pointercancel", "pointerleave", "keyup", "blur"])
     button.addEventListener(name, stop);
-  // A long press is not a wish for a menu.
+  // A long press must not open a menu.
   button.addEventListener("contextmenu", (event) => event.preventDefault());
-  // A screen reader's click comes without a pointer and without a key.
+  // The click of a screen reader has neither a pointer nor a key.
   button.addEventListener("click", (event) => {
     if (event.detail === 0 && event.pointerType === "") act();
   });

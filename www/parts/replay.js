@@ -5,7 +5,7 @@ import { element, make, say } from "../dom.js";
 import { replayed } from "../replay/run.js";
 import { announce } from "./announce.js";
 
-/** The numbers of a bucket are those of a window: as many at once, and as many again in its time. */
+/** The name of a bucket's rate. A bucket has the numbers of a window: its limit at once, and again in its time. */
 const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
 
 const policyOf = (algorithm, limit, scale) =>
@@ -13,7 +13,7 @@ const policyOf = (algorithm, limit, scale) =>
     ? { algorithm, capacity: limit, [rateNames[algorithm]]: limit, per: scale }
     : { algorithm, limit, scale };
 
-/** A whole log, of any length, by its own times and keys: what `npx tollgate replay` does. */
+/** Replays a log of any length, by its own times and keys, as `npx tollgate replay` does. */
 export function wholeLog() {
   const form = element("replay-form");
   const choice = form.elements.algorithm;
@@ -47,7 +47,7 @@ export function wholeLog() {
       say(element("replay-note"), `${counted(summary.lines, "line")} of ${names(files)}.`);
       announce(summaryInWords(summary));
     } catch (error) {
-      // A newer replay has taken over.
+      // A newer replay has replaced this one.
       if (signal.aborted) return;
       element("replay-result").replaceChildren();
       say(element("replay-note"), error.message);
@@ -74,7 +74,7 @@ const names = (files) => files.map(({ name }) => name).join(", ");
 const summaryInWords = ({ candidates }) =>
   candidates.map(({ name, denied, hits }) => `${name}: ${denied} of ${hits} denied.`).join(" ");
 
-/** A file that is dropped beside the place for it must not take the place of the page. */
+/** Handles dropped files. One that is dropped beside the target must not replace the page. */
 function dropped(target, take) {
   addEventListener("dragover", (event) => event.preventDefault());
   addEventListener("drop", (event) => {
@@ -88,7 +88,7 @@ function dropped(target, take) {
   target.addEventListener("dragleave", () => delete target.dataset.over);
 }
 
-/** The same for a terminal. */
+/** Shows the command for a terminal. */
 function showCommand({ policies, key }, files) {
   const words = [
     "npx tollgate replay",

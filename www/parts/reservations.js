@@ -5,10 +5,10 @@ import { announce } from "./announce.js";
 import { durationField, numberField } from "./fields.js";
 import { showGauge } from "./gauge.js";
 
-/** How many of those that are closed stay in the list. */
+/** How many closed reservations stay in the list. */
 const closedShown = 3;
 
-/** Amounts that are set aside by hand: made, settled, cancelled, extended, and given back. */
+/** Controls for reservations of the visitor: reserve, settle, cancel, extend and refund. */
 export function reservationControls(current, { act, change }) {
   const fields = { amount: numberField("amount", change), ttl: durationField("ttl", change) };
   element("reserving-fields").append(...Object.values(fields).map(({ field }) => field));
@@ -18,20 +18,21 @@ export function reservationControls(current, { act, change }) {
   const list = element("reservations");
   const rows = new Map();
   let simulation;
-  let heard = 0;
+  /** How many changes were announced. */
+  let announced = 0;
 
-  /** Rows are of one simulation: another has other reservations under the same numbers. */
+  /** Clears the rows for another simulation, whose reservations have the same numbers. */
   function begin(next) {
     simulation = next;
-    heard = simulation.changes.length;
+    announced = simulation.changes.length;
     rows.clear();
     list.replaceChildren();
   }
 
-  function hear() {
-    for (const each of simulation.changes.slice(heard))
+  function announceExpired() {
+    for (const each of simulation.changes.slice(announced))
       if (each.what === "expired") announce(changeInWords(each));
-    heard = simulation.changes.length;
+    announced = simulation.changes.length;
   }
 
   function arrange(wanted) {
@@ -58,7 +59,7 @@ export function reservationControls(current, { act, change }) {
     draw() {
       const { simulation: next, now } = current();
       if (next !== simulation) begin(next);
-      hear();
+      announceExpired();
       arrange(listed(simulation.reservations));
       for (const row of rows.values()) row.draw(now);
       showGauge(current());
@@ -66,7 +67,7 @@ export function reservationControls(current, { act, change }) {
   };
 }
 
-/** All that are open, and the last of the others, in the order they were made. */
+/** Returns all open reservations and the last closed ones, in order. */
 function listed(reservations) {
   const closed = reservations.filter(({ what }) => what !== "open").slice(-closedShown);
   return reservations.filter((entry) => entry.what === "open" || closed.includes(entry));
@@ -96,7 +97,7 @@ function rowOf(entry, act, state) {
   const acts = make(
     "span",
     { class: "acts" },
-    // A slot is released whole.
+    // A slot is always released as a whole.
     ...(state().algorithm === "concurrency" ? [] : [make("label", {}, "used ", used)]),
     settle,
     button("Cancel", () => ({ act: "cancel" })),
@@ -114,7 +115,7 @@ function rowOf(entry, act, state) {
     acts,
   );
 
-  /** Whoever was in the row is not left nowhere when its buttons go. */
+  /** Removes the buttons of a row, and moves the focus if it was on one of them. */
   function closeRow() {
     const isInside = acts.contains(document.activeElement);
     acts.remove();
@@ -133,7 +134,7 @@ function rowOf(entry, act, state) {
   };
 }
 
-/** What was typed, or all of it if that is no amount. */
+/** Returns the typed amount; the whole amount if that is invalid. */
 function usedIn(input, amount) {
   const value = input.valueAsNumber;
   return Number.isInteger(value) && value >= 0 && value <= mostAmount ? value : amount;

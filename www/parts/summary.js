@@ -1,7 +1,7 @@
 import { element, say } from "../dom.js";
 import { span } from "../words.js";
 
-/** Where the chosen policy stands, in four numbers. */
+/** Shows the state of the chosen policy in a few numbers. */
 export function summary({ simulation, now }) {
   const { retryAfter } = simulation.peek(now);
   say(element("passed"), String(simulation.allowed));

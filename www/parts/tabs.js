@@ -8,8 +8,8 @@ import { pressable } from "./press.js";
 const shared = "tollgate playground";
 const view = 30_000;
 
-/** Tabs of this page that share one budget, each with its own row. */
-export function sharedTabs(state, stir) {
+/** Shows the tabs of this page that share one budget, each in a row of its own. */
+export function sharedTabs(state, noteInput) {
   const own = crypto.randomUUID().slice(0, 4);
   const channel = new BroadcastChannel(shared);
   const tabs = new Map([[own, []]]);
@@ -21,10 +21,10 @@ export function sharedTabs(state, stir) {
     if (at) tabs.get(tab).push(at);
   };
   channel.onmessage = ({ data: { tab, at, hello, left } }) => {
-    stir();
+    noteInput();
     if (left) tabs.delete(tab);
     else passed(tab, at);
-    // A new tab hears of those that are here.
+    // A new tab gets a message from each that is open.
     if (hello) channel.postMessage({ tab: own });
   };
   channel.postMessage({ tab: own, hello: true });

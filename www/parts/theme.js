@@ -1,7 +1,7 @@
 import { element } from "../dom.js";
 import { forgetColours } from "../paint/surface.js";
 
-/** Light or dark: as the system has it, until someone says otherwise. */
+/** Switches between light and dark: the system's theme, until the visitor chooses one. */
 export function themeSwitch() {
   const root = document.documentElement;
   const button = element("theme");

@@ -9,7 +9,7 @@ const rows = 20;
 const inWords = (hit, number) =>
   `Hit ${number} at ${(hit.at / 1_000).toFixed(3)} s${hit.reserved ? `, a reservation of ${hit.reserved}` : ""}. ${verdict(hit)} Count ${hit.count}.`;
 
-/** The large timeline: drawn each frame, and read hit by hit with the arrow keys or by pointing. */
+/** Shows the large timeline: drawn each frame, and read hit by hit with the arrow keys or the pointer. */
 export function timeline(current) {
   const canvas = element("timeline");
   let marks = [];
@@ -79,7 +79,7 @@ export function timeline(current) {
   }
 
   return {
-    /** Another past: what was chosen is gone. */
+    /** Clears the choice, which belongs to another past. */
     forget: () => choose(-1),
     draw() {
       const { run, state, now } = current();

@@ -11,7 +11,7 @@ const kinds = [
 ];
 const takenBy = { edge: ["size"], steady: ["pace"], poisson: ["pace", "seed"], log: [], none: [] };
 
-/** What sends the hits. */
+/** Controls for the traffic. */
 export function trafficControls(change) {
   const kind = choiceField("traffic", "Traffic", kinds, change);
   const fields = {

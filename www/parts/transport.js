@@ -4,7 +4,7 @@ import { clockFace } from "../words.js";
 
 const stepsInView = 80;
 
-/** The clock and what moves it: run, step, speed, start over. */
+/** Shows the clock and its controls: run, step, speed, start over. */
 export function transport(clock, run, { change, restart }) {
   const play = element("play");
   const speed = element("speed");

@@ -6,10 +6,10 @@ import { logOf } from "./source.js";
 
 const summaryOptions = { worst: 10, steps: 120 };
 const percent = 99.9;
-/** The page paints this often. */
-const breath = 50;
+/** The time between two paints of the page, in milliseconds. */
+const paintInterval = 50;
 
-/** Replays files through policies, and returns the summary. `show` is told how many lines were read; a signal stops it. */
+/** Replays files through policies, and returns the summary. `show` is called with the lines read so far. */
 export async function replayed(files, { key, policies, signal, show }) {
   const replay = new Replay({ key });
   for (const policy of policies) {
@@ -18,7 +18,7 @@ export async function replayed(files, { key, policies, signal, show }) {
   }
   let painted = performance.now();
   await replay.read(files.map(logOf), async () => {
-    if (performance.now() - painted < breath) return;
+    if (performance.now() - painted < paintInterval) return;
     signal.throwIfAborted();
     show(replay.lines);
     await new Promise((resolve) => setTimeout(resolve));

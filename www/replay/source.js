@@ -1,8 +1,8 @@
-/** A log in a file of the visitor's, which is read as a stream and never leaves the page. */
+/** Returns the log in a visitor's file, which is read as a stream and never leaves the page. */
 export const logOf = (file) => ({
   name: file.name,
   bytes: () => unpacked(file),
-  // Files are read as they come: a File can be read again, but its first line is not known before.
+  // Files are read in the order in which they were dropped.
   first: async () => Number.NEGATIVE_INFINITY,
 });
 
@@ -14,7 +14,7 @@ async function* unpacked(file) {
   try {
     for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
   } finally {
-    // Whoever stops reading half-way leaves nothing open.
+    // Closes the stream if the caller stops half-way.
     reader.cancel().catch(() => {});
   }
 }

@@ -1,7 +1,7 @@
 import { RateLimiter } from "tollgate";
 import { origin } from "../state.js";
 
-/** The edges of the windows that the clock cuts, as the package gives them. */
+/** The edges of the clock's windows, as the package computes them. */
 export class Edges {
   #now = origin;
   #limiter;
@@ -11,7 +11,7 @@ export class Edges {
     this.#limiter = new RateLimiter({ algorithm: "fix_window", limit: 1, scale }, { clock: () => this.#now });
   }
 
-  /** The edge after the one given by its number, from 0 on. */
+  /** Returns the edge of a number, counted from 0. */
   at(number) {
     while (this.#known.length <= number) {
       this.#limiter.inc("edge");

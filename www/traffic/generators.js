@@ -1,13 +1,13 @@
 import { seeded } from "./random.js";
 
-/** Each yields the times of its hits, in order. */
+/** Generators of the times of hits, in order. */
 export const generators = { steady, edge, poisson, log, none };
 
 function* steady({ pace }) {
   for (let number = 0; ; number += 1) yield Math.floor((number * 1_000) / pace);
 }
 
-/** A burst before and a burst after every second edge: what a client does that knows the window. */
+/** Yields a burst before and a burst after every second edge, like a client that knows the windows. */
 function* edge({ size, scale }, edges) {
   const gap = Math.max(1, Math.floor((scale * 0.16) / size));
   for (let number = 0; ; number += 2) {

@@ -1,6 +1,6 @@
 import { generators } from "./generators.js";
 
-/** The hits that are to come, one after the other. */
+/** The times of future hits, in order. */
 export class Traffic {
   #times;
   #next;
@@ -10,7 +10,7 @@ export class Traffic {
     this.#next = this.#times.next();
   }
 
-  /** The times up to and with `until` that have not been taken yet. */
+  /** Yields the times up to and including `until` that were not yielded yet. */
   *take(until) {
     while (!this.#next.done && this.#next.value <= until) {
       yield this.#next.value;

@@ -1,7 +1,7 @@
-//! The wasm behind the headers of the npm package: apart from the limiter's, so that a page which writes no headers
-//! does not ship them.
+//! The wasm behind the headers of the npm package. It is separate from the limiter's, so that a page without headers
+//! does not load it.
 
-// wasm-bindgen's exports must be `pub`, though no crate reaches them.
+// wasm-bindgen's exports must be `pub`, though no crate uses them.
 #![allow(unreachable_pub)]
 #![cfg_attr(all(target_arch = "wasm32", not(test)), no_std)]
 
@@ -16,9 +16,9 @@ use tollgate::binding::{PolicyNumbers, Quota, write_headers, write_problem};
 use tollgate::{Decision, Violated};
 use wasm_bindgen::prelude::*;
 
-/// Returns the headers for a decision, names and values in lines. `decision` has its numbers: allowed, limit,
-/// remaining, retry after, reset after, position of the policy. `numbers` has algorithm, limit, rate and scale of each
-/// policy, `names` their names in lines. Empty if a number is missing.
+/// Returns the headers for a decision, each name and value on a line of its own; empty if a number is missing.
+/// `decision` has its numbers: allowed, limit, remaining, retry after, reset after, position of the policy. `numbers`
+/// has algorithm, limit, rate and scale of each policy, and `names` their names, one on each line.
 #[wasm_bindgen]
 pub fn headers(decision: &[f64], numbers: &[f64], names: &str, legacy: bool) -> String {
     let mut text = String::new();
@@ -48,13 +48,13 @@ pub fn unfillable(numbers: &[f64]) -> i32 {
 /// Reads algorithm, limit, rate and scale of each policy.
 fn policies(numbers: &[f64]) -> impl Iterator<Item = PolicyNumbers> {
     numbers.as_chunks().0.iter().map(|&[algorithm, limit, rate, scale]| {
-        // No rate is 0, which JavaScript has checked; a division by it would be a trap.
+        // JavaScript has checked that no rate is 0. A division by 0 would trap.
         let (algorithm, rate) = (algorithm as usize, (rate as u64).max(1));
         PolicyNumbers { algorithm, limit: limit as u64, rate, scale: scale as i64 }
     })
 }
 
-/// Returns the body of a response that denies, by the policies whose bits are set.
+/// Returns the body of a denial by the policies whose bits are set.
 #[wasm_bindgen]
 pub fn problem_body(violated: u32, names: &str) -> String {
     let mut text = String::new();

@@ -14,7 +14,7 @@ use tollgate::binding::schema::{
 };
 use tollgate::replay;
 
-use crate::hot::{question, settlement};
+use crate::hot::{hit_kind, settlement};
 use crate::limiter::operation;
 use crate::numbers::PER_POLICY;
 use crate::result_buffer::{ResultBuffer, status};
@@ -27,7 +27,7 @@ pub fn typescript() -> String {
     let constants = [
         statuses(),
         operations(),
-        questions(),
+        hit_kinds(),
         settlements(),
         offsets(),
         replay(),
@@ -39,14 +39,16 @@ pub fn typescript() -> String {
     for (about, name, value) in constants {
         let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
     }
-    text.push_str("\n// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler leaves out the others.\n");
+    text.push_str(
+        "\n// The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.\n",
+    );
     for (name, wording) in TEXTS {
         let _ = writeln!(text, "export const {} = {wording:?};", camel_case(&format!("{name}_TEXT")));
     }
     text
 }
 
-/// A constant: what it is about, its name and its value.
+/// A constant: its description, its name and its value.
 type Constant = (&'static str, &'static str, String);
 
 fn statuses() -> Constant {
@@ -65,7 +67,7 @@ fn statuses() -> Constant {
         ("reserveOnly", status::RESERVE_ONLY),
         ("at", status::AT),
     ];
-    let about = "Bits of a status, and statuses below 0: why nothing was done.";
+    let about = "Bits of a status, and, below 0, statuses of operations that failed.";
     (about, "status", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
 }
 
@@ -85,14 +87,14 @@ fn operations() -> Constant {
     )
 }
 
-fn questions() -> Constant {
+fn hit_kinds() -> Constant {
     let values = [
-        ("hit", question::HIT),
-        ("peek", question::PEEK),
-        ("reserve", question::RESERVE),
-        ("byPolicy", question::BY_POLICY),
+        ("hit", hit_kind::HIT),
+        ("peek", hit_kind::PEEK),
+        ("reserve", hit_kind::RESERVE),
+        ("byPolicy", hit_kind::BY_POLICY),
     ];
-    ("The questions of `hit_with`.", "question", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
+    ("The kinds of `hit_with`.", "hitKind", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
 }
 
 fn settlements() -> Constant {
@@ -106,7 +108,7 @@ fn settlements() -> Constant {
         words[number as usize] = settlement.as_str();
     }
     (
-        "What becomes of a reservation, by the number that `close_reservation` returns.",
+        "The results of closing a reservation, by the number that `close_reservation` returns.",
         "settlements",
         format!("{words:?}"),
     )
@@ -193,7 +195,7 @@ fn units() -> Constant {
 
 fn calendar_scales() -> Constant {
     let units = CALENDAR_SCALES.iter().map(|(unit, number)| ((*unit).into(), format!("{number}")));
-    let about = "The units of the calendar as numbers, each less the offset from UTC in minutes.";
+    let about = "The numbers of the units of the calendar, from which the offset from UTC in minutes is subtracted.";
     (about, "calendarScales", object(units))
 }
 

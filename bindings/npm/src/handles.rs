@@ -1,8 +1,8 @@
-//! A table of values by checked handles: a stale, wrong or twice removed handle finds nothing.
+//! A table of values by checked handles: a stale or invalid handle has no value.
 
 use alloc::vec::Vec;
 
-/// The name of a value in a table: where it is, and which of the values that were there.
+/// A handle of a value in a table. The generation tells the values that were at one position apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// The position in the table.
@@ -26,7 +26,7 @@ struct Entry<T> {
 }
 
 impl<T> Handles<T> {
-    /// Makes an empty table.
+    /// Returns an empty table.
     pub const fn new() -> Self {
         Self { entries: Vec::new(), free: Vec::new() }
     }
@@ -49,7 +49,7 @@ impl<T> Handles<T> {
         Some(Handle { index, generation: entry.generation })
     }
 
-    /// Returns the value of a handle; `None` if it was removed or never there.
+    /// Returns the value of a handle; `None` if the handle is stale or invalid.
     #[inline(always)]
     pub fn get_mut(&mut self, handle: Handle) -> Option<&mut T> {
         match self.entries.get_mut(handle.index as usize) {
@@ -58,7 +58,7 @@ impl<T> Handles<T> {
         }
     }
 
-    /// Removes and returns the value of a handle; `None` if it was removed or never there.
+    /// Removes and returns the value of a handle; `None` if the handle is stale or invalid.
     pub fn remove(&mut self, handle: Handle) -> Option<T> {
         let entry = self.entries.get_mut(handle.index as usize)?;
         if entry.generation != handle.generation {

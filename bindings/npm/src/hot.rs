@@ -1,6 +1,6 @@
 //! The hot path: hits as plain exports of numbers, and all the unsafe code of this binding.
 //!
-//! wasm-bindgen's glue around an export would spill every argument. JavaScript names a slab by a checked handle, and
+//! wasm-bindgen's glue around an export would spill every argument. JavaScript passes a checked handle of a slab, and
 //! reads the decision from a static buffer.
 
 // Two exports of one name, the only danger of `no_mangle`, are a linker error.
@@ -18,19 +18,20 @@ use crate::numbers::{PER_POLICY, costs, integer, policies, time};
 use crate::platform::grow_ahead;
 use crate::result_buffer::{ResultBuffer, moved, status, status_of};
 
-/// The numbers of a call's policies, which JavaScript writes.
+/// The size of the call buffer.
 const CALL_NUMBERS: usize = PER_POLICY * schema::MAX_POLICIES;
 
-/// Everything that the exports share.
+/// The state that the exports share.
 struct Shared {
     slabs: Handles<Slab>,
     result: ResultBuffer,
+    /// The call buffer: the numbers of a call's policies, written by JavaScript.
     call: [f64; CALL_NUMBERS],
-    /// The costs by policy and the numbers of a reservation, which JavaScript writes.
+    /// The reservation buffer, written by JavaScript.
     reservation: ReservationBuffer,
-    /// The list that JavaScript reads, or the one that it writes, as floats.
+    /// The list that JavaScript reads; as floats, the one that it writes.
     list: Vec<i64>,
-    /// A part of a state that is rescued.
+    /// The part of a state that `rescue` copies.
     part: [i64; PART],
 }
 
@@ -55,7 +56,7 @@ impl ReservationBuffer {
     }
 }
 
-/// How many numbers are rescued at once.
+/// The most numbers of one part.
 const PART: usize = 1_024;
 
 struct OneThread(UnsafeCell<Shared>);
@@ -76,10 +77,10 @@ static SHARED: OneThread = OneThread(UnsafeCell::new(Shared {
 #[cfg(not(target_arch = "wasm32"))]
 fn grow_ahead() {}
 
-/// Runs `work` on what the exports share. `work` must call neither JavaScript nor this function.
+/// Runs `work` on the shared state. `work` must call neither JavaScript nor this function.
 #[inline(always)]
 fn shared<R>(work: impl FnOnce(&mut Shared) -> R) -> R {
-    // SAFETY: there is one thread, and `work` does not come back here, so this is the only reference. A trap within
+    // SAFETY: there is one thread, and `work` does not call this function, so this is the only reference. A trap within
     // `work` leaves no reference behind.
     work(unsafe { &mut *SHARED.0.get() })
 }
@@ -89,7 +90,7 @@ pub(crate) fn with_slab<R>(handle: Handle, work: impl FnOnce(&mut Slab) -> R) ->
     shared(|shared| shared.slabs.get_mut(handle).map(work))
 }
 
-/// Adds a slab, if it could be made, and writes its handle into the result buffer, or why there is none.
+/// Adds a slab and writes its handle into the result buffer; on a failure, a status.
 pub(crate) fn insert(slab: Result<Slab, Failure>) -> Option<Handle> {
     shared(|Shared { slabs, result, .. }| {
         let handle = slab.and_then(|slab| slabs.insert(slab).ok_or(Failure::OutOfMemory));
@@ -101,10 +102,10 @@ pub(crate) fn insert(slab: Result<Slab, Failure>) -> Option<Handle> {
     })
 }
 
-/// The longest list that is kept for the next use.
+/// The capacity up to which the list is kept for the next use.
 const KEPT: usize = 65_536;
 
-/// Empties the list. A long one is not kept.
+/// Empties the list, and frees its memory if it is long.
 pub(crate) fn empty(list: &mut Vec<i64>) {
     list.clear();
     if list.capacity() > KEPT {
@@ -112,7 +113,7 @@ pub(crate) fn empty(list: &mut Vec<i64>) {
     }
 }
 
-/// Gives the memory of the list back.
+/// Frees the memory of the list.
 pub(crate) fn drop_list() {
     shared(|shared| shared.list = Vec::new());
 }
@@ -122,8 +123,8 @@ pub(crate) fn remove(handle: Handle) -> Option<Slab> {
     shared(|shared| shared.slabs.remove(handle))
 }
 
-/// Fills the list that JavaScript reads, from the slab of a handle. `work` empties it first. Returns the number of `work`,
-/// or a status.
+/// Fills the list that JavaScript reads from the slab of a handle. `work` must empty the list first. Returns the number
+/// of `work`, or a status.
 pub(crate) fn list(handle: Handle, work: impl FnOnce(&mut Slab, &mut Vec<i64>) -> Result<u64, Failure>) -> f64 {
     shared(|Shared { slabs, result, list, .. }| {
         let Some(slab) = slabs.get_mut(handle) else { return status::INVALID_HANDLE.into() };
@@ -205,7 +206,7 @@ pub extern "C" fn hit(index: u32, generation: u32, slot: i32, cost: f64, now: f6
     })
 }
 
-/// Decides a plain hit under any policies: a function of its own, so that the commonest hit needs no stack.
+/// Decides a plain hit under any policies. It is a function of its own, so that the most common hit needs no stack.
 #[inline(never)]
 fn hit_plain(result: &mut ResultBuffer, slab: &mut Slab, slot: u32, cost: u64, now: u64) -> i32 {
     let decision = slab.hit_plain(slot, cost, now);
@@ -216,11 +217,11 @@ fn hit_plain(result: &mut ResultBuffer, slab: &mut Slab, slot: u32, cost: u64, n
     }
 }
 
-/// The questions that `hit_with` decides, by number.
-pub mod question {
-    /// Takes the costs if they fit.
+/// The kinds of `hit_with`, by number.
+pub mod hit_kind {
+    /// Charges the costs if they fit.
     pub const HIT: u32 = 0;
-    /// Returns the decision alone.
+    /// Only returns the decision.
     pub const PEEK: u32 = 1;
     /// Opens a reservation of the costs if they fit.
     pub const RESERVE: u32 = 2;
@@ -228,8 +229,8 @@ pub mod question {
     pub const BY_POLICY: u32 = 4;
 }
 
-/// Decides a question under the numbers of `count` policies in the call buffer, or under the slab's own if that is 0.
-/// Returns a status.
+/// Hits, peeks or reserves under the numbers of `count` policies in the call buffer, or under the slab's own if that is
+/// 0. Returns a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn hit_with(
     index: u32,
@@ -238,7 +239,7 @@ pub extern "C" fn hit_with(
     cost: f64,
     now: f64,
     count: usize,
-    question: u32,
+    kind: u32,
 ) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };
     let call = match call(count) {
@@ -247,16 +248,16 @@ pub extern "C" fn hit_with(
         Err(failure) => return status_of(failure),
     };
     shared(|Shared { slabs, result, reservation, .. }| {
-        let costs = match question & question::BY_POLICY {
+        let costs = match kind & hit_kind::BY_POLICY {
             0 => integer(cost).map(PositionCosts::All),
             _ => costs(&reservation.costs),
         };
         let Some(costs) = costs else { return status::INVALID_COST };
         let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
         let slot = u32::try_from(slot).ok();
-        let decision = match question & !question::BY_POLICY {
-            question::HIT => slab.hit(slot, &costs, now, call),
-            question::PEEK => slab.peek(slot, &costs, now, call),
+        let decision = match kind & !hit_kind::BY_POLICY {
+            hit_kind::HIT => slab.hit(slot, &costs, now, call),
+            hit_kind::PEEK => slab.peek(slot, &costs, now, call),
             _ => slab.reserve(slot, &costs, (reservation.bits(), reservation.ttl as u64), now, call),
         };
         finish(result, slab, decision)
@@ -275,8 +276,8 @@ pub mod settlement {
     pub const CLOSED: i32 = 3;
 }
 
-/// Settles the reservation in the reservation buffer by the costs there, or with `extends` moves its end. Returns what
-/// becomes of it, or a status.
+/// Settles the reservation in the reservation buffer by the costs there, or with `extends` moves its end. Returns a
+/// number of [`settlement`], or a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now: f64, extends: bool) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };
@@ -296,9 +297,9 @@ pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now:
     })
 }
 
-/// Copies a part of a state as it is, from the number at `from` on, for an instance that takes over after a trap. It does
-/// not allocate: the trap may have left the allocator in the middle of its work. Returns how many numbers there were, or
-/// a status.
+/// Copies a part of a state, from the number at `from` on, for the instance that replaces this one after a trap. It
+/// does not allocate: the trap may have left the allocator in the middle of its work. Returns how many numbers were
+/// copied, or a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn rescue(index: u32, generation: u32, slot: u32, position: usize, from: usize) -> i32 {
     shared(|Shared { slabs, result, part, .. }| {
@@ -309,9 +310,9 @@ pub extern "C" fn rescue(index: u32, generation: u32, slot: u32, position: usize
     })
 }
 
-/// Copies a part of the list of moves since they were last settled, from the number at `from` on: the slot that was taken
-/// or -1, how many were freed, then they, then slot, policy, value and time of each state that expired. It does not
-/// allocate, like `rescue`. Returns how many numbers there were, or a status.
+/// Copies a part of the list of moves since the last `settle`, from the number at `from` on. The list has the slot that
+/// was taken or -1, the count of freed slots, these slots, and slot, policy, value and time of each expired state. Like
+/// `rescue`, it does not allocate. Returns how many numbers were copied, or a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn moves(index: u32, generation: u32, from: usize) -> i32 {
     shared(|Shared { slabs, result, part, .. }| {
@@ -322,7 +323,7 @@ pub extern "C" fn moves(index: u32, generation: u32, from: usize) -> i32 {
     })
 }
 
-/// Panics, so that tests can see what a panic leaves behind.
+/// Panics, for tests of the recovery from a trap.
 #[unsafe(no_mangle)]
 #[allow(clippy::panic)]
 pub extern "C" fn crash() {

@@ -1,9 +1,9 @@
 //! The wasm behind the npm package.
 //!
 //! Cold paths are wasm-bindgen classes and functions; `hit` is a plain export of numbers (`hot`). JavaScript maps keys
-//! to slots and copies what it is given before it crosses, so that no method here calls foreign code.
+//! to slots and copies its arguments before a call, so that no method here calls foreign code.
 
-// wasm-bindgen and plain exports must be `pub`, though no crate reaches them.
+// Exports must be `pub`, though no crate uses them.
 #![allow(unreachable_pub)]
 #![cfg_attr(all(target_arch = "wasm32", not(test)), no_std)]
 

@@ -1,5 +1,4 @@
-//! The limiter's cold operations, by handle. Each returns a number of at least 0, or a status below 0 that says why
-//! nothing was done.
+//! The limiter's cold operations, by handle. Each returns a number of at least 0, or a status below 0 if it failed.
 
 use alloc::boxed::Box;
 use core::hint::black_box;
@@ -13,15 +12,15 @@ use crate::hot;
 use crate::numbers::{signed, time};
 use crate::result_buffer::{status, status_of};
 
-/// The owner of a slab, which is dropped with it. Operations name the slab by the handle's numbers.
+/// The owner of a slab, which is dropped with it. Operations take the numbers of the slab's handle.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Slab(Option<Handle>);
 
 #[wasm_bindgen]
 impl Slab {
-    /// Makes a slab for the `count` policies whose numbers are in the call buffer. `denied` is 0 for the default, 1 if
-    /// denied hits count, 2 if they are free; an age of 0 is none. The handle is then in the result buffer.
+    /// Creates a slab for the `count` policies in the call buffer. `denied` is 0 for the default, 1 if denied hits
+    /// count, 2 if they are free; a `key_older_than` of 0 is none. The handle is in the result buffer.
     #[allow(clippy::too_many_arguments)]
     #[wasm_bindgen(constructor)]
     pub fn new(
@@ -41,8 +40,9 @@ impl Slab {
         };
         let on_full = if deny_when_full { OnFull::Deny } else { OnFull::Evict };
         let options = Options::from_numbers(max_keys, on_full, clean_period as u64, key_older_than as u64);
-        // JavaScript gave the list some room before this call, and here it is given back: for `room`, in whose place the
-        // object that JavaScript gets is allocated after this function, where it could not fail.
+        // The glue allocates the object for JavaScript after this function, and would trap without memory. So
+        // JavaScript makes room in the list before this call, and here that room goes to `room`, which is freed for the
+        // object.
         hot::drop_list();
         let room = Box::new([0_u64; 16]);
         let slab = hot::call(count).and_then(|rules| States::new(rules, choice, options, reports, stored));
@@ -64,19 +64,19 @@ impl Drop for Slab {
 pub mod operation {
     /// Returns the count.
     pub const GET: u32 = 0;
-    /// Returns when the state ends; 0 without one.
+    /// Returns when the state ends; 0 if there is none.
     pub const EXPIRES_AT: u32 = 1;
-    /// Adds without asking, and returns the count.
+    /// Adds a cost whether it fits or not, and returns the count.
     pub const INC: u32 = 2;
     /// Sets the count, and returns it.
     pub const SET: u32 = 3;
     /// Returns the highest count that can be set.
     pub const MAX_COUNT: u32 = 4;
-    /// Returns how long a reservation lasts that does not say.
+    /// Returns how long a reservation without a ttl lasts.
     pub const DEFAULT_TTL: u32 = 5;
 }
 
-/// Does an operation on the count of the policy at a position.
+/// Performs an operation on the count of the policy at a position.
 #[wasm_bindgen]
 pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64, now: f64, position: usize) -> f64 {
     let slot = own(slot);
@@ -98,7 +98,7 @@ pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64
     })
 }
 
-/// Frees the slot of a key that JavaScript has forgotten.
+/// Frees the slot of a key that JavaScript has removed.
 #[wasm_bindgen]
 pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |slab, _| {
@@ -107,19 +107,20 @@ pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
     })
 }
 
-/// Forgets what was used in a slot. Returns 0 if nothing is open there, so that JavaScript can forget the key.
+/// Resets the states of a slot. Returns 0 if it has no open reservations, so that JavaScript can remove the key.
 #[wasm_bindgen]
 pub fn reset_used(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
     at_time(index, generation, now, &mut |slab, now| slab.reset_used(slot, now).map(u64::from))
 }
 
-/// Frees some slots whose states have ended, from a slot on. Returns one more than the slot to go on from; 0 at the end.
+/// Frees some slots whose states have ended, from slot `from` on. Returns one more than the slot to go on from; 0 at
+/// the end.
 #[wasm_bindgen]
 pub fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
     at_time(index, generation, now, &mut |slab, now| Ok(slab.clean(now, from)?.map_or(0, |next| u64::from(next) + 1)))
 }
 
-/// Notes that JavaScript has taken over the moves.
+/// Clears the list of moves, after JavaScript has taken them over.
 #[wasm_bindgen]
 pub fn settle(index: u32, generation: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |slab, _| {
@@ -128,14 +129,14 @@ pub fn settle(index: u32, generation: u32) -> f64 {
     })
 }
 
-/// Returns how many keys with time left were evicted.
+/// Returns how many live keys were evicted.
 #[wasm_bindgen]
 pub fn evicted(index: u32, generation: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.evicted()))
 }
 
-/// Lists the states of a slot: for each policy how many numbers follow, then they; after them, in the same way, those under
-/// other scales. Returns when they end; 0, with an empty list, if they have ended.
+/// Lists the states of a slot, each after the count of its numbers: those of the policies, those under other scales,
+/// and the reservations. Returns when they end; 0, with an empty list, if they have ended.
 #[wasm_bindgen]
 pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
@@ -150,8 +151,8 @@ pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
     })
 }
 
-/// Reads one key's states, whose numbers are in the input list, into its slot, unless they have ended; without `put` it
-/// only checks them. [`States::load`] says what the numbers are.
+/// Reads one key's states from the input list into its slot, unless they have ended; without `put` it only checks them.
+/// [`States::load`] documents the numbers.
 #[wasm_bindgen]
 pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };

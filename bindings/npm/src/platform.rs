@@ -19,7 +19,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     core::arch::wasm32::unreachable()
 }
 
-/// How much of the memory is grown ahead: an eighth.
+/// The share of the memory that is grown ahead: an eighth.
 const AHEAD: usize = 8;
 
 static PAGES: AtomicUsize = AtomicUsize::new(0);
@@ -37,7 +37,7 @@ pub(crate) fn grow_ahead() {
 #[inline(never)]
 fn grow_by_share() {
     let mut room = Vec::<u8>::new();
-    // The allocator keeps what it is given back. Without memory there is nothing to prepare.
+    // The allocator keeps the freed memory. If there is no memory, nothing can be prepared.
     let _ = room.try_reserve_exact(memory_size::<0>() / AHEAD * PAGE);
     black_box(&room);
     drop(room);

@@ -1,15 +1,15 @@
-//! The buffer that JavaScript reads an operation's result from.
+//! The buffer from which JavaScript reads the result of an operation.
 
 use tollgate::binding::{Failure, Slab};
 use tollgate::{Decision, Reason};
 
-/// Bits and values of a status: what an operation comes to.
+/// Bits and values of a status, the result of an operation.
 pub mod status {
     /// The hit was allowed.
     pub const ALLOWED: i32 = 1;
-    /// The numbers are integers of 31 bits and lie in `integers`.
+    /// The numbers are integers of 31 bits, in `integers`.
     pub const SMALL: i32 = 2;
-    /// Slots were freed, or one was taken for the key: the owner of the keys has to take note.
+    /// Slots were freed, or one was taken for the key: the owner of the keys must read `moves`.
     pub const MOVED: i32 = 4;
     /// Denied because the limiter is full.
     pub const FULL: i32 = 8;
@@ -28,13 +28,14 @@ pub mod status {
     pub const NO_ROOM: i32 = -6;
     /// The cost or count of a cold operation is invalid.
     pub const INVALID_AMOUNT: i32 = -7;
-    /// The policy at a position counts reservations alone: this less the position.
+    /// The policy at a position counts reservations alone: this minus the position.
     pub const RESERVE_ONLY: i32 = -50;
-    /// The policy or state at a position cannot be used: this less the position. After the last stands a reservation.
+    /// The policy or state at a position is invalid: this minus the position. The position after the last is that of a
+    /// reservation.
     pub const AT: i32 = -100;
 }
 
-/// Returns the status of an operation that did nothing.
+/// Returns the status of an operation that failed.
 #[cold]
 pub(crate) fn status_of(failure: Failure) -> i32 {
     match failure {
@@ -47,7 +48,7 @@ pub(crate) fn status_of(failure: Failure) -> i32 {
     }
 }
 
-/// The numbers of a decision, as integers where all of them are small, else as floats.
+/// The numbers of a decision, as integers if all of them are small, else as floats.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ResultBuffer {
@@ -74,7 +75,7 @@ impl ResultBuffer {
         let Decision { count, limit, remaining, retry_after, reset_after, .. } = *decision;
         let [.., policy, violated] = &mut self.integers;
         (*policy, *violated) = (decision.policy as i32, decision.violated.bits() as i32);
-        // "Never" is as far from small as can be.
+        // "Never" must not count as small.
         let wait = retry_after.unwrap_or(u64::MAX);
         if (count | limit | remaining | wait | reset_after) >> 31 == 0 {
             let numbers = [count as i32, limit as i32, remaining as i32, wait as i32, reset_after as i32];

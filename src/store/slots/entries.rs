@@ -31,7 +31,7 @@ impl Entries {
         self.logs.reserve(slots)
     }
 
-    // In wasm once, for its size; elsewhere wherever it is used, for its speed.
+    // In wasm it is compiled once, for its size; elsewhere it is inlined, for its speed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
     pub(super) fn get(&self, slot: u32) -> Entry<'_> {
@@ -44,13 +44,13 @@ impl Entries {
         self.both_mut(slot)
     }
 
-    /// Returns an entry to be changed. Always inlined, for its speed.
+    /// Returns an entry for writing. Always inlined, for its speed.
     #[inline(always)]
     pub(super) fn both_mut(&mut self, slot: u32) -> EntryMut<'_> {
         EntryMut { words: self.words.get_mut(slot), logs: self.logs.get_mut(slot) }
     }
 
-    /// Returns the words of an entry to be changed.
+    /// Returns the words of an entry for writing.
     #[inline(always)]
     pub(super) fn words_mut(&mut self, slot: u32) -> &mut [u64] {
         self.words.get_mut(slot)
@@ -70,7 +70,7 @@ impl<T> Runs<T> {
     #[inline(always)]
     fn get(&self, slot: u32) -> &[T] {
         let (chunk, start) = self.place(slot);
-        // Two short slices are checked in fewer steps than a range, whose ends could be in the wrong order.
+        // Two slices are checked in fewer steps than a range, whose ends could be in the wrong order.
         match self.chunks.get(chunk) {
             Some(chunk) => chunk.get(start..).unwrap_or(&[]).get(..self.length).unwrap_or(&[]),
             None => &[],

@@ -1,4 +1,4 @@
-//! What a few slots have beside their states.
+//! The extras that a few slots have beside their states.
 
 use crate::extra::Extra;
 use crate::memory::{OutOfMemory, push};
@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 /// Extras by slot. It takes no memory until a slot has one.
 #[derive(Debug)]
 pub(super) struct Extras {
-    /// A list of one or none for each slot: a list's memory can run out without a panic, a box's cannot.
+    /// A list of at most one for each slot: a `Vec` can run out of memory without a panic, a `Box` cannot.
     slots: Chunked<Vec<Extra>>,
-    /// The number of slots that have one.
+    /// The number of slots with an extra.
     len: u32,
 }
 
@@ -19,7 +19,7 @@ impl Extras {
         Self { slots: Chunked::new(), len: 0 }
     }
 
-    /// Whether no slot has any, as almost always.
+    /// Returns whether no slot has an extra, as is almost always so.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
@@ -34,13 +34,13 @@ impl Extras {
         if self.is_empty() { None } else { self.slots.get(slot)?.first() }
     }
 
-    /// Returns the extra of a slot to be changed; `None` if it has none.
+    /// Returns the extra of a slot for writing; `None` if it has none.
     #[inline(always)]
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Extra> {
         if self.is_empty() { None } else { self.slots.get_mut(slot)?.first_mut() }
     }
 
-    /// Returns the extra of a slot, an empty one if it had none.
+    /// Returns the extra of a slot for writing; inserts an empty one if it has none.
     pub(super) fn get_or_insert(&mut self, slot: u32) -> Result<&mut Extra, OutOfMemory> {
         self.slots.reserve(slot + 1)?;
         let own = self.slots.get_mut(slot).ok_or(OutOfMemory)?;
@@ -51,7 +51,7 @@ impl Extras {
         own.first_mut().ok_or(OutOfMemory)
     }
 
-    /// Gives a slot this list instead of its own. There must be room for it.
+    /// Replaces the list of a slot. There must be room for it.
     pub(super) fn replace(&mut self, slot: u32, list: Vec<Extra>) {
         let Some(own) = self.slots.get_mut(slot) else { return };
         self.len -= u32::from(!own.is_empty());

@@ -1,4 +1,4 @@
-//! Hits that have nothing else to do, in as few steps as possible.
+//! Plain hits, in as few steps as possible.
 
 use super::Slots;
 use crate::Decision;
@@ -8,17 +8,17 @@ use crate::algorithm::{Algorithm, Outcome};
 use crate::memory::OutOfMemory;
 
 impl Slots {
-    /// Whether a hit has nothing else to do: the key has a slot, which does not grow stale, no sweep is
-    /// due, and nothing is beside its states.
+    /// Returns whether a hit is plain: the key has a slot, which does not become stale, no sweep is due, and no slot
+    /// has an extra.
     #[inline(always)]
     pub(crate) fn is_plain(&self, slot: i32, now: u64) -> bool {
         slot >= 0
-            && self.cleaning.rests(now, self.options.clean_period)
+            && self.cleaning.is_idle(now, self.options.clean_period)
             && self.hits_are_plain
             && self.extras.is_empty()
     }
 
-    /// Does the most common of such hits, under a single fixed window; `None` for any other.
+    /// Performs the most common kind of plain hit, under a single fixed window; `None` for any other.
     #[inline(always)]
     pub(crate) fn hit_window(&mut self, slot: u32, cost: u64, now: u64) -> Option<Decision> {
         let [Rule::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] = *self.policy_states.rules() else {
@@ -31,7 +31,7 @@ impl Slots {
         Some(charged.decision(window.limit, false, now))
     }
 
-    /// Does any such hit.
+    /// Performs a plain hit.
     #[inline(always)]
     pub(crate) fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Result<Decision, OutOfMemory> {
         let entry = self.entries.both_mut(slot);

@@ -11,7 +11,7 @@ use crate::open::{Bits, Reserved};
 use crate::reservation::Settlement;
 
 impl Slots {
-    /// Asks, and opens a reservation if the costs fit. A key without a slot may be given one.
+    /// Opens a reservation if the costs fit. A key without a slot may be given one.
     pub(crate) fn reserve_costs<E: From<OutOfMemory>>(
         &mut self,
         slot: Option<u32>,
@@ -20,7 +20,7 @@ impl Slots {
         reserved: Reserved,
         now: u64,
     ) -> Result<Decision, E> {
-        // Room is only made beside slots that there are, whatever number comes.
+        // Extras are only allocated for slots that exist, whatever number the caller passes.
         let Some(slot) = slot.filter(|&slot| self.is_occupied(slot)) else {
             return self.reserve_new(rules, costs, reserved, now);
         };
@@ -61,7 +61,7 @@ impl Slots {
         self.put_new(decision, now)
     }
 
-    /// Closes a reservation of a slot and charges what was used; `None` if it is not open.
+    /// Closes a reservation of a slot and charges the used amounts; `None` if it is not open.
     pub(crate) fn settle_reservation(
         &mut self,
         slot: u32,
@@ -100,7 +100,8 @@ impl Slots {
         Ok(settlement?)
     }
 
-    /// Forgets what was used in a slot, and keeps what is open. Returns false if nothing is, so that the slot can be freed.
+    /// Resets a slot's states and keeps its open reservations. Returns false if there are none, so that the slot can be
+    /// freed.
     pub(crate) fn reset_used(&mut self, slot: u32, now: u64) -> Result<bool, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
@@ -111,7 +112,7 @@ impl Slots {
         Ok(is_open)
     }
 
-    /// Charges what has expired in a slot. Returns whether something is still open.
+    /// Charges the expired reservations of a slot. Returns whether others are still open.
     pub(super) fn expire_open(&mut self, slot: u32, now: u64) -> Result<bool, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
@@ -121,7 +122,7 @@ impl Slots {
         Ok(is_open)
     }
 
-    /// Whether a key was evicted that had something open.
+    /// Returns whether a key with open reservations was evicted.
     pub(crate) fn has_evicted_open(&self) -> bool {
         self.evicted_open
     }

@@ -6,20 +6,20 @@ use crate::memory::{OutOfMemory, push};
 use crate::number::NEVER;
 use crate::{Decision, OnFull, Reason};
 
-/// The number of slots that are looked at when a full slab needs room.
+/// The number of slots that are examined when a full slab needs room.
 pub(super) const PROBED: u32 = 8;
 
 /// A slot of a full slab that can be freed for a new key.
 struct Candidate {
     slot: u32,
     ends_at: u64,
-    /// The slot after the last one looked at.
+    /// The slot after the last one examined.
     next: u32,
 }
 
 /// Why there is no slot for a new key.
 pub(super) enum NoSlot {
-    /// There are as many keys as there may be, until then.
+    /// The slab has `max_keys` keys until that time.
     FullUntil(u64),
     OutOfMemory,
 }
@@ -49,13 +49,14 @@ impl Slots {
         let next = self.entries.get(slot).words.first().map_or(NO_SLOT, |&next| next as u32);
         self.len += 1;
         self.flip(slot);
-        // A hit on a free slot, which no owner of keys makes, overwrites this number: it is not followed just anywhere.
+        // A hit on a free slot would overwrite this number. No owner of the slab does that, but it is checked all the
+        // same.
         self.free = if next < self.made && !self.is_occupied(next) { next } else { NO_SLOT };
         self.taken = Some(slot);
         Ok(slot)
     }
 
-    /// Frees an ended slot of a few, where there is no memory for another.
+    /// Frees an ended slot among a few, if there is no memory for another.
     fn reuse(&mut self, now: u64) -> Result<(), NoSlot> {
         let Candidate { slot, ends_at, next } = self.soonest(now);
         self.probe = next;
@@ -67,8 +68,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Adds a free slot. At `max_keys`, frees one: an ended one of a few, else by eviction the one of them that would end
-    /// soonest.
+    /// Adds a free slot. At `max_keys`, examines a few slots and frees one: an ended one if there is one, else, by
+    /// eviction, the one that would end soonest.
     fn make_room(&mut self, now: u64) -> Result<(), NoSlot> {
         if self.made < self.options.max_keys {
             return self.add().or_else(|OutOfMemory| self.reuse(now));
@@ -76,7 +77,7 @@ impl Slots {
         let Candidate { slot, ends_at, next } = self.soonest(now);
         let ended = ends_at <= now;
         if !ended && self.options.on_full == OnFull::Deny {
-            // The next new key looks there first, so that this wait is true.
+            // The next new key examines this slot first, so that the wait is exact.
             self.probe = slot;
             return Err(NoSlot::FullUntil(ends_at));
         }
@@ -99,14 +100,14 @@ impl Slots {
         Ok(())
     }
 
-    /// Returns how many slots there are once one more key has its own.
+    /// Returns the number of slots after one more key gets a slot.
     pub(crate) fn slots_with_one_more(&self) -> u32 {
         let adds = self.free == NO_SLOT && self.made < self.options.max_keys;
         self.made + u32::from(adds)
     }
 
-    /// Makes room for so many new keys, and for extras if some have them. Returns how many slots there are with
-    /// them.
+    /// Makes room for `keys` new keys, and for their extras if `with_extras` is set. Returns the number of slots after
+    /// they are added.
     pub(crate) fn reserve(&mut self, keys: usize, with_extras: bool) -> Result<u32, OutOfMemory> {
         let free = (self.made - self.len) as usize;
         let added = u32::try_from(keys.saturating_sub(free)).unwrap_or(u32::MAX);
@@ -120,20 +121,20 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Returns when a full slab that denies new keys will have room for one, if it has none now.
+    /// Returns when a full slab that denies new keys will have room for one; `None` if it has room now.
     pub(super) fn no_room_until(&self, now: u64) -> Option<u64> {
         let full = self.free == NO_SLOT && self.made >= self.options.max_keys;
         let denies = full && self.options.on_full == OnFull::Deny;
         denies.then(|| self.soonest(now).ends_at).filter(|&ends_at| ends_at > now)
     }
 
-    /// Returns an ended slot of a few, or else the one of them that will end soonest.
+    /// Examines a few slots. Returns the first ended one, or else the one that will end soonest.
     fn soonest(&self, now: u64) -> Candidate {
         let mut soonest = Candidate { slot: self.probe, ends_at: NEVER, next: self.probe };
         for _ in 0..PROBED.min(self.made) {
             let slot = soonest.next;
             let ends_at = self.ends_at(slot, now);
-            // Round and round.
+            // Wraps around.
             soonest.next = if slot + 1 < self.made { slot + 1 } else { 0 };
             if ends_at < soonest.ends_at {
                 soonest = Candidate { slot, ends_at, ..soonest };
@@ -145,7 +146,7 @@ impl Slots {
         soonest
     }
 
-    /// Whether there is room for so many new keys.
+    /// Returns whether there is room for `keys` new keys.
     pub(crate) fn has_room_for(&self, keys: usize) -> bool {
         let max_keys = self.options.max_keys;
         let fits = keys as u64 + u64::from(self.len) <= u64::from(max_keys);
@@ -153,8 +154,8 @@ impl Slots {
     }
 }
 
-/// Makes a decision that of a key for which a full slab has no room.
-pub(super) fn refuse(decision: &mut Decision, wait: u64) {
+/// Turns a decision into the denial of a key for which a full slab has no room.
+pub(super) fn deny_full(decision: &mut Decision, wait: u64) {
     decision.allowed = false;
     decision.count = 0;
     decision.remaining = 0;

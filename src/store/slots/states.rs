@@ -12,12 +12,12 @@ use crate::record::{Afresh, Origin, load_key};
 use crate::{Error, Policies};
 use alloc::vec::Vec;
 
-/// Stands before the numbers of an open reservation, where a state under another scale has its policy's position.
+/// Marks the numbers of an open reservation. A state under another scale has its policy's position in that place.
 const RESERVATION: i64 = -1;
 
 impl Slots {
-    /// Adds the states of a slot as plain numbers, one after the other: for each how many there are, then they. After them
-    /// the earlier ones, in the same way, and the open reservations, each after [`RESERVATION`].
+    /// Appends the states of a slot as plain numbers, each state after the count of its numbers. The earlier states and
+    /// the open reservations follow in the same way, each reservation marked by [`RESERVATION`].
     pub(crate) fn export_flat(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), OutOfMemory> {
         for position in 0..self.policy_states.rules().len() {
             counted(numbers, &mut |push| self.policy_states.export_one(position, self.entries.get(slot), push))?;
@@ -32,8 +32,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Copies a part of one policy's state as plain numbers, from the number at `from` on; after the policies, of an earlier
-    /// state, and after those of an open reservation. Returns how many there were.
+    /// Copies a part of one policy's state as plain numbers, from the number at `from` on. Positions after those of the
+    /// policies are the earlier states, and then the open reservations. Returns how many numbers were copied.
     pub(crate) fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
         let (mut at, mut copied) = (0, 0);
         let push: Push<'_> = &mut |number| {
@@ -45,7 +45,7 @@ impl Slots {
             Ok(())
         };
         let policies = self.policy_states.rules().len();
-        // It ends early when the part is full.
+        // The export stops with an error when the part is full.
         let _ = match position.checked_sub(policies) {
             None => self.policy_states.export_one(position, self.entries.get(slot), push),
             Some(number) => self.extras.get(slot).map_or(Ok(()), |extra| export_extra(extra, number, push)),
@@ -58,20 +58,20 @@ impl Slots {
         self.policy_states.export(self.entries.get(slot))
     }
 
-    /// Returns the earlier states of a slot as plain numbers: of each its policy's position, its scale, when it is no
-    /// longer kept, and its state. `before` comes before each.
+    /// Returns the earlier states of a slot as rows of plain numbers: `before`, the policy's position, the scale, the
+    /// time until which the state is kept, and the state.
     pub(crate) fn export_earlier(&self, slot: u32, before: &[i64], now: u64) -> Result<Vec<Vec<i64>>, OutOfMemory> {
         export_earlier(self.extras.get(slot).map_or(&[], |extra| &extra.earlier), before, now)
     }
 
-    /// Returns the open reservations of a slot as plain numbers. `before` comes before each.
+    /// Returns the open reservations of a slot as rows of plain numbers, each after `before`.
     pub(crate) fn export_open(&self, slot: u32, before: &[i64]) -> Result<Vec<Vec<i64>>, OutOfMemory> {
         self.extras.get(slot).map_or(Ok(Vec::new()), |extra| export_open(&extra.open, before))
     }
 
-    /// Stages the states of one key, which were made by `origins`, with the rows of [`Slots::export_earlier`] and
-    /// [`Slots::export_open`] for it.
-    /// Returns whether they have ended, so that they need no slot, and which policies start afresh.
+    /// Stages the states of one key, which were made by `origins`, with its rows of [`Slots::export_earlier`] and
+    /// [`Slots::export_open`]. Returns whether they have ended, so that they need no slot, and which policies start
+    /// afresh.
     pub(crate) fn stage<'a>(
         &mut self,
         policies: &Policies,
@@ -86,7 +86,7 @@ impl Slots {
         })
     }
 
-    /// Stages what `load` reads into the states of a key never used.
+    /// Stages the states that `load` reads into those of a key never used.
     pub(crate) fn stage_by<T, E>(
         &mut self,
         now: u64,
@@ -108,7 +108,7 @@ impl Slots {
         self.ready = batch.take(index, &mut self.staged);
     }
 
-    /// Makes what is beside the staged states ready to be moved to a slot.
+    /// Makes room for the extra of the staged states, so that it can be moved to a slot.
     pub(super) fn ready_extra(&mut self) -> Result<(), OutOfMemory> {
         if !self.staged.extra.is_empty() {
             self.ready = listed(&mut self.staged.extra)?;
@@ -119,7 +119,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Puts the staged states into a key's slot. A key without a slot is given one.
+    /// Moves the staged states into a key's slot. A key without a slot is given one.
     pub(crate) fn import(&mut self, slot: Option<u32>, now: u64) -> Result<(), SlotError> {
         self.ready_extra()?;
         let slot = match slot {
@@ -131,10 +131,10 @@ impl Slots {
     }
 }
 
-/// A function that gives numbers to another.
+/// A function that passes numbers to another.
 type Export<'a> = &'a mut dyn FnMut(Push<'_>) -> Result<(), OutOfMemory>;
 
-/// Adds the numbers that `export` gives, and before them how many they are.
+/// Appends the count of the numbers that `export` passes, and then the numbers.
 fn counted(numbers: &mut Vec<i64>, export: Export<'_>) -> Result<(), OutOfMemory> {
     let start = numbers.len();
     memory::push(numbers, 0)?;
@@ -146,7 +146,7 @@ fn counted(numbers: &mut Vec<i64>, export: Export<'_>) -> Result<(), OutOfMemory
     Ok(())
 }
 
-/// Gives the numbers of an earlier state to `push`; after those, of an open reservation.
+/// Passes the numbers of an earlier state to `push`; after the earlier states, those of an open reservation.
 fn export_extra(Extra { earlier, open }: &Extra, number: usize, push: Push<'_>) -> Result<(), OutOfMemory> {
     match number.checked_sub(earlier.len()) {
         None => earlier.get(number).map_or(Ok(()), |earlier| earlier.export(push)),
@@ -155,7 +155,7 @@ fn export_extra(Extra { earlier, open }: &Extra, number: usize, push: Push<'_>) 
     }
 }
 
-/// Gives the numbers of an open reservation to `push`.
+/// Passes the numbers of an open reservation to `push`.
 fn export_reservation(open: &Open, index: usize, push: Push<'_>) -> Result<(), OutOfMemory> {
     push(RESERVATION)?;
     open.export(index, push)

@@ -1,20 +1,20 @@
-//! Cleaning: expired states go a few at a time, as a slab is used.
+//! Cleaning: expired states are removed a few at a time, as a slab is used.
 
 use super::Slots;
 use crate::memory::OutOfMemory;
 use crate::number::NEVER;
 use crate::open::Open;
 
-/// The number of slots that one operation looks at for expired states, while a cleaning is under way.
+/// The number of slots that one operation examines for expired states, while a cleaning is under way.
 const SWEPT: u32 = 4;
 
 /// The most slots that one operation frees, except an explicit cleaning: those it sweeps, and one to make room.
 pub(crate) const FREED_AT_MOST: usize = SWEPT as usize + 1;
 
-/// When slots are swept, and the slot to sweep next.
+/// The schedule of cleanings, and the slot to examine next.
 #[derive(Debug)]
 pub(super) struct Cleaning {
-    /// When the next one starts: `NEVER` before the first operation, and while one is under way.
+    /// When the next cleaning starts: `NEVER` before the first operation, and while one is under way.
     due: u64,
     under_way: bool,
     cursor: u32,
@@ -27,10 +27,11 @@ impl Default for Cleaning {
 }
 
 impl Cleaning {
-    /// Whether `now < due <= now + period`, in one comparison: nothing is due, nor put off by a clock that stepped back.
+    /// Returns whether no cleaning is due or under way: `now < due <= now + period`, in one comparison. The upper bound
+    /// keeps a clock that stepped back from putting the cleaning off.
     #[cfg_attr(target_arch = "wasm32", inline(always))]
     #[cfg_attr(not(target_arch = "wasm32"), inline)]
-    pub(super) fn rests(&self, now: u64, period: u64) -> bool {
+    pub(super) fn is_idle(&self, now: u64, period: u64) -> bool {
         self.due.wrapping_sub(now).wrapping_sub(1) < period
     }
 }
@@ -71,7 +72,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Makes room to report so many freed slots to the owner.
+    /// Makes room to report `slots` freed slots to the owner.
     pub(crate) fn reserve_reports(&mut self, slots: usize) -> Result<(), OutOfMemory> {
         self.freed.try_reserve(slots)?;
         if self.reports {
@@ -90,20 +91,20 @@ impl Slots {
     }
 
     fn report(&mut self, slot: u32) {
-        let nothing = Open::default();
+        let none_open = Open::default();
         for policy in 0..self.policy_states.rules().len() {
-            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &nothing);
-            // A state that never began has not ended either.
+            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &none_open);
+            // A state that never started has not ended either.
             if ends_at > 0 {
                 self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });
             }
         }
     }
 
-    /// Looks at a few slots, if a cleaning is due or under way, but never at the one in use.
+    /// Examines a few slots other than the one in use, if a cleaning is due or under way.
     #[inline]
     pub(crate) fn sweep(&mut self, in_use: u32, now: u64) {
-        if !self.cleaning.rests(now, self.options.clean_period) {
+        if !self.cleaning.is_idle(now, self.options.clean_period) {
             self.sweep_some(in_use, now);
         }
     }
@@ -125,7 +126,7 @@ impl Slots {
                 return;
             }
             self.cleaning.cursor += 1;
-            // Without memory to report the slot it stays for the next cleaning.
+            // A slot that cannot be reported for lack of memory stays until the next cleaning.
             if slot != in_use && self.expire(slot, now).is_err() {
                 return;
             }
@@ -152,7 +153,7 @@ mod tests {
         slots.looked_at.load(Relaxed)
     }
 
-    /// A slab that once was full of keys, all of which have expired at the time that is returned.
+    /// Returns a slab full of keys, and a time at which all of them have expired.
     fn expired(options: Options) -> (Slots, u64) {
         let rule = Policy::fix_window_per_key(1, 1).unwrap().rule;
         let mut slots = Slots::new(vec![rule], Denied::Count, options).unwrap();
@@ -177,7 +178,7 @@ mod tests {
         assert_eq!(hits, KEYS / SWEPT);
         assert!(slots.is_occupied(0));
 
-        // It rests until the next is due.
+        // No slot is examined until the next cleaning is due.
         hit(&mut slots, Some(0), now);
         let before = looked_at(&slots);
         hit(&mut slots, Some(0), now + 59_999);

@@ -12,7 +12,7 @@ export const playingIn = (context, site) => async (hash, work) => {
   }
 };
 
-export const lanes = (page) => page.evaluate(() => globalThis.playground.lanes);
+export const simulations = (page) => page.evaluate(() => globalThis.playground.simulations);
 export const stateOf = (page) => page.evaluate(() => globalThis.playground.state);
 
 /** After the next frame, what was changed has been drawn. */

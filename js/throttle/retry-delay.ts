@@ -1,9 +1,9 @@
 import { items } from "./fields.ts";
 
-/** Returns for how long a server asks to be left alone, in milliseconds; 0 if it does not ask. */
-export function askedFor(response: Response, now: number): number {
+/** Returns how long a server asks the client to wait, in milliseconds; 0 if it does not. */
+export function retryDelay(response: Response, now: number): number {
   const { headers, status } = response;
-  // A cached response tells of some earlier request.
+  // A cached response belongs to an earlier request.
   if (Number(headers.get("Age")) > 0) return 0;
   if (status === 429 || status === 503) {
     const wait = retryAfter(headers.get("Retry-After"), now);
@@ -15,7 +15,7 @@ export function askedFor(response: Response, now: number): number {
 /** The longest form of an HTTP date is "Wednesday, 09-Nov-94 08:49:37 GMT". */
 const longestDate = 40;
 
-/** Parses Retry-After, seconds or a date; undefined if it is neither. */
+/** Parses Retry-After, seconds or a date, into milliseconds; undefined if invalid. */
 function retryAfter(field: string | null, now: number): number | undefined {
   if (field === null) return undefined;
   if (/^\d+$/.test(field)) return Number(field) * 1_000;
@@ -24,7 +24,7 @@ function retryAfter(field: string | null, now: number): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(date - now, 0);
 }
 
-/** Returns how long nothing remains: `t` of RateLimit, or the window of its policy. */
+/** Returns how long a limit is used up, in milliseconds: `t` of RateLimit, or the window of its policy. */
 function exhausted(headers: Headers): number {
   const windows = new Map<string, number | undefined>();
   for (const { name, numbers } of items(headers.get("RateLimit-Policy"))) windows.set(name, numbers.get("w"));

@@ -1,0 +1,291 @@
+import { checkKey } from "./checks.ts";
+import { fullText, reserveOnlyText, status } from "./core/generated.ts";
+import { outOfMemory, Slab } from "./core/slab.ts";
+import { copiedStates, loadable, unreadableAs } from "./core/states.ts";
+import { fill, inWords, TollgateError, wrongAmount } from "./error.ts";
+import type { ReadOptions } from "./options.ts";
+import type { ReadPolicies } from "./policies.ts";
+import type { ReadSnapshot } from "./snapshot.ts";
+import { checkTime, invalidTime } from "./time.ts";
+import type { Algorithm, Expired, Key, Origin } from "./types.ts";
+
+/**
+ * The states of a limiter's keys: a slab of the wasm, and the slot of each key in it. They survive a trap of the wasm,
+ * and an operation that is interrupted.
+ */
+export class LimiterStates {
+  slab: Slab;
+  slots = new Map<Key, number>();
+  /**
+   * Set while the wasm may have moved slots that the maps do not show yet. The moves of an interrupted operation are
+   * settled by the next one.
+   */
+  isUnsettled = false;
+  /** The key whose operation moved slots. */
+  moving: Key | undefined;
+  disposed = false;
+  readonly #read: ReadPolicies;
+  readonly #options: ReadOptions;
+  /** The keys by slot. */
+  #keys: (Key | undefined)[] = [];
+  /** How many keys were evicted in instances of the wasm that are gone. */
+  #evictedBefore = 0;
+  #warned = false;
+
+  constructor(read: ReadPolicies, options: ReadOptions) {
+    this.#read = read;
+    this.#options = options;
+    this.slab = this.#emptySlab();
+  }
+
+  /** The number of keys, including expired ones that have not been cleaned yet. */
+  get size(): number {
+    this.#checkDisposed();
+    return this.slots.size;
+  }
+
+  /** How many live keys were evicted because the limiter was full. */
+  get evicted(): number {
+    this.#checkDisposed();
+    const { instance, index, generation } = this.slab;
+    return this.#evictedBefore + instance.evicted(index, generation);
+  }
+
+  /** Returns the slot of a key; -1 if it has none. */
+  slotOf(key: Key): number {
+    const slot = this.slots.get(key);
+    if (slot === undefined) {
+      checkKey(key);
+      return -1;
+    }
+    return slot;
+  }
+
+  /** Frees the slot of a key and removes the key; -1 only checks that the slab is there. */
+  release(slot: number): void {
+    const code = this.slab.run(({ release }, index, generation) => release(index, generation, slot >>> 0));
+    if (code < 0) throw this.error(code);
+    if (slot >= 0) this.#remove(slot);
+  }
+
+  /** Settles the moves of an interrupted operation, and moves to another instance of the wasm if this one is broken. */
+  prepare(now: number): void {
+    // In a loop, since `beforeClean` may have used the limiter.
+    do {
+      this.#checkDisposed();
+      if (this.slab.instance.broken) this.#recover(now);
+      if (this.isUnsettled) this.settle();
+    } while (this.isUnsettled || this.disposed || this.slab.instance.broken);
+  }
+
+  /** Takes over the slots that the operation on the moving key took and freed, and reports expired states. */
+  settle(): void {
+    this.#report(this.#takeMoves());
+  }
+
+  /** Removes every expired key, and returns how many there were. */
+  clean(now: number): number {
+    this.prepare(now);
+    let removed = 0;
+    // In parts, so that the reports of a million keys are never in memory at once.
+    for (let from = 0; from >= 0; ) {
+      // `beforeClean` may have used the limiter.
+      this.prepare(now);
+      // Slots that are freed before a failure must be settled as well.
+      this.isUnsettled = true;
+      const next = this.slab.run(({ clean }, index, generation) => clean(index, generation, now, from));
+      const before = this.slots.size;
+      const expired = this.#takeMoves();
+      const freed = before - this.slots.size;
+      removed += freed;
+      this.#report(expired);
+      // Out of memory for the reports of a part, it goes on as long as some keys are freed.
+      if (next < 0 && freed === 0) throw this.error(next);
+      if (next >= 0) from = next - 1;
+    }
+    return removed;
+  }
+
+  /** Reads all states of a snapshot into an empty limiter, or none on an error. */
+  restore(origins: readonly Origin[], { keys, earlier: rows, reservations: open }: ReadSnapshot): void {
+    const now = checkTime(this.#options.clock());
+    const { origins: own } = this.#read;
+    const afresh = new Set<string>();
+    const all = keys.map(([key, lists], at) => {
+      const states = copiedStates(lists, origins.length, inWords(key));
+      const [earlier, reservations] = [rows.get(at) ?? [], open.get(at) ?? []];
+      return [key, loadable({ states, earlier, reservations }, origins, own, afresh, inWords(key))] as const;
+    });
+    for (const [key, numbers] of all) this.#load(-1, key, numbers, now, false);
+    for (const name of afresh)
+      console.warn(`tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`);
+    for (const [key, numbers] of all) {
+      this.#load(this.slotOf(key), key, numbers, now, true);
+      this.isUnsettled = true;
+      this.moving = key;
+      this.settle();
+    }
+  }
+
+  /** Frees the memory. */
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    this.slab.free();
+    this.slots = new Map();
+    this.#keys = [];
+    this.isUnsettled = false;
+  }
+
+  /** Returns the error for a negative status. */
+  error(code: number, cost?: unknown, now?: unknown, operation = "hit"): TollgateError {
+    if (code <= status.reserveOnly && code > status.at) {
+      const policy = inWords(this.#read.names[status.reserveOnly - code]);
+      return new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation }));
+    }
+    switch (code) {
+      case status.invalidCost:
+        return wrongAmount("cost", cost);
+      case status.invalidTime:
+        return invalidTime(now);
+      case status.outOfMemory:
+        return outOfMemory();
+      case status.noRoom:
+        return new TollgateError("full", fill(fullText, { found: this.#options.maxKeys }));
+      default:
+        return new TollgateError("disposed", "this limiter was disposed of; make a new one");
+    }
+  }
+
+  #checkDisposed(): void {
+    if (this.disposed) throw this.error(status.invalidHandle);
+  }
+
+  #emptySlab(): Slab {
+    return new Slab(this.#read, this.#options, this.#options.beforeClean !== undefined);
+  }
+
+  /** Removes the keys of freed slots, assigns the moving key its slot, and returns the expired states, by policy. */
+  #takeMoves(): Expired[][] {
+    const { slab } = this;
+    const expired = this.#move(slab.moves());
+    // Only now: if this is interrupted before, the next operation finds the same moves.
+    slab.run(({ settle }, index, generation) => settle(index, generation));
+    this.isUnsettled = false;
+    this.moving = undefined;
+    return expired;
+  }
+
+  /** Calls `beforeClean` with the expired states of each policy. */
+  #report(expired: readonly Expired[][]): void {
+    for (const [position, entries] of expired.entries()) {
+      if (entries.length === 0) continue;
+      try {
+        this.#options.beforeClean?.(this.#read.origins[position]?.algorithm as Algorithm, entries);
+      } catch (error) {
+        if (!this.#warned)
+          console.warn("tollgate: beforeClean threw; the entries are removed all the same.", error);
+        this.#warned = true;
+      }
+    }
+  }
+
+  /** Updates the maps by a list of moves. It may be repeated for the same list. */
+  #move(list: readonly number[]): Expired[][] {
+    const [taken = -1, count = 0] = list;
+    const expired = this.#options.beforeClean === undefined ? [] : this.#expired(list, 2 + count);
+    for (let at = 2; at < 2 + count; at++) this.#remove(list[at] as number);
+    if (taken >= 0 && this.moving !== undefined) {
+      this.slots.set(this.moving, taken);
+      this.#keys[taken] = this.moving;
+    }
+    return expired;
+  }
+
+  /** Removes the key of a freed slot. */
+  #remove(slot: number): void {
+    const key = this.#keys[slot];
+    if (key === undefined) return;
+    if (this.slots.get(key) === slot) this.slots.delete(key);
+    this.#keys[slot] = undefined;
+  }
+
+  #expired(list: readonly number[], from: number): Expired[][] {
+    const { names } = this.#read;
+    const byPolicy: Expired[][] = names.map(() => []);
+    for (let at = from; at < list.length; at += 4) {
+      const [slot, position, value, expiredAt] = list.slice(at, at + 4) as [number, number, number, number];
+      const policy = names[position] as string;
+      const key = this.#keys[slot];
+      if (key !== undefined) byPolicy[position]?.push({ key, policy, value, expiredAt });
+    }
+    return byPolicy;
+  }
+
+  /** Reads one key's states into a slot; without `put` it only checks them. */
+  #load(slot: number, key: Key, numbers: readonly number[], now: number, put: boolean): void {
+    const code = this.slab.load(slot, now, numbers, put);
+    if (code <= status.at) throw unreadableAs(this.#read.origins[status.at - code], inWords(key));
+    if (code < 0) throw this.error(code);
+  }
+
+  /**
+   * Moves all states from a broken instance of the wasm to the current one. Keys whose states cannot be read there
+   * start afresh, and `state_lost` is thrown once.
+   */
+  #recover(now: number): void {
+    checkTime(now);
+    const rescued = this.#rescued();
+    const fresh = this.#emptySlab();
+    const slots = new Map<Key, number>();
+    const keys: Key[] = [];
+    let lost = rescued === undefined;
+    for (const [key, numbers] of rescued?.states ?? []) {
+      if (fresh.load(-1, now, numbers, true) < 0) {
+        lost = true;
+        continue;
+      }
+      const [taken = -1] = fresh.takeMoves();
+      if (taken < 0) continue;
+      slots.set(key, taken);
+      keys[taken] = key;
+    }
+    // Nothing below can fail. After an error above, the next operation tries again: the stack may have room then.
+    this.#evictedBefore += rescued?.evicted ?? 0;
+    this.slab = fresh;
+    this.slots = slots;
+    this.#keys = keys;
+    this.isUnsettled = false;
+    this.#report(rescued?.expired ?? []);
+    if (lost)
+      throw new TollgateError(
+        "state_lost",
+        "states of this limiter were lost in a trap; those keys start afresh; see docs/troubleshooting.md",
+      );
+  }
+
+  /** Copies everything out of a broken instance; `undefined` if that traps. */
+  #rescued(): Rescued | undefined {
+    const { instance, index, generation } = this.slab;
+    const { origins } = this.#read;
+    try {
+      instance.revive();
+      const expired = this.#move(instance.moves(index, generation));
+      const states = Array.from(this.slots, ([key, slot]) => {
+        const copied = instance.rescued(index, generation, slot, origins.length);
+        return [key, loadable(copied, origins, origins, new Set())] as const;
+      });
+      return { expired, states, evicted: instance.evicted(index, generation) };
+    } catch (error) {
+      if (error instanceof WebAssembly.RuntimeError) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** The contents of a broken instance. */
+interface Rescued {
+  readonly expired: Expired[][];
+  readonly states: readonly (readonly [Key, readonly number[]])[];
+  readonly evicted: number;
+}

@@ -1,0 +1,391 @@
+import { checkKey } from "../checks.ts";
+import { inWords, TollgateError } from "../error.ts";
+import type { RateLimiter } from "../limiter.ts";
+import type { Costs, Decision, Key } from "../types.ts";
+import { Alarm, never, platformTimer } from "./alarm.ts";
+import { Heap } from "./heap.ts";
+import { type Event, Line, type Waiter } from "./line.ts";
+import { changedPlaces } from "./places.ts";
+import type { SharedBudget, StoredPause } from "./shared.ts";
+import { Signals } from "./signals.ts";
+import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
+
+/** The calls that wait for a limiter, or for a budget that tabs share. Each key has a line of its own. */
+export class Queue {
+  /** How many calls wait. */
+  pending = 0;
+  readonly #limiter: RateLimiter;
+  readonly #budget: SharedBudget | undefined;
+  readonly #clock: () => number;
+  readonly #options: ThrottleOptions;
+  readonly #maxQueue: number;
+  /** Whether a policy counts only running work, so that no wait can be computed. */
+  readonly #isRunOnly: boolean;
+  readonly #lines = new Map<Key, Line>();
+  readonly #events = new Heap<Event>((one, other) => one.at < other.at);
+  readonly #alarm: Alarm;
+  readonly #signals = new Signals<Waiter>((waiters, reason) => this.#rejectAll(waiters, reason));
+  /** The lines in which places may have changed since the listeners were called. */
+  readonly #changed = new Set<Line>();
+  /** How much work of each key is running. */
+  readonly #running = new Map<Key, number>();
+  /** The number of waiting calls when `onChange` was last called. */
+  #reported = 0;
+
+  constructor(
+    limiter: RateLimiter,
+    budget: SharedBudget | undefined,
+    clock: () => number,
+    options: ThrottleOptions,
+    isRunOnly: boolean,
+  ) {
+    this.#limiter = limiter;
+    this.#budget = budget;
+    this.#clock = clock;
+    this.#options = options;
+    this.#maxQueue = options.maxQueue ?? never;
+    this.#isRunOnly = isRunOnly;
+    this.#alarm = new Alarm(options.timer ?? platformTimer, (due) => this.#serveDue(due));
+  }
+
+  /** Waits until the limiter allows the cost; `take` takes it instead of a hit. */
+  wait(
+    { key = "", signal, maxWait = never, priority = 0, onChange }: AcquireOptions,
+    cost: Costs,
+    take: Waiter["take"],
+    resolve: Waiter["resolve"],
+    reject: Waiter["reject"],
+  ): void {
+    signal?.throwIfAborted();
+    checkKey(key);
+    // A cost that can never fit does not wait for the calls before it.
+    if (cost !== 1) {
+      const { retryAfter, limit } = this.#limiter.peek(key, cost);
+      if (retryAfter === never) throw tooMuch(cost, limit);
+    }
+    const now = this.#clock();
+    this.#catchUp(now);
+    const [line, deadline] = [this.#line(key), now + maxWait];
+    // Written out: fields that are added later, or spread, take more memory.
+    const waiter: Waiter = {
+      line,
+      cost,
+      priority,
+      deadline,
+      resolve,
+      reject,
+      rank: undefined,
+      previous: undefined,
+      next: undefined,
+      take,
+    };
+    this.#enter(waiter, signal, now);
+    if (onChange === undefined || isGone(waiter)) return;
+    line.listeners.set(waiter, { listen: onChange });
+    this.#noteChange(line);
+  }
+
+  /** Lets no call of a key through for a while. */
+  hold(key: Key, milliseconds: number): void {
+    const line = this.#line(key);
+    const now = this.#clock();
+    const until = now + milliseconds;
+    if (until > line.pausedUntil) {
+      line.pausedUntil = until;
+      this.#budget?.hold(key, until, milliseconds);
+    }
+    this.#wake(line, line.pausedUntil);
+    this.#setAlarm(now);
+  }
+
+  /** Counts work of a key that runs. */
+  start(key: Key): void {
+    this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
+  }
+
+  /** Counts work of a key that has ended, and lets through the calls that now fit. */
+  end(key: Key): void {
+    const left = (this.#running.get(key) ?? 1) - 1;
+    if (left === 0) this.#running.delete(key);
+    else this.#running.set(key, left);
+    const line = this.#lines.get(key);
+    if (line === undefined) return;
+    this.#serve(line);
+    this.#setAlarm(this.#clock());
+  }
+
+  /** Rejects all waiting calls. Pauses that end after `now` stay in force; none does after `never`. */
+  clear(now = this.#clock()): void {
+    for (const line of this.#lines.values()) {
+      for (let waiter = line.first(); waiter !== undefined; waiter = line.first())
+        this.#reject(waiter, new TollgateError("cleared", "clear() was called"));
+      this.#remove(line, now);
+    }
+    this.#setAlarm(now);
+  }
+
+  /** Serves all lines, after the shared budget has changed. */
+  serveAll(): void {
+    for (const line of this.#lines.values()) {
+      line.outdated = line.deciding;
+      this.#serve(line);
+    }
+    this.#setAlarm(this.#clock());
+  }
+
+  #line(key: Key): Line {
+    let line = this.#lines.get(key);
+    if (line === undefined) {
+      line = new Line(key);
+      this.#lines.set(key, line);
+    }
+    return line;
+  }
+
+  #enter(waiter: Waiter, signal: AbortSignal | undefined, now: number): void {
+    const { line, deadline } = waiter;
+    line.add(waiter);
+    this.pending += 1;
+    this.#noteChange(line);
+    const isFirst = line.first() === waiter;
+    if (isFirst) this.#serve(line, now);
+    if (isGone(waiter)) return;
+    const maxQueue = this.#maxQueue;
+    // A call whose decision is under way is not waiting yet.
+    if (this.pending > maxQueue && !(isFirst && line.deciding)) {
+      const reason = queueFull(maxQueue);
+      // One that was first has put off the next.
+      if (isFirst) this.#rejectAll([waiter], reason);
+      else this.#reject(waiter, reason);
+      return;
+    }
+    if (deadline < never) waiter.event = this.#schedule(deadline, line, waiter);
+    if (signal !== undefined) this.#listen(signal, waiter);
+    if (isFirst || deadline < never) this.#setAlarm(this.#clock());
+  }
+
+  /** Listens to a signal. A signal that throws rejects the waiter, so that it does not stay in the line. */
+  #listen(signal: AbortSignal, waiter: Waiter): void {
+    try {
+      waiter.unlisten = this.#signals.add(signal, waiter);
+    } catch (error) {
+      this.#rejectAll([waiter], error);
+    }
+  }
+
+  /** Rejects waiters, and serves their lines: a later waiter may fit where they did not. */
+  #rejectAll(waiters: readonly Waiter[], reason: unknown): void {
+    for (const waiter of waiters) this.#reject(waiter, reason);
+    for (const line of new Set(waiters.map(({ line }) => line))) this.#serve(line);
+    this.#setAlarm(this.#clock());
+  }
+
+  /** Lets waiters through in order while they fit, and schedules when the next one may. */
+  #serve(line: Line, now = this.#clock()): void {
+    while (!line.deciding) {
+      const waiter = line.first();
+      if (waiter === undefined) {
+        this.#remove(line, now);
+        return;
+      }
+      if (Math.max(Math.min(now, line.decidingSince), line.pausedUntil) > waiter.deadline) {
+        this.#reject(waiter, tooLong());
+        continue;
+      }
+      if (line.pausedUntil > now) {
+        this.#wake(line, line.pausedUntil);
+        return;
+      }
+      const decision = this.#decide(line.key, waiter);
+      if (decision === undefined) continue;
+      if (decision instanceof Promise) {
+        line.deciding = true;
+        line.decidingSince = Math.min(line.decidingSince, now);
+        this.#await(line, waiter, decision);
+      } else if (!this.#settle(line, waiter, decision)) return;
+    }
+  }
+
+  /** Returns the decision about a waiter; undefined if that threw and the waiter was rejected. */
+  #decide(key: Key, waiter: Waiter): Decision | Promise<Decision | StoredPause> | undefined {
+    try {
+      const { cost, take } = waiter;
+      // Without `take`, costs are numbers.
+      return take?.(cost) ?? this.#budget?.take(key, cost as number) ?? this.#limiter.hit(key, cost);
+    } catch (error) {
+      this.#reject(waiter, error);
+      return undefined;
+    }
+  }
+
+  async #await(line: Line, waiter: Waiter, promise: Promise<Decision | StoredPause>): Promise<void> {
+    let isTurn = false;
+    try {
+      const decision = await promise;
+      line.deciding = false;
+      if ("pausedUntil" in decision) {
+        line.pausedUntil = Math.max(line.pausedUntil, decision.pausedUntil);
+        isTurn = true;
+      } else {
+        // The cost that was charged for a waiter who has left meanwhile goes to the next one, if it is enough.
+        const next = isGone(waiter) && decision.allowed ? line.first() : waiter;
+        // Under a shared budget costs are numbers.
+        if (next !== undefined && Number(next.cost) <= Number(waiter.cost))
+          this.#settle(line, next, decision);
+      }
+    } catch (error) {
+      line.deciding = false;
+      this.#reject(waiter, error);
+    }
+    isTurn ||= line.outdated || line.wakeAt <= this.#clock() || line.wakeAt === never;
+    line.outdated = false;
+    if (isTurn) this.#serve(line);
+    if (!line.deciding) this.#rejectOverdue(line);
+    this.#setAlarm(this.#clock());
+  }
+
+  /** Rejects the waiters whose time ran out while the store decided. */
+  #rejectOverdue(line: Line): void {
+    line.decidingSince = never;
+    if (line.overdue.size === 0) return;
+    for (const waiter of line.overdue) this.#reject(waiter, tooLong());
+    this.#serve(line);
+  }
+
+  /** Lets a waiter through, rejects it, or schedules its next turn. Returns whether it is the next waiter's turn. */
+  #settle(line: Line, waiter: Waiter, decision: Decision): boolean {
+    if (isGone(waiter)) return true;
+    const at = this.#clock() + decision.retryAfter;
+    if (decision.allowed) {
+      this.#leave(waiter);
+      waiter.resolve(decision);
+    } else if (at === never) {
+      this.#reject(waiter, tooMuch(waiter.cost, decision.limit));
+    } else if (at > waiter.deadline && !this.#running.has(line.key)) {
+      // Work that is running may end sooner than its reservation.
+      this.#reject(waiter, tooLong());
+    } else {
+      this.#wake(line, at);
+      return false;
+    }
+    return true;
+  }
+
+  /** Schedules when a line is served again, instead of any earlier schedule. */
+  #wake(line: Line, at: number): void {
+    if (line.wakeAt === at) return;
+    this.#noteChange(line);
+    if (line.event !== undefined) this.#events.remove(line.event);
+    line.event = at === never ? undefined : this.#schedule(at, line, undefined);
+  }
+
+  #schedule(at: number, line: Line, waiter: Waiter | undefined): Event {
+    const event = { at, line, waiter, place: -1 };
+    this.#events.push(event);
+    return event;
+  }
+
+  /** Handles due events: serves a line again, or rejects a waiter whose time is up. */
+  #serveDue(due: number): void {
+    // A clock that stepped back must not repeat a wait that the timer has waited for.
+    const until = Math.max(due, this.#clock());
+    // All are taken out first: with a clock that stepped back, events scheduled on the way could go on for ever.
+    for (const event of this.#takeDue(until)) {
+      const { at, line, waiter } = event;
+      // The line was scheduled again on the way, or the waiter has left.
+      if (waiter === undefined ? line.event !== event : isGone(waiter)) continue;
+      if (waiter === undefined) line.event = undefined;
+      if (line.pausedUntil <= at) line.pausedUntil = 0;
+      this.#serve(line);
+      if (waiter !== undefined) this.#expire(line, waiter);
+    }
+    this.#setAlarm(this.#clock());
+  }
+
+  /** Removes and returns all events that are due by a time. */
+  #takeDue(until: number): Event[] {
+    const due: Event[] = [];
+    for (let event = this.#events.first(); event && event.at <= until; event = this.#events.first()) {
+      this.#events.remove(event);
+      due.push(event);
+    }
+    return due;
+  }
+
+  /** Rejects a waiter whose time is up, unless it was let through at the last moment. */
+  #expire(line: Line, waiter: Waiter): void {
+    if (isGone(waiter)) return;
+    // A slow store is no reason to reject a waiter that it may allow.
+    if (line.deciding) line.overdue.add(waiter);
+    else {
+      this.#reject(waiter, tooLong());
+      this.#serve(line);
+    }
+  }
+
+  /** Handles events that are due before their timer: after sleep, or if the clock was set forward. */
+  #catchUp(now: number): void {
+    const event = this.#events.first();
+    if (event !== undefined && event.at <= now) this.#serveDue(now);
+  }
+
+  #setAlarm(now: number): void {
+    this.#alarm.set(this.#events.first()?.at ?? never, now);
+  }
+
+  #reject(waiter: Waiter, reason: unknown): void {
+    if (isGone(waiter)) return;
+    this.#leave(waiter);
+    waiter.reject(reason);
+  }
+
+  #leave(waiter: Waiter): void {
+    waiter.line.remove(waiter);
+    if (waiter.event !== undefined) this.#events.remove(waiter.event);
+    waiter.unlisten?.();
+    this.pending -= 1;
+    this.#noteChange(waiter.line);
+  }
+
+  /** Notes that places may have changed. Several changes in a row call the listeners once, in a microtask. */
+  #noteChange(line: Line): void {
+    if (!line.listeners.size && !this.#options.onChange) return;
+    if (!this.#changed.size) queueMicrotask(() => this.#callListeners());
+    this.#changed.add(line);
+  }
+
+  #callListeners(): void {
+    const { pending } = this;
+    const calls: (() => void)[] = [];
+    if (pending !== this.#reported) calls.push(() => this.#options.onChange?.({ pending }));
+    this.#reported = pending;
+    for (const line of this.#changed)
+      calls.push(
+        ...changedPlaces(line, this.#budget || this.#isRunOnly ? undefined : this.#limiter, this.#clock()),
+      );
+    this.#changed.clear();
+    // Called only after all places are computed, since a listener may use the throttle. Its errors are only logged.
+    for (const call of calls) (async () => call())().catch(console.warn);
+  }
+
+  /** Removes a line without waiters; a paused one when the pause is over. */
+  #remove(line: Line, now: number): void {
+    const isPaused = line.pausedUntil > now;
+    this.#wake(line, isPaused ? line.pausedUntil : never);
+    if (!isPaused && this.#lines.get(line.key) === line) this.#lines.delete(line.key);
+  }
+}
+
+/** Returns whether a waiter has left its line: it was let through, or rejected. */
+const isGone = (waiter: Waiter) => waiter.rank === undefined;
+
+const tooMuch = (cost: Costs, limit: number) =>
+  new TollgateError(
+    "invalid_cost",
+    `cost: ${inWords(cost)} can never fit; the policy takes ${limit} at the most`,
+  );
+
+const tooLong = () => new TollgateError("max_wait", "maxWait: its turn would not come in time");
+
+const queueFull = (maxQueue: number) =>
+  new TollgateError("queue_full", `maxQueue: ${maxQueue} may wait, and as many do`);
