@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { table } from "../results.mjs";
 import { price, prices, pricesAsOf } from "./prices.mjs";
 import { gateway, running, upstream, worker } from "./subjects.mjs";
@@ -15,6 +16,22 @@ const counted = {
   },
   Tollgate: { entry: worker("counted-own.js"), upstream, bindings: gateway({}) },
 };
+
+/** What a hot key costs, by what the configuration allows. */
+const modes = {
+  "by hand": { entry: worker("counted-by-hand.js"), upstream },
+  "Tollgate, by default": { entry: worker("counted-own.js"), upstream, bindings: gateway({}) },
+  "with `credit`": { entry: worker("counted-own.js"), upstream, bindings: gateway({ credit: true }) },
+  "with `leases`": { entry: worker("counted-own.js"), upstream, bindings: gateway({ leases: true }) },
+  "with `leases` and `credit`": {
+    entry: worker("counted-own.js"),
+    upstream,
+    bindings: gateway({ leases: true, credit: true }),
+  },
+};
+
+/** How often and for how long a hot key is hit. */
+const hot = { warmUp: 500, hits: 2_000, pause: 10 };
 
 /** Each by clients of its own: an object holds all that there is of one. */
 const scenarios = [
@@ -63,6 +80,31 @@ async function count({ url: origin }) {
   return results;
 }
 
+/** What is counted of one Worker when one key is hit at a steady rate, after its first seconds. */
+async function countHot({ url: origin }) {
+  await hitSteadily(origin, hot.warmUp);
+  await fetch(`${origin}/counts`);
+  await hitSteadily(origin, hot.hits);
+  const counts = await (await fetch(`${origin}/counts`)).json();
+  return Object.fromEntries(Object.entries(counts).map(([name, number]) => [name, number / hot.hits]));
+}
+
+async function hitSteadily(origin, times) {
+  const answers = [];
+  const from = performance.now();
+  for (let count = 0; count < times; count += 1) {
+    const wait = from + count * hot.pause - performance.now();
+    if (wait > 0) await setTimeout(wait);
+    answers.push(
+      fetch(`${origin}/hot`, { headers: { "CF-Connecting-IP": "10.1.4.1" } }).then(async (response) => {
+        await response.arrayBuffer();
+        if (response.status !== 200) throw new Error(`/hot answered ${response.status}`);
+      }),
+    );
+  }
+  await Promise.all(answers);
+}
+
 /** The bytes in a key's row when so many hits are counted in it. */
 async function stored({ url }, path, times) {
   await fetch(`${url}/counts`);
@@ -97,6 +139,15 @@ export async function cost() {
     }
     return all;
   });
+  const hotCounts = await running(modes, async (started) => {
+    const all = await Promise.all(Object.values(started).map(countHot));
+    return Object.keys(started).map((name, at) => [name, all[at]]);
+  });
+  const hotRows = hotCounts.map(([name, counts]) => [
+    name,
+    ...columns(counts, million),
+    price(counts).toFixed(4),
+  ]);
   const steady = scenarios.flatMap(({ name }) =>
     Object.entries(results).map(([subject, { steady }]) => [
       `${name}: ${subject}`,
@@ -117,6 +168,8 @@ export async function cost() {
     "### Cost",
     `Counted in workerd: calls of objects; rows of SQL as workerd tells them, and of the key-value store by its calls, as Cloudflare bills them; an alarm that is set is a row written. Cloudflare's paid plan charged ${objectRequests} USD for a million object requests, ${rowsWritten} for a million rows written and ${rowsRead} for a million rows read in ${pricesAsOf}. ${keys} keys, ${hits} hits each after the first, on one isolate: the deny cache is one for each isolate.`,
     table(["a million hits", ...head, "USD"], steady),
+    `A hot key: one key, ${hot.hits} hits after ${hot.warmUp} that are not counted, through one isolate, ${1_000 / hot.pause} a second, all allowed under a limit of 10,000 an hour.`,
+    table(["a million hits of a hot key", ...head, "USD"], hotRows),
     table(["once for a key", ...head, "USD a million keys"], rest),
     table(["bytes in a key's row, after", "one hit", "1,000 hits"], sizes),
   ].join("\n\n");

@@ -35,6 +35,7 @@ pub struct Limits {
     policies: Policies,
     /// The policies in JSON, as the objects take them.
     json: Box<RawValue>,
+    has_credit: bool,
 }
 
 impl Limits {
@@ -46,7 +47,24 @@ impl Limits {
     pub fn new(env: &Env, binding: &str, policies: impl IntoPolicies) -> Result<Self, LimitsError> {
         let policies = policies.into_policies()?;
         crate::Ledger::new(policies.clone())?;
-        Ok(Self { namespace: env.durable_object(binding)?, json: wire::json_of(&policies)?, policies })
+        let json = wire::json_of(&policies)?;
+        Ok(Self { namespace: env.durable_object(binding)?, json, policies, has_credit: false })
+    }
+
+    /// Returns the same limits with credit: an object writes one row for many hits of a hot key.
+    ///
+    /// The row then holds an amount beyond what was used. If the object loses its memory, that amount is charged after 30
+    /// seconds, or with the window: no hit is forgotten, and a restart costs the client at most that amount.
+    ///
+    /// ```no_run
+    /// # use tollgate::{Policy, cloudflare::Limits};
+    /// # fn example(env: worker::Env) -> worker::Result<()> {
+    /// let limits = Limits::new(&env, "LIMITERS", Policy::fix_window(10_000, "1m")?)?.with_credit();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_credit(self) -> Self {
+        Self { has_credit: true, ..self }
     }
 
     /// Returns the policies.
@@ -300,7 +318,7 @@ impl Limits {
     }
 
     fn question<'a>(&'a self, operation: &'a str, costs: Option<Costs<'a>>) -> Question<'a> {
-        let mut question = Question::new(operation, &self.json);
+        let mut question = Question { credit: self.has_credit, ..Question::new(operation, &self.json) };
         match costs {
             Some(Costs::All(cost)) => question.amount = Some(Amount(cost as f64)),
             Some(Costs::ByPolicy(list)) => {
