@@ -184,23 +184,28 @@ mod tests {
         }
     }
 
+    /// Miri is a thousand times slower, and looks at how values are computed, not at which.
+    const STEP: usize = if cfg!(miri) { 97 } else { 1 };
+
     #[test]
     fn a_number_is_a_unit_at_an_offset_or_nothing() {
         let mut known = 0;
-        for number in -70_000..=70_000 {
+        for number in (-70_000..=70_000).step_by(STEP) {
             if CalendarScale::is_valid(number) {
                 let scale = CalendarScale::of_valid(number);
                 assert_eq!(CalendarScale::new(scale.unit(), scale.offset()), scale);
                 known += 1;
             }
         }
-        assert_eq!(known, 3 * (2 * 840 + 1));
+        if STEP == 1 {
+            assert_eq!(known, 3 * (2 * 840 + 1));
+        }
         assert!(!CalendarScale::is_valid(i64::MIN) && !CalendarScale::is_valid(i64::MAX));
     }
 
     #[test]
     fn offsets_are_read_as_they_are_written() {
-        for offset in -840..=840 {
+        for offset in (-840..=840).step_by(STEP) {
             assert_eq!(parse_offset(&WrittenOffset(offset).to_string()), Some(offset));
         }
         for text in ["", "+14:01", "+00:60", "+2:00", "+02:0a", "\u{2212}02:00", "+02:00 ", "z"] {
