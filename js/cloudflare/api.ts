@@ -156,6 +156,7 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
 
 function shapedInJson(answer: Answer): Result {
   if ("decision" in answer) return answer.decision;
+  if ("leased" in answer) return answer.leased;
   if ("reserved" in answer) return { allowed: answer.reserved.decision.allowed, ...answer.reserved };
   if (!("settled" in answer)) return answer;
   const { settlement, id, expiresAt } = answer.settled;

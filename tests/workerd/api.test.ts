@@ -248,7 +248,7 @@ describe("bad requests", () => {
         () => ({ policy: value(), key: value(), cost: value() }),
         () => [body()],
       )?.();
-    const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "", "x"];
+    const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "lease", "", "x"];
     const taken: Record<string, number> = {};
     /** A hit that is right, on a key that nothing else touches. */
     const hit = async () => {
@@ -351,7 +351,7 @@ describe("the OpenAPI document", () => {
   it("describes every answer: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(document.paths)).toHaveLength(11);
+    expect(Object.keys(document.paths)).toHaveLength(12);
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ apply: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
@@ -413,12 +413,13 @@ describe("the OpenAPI document", () => {
         { ...item, settles: [7] },
         { ...item, ttl: 1 },
         { ...item, ttl: 0 },
+        { ...item, ttl: 10_001 },
         { ...item, ttl: 86_400_001 },
         { ...item, ttl: [] },
         ...["cost", "used"].flatMap((field) =>
           [{}, { api: 1 }, { api: -1 }, { api: "1" }, []].map((value) => ({ ...item, [field]: value })),
         ),
-        ...["cost", "count", "used"].flatMap((field) =>
+        ...["cost", "count", "used", "size"].flatMap((field) =>
           [0, 5, -1, 0.5, "1", 2 ** 53].map((value) => ({ ...item, [field]: value })),
         ),
       ];
