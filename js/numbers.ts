@@ -3,7 +3,6 @@ import type { Decision } from "./types.ts";
 /**
  * A decision as eight numbers in a text, which crosses between wasm and machines fastest. What follows them is the id of a
  * reservation, or a lease.
- * @internal
  */
 export type Numbers = string;
 

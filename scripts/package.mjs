@@ -278,9 +278,9 @@ async function bundleWorker(dist) {
   });
   const folder = inProject("build/types-cloudflare");
   await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
-  const files = ["env", "decision", "object", "entrypoint", "index"];
-  const declared = files
-    .map((name) => readFileSync(join(folder, `cloudflare/${name}.d.ts`), "utf8"))
+  const own = ["env", "decision", "object", "entrypoint", "index"].map((name) => `cloudflare/${name}`);
+  const declared = ["numbers", ...own]
+    .map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8"))
     .join("");
   const shared = [
     'import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";',
