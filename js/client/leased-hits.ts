@@ -1,3 +1,4 @@
+import { leaseTtl } from "../core/generated.ts";
 import { isInteger } from "../durations.ts";
 import { TollgateError } from "../error.ts";
 import { type AskIssuer, type Background, Leases } from "../leases.ts";
@@ -84,7 +85,7 @@ export class LeasedHits {
     const lease = answer.lease ?? {};
     if (typeof lease.id !== "string" || !lease.id.endsWith(end)) throw senseless("lease");
     const { id: named, amount, life, countsDown } = lease;
-    if (!isInteger(amount) || !isInteger(life)) throw senseless("lease");
+    if (!isInteger(amount) || !isInteger(life, 0, leaseTtl.max)) throw senseless("lease");
     return `${decision} ${named.slice(0, -end.length)},${amount},${life},${countsDown === true ? 1 : 0}`;
   }
 
