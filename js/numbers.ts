@@ -1,8 +1,8 @@
 import type { Decision } from "./types.ts";
 
 /**
- * A decision as eight numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
- * lease may follow them. Operations without a decision have one number.
+ * A decision as eight numbers in a text, which crosses between wasm and machines fastest. What follows them is the id of a
+ * reservation, or a lease.
  */
 export type Numbers = string;
 

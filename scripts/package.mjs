@@ -11,6 +11,7 @@ const wasmFiles = {
   headers: "tollgate-headers.wasm",
   redis: "tollgate-redis.wasm",
   worker: "tollgate-worker.wasm",
+  lease: "tollgate-lease.wasm",
 };
 
 /** The npm package in dist/: the same API for every runtime, and its types. */
@@ -92,12 +93,27 @@ const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": 
 /** workerd takes wasm as a module of its own. */
 const forWorkerd = { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside] };
 
-const client = { entryPoints: [inProject("js/client/index.ts")] };
+/** Leaves the wasm of leases out of the client: it is in a file beside it, which is loaded only where there are leases. */
+const leasesIn = (file) => ({
+  name: "leases beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/lease-core\.ts$/ }, () => ({ path: `./${file}`, external: true })),
+});
 
 /** `tollgate/client`, whose types are in part those of the package. */
 async function bundleClient(dist) {
-  await bundleAs(join(dist, "client.js"), { ...client, format: "esm" });
-  await bundleAs(join(dist, "client.cjs"), { ...client, format: "cjs" });
+  const client = [inProject("js/client/index.ts")];
+  for (const [name, format, leases] of [
+    ["client.js", "esm", "leases.js"],
+    // `import()` loads modules also from CommonJS.
+    ["client.cjs", "cjs", "leases.js"],
+    ["client.workerd.js", "esm", "leases.workerd.js"],
+  ])
+    await bundleAs(join(dist, name), { entryPoints: client, format, plugins: [leasesIn(leases)] });
+  const core = [inProject("js/client/lease-core.ts")];
+  // One file for browsers and Node: it is small, and compiled once.
+  await bundleAs(join(dist, "leases.js"), { ...forBrowsers, entryPoints: core, format: "esm" });
+  await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
   const files = ["async-reservation", "client/remote", "client/hit-all"];
   const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
   for (const [name, index] of [
@@ -262,9 +278,9 @@ async function bundleWorker(dist) {
   });
   const folder = inProject("build/types-cloudflare");
   await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
-  const files = ["env", "decision", "object", "entrypoint", "index"];
-  const declared = files
-    .map((name) => readFileSync(join(folder, `cloudflare/${name}.d.ts`), "utf8"))
+  const own = ["env", "decision", "object", "entrypoint", "index"].map((name) => `cloudflare/${name}`);
+  const declared = ["numbers", ...own]
+    .map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8"))
     .join("");
   const shared = [
     'import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";',

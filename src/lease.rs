@@ -149,9 +149,9 @@ impl KeyMut<'_> {
     /// Returns the lease that the reservation at an index is.
     fn lease(&self, index: usize, counts_down: bool, now: u64) -> Option<Lease> {
         let reserved = self.extra.open.get(index)?;
-        let (end, lasts) = (reserved.end(), reserved.end().saturating_sub(now));
-        let amount =
-            (0..self.policy_states.rules().len()).map(|position| self.extra.open.amount(index, position)).max()?;
+        // An id may be that of a reservation, which lasts longer.
+        let (end, lasts) = (reserved.end(), reserved.end().saturating_sub(now).min(MAX_LEASE_TTL));
+        let (amount, _) = self.extra.open.bounds(index);
         let id = ReservationId { random: random_of(reserved.bits()), end, by_policy: false };
         Some(Lease { id, amount, life: lasts - lasts / MARGIN, counts_down })
     }
@@ -162,14 +162,14 @@ impl KeyMut<'_> {
         // One that is no longer open was charged in full at its end.
         let Some(index) = index else { return Ok(0) };
         self.charge_closed(index, now, now, &PositionCosts::All(renewal.used))?;
-        let left = self.extra.open.spend(index, renewal.used);
-        let rest = if renewal.size == 0 { 0 } else { left };
-        if rest == 0 {
+        self.extra.open.spend(index, renewal.used);
+        let (rest, largest) = self.extra.open.bounds(index);
+        if renewal.size == 0 || largest == 0 {
             self.extra.open.remove(index, 1);
         }
         self.refresh(now);
         outcome.changed = true;
-        Ok(rest)
+        Ok(if renewal.size == 0 { 0 } else { rest })
     }
 
     /// Makes the lease one of `granted`, and moves its end; or leaves what is left of it as it is. Returns its index if it

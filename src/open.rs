@@ -222,16 +222,16 @@ impl Open {
         }
     }
 
-    /// Takes so much out of each amount of the reservation at an index. Returns the largest that is left.
-    /// [`Open::refresh`] must follow.
-    pub(crate) fn spend(&mut self, index: usize, used: u64) -> u64 {
-        self.amounts_mut(index)
-            .map(|amount| {
-                *amount = amount.saturating_sub(used);
-                *amount
-            })
-            .max()
-            .unwrap_or(0)
+    /// Takes so much out of each amount of the reservation at an index. [`Open::refresh`] must follow.
+    pub(crate) fn spend(&mut self, index: usize, used: u64) {
+        self.amounts_mut(index).for_each(|amount| *amount = amount.saturating_sub(used));
+    }
+
+    /// Returns the least amount of the reservation at an index, and the largest: under different sets of policies they may
+    /// have come to differ, and only the least may be used under all of them.
+    pub(crate) fn bounds(&self, index: usize) -> (u64, u64) {
+        let amounts = (0..self.sums.len()).map(|position| self.amount(index, position));
+        (amounts.clone().min().unwrap_or(0), amounts.max().unwrap_or(0))
     }
 
     /// Makes each amount of the reservation at an index at least so much. [`Open::refresh`] must follow.

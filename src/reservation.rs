@@ -178,6 +178,11 @@ impl ReservationId {
         self.end
     }
 
+    /// Returns whether its costs are by policy.
+    pub fn is_by_policy(&self) -> bool {
+        self.by_policy
+    }
+
     pub(crate) fn bits(&self) -> Bits {
         bits_of(self.random)
     }

@@ -1,4 +1,5 @@
 import { type ErrorCode, TollgateError } from "../error.ts";
+import { senseless } from "./decision.ts";
 
 /** How many items the Worker takes at once. */
 const most = 100;
@@ -60,9 +61,10 @@ export class Batches {
         waiting.map(({ item }) => item),
       );
       for (const [at, { resolve, reject }] of waiting.entries()) {
-        const answer = answers[at] as { readonly error?: Failed };
-        if (answer.error === undefined) resolve(answer);
-        else reject(new TollgateError(answer.error.code, answer.error.message));
+        const answer = answers[at] as { readonly error?: Failed } | null;
+        if (typeof answer !== "object" || answer === null) reject(senseless("answer"));
+        else if (answer.error === undefined) resolve(answer);
+        else reject(new TollgateError(answer.error?.code ?? "unanswered", String(answer.error?.message)));
       }
     } catch (error) {
       for (const { reject } of waiting) reject(error);

@@ -3,4 +3,4 @@ export { AsyncReservation } from "../async-reservation.ts";
 export { type ErrorCode, TollgateError } from "../error.ts";
 export type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 export { hitAll } from "./hit-all.ts";
-export { RemoteLimiter, type RemoteOptions, type RemoteReserveOptions } from "./remote.ts";
+export { type LeaseOptions, RemoteLimiter, type RemoteOptions, type RemoteReserveOptions } from "./remote.ts";

@@ -1,12 +1,15 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { copiedCosts } from "../copied-costs.ts";
-import { reservationText } from "../core/generated.ts";
+import { durationFormsText, leaseTtl, leaseTtlText, reservationText } from "../core/generated.ts";
+import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
-import { keyAccepts, refused, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { fill, keyAccepts, refused, TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
+import { decisionOf } from "./decision.ts";
+import { LeasedHits } from "./leased-hits.ts";
 
 /** Where the Worker is, and what to do when it cannot be asked. */
 export interface RemoteOptions {
@@ -22,6 +25,17 @@ export interface RemoteOptions {
   readonly onError?: "allow" | "deny" | "throw" | undefined;
   /** The `fetch` to use, for instance that of a service binding. */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
+  /**
+   * Whether hits on a hot key are allowed from a lease: an amount that the Worker sets aside for this limiter, which is
+   * spent without asking and reported later. Never more is allowed than without leases. By default every hit asks.
+   */
+  readonly leases?: boolean | LeaseOptions | undefined;
+}
+
+/** How a limiter holds leases. */
+export interface LeaseOptions {
+  /** How long a lease lasts at the most; one second by default, and at most ten. */
+  readonly ttl?: Duration | undefined;
 }
 
 /** How a reservation is made. */
@@ -44,10 +58,22 @@ export interface RemoteReserveOptions {
  * const limiter = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", token, policy: "api" });
  * const decision = await limiter.hit("user:42");
  * ```
+ *
+ * With leases, most hits on a hot key need no request:
+ *
+ * @example
+ * ```ts
+ * import { RemoteLimiter } from "tollgate/client";
+ *
+ * const [url, token] = ["https://limits.example.com/_tollgate", process.env.TOLLGATE_TOKEN ?? ""];
+ * const limiter = new RemoteLimiter({ url, token, policy: "api", leases: { ttl: "2s" } });
+ * for (let count = 0; count < 20; count += 1) await limiter.hit("tenant:7");
+ * ```
  */
 export class RemoteLimiter {
   #batches: Batches;
   #policy: string | readonly string[];
+  #leased: LeasedHits | undefined;
   #onError: "allow" | "deny" | "throw";
   #unsettled = new Unsettled();
 
@@ -67,9 +93,15 @@ export class RemoteLimiter {
     this.#batches = new Batches(address(url), token, timeout, request);
     this.#policy = policy;
     this.#onError = onError;
+    const ttl = readLeases(options.leases);
+    if (ttl !== undefined)
+      this.#leased = new LeasedHits(ttl, [policy].flat(), (operation, item) => this.#ask(operation, item));
   }
 
-  /** Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. */
+  /**
+   * Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. Only one
+   * number can be taken from a lease.
+   */
   hit(key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", key, cost);
   }
@@ -159,8 +191,10 @@ export class RemoteLimiter {
 
   async #decision(operation: string, key: string, cost: Costs): Promise<Decision> {
     const copy = copiedCosts(cost);
+    checkKey(key);
     try {
-      return decisionOf(await this.#ask<Wire>(operation, { key, cost: copy }));
+      const leased = operation === "hit" ? this.#leased?.hit(key, copy) : undefined;
+      return await (leased ?? this.#ask(operation, { key, cost: copy }).then(decisionOf));
     } catch (error) {
       return this.#without(error);
     }
@@ -194,29 +228,25 @@ export class RemoteLimiter {
     return (await this.#batches.ask(operation, { policy: this.#policy, id, ...more })) as never;
   }
 
-  async #ask<Answer>(
+  async #ask<Answer = unknown>(
     operation: string,
     { key, ...rest }: { key: string; [name: string]: unknown },
   ): Promise<Answer> {
-    // Sent along, a key that is far too long would have the whole batch refused. The Worker counts bytes.
-    if (typeof key !== "string" || key.length > 1024) throw refused("invalid_key", "key", key, keyAccepts);
+    checkKey(key);
     // In JSON, what is no number may pass for one that was left out.
     if ("count" in rest && !Number.isFinite(rest["count"])) throw wrongAmount("count", rest["count"]);
     return (await this.#batches.ask(operation, { policy: this.#policy, key, ...rest })) as Answer;
   }
 }
 
-/** A decision in JSON, where never is null. */
-type Wire = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
-
-const decisionOf = (decision: Wire): Decision => ({
-  ...decision,
-  retryAfter: decision.retryAfter ?? Number.POSITIVE_INFINITY,
-});
+/** Sent along, a key that is far too long would have the whole batch refused. The Worker counts bytes. */
+function checkKey(key: unknown): void {
+  if (typeof key !== "string" || key.length > 1024) throw refused("invalid_key", "key", key, keyAccepts);
+}
 
 /** A reservation in JSON, where what a denied one does not have is null. */
 interface WireReservation {
-  readonly decision: Wire;
+  readonly decision: unknown;
   readonly id: string | null;
   readonly expiresAt: number | null;
 }
@@ -241,7 +271,19 @@ const without = (allowed: boolean): Decision => ({
   reason: "error",
 });
 
-const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch"];
+const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch", "leases"];
+
+/** Returns how long leases last, in milliseconds; `undefined` if there are none. */
+function readLeases(leases: unknown): number | undefined {
+  if (leases === undefined || leases === false) return undefined;
+  if (leases === true) return leaseTtl.byDefault;
+  if (!isRecord(leases))
+    throw refused("invalid_option", "leases", leases, 'true, false, or an object such as { ttl: "2s" }');
+  const { ttl = leaseTtl.byDefault } = copiedOptions(leases as LeaseOptions, ["ttl"]);
+  const time = milliseconds(ttl);
+  if (time !== undefined && time <= leaseTtl.max) return time;
+  throw refused("invalid_option", "leases.ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
+}
 
 function address(url: string | URL): string {
   const { href, protocol } = URL.canParse(String(url)) ? new URL(url) : { href: "", protocol: "" };

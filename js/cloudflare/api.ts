@@ -11,8 +11,8 @@ import { openapi, operationNames } from "./openapi.ts";
 import { problem } from "./problem.ts";
 import { closedTo } from "./token.ts";
 
-/** A hundred items fit in this, however long their keys and their lists of policies are. */
-const largestBody = 1024 * 1024;
+/** A hundred items fit in this, however long their keys, their ids and their lists of policies are. */
+const largestBody = 2 * 1024 * 1024;
 
 /** Of a request that makes no sense as a whole. */
 const code = "invalid_request";
@@ -156,6 +156,7 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
 
 function shapedInJson(answer: Answer): Result {
   if ("decision" in answer) return answer.decision;
+  if ("leased" in answer) return answer.leased;
   if ("reserved" in answer) return { allowed: answer.reserved.decision.allowed, ...answer.reserved };
   if (!("settled" in answer)) return answer;
   const { settlement, id, expiresAt } = answer.settled;

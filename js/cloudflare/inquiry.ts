@@ -1,7 +1,7 @@
 import type { AskIssuer, Background } from "../leases.ts";
 import { isAllowed, type Numbers, violatedBy } from "../numbers.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
-import type { Answer, Mistake } from "./decision.ts";
+import type { Answer, Mistake, PlainDecision } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Isolate, Item } from "./isolate.ts";
 import { report, type Via } from "./log.ts";
@@ -42,7 +42,7 @@ export function inquire(inquiry: Inquiry): Promise<Numbers | Mistake> {
 /** The answer of an object; or of a lease on it, to a hit. */
 async function answered({ env, isolate, operation, item, background }: Inquiry): Promise<Numbers | Mistake> {
   const { object, policies, names, amount, of, countsDenied } = item;
-  const asked = (operation: Operation | "lease", amount: number, of: string | undefined) =>
+  const asked = (operation: Operation, amount: number, of: string | undefined) =>
     ask(env, isolate.timeout, object, operation, policies, amount, of, isolate.hasCredit);
   if (operation !== "hit" || !isolate.hasLeases || countsDenied) return asked(operation, amount, of);
   const issuer: AskIssuer = async (cost, report) => {
@@ -61,11 +61,19 @@ async function answered({ env, isolate, operation, item, background }: Inquiry):
 /** Asks an object what is more than an amount, and reports in the same way. */
 export function inquireInJson(inquiry: Inquiry, question: string): Promise<Answer> {
   const { env, isolate, operation, item } = inquiry;
+  // Nor is who only reports on a lease.
+  const isAsked = operation !== "peek" && !(operation === "lease" && item.amount === 0);
   const denied = (answer: Answer) => {
-    const { decision } = "reserved" in answer ? answer.reserved : (answer as { decision?: never });
-    return operation === "peek" || decision === undefined || decision.allowed ? undefined : decision.violated;
+    const decision = isAsked ? decisionIn(answer) : undefined;
+    return decision === undefined || decision.allowed ? undefined : decision.violated;
   };
   return reported(inquiry, askInJson(env, isolate.timeout, item.object, question), denied);
+}
+
+function decisionIn(answer: Answer): PlainDecision | undefined {
+  if ("reserved" in answer) return answer.reserved.decision;
+  if ("leased" in answer) return answer.leased.decision;
+  return "decision" in answer ? answer.decision : undefined;
 }
 
 async function reported<Answered>(

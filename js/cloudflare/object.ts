@@ -31,10 +31,11 @@ export type Operation =
   | "reserve"
   | "settle"
   | "cancel"
-  | "extend";
+  | "extend"
+  | "lease";
 
 /** What the Worker asks of the objects of one decision over several keys: to reserve for a moment, and to give back. */
-export type Hold = "hold" | "release" | "lease";
+export type Hold = "hold" | "release";
 
 /** How long nothing may come before credit is written back, in milliseconds. */
 const quiet = 2_000;

@@ -25,10 +25,11 @@ const added = {
   default: 1,
   description: "Below 0 it gives back.",
 };
-const duration = {
-  description: "Milliseconds, or a text such as 30s; at most a day.",
-  oneOf: [{ ...whole, minimum: 1, maximum: 86_400_000 }, text],
-};
+const durationUpTo = (maximum: number, inWords: string) => ({
+  description: `Milliseconds, or a text such as ${inWords}.`,
+  oneOf: [{ ...whole, minimum: 1, maximum }, text],
+});
+const duration = durationUpTo(86_400_000, "30s; at most a day");
 const id = { ...text, description: "The id of a reservation, as reserve answered it." };
 const of = { ...text, description: "Which of several policies." };
 
@@ -54,6 +55,24 @@ const reserved = object({
 const settlement = (...words: string[]) =>
   object({ settlement: { enum: words }, id: text, expiresAt: whole }, ["settlement"]);
 const settled = settlement("settled", "expired", "closed");
+
+const leased = object({
+  decision,
+  lease: {
+    oneOf: [
+      object({
+        id: text,
+        amount: { ...whole, description: "How much is left of it." },
+        life: {
+          ...whole,
+          description: "Milliseconds for which it may be spent, from when it was asked for.",
+        },
+        countsDown: { type: "boolean", description: "Whether the count falls as it is spent." },
+      }),
+      { type: "null" },
+    ],
+  },
+});
 
 type Described = [summary: string, takes: Record<string, unknown>, needs: string[], answers: unknown];
 
@@ -99,6 +118,23 @@ const operations: Record<Operation, Described> = {
     { id, ttl: duration },
     ["id", "ttl"],
     settlement("extended", "expired", "closed"),
+  ],
+  lease: [
+    "Decides as a hit does, charges what was spent of a lease, and renews it or gives back the rest.",
+    {
+      key,
+      cost: { ...whole, default: 0 },
+      id: { ...text, description: "The lease that is held, as lease answered it." },
+      used: { ...whole, default: 0, description: "How much of it was spent since the last report." },
+      size: {
+        ...whole,
+        default: 0,
+        description: "How much to set aside, with what is left; 0 gives that back.",
+      },
+      ttl: durationUpTo(10_000, "2s; at most ten seconds, and one second by default"),
+    },
+    ["key"],
+    leased,
   ],
 };
 

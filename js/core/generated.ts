@@ -155,6 +155,9 @@ export const schema = {
   reservationHead: 7,
 } as const;
 
+/** How long a lease lasts, in milliseconds. */
+export const leaseTtl = { byDefault: 1000, max: 10000 } as const;
+
 // The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.
 export const rejectedText = "{field}: {found} is not {expected}";
 export const requiredText = "{field} is required ({expected})";

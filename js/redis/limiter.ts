@@ -17,10 +17,11 @@ import type {
   ReserveOptions,
   Settlement,
 } from "../types.ts";
+import { isWellFormed } from "../well-formed.ts";
 import { Exchange } from "./exchange.ts";
 import { KeyLog } from "./key-log.ts";
 import type { Operation } from "./operation.ts";
-import { isWellFormed, type ReadRedisOptions, readRedisOptions } from "./options.ts";
+import { type ReadRedisOptions, readRedisOptions } from "./options.ts";
 import { Replicas, type Reserved, type Result } from "./replicas.ts";
 import { type Counters, zero } from "./stats.ts";
 import type { RedisOptions, RedisStats } from "./types.ts";

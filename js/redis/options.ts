@@ -3,6 +3,7 @@ import { schema } from "../core/generated.ts";
 import { isInteger, milliseconds } from "../durations.ts";
 import { integer, refused } from "../error.ts";
 import { oneOf } from "../policy.ts";
+import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
 import type { FallbackLimiter, RedisOptions } from "./types.ts";
 
@@ -55,6 +56,3 @@ function readFallback(fallback: unknown): FallbackLimiter | number | undefined {
   const expected = "a limiter such as new RateLimiter(…), or { share } with a number above 0 and up to 1";
   throw refused("invalid_option", "fallback", share === undefined ? fallback : share, expected);
 }
-
-/** Returns true for a string without lone surrogates, which have no spelling in UTF-8. */
-export const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);

@@ -270,7 +270,11 @@ fn is_asking(operation: &Operation<'_>) -> bool {
 }
 
 fn is_denial(answer: &Answer) -> bool {
-    matches!(answer, Answer::Decision(decision) | Answer::Reserved { decision, .. } if !decision.allowed)
+    matches!(
+        answer,
+        Answer::Decision(decision) | Answer::Reserved { decision, .. } | Answer::Leased { decision, .. }
+            if !decision.allowed
+    )
 }
 
 /// Returns the decision of a reservation for which there was no room before another one ends, if it was that.

@@ -112,12 +112,11 @@ impl<'a> Question<'a> {
             "extend" => Operation::Extend { id: id()?, ttl: wire::ttl(self.ttl.as_ref().unwrap_or(&Value::Null))? },
             "lease" => {
                 let number = |amount: Option<Amount>| wire::amount(amount.map_or(0.0, |amount| amount.0));
-                let ttl = self.ttl.as_ref().map_or(Some(DEFAULT_LEASE_TTL), Value::as_duration);
                 let renewal = Renewal {
                     id: self.id.as_ref().map(|_| id()).transpose()?,
                     used: number(self.used)?,
                     size: number(self.size)?,
-                    ttl: ttl.unwrap_or_default(),
+                    ttl: self.ttl.as_ref().map_or(Ok(DEFAULT_LEASE_TTL), wire::lease_ttl)?,
                     random: random_bits()?,
                 };
                 Operation::Lease { cost: number(self.amount)?, renewal }

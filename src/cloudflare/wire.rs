@@ -12,8 +12,8 @@ pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Costs, Decision, Denied, Error, Expected, Lease, MAX, Operation, Policies, Policy, Renewal, ReservationId,
-    Settlement, Span, Value,
+    Costs, Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Policy, Renewal,
+    ReservationId, Settlement, Span, Value,
 };
 
 /// What an operation comes to. `open` says how certain a denial is.
@@ -94,6 +94,12 @@ pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
 pub fn ttl(value: &Value) -> Result<u64, Error> {
     let wrong = || Error::InvalidOption { option: "ttl".into(), found: value.found(), expected: Expected::Ttl };
     value.as_duration().filter(|ttl| *ttl <= MAX_TTL).ok_or_else(wrong)
+}
+
+/// Checks how long a lease is to last.
+pub fn lease_ttl(value: &Value) -> Result<u64, Error> {
+    let wrong = || Error::InvalidOption { option: "ttl".into(), found: value.found(), expected: Expected::LeaseTtl };
+    value.as_duration().filter(|ttl| *ttl <= MAX_LEASE_TTL).ok_or_else(wrong)
 }
 
 /// Parses what a holder reports, as one word: id (may be empty), used, size and ttl.

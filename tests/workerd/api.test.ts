@@ -88,6 +88,8 @@ describe("operations", () => {
     }));
     const { body } = await call("hit", items, {}, own.fetch);
     expect((body as { allowed: boolean }[]).filter(({ allowed }) => allowed)).toHaveLength(100);
+    const held = items.map((item) => ({ ...item, id: `${"0".repeat(32)}.lw.a.s${item.key}`, size: 9 }));
+    expect((await call("lease", held, {}, own.fetch)).body).toHaveLength(100);
   });
 });
 
@@ -187,7 +189,7 @@ describe("bad requests", () => {
     ["an empty batch", "[]", 400],
     ["deep JSON", nested(100_000), 400],
     ["deep items", `{"policy":${nested(50)},"key":"a"}`, 400],
-    ["a huge body", JSON.stringify({ policy: "api", key: "a".repeat(1_100_000) }), 413],
+    ["a huge body", JSON.stringify({ policy: "api", key: "a".repeat(2_100_000) }), 413],
     ["a long key", JSON.stringify({ policy: "api", key: "a".repeat(1_025) }), 400],
     ["a line break in the policy", JSON.stringify({ policy: "api\r\nX: y", key: "a" }), 400],
     ["a prototype", '{"__proto__":{"policy":"api"},"key":"a"}', 400],
@@ -248,7 +250,7 @@ describe("bad requests", () => {
         () => ({ policy: value(), key: value(), cost: value() }),
         () => [body()],
       )?.();
-    const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "", "x"];
+    const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "lease", "", "x"];
     const taken: Record<string, number> = {};
     /** A hit that is right, on a key that nothing else touches. */
     const hit = async () => {
@@ -351,7 +353,7 @@ describe("the OpenAPI document", () => {
   it("describes every answer: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(document.paths)).toHaveLength(11);
+    expect(Object.keys(document.paths)).toHaveLength(12);
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ apply: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
@@ -374,7 +376,7 @@ describe("the OpenAPI document", () => {
       await check({ ...item, policy: "none" });
       await check(item, { Authorization: "" });
       await check(item, {}, closed);
-      await check("x".repeat(1_100_000));
+      await check("x".repeat(2_100_000));
       await check(item, { "Content-Type": "text/plain" });
       await check(item, {}, broken);
       const wrong = { ...someone(), Authorization: "Bearer wrong" };
@@ -413,12 +415,13 @@ describe("the OpenAPI document", () => {
         { ...item, settles: [7] },
         { ...item, ttl: 1 },
         { ...item, ttl: 0 },
+        { ...item, ttl: 10_001 },
         { ...item, ttl: 86_400_001 },
         { ...item, ttl: [] },
         ...["cost", "used"].flatMap((field) =>
           [{}, { api: 1 }, { api: -1 }, { api: "1" }, []].map((value) => ({ ...item, [field]: value })),
         ),
-        ...["cost", "count", "used"].flatMap((field) =>
+        ...["cost", "count", "used", "size"].flatMap((field) =>
           [0, 5, -1, 0.5, "1", 2 ** 53].map((value) => ({ ...item, [field]: value })),
         ),
       ];

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
-use tollgate::Settlement;
 use tollgate::binding::TEXTS;
 use tollgate::binding::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
     MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, RESERVATION_HEAD, Role,
 };
 use tollgate::replay;
+use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
 
 use crate::hot::{hit_kind, settlement};
 use crate::limiter::operation;
@@ -35,6 +35,7 @@ pub fn typescript() -> String {
         units(),
         calendar_scales(),
         limits(),
+        lease_ttl(),
     ];
     for (about, name, value) in constants {
         let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
@@ -220,6 +221,12 @@ fn limits() -> Constant {
     ];
     let about = "Spellings, words, defaults and limits.";
     (about, "schema", object(values.map(|(name, value)| (name.into(), value))))
+}
+
+fn lease_ttl() -> Constant {
+    let values = [("byDefault", DEFAULT_LEASE_TTL), ("max", MAX_LEASE_TTL)];
+    let about = "How long a lease lasts, in milliseconds.";
+    (about, "leaseTtl", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
 }
 
 fn camel_case(name: &str) -> String {

@@ -107,6 +107,9 @@ struct Said {
     /// The same by policy.
     amounts: Option<Vec<(String, f64)>>,
     ttl: Option<Value>,
+    /// To `lease`: how much of the lease was spent, and the size that is asked for.
+    used: Option<u64>,
+    size: Option<u64>,
     settles: Vec<String>,
     reservations: bool,
     of: Option<String>,
@@ -122,13 +125,19 @@ impl Said {
         }
         match operation {
             "hit" | "peek" | "reserve" => said.read_amounts(reader, "cost"),
+            "lease" => {
+                said.id = reader.read("id", ID, words);
+                said.amount = reader.read("cost", AMOUNT, whole).map(|cost| cost as i64);
+                said.used = reader.read("used", AMOUNT, whole);
+                said.size = reader.read("size", AMOUNT, whole);
+            }
             "settle" => said.read_amounts(reader, "used"),
             "inc" => said.amount = reader.read("cost", SIGNED, signed),
             "set" => said.amount = count(reader),
             "reset" => said.reservations = reader.read("reservations", TRUTH, truth).unwrap_or_default(),
             _ => {}
         }
-        if matches!(operation, "reserve" | "extend") {
+        if matches!(operation, "reserve" | "extend" | "lease") {
             said.ttl = reader.take("ttl").and_then(|tree| Value::deserialize(tree).ok());
         }
         if operation == "reserve" {
@@ -166,6 +175,7 @@ impl Said {
     /// Returns the item of a whole, under the policies of these names.
     fn item(self, config: &Config, operation: &str, names: &[String]) -> Result<Item, Refusal> {
         let key = match &self.id {
+            Some(id) if operation == "lease" => checked_lease(id, &self.key)?,
             Some(id) => id.parse::<Reservation<String>>()?.key,
             None => self.key.clone(),
         };
@@ -177,23 +187,39 @@ impl Said {
                 return Err(Refusal::unknown_policy(field, Some(name), &listed(item.policies.names())));
             }
         }
-        let has_ttl = self.ttl.is_some() || operation == "extend";
-        let ttl = has_ttl.then(|| wire::ttl(self.ttl.as_ref().unwrap_or(&Value::Null))).transpose()?;
+        let ttl = match (operation, &self.ttl) {
+            ("lease", ttl) => ttl.as_ref().map(wire::lease_ttl),
+            ("extend", None) => Some(wire::ttl(&Value::Null)),
+            (_, ttl) => ttl.as_ref().map(wire::ttl),
+        };
+        let ttl = ttl.transpose()?;
         let says_more = match operation {
             "hit" | "peek" => self.amounts.is_some(),
             "reset" => self.reservations,
-            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend"),
+            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend" | "lease"),
         };
-        let question = if says_more { Some(self.question(operation, &item.policies, &key, ttl)?) } else { None };
+        let has_credit = config.credit && operation == "lease";
+        let question =
+            if says_more { Some(self.question(operation, &item.policies, &key, ttl, has_credit)?) } else { None };
         Ok(Item { question, ..item })
     }
 
-    fn question(self, operation: &str, policies: &Policies, key: &str, ttl: Option<u64>) -> Result<String, Error> {
+    fn question(
+        self,
+        operation: &str,
+        policies: &Policies,
+        key: &str,
+        ttl: Option<u64>,
+        credit: bool,
+    ) -> Result<String, Error> {
         let policies = wire::json_of(policies)?;
         let by_policy =
             |list: Vec<(String, f64)>| list.into_iter().map(|(name, amount)| (name.into(), Amount(amount))).collect();
         let question = Question {
             amount: self.amount.map(|amount| Amount(amount as f64)),
+            used: self.used.map(|used| Amount(used as f64)),
+            size: self.size.map(|size| Amount(size as f64)),
+            credit,
             amounts: self.amounts.map(by_policy),
             ttl: ttl.map(|ttl| Value::Number(ttl as f64)),
             id: self.id.map(Into::into),
@@ -203,6 +229,16 @@ impl Said {
             ..Question::new(operation, &policies)
         };
         Ok(question.to_json())
+    }
+}
+
+/// Checks that an id is that of a lease of the key, which has one amount for all policies; returns the key.
+fn checked_lease(id: &str, key: &str) -> Result<String, Error> {
+    let reservation = id.parse::<Reservation<String>>()?;
+    if reservation.key == key && !reservation.id.is_by_policy() {
+        Ok(reservation.key)
+    } else {
+        Err(Error::InvalidReservation { found: id.into() })
     }
 }
 
@@ -325,6 +361,20 @@ mod tests {
             asked("settle", &format!(r#"{{"policy":"api","id":"{id}"}}"#)),
             question("/key=3:b.c", 0, "settle", &format!(r#""id":"{id}","key":"b.c""#))
         );
+        let id = "0000000000000000000000000000002a.lw.a.sa";
+        assert_eq!(
+            asked(
+                "lease",
+                &format!(r#"{{"policy":"api","key":"a","id":"{id}","cost":1,"used":3,"size":8,"ttl":"2s"}}"#)
+            ),
+            question(
+                "/key=1:a",
+                1,
+                "lease",
+                &format!(r#""amount":1,"ttl":2000,"id":"{id}","key":"a","used":3,"size":8"#)
+            )
+        );
+        assert_eq!(asked("lease", r#"{"policy":"api","key":"a"}"#), question("/key=1:a", 0, "lease", r#""key":"a""#));
         assert_eq!(
             asked("reset", r#"{"policy":"api","key":"a","reservations":true}"#),
             question("/key=1:a", 0, "reset", r#""key":"a","reservations":true"#)
@@ -354,6 +404,29 @@ mod tests {
             ("settle", r#"{"policy":"api","key":"a"}"#, "id: is required"),
             ("settle", r#"{"policy":"api","id":"lost"}"#, "id: \"lost\" is not"),
             ("extend", r#"{"policy":"api","id":"0000000000000000000000000000002a.lw.a.sa"}"#, "ttl is required"),
+            ("lease", r#"{"policy":"api"}"#, "key: is required"),
+            ("lease", r#"{"policy":"api","key":"a","cost":{"api":1}}"#, "cost: an object is not an integer from 0"),
+            ("lease", r#"{"policy":"api","key":"a","used":-1}"#, "used: -1 is not an integer from 0"),
+            ("lease", r#"{"policy":"api","key":"a","size":0.5}"#, "size: 0.5 is not an integer from 0"),
+            (
+                "lease",
+                r#"{"policy":"api","key":"a","ttl":10001}"#,
+                "ttl: 10001 is not a duration of at most ten seconds",
+            ),
+            ("lease", r#"{"policy":"api","key":"a","ttl":0}"#, "ttl: 0 is not a duration of at most ten seconds"),
+            ("lease", r#"{"policy":"api","key":"a","id":7}"#, "id: 7 is not the id"),
+            ("lease", r#"{"policy":"api","key":"a","id":"lost"}"#, "id: \"lost\" is not"),
+            (
+                "lease",
+                r#"{"policy":"api","key":"a","id":"0000000000000000000000000000002a.lw.a.sb"}"#,
+                "id: \"0000000000000000000000000000002a.lw.a.sb\" is not",
+            ),
+            (
+                "lease",
+                r#"{"policy":"api","key":"a","id":"0000000000000000000000000000002a.lw.p.sa"}"#,
+                "id: \"0000000000000000000000000000002a.lw.p.sa\" is not",
+            ),
+            ("lease", r#"{"policy":"api","key":"a","settles":[]}"#, "settles: unknown field"),
             ("reset", r#"{"policy":"api","key":"a","reservations":1}"#, "reservations: 1 is not true or false"),
             ("set", r#"{"policy":"api","key":"a"}"#, "count: is required"),
             ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not one of api"),
