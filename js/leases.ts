@@ -60,12 +60,13 @@ export class Leases {
 
   /** Decides a hit, from what is held or by asking. */
   hit(key: string, cost: number, ask: AskIssuer, background: Background): Numbers | Promise<Numbers> {
-    const step = this.#core.hit(key, cost, this.#now());
+    const now = this.#now();
+    const step = this.#core.hit(key, cost, now);
     switch (step[0]) {
       case "?":
         return this.ask(key, cost, ask);
       case "+": {
-        const renewed = this.#renew(key, cost, step.slice(1), ask, background);
+        const renewed = this.#renew(key, cost, step.slice(1), now, ask, background);
         // It goes on if the request that sent it is cancelled: others wait for it.
         background(renewed.catch(() => {}));
         return renewed;
@@ -75,7 +76,7 @@ export class Leases {
     }
     const end = step.indexOf("+");
     if (end < 0) return step;
-    background(this.#renew(key, 0, step.slice(end + 1), ask, background).catch(() => {}));
+    background(this.#renew(key, 0, step.slice(end + 1), now, ask, background).catch(() => {}));
     return step.slice(0, end);
   }
 
@@ -87,15 +88,18 @@ export class Leases {
     return this.#orSpent(key, cost, reply);
   }
 
-  /** Reports and renews a lease, with a hit or none. */
+  /**
+   * Reports and renews a lease, with a hit or none. `asked` is when the core made the report: the core knows the reply by
+   * it, and a clock that is read again may be later.
+   */
   async #renew(
     key: string,
     cost: number,
     report: string,
+    asked: number,
     ask: AskIssuer,
     background: Background,
   ): Promise<Numbers> {
-    const asked = this.#now();
     let life: number;
     let reply: string;
     try {

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
-use tollgate::Settlement;
 use tollgate::binding::TEXTS;
 use tollgate::binding::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
     MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, RESERVATION_HEAD, Role,
 };
 use tollgate::replay;
+use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
 
 use crate::hot::{question, settlement};
 use crate::limiter::operation;
@@ -214,6 +214,8 @@ fn limits() -> Constant {
         ("defaultCleanPeriod", format!("{DEFAULT_CLEAN_PERIOD}")),
         ("maxKeyBytes", format!("{MAX_KEY_BYTES}")),
         ("maxTtl", format!("{MAX_TTL}")),
+        ("defaultLeaseTtl", format!("{DEFAULT_LEASE_TTL}")),
+        ("maxLeaseTtl", format!("{MAX_LEASE_TTL}")),
         ("reservationHead", format!("{RESERVATION_HEAD}")),
     ];
     let about = "Spellings, words, defaults and limits.";
