@@ -540,9 +540,10 @@ test("options are checked", () => {
 
 describe("at any time, whatever fails", () => {
   const limits = fc.integer({ min: 15, max: 300 });
-  const scales = fc.integer({ min: 700, max: 20_000 });
+  // Not much longer than leases: those that are spent too late show at the ends of windows.
+  const scales = fc.integer({ min: 400, max: 4_000 });
   const windowed = fc.record({
-    algorithm: fc.constantFrom("fix_window", "sliding_window", "sliding_counter"),
+    algorithm: fc.constantFrom("fix_window", "fix_window", "sliding_window", "sliding_counter"),
     limit: limits,
     scale: scales,
   });
@@ -572,7 +573,10 @@ describe("at any time, whatever fails", () => {
     hits: fc.oneof(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 60, max: 320 })),
     cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })),
     together: fc.boolean(),
-    faults: fc.array(fault, { maxLength: 4 }),
+    // A process that is busy gives nothing back in time.
+    isBusy: fc.boolean(),
+    // What is lost uses up the limit, and so hides a hit too many: mostly nothing is.
+    faults: fc.oneof({ arbitrary: fc.constant([]), weight: 4 }, fc.array(fault, { maxLength: 4 })),
     deed: fc.oneof(
       { arbitrary: fc.constant("hit"), weight: 12 },
       { arbitrary: fc.constantFrom("kill", "dispose", "reserve", "peek"), weight: 3 },
@@ -582,7 +586,7 @@ describe("at any time, whatever fails", () => {
   test("no more is admitted than the policy's definition says", async () => {
     let [round, leased] = [0, 0];
     const property = fc.asyncProperty(
-      fc.oneof(windowed, tokens, leaky),
+      fc.oneof({ arbitrary: windowed, weight: 3 }, tokens, leaky),
       fc.array(fc.constantFrom(undefined, true, { ttl: 60 }, { ttl: "3s" }), { minLength: 1, maxLength: 4 }),
       fc.array(steps, { minLength: 1, maxLength: 25, size: "max" }),
       async (policy, leases, steps) => {
@@ -596,8 +600,9 @@ describe("at any time, whatever fails", () => {
         };
         const members = leases.map((_, number) => start(number));
         const uses = [];
-        for (const { after, who, hits, cost, together, faults, deed } of steps) {
-          await moved.pass(after);
+        for (const { after, who, hits, cost, together, isBusy, faults, deed } of steps) {
+          if (isBusy) moved.time.now += after;
+          else await moved.pass(after);
           moved.faults = [...faults];
           const number = who % members.length;
           const member = members[number];
@@ -624,7 +629,7 @@ describe("at any time, whatever fails", () => {
         checkUses(policy, uses);
       },
     );
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: 300 });
     assert.ok(leased > 2_000, `${leased}`);
   });
 });
