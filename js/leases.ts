@@ -88,7 +88,10 @@ export class Leases {
     return this.#orSpent(key, cost, reply);
   }
 
-  /** Reports and renews a lease, with a hit or none. The core knows the renewal by the time of its report. */
+  /**
+   * Reports and renews a lease, with a hit or none. `asked` is when the core made the report: the core knows the reply by
+   * it, and a clock that is read again may be later.
+   */
   async #renew(
     key: string,
     cost: number,

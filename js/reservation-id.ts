@@ -31,7 +31,8 @@ export function randomBits(): number[] {
 /** The hexadecimal digits of each byte: `toString(16)` of larger numbers is slow. */
 const digits = /* @__PURE__ */ Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-const hexOf = (part: number): string =>
+/** Returns 32 bits as eight digits. */
+export const hexOf = (part: number): string =>
   `${digits[part >>> 24]}${digits[(part >>> 16) & 255]}${digits[(part >>> 8) & 255]}${digits[part & 255]}`;
 
 const kinds = { string: "s", number: "n", bigint: "b" } as const;

@@ -22,12 +22,16 @@ function flexible(client, limit, options = {}) {
     );
 }
 
+function tollgate(client, limit, options = {}) {
+  const policy = { algorithm: "fix_window_per_key", limit, scale: "1h" };
+  const limiter = new RedisLimiter(policy, { client, timeout: "20s", ...options });
+  return async (key) => (await limiter.hit(key)).allowed;
+}
+
 export const subjects = {
-  tollgate(client, limit) {
-    const policy = { algorithm: "fix_window_per_key", limit, scale: "1h" };
-    const limiter = new RedisLimiter(policy, { client, timeout: "20s" });
-    return async (key) => (await limiter.hit(key)).allowed;
-  },
+  tollgate: (client, limit) => tollgate(client, limit),
+  "tollgate, leases of 1 s": (client, limit) => tollgate(client, limit, { leases: true }),
+  "tollgate, leases of 10 s": (client, limit) => tollgate(client, limit, { leases: { ttl: "10s" } }),
   "rate-limiter-flexible": (client, limit) => flexible(client, limit),
   "rate-limiter-flexible, blocking in memory": (client, limit) =>
     flexible(client, limit, { inMemoryBlockOnConsumed: limit }),

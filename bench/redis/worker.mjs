@@ -47,6 +47,8 @@ process.on("message", async ({ go, subject, limit, start, ...task }) => {
     await Promise.all(
       Array.from({ length: Math.min(50, task.keys) }, (_, at) => hit(keyOf(number + at, task.keys))),
     );
+  // And under load for a while: leases grow with what is used.
+  if (task.warmUp > 0) await flatOut(hit, { ...task, seconds: task.warmUp }, start);
   run = () => (task.rate ? atRate(hit, task, start) : flatOut(hit, task, start));
   process.send({ ready: true });
 });

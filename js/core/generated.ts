@@ -152,6 +152,8 @@ export const schema = {
   defaultCleanPeriod: 60000,
   maxKeyBytes: 1024,
   maxTtl: 86400000,
+  defaultLeaseTtl: 1000,
+  maxLeaseTtl: 10000,
   reservationHead: 7,
 } as const;
 

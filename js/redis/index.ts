@@ -18,6 +18,7 @@ export type {
   FallbackReservation,
   FallbackShare,
   IoredisLike,
+  LeaseOptions,
   NodeRedisLike,
   RedisClient,
   RedisOptions,

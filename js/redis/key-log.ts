@@ -22,6 +22,8 @@ export class KeyLog {
   readonly waiting: Operation[] = [];
   /** Operations that go with the next call, and send none by themselves. */
   readonly later: Operation[] = [];
+  /** Until when a lease of the key may be spent here, by the local clock. */
+  leasedUntil = 0;
   /** How many operations wait or are under way after which a denied hit may be allowed. */
   relaxing = 0;
   /** Whether a call is to be sent in this tick, or is under way. */

@@ -4,9 +4,11 @@ import { reservationText, reserveOnlyText, schema } from "../core/generated.ts";
 import { asReserved, costsByPosition, usedByPosition } from "../costs.ts";
 import { isInteger, ttlExpected } from "../durations.ts";
 import { fill, inWords, keyAccepts, refused, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { Leases } from "../leases.ts";
+import { type Numbers, named, numbersOf } from "../numbers.ts";
 import { readReserveOptions, readTtl } from "../options.ts";
 import { mismatch, ReadPolicies } from "../policies.ts";
-import { idText, parsedId, randomBits } from "../reservation-id.ts";
+import { hexOf, idText, parsedId, randomBits } from "../reservation-id.ts";
 import type {
   Costs,
   Decision,
@@ -20,6 +22,7 @@ import type {
 import { isWellFormed } from "../well-formed.ts";
 import { Exchange } from "./exchange.ts";
 import { KeyLog } from "./key-log.ts";
+import { RedisLeaseCore } from "./lease-core.ts";
 import type { Operation } from "./operation.ts";
 import { type ReadRedisOptions, readRedisOptions } from "./options.ts";
 import { Replicas, type Reserved, type Result } from "./replicas.ts";
@@ -57,6 +60,11 @@ export class RedisLimiter {
   readonly #prefix: string;
   #logs = new Map<string, KeyLog>();
   #isDisposed = false;
+  /** `undefined` if every hit is asked for. */
+  readonly #leases: Leases | undefined;
+  readonly #leaseCore: RedisLeaseCore | undefined;
+  /** For how long a denial holds while leases are open, in milliseconds. */
+  readonly #denialHoldsBesideLeases: number;
   /** The position of the first policy that only reservations count under; -1 if there is none. */
   readonly #concurrent: number;
 
@@ -79,6 +87,18 @@ export class RedisLimiter {
       counters: this.#counters,
       fail: (operation, error) => operation.reject(error),
     });
+    const { leaseTtl, maxKeys } = this.#options;
+    this.#denialHoldsBesideLeases = (leaseTtl || schema.defaultLeaseTtl) / 2;
+    if (leaseTtl === 0 || !this.#replicas.mayLease) return;
+    this.#leaseCore = new RedisLeaseCore(maxKeys, leaseTtl, {
+      leased: () => this.#counters.leased++,
+      held: (key, until) => {
+        const log = this.#logs.get(key);
+        if (log !== undefined) log.leasedUntil = until;
+      },
+    });
+    // A clock that cannot be set: a lease lasts by it, whatever the clock of Redis says.
+    this.#leases = new Leases(this.#leaseCore, () => Math.floor(performance.now()));
   }
 
   /** What happened since the limiter was made. */
@@ -91,7 +111,10 @@ export class RedisLimiter {
    * A third argument gives other numbers for this call only: the same algorithm and `scale`, another limit, capacity or rate.
    */
   hit(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
-    const denied = policies === undefined ? this.#deny(key, cost) : undefined;
+    if (policies !== undefined) return this.#decide("h", key, cost, policies);
+    if (this.#leases !== undefined && typeof cost === "number")
+      return this.#hitLeased(this.#leases, key, cost);
+    const denied = this.#deny(key, cost);
     return denied === undefined ? this.#decide("h", key, cost, policies) : Promise.resolve(denied);
   }
 
@@ -123,7 +146,7 @@ export class RedisLimiter {
     const { ttl = this.#replicas.defaultTtl, policies } = readReserveOptions(options);
     const isByPolicy = typeof cost !== "number";
     const bits = randomBits();
-    const random = bits.map((part) => part.toString(16).padStart(8, "0")).join("");
+    const random = bits.map(hexOf).join("");
     const call = policies === undefined ? "" : this.#callText(policies);
     const text = `v${this.#costsText(cost)}:${ttl}:${random}${call === "" ? "" : `@${call}`}`;
     try {
@@ -209,6 +232,7 @@ export class RedisLimiter {
     for (const log of this.#logs.values()) log.isDropped = true;
     this.#logs = new Map();
     this.#replicas.free();
+    this.#leaseCore?.free();
   }
 
   /** What a reservation needs of the limiter. */
@@ -281,6 +305,41 @@ export class RedisLimiter {
     }
   }
 
+  /** Decides a hit from a lease, or by asking with or without one. */
+  #hitLeased(leases: Leases, key: string, cost: number): Promise<Decision> {
+    // What is left of a lease counts as used in the states, but is there to be spent.
+    const isHeld = (this.#logs.get(key)?.leasedUntil ?? 0) > performance.now();
+    const denied = isHeld ? undefined : this.#deny(key, cost);
+    if (denied !== undefined) return Promise.resolve(denied);
+    const { names } = this.#read;
+    try {
+      if (!isInteger(cost)) throw wrongAmount("cost", cost);
+      // The key is checked here, and a limiter that was disposed of.
+      this.#logOf(key);
+      const ask = (cost: number, report?: string) => this.#askIssuer(key, cost, report);
+      const decided = leases.hit(key, cost, ask, ignore);
+      if (typeof decided === "string") return Promise.resolve(named(decided, names));
+      return decided.then(
+        (numbers) => named(numbers, names),
+        (error) => this.#decideWithout("hit", key, cost, error),
+      );
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Asks Redis for a hit, or with a report for the renewal of a lease, too. */
+  async #askIssuer(key: string, cost: number, report: string | undefined): Promise<Numbers> {
+    if (report === undefined) {
+      const decision = this.#deny(key, cost) ?? ((await this.#ask(...plainHit(key, cost))) as Decision);
+      return numbersOf(decision, this.#read.names, uncertain);
+    }
+    const random = randomBits().slice(1).map(hexOf).join("");
+    const given = { text: `l${cost}:${report}:${random}`, ttl: this.#options.leaseTtl };
+    // Without a hit, a report may give back what others can use.
+    return (await this.#ask("l", key, { ...given, isRelaxing: cost === 0 })) as Numbers;
+  }
+
   /** Does an operation on a key. */
   async #ask(kind: Operation["kind"], key: string, given: Given): Promise<Result> {
     return this.#add(this.#logOf(key), kind, given, performance.now(), (error) => {
@@ -328,7 +387,9 @@ export class RedisLimiter {
     if (log === undefined || log.mark === "" || log.relaxing > 0 || this.#concurrent >= 0) return undefined;
     const now = performance.now();
     if (log.clock.age(now) > denialHolds || !isInteger(cost, 1) || this.#replicas.isLost) return undefined;
-    const denied = this.#replicas.deny(log.slot, cost, log.clock.earliest(now), log.clock.latest(now));
+    const besideLeases = log.clock.age(now) <= this.#denialHoldsBesideLeases;
+    const [earliest, latest] = [log.clock.earliest(now), log.clock.latest(now)];
+    const denied = this.#replicas.deny(log.slot, cost, earliest, latest, besideLeases);
     if (denied === undefined) return undefined;
     log.isUsed = true;
     this.#counters.localDenials++;
@@ -400,6 +461,18 @@ const operationOf = (
   resolve: Operation["resolve"],
   reject: Operation["reject"],
 ): Operation => ({ kind, text, position, call, ttl, isRelaxing, since, resolve, reject });
+
+/** A hit that asks for no lease. One of no cost only asks. */
+const plainHit = (key: string, cost: number): [kind: "h" | "peek", key: string, given: Given] =>
+  cost === 0 ? ["peek", key, { text: "0" }] : ["h", key, { text: `h${cost}` }];
+
+/** How numbers say of a denial that it may end at any time: how long it lasts is known by the states. */
+const uncertain = 2;
+
+/** In Node a piece of work goes on without being awaited. */
+const ignore = (work: Promise<unknown>): void => {
+  work.catch(() => {});
+};
 
 /** Checks that a key may leave the process. */
 function checkStoredKey(key: unknown): asserts key is string {

@@ -2,7 +2,7 @@ import { replay } from "../core/generated.ts";
 import type { Result } from "./replicas.ts";
 
 /** Operations that change a key go into its log under these letters. */
-export type Write = "h" | "i" | "s" | "r" | "v" | "t" | "x";
+export type Write = "h" | "i" | "s" | "r" | "v" | "t" | "x" | "l";
 
 /** Operations that only read. */
 export type Read = "peek" | "get" | "expiresAt";
@@ -16,7 +16,7 @@ export interface Operation {
   readonly position: number;
   /** The text of the call's own policies; empty if it has none. */
   readonly call: string;
-  /** How long a reservation lasts by it; 0 if it makes none. */
+  /** How long a reservation or a lease lasts by it; 0 if it makes none. */
   readonly ttl: number;
   /** Whether a hit that is denied before it may be allowed after it. */
   readonly isRelaxing: boolean;

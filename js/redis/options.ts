@@ -1,11 +1,11 @@
 import { copiedOptions } from "../checks.ts";
-import { schema } from "../core/generated.ts";
+import { durationFormsText, leaseTtlText, schema } from "../core/generated.ts";
 import { isInteger, milliseconds } from "../durations.ts";
-import { integer, refused } from "../error.ts";
+import { fill, integer, refused } from "../error.ts";
 import { oneOf } from "../policy.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
-import type { FallbackLimiter, RedisOptions } from "./types.ts";
+import type { FallbackLimiter, LeaseOptions, RedisOptions } from "./types.ts";
 
 /** The options that were read. */
 export interface ReadRedisOptions {
@@ -17,9 +17,11 @@ export interface ReadRedisOptions {
   readonly fallback: FallbackLimiter | number | undefined;
   readonly maxKeys: number;
   readonly restore: boolean;
+  /** How long a lease lasts, in milliseconds; 0 if there are none. */
+  readonly leaseTtl: number;
 }
 
-const known = ["client", "prefix", "name", "timeout", "onError", "fallback", "maxKeys", "restore"];
+const known = ["client", "prefix", "name", "timeout", "onError", "fallback", "maxKeys", "restore", "leases"];
 
 const onErrorWords = ["throw", "allow", "deny"] as const;
 
@@ -45,7 +47,20 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
   const { restore = true } = options;
   if (typeof restore !== "boolean") throw wrong("restore", "true or false");
   const fallback = readFallback(options.fallback);
-  return { runner: runnerOf(client), prefix, name, timeout, onError, fallback, maxKeys, restore };
+  const leaseTtl = readLeaseTtl(options.leases);
+  return { runner: runnerOf(client), prefix, name, timeout, onError, fallback, maxKeys, restore, leaseTtl };
+}
+
+function readLeaseTtl(leases: unknown): number {
+  if (leases === undefined || leases === false) return 0;
+  if (leases === true) return schema.defaultLeaseTtl;
+  if (typeof leases !== "object" || leases === null || Array.isArray(leases))
+    throw refused("invalid_option", "leases", leases, "true, false or an object with ttl");
+  const { ttl = schema.defaultLeaseTtl } = copiedOptions(leases as LeaseOptions, ["ttl"]);
+  const time = milliseconds(ttl);
+  if (time === undefined || time > schema.maxLeaseTtl)
+    throw refused("invalid_option", "ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
+  return time;
 }
 
 function readFallback(fallback: unknown): FallbackLimiter | number | undefined {

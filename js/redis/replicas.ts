@@ -1,47 +1,12 @@
-import {
-  __wbg_reset_state,
-  type InitOutput,
-  initSync,
-  share as sharedPolicies,
-  Replicas as WasmReplicas,
-} from "../../build/redis/tollgate.js";
-import wasm from "../../build/redis/tollgate_bg.wasm";
+import { share as sharedPolicies, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
 import { replay } from "../core/generated.ts";
-import { allowed } from "../core/module.ts";
-import { type ErrorCode, TollgateError } from "../error.ts";
+import type { Numbers } from "../numbers.ts";
 import type { ReadPolicies } from "../policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Operation, Read } from "./operation.ts";
+import { generation, instance, isGone, lose, run } from "./wasm.ts";
 
 const { kind: kinds, numbersPerResult } = replay;
-
-let exports: InitOutput | undefined;
-/** How many instances of the wasm there were. */
-let generation = 0;
-
-/** Returns the instance in use. After a trap a new one takes over. */
-function instance(): InitOutput {
-  if (exports === undefined) {
-    if (generation > 0) __wbg_reset_state();
-    generation++;
-    exports = initSync({ module: allowed(wasm) });
-  }
-  return exports;
-}
-
-/** Runs `work` on the wasm. What it throws by itself are errors with a code; anything else ends the instance. */
-function run<Result>(work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    if (typeof error !== "string") {
-      exports = undefined;
-      throw error;
-    }
-    const [code, ...message] = error.split("\n");
-    throw new TollgateError(code as ErrorCode, message.join("\n"));
-  }
-}
 
 /** A decision, and when the reservation ends that it opened; 0 if it was denied. */
 export interface Reserved {
@@ -53,7 +18,7 @@ export interface Reserved {
 export type Closing = Settlement | number;
 
 /** A result of a replayed operation; `undefined` if it was rejected. */
-export type Result = Decision | number | Reserved | Closing | undefined;
+export type Result = Decision | number | Reserved | Closing | Numbers | undefined;
 
 const nobody: readonly string[] = Object.freeze([]);
 
@@ -79,7 +44,7 @@ export class Replicas {
     this.#json = JSON.stringify(read.policies);
     this.#process = process;
     this.#replicas = this.#made();
-    this.#generation = generation;
+    this.#generation = generation();
     this.policiesText = run(() => this.#replicas.policiesText());
     this.fingerprint = run(() => this.#replicas.fingerprint());
     this.shape = run(() => this.#replicas.shape());
@@ -89,13 +54,13 @@ export class Replicas {
 
   /** Returns true if a trap has ended the instance that held the replicas; then all slots are gone. */
   get isLost(): boolean {
-    return exports === undefined || this.#generation !== generation;
+    return isGone(this.#generation);
   }
 
   /** Starts anew in the instance in use. */
   startAnew(): void {
     this.#replicas = this.#made();
-    this.#generation = generation;
+    this.#generation = generation();
     this.#numbers = new Float64Array();
   }
 
@@ -112,6 +77,11 @@ export class Replicas {
   /** Returns the text of a call's policies; empty if they do not fit the limiter's own. */
   callText(policies: readonly Policy[]): string {
     return run(() => this.#replicas.callText(JSON.stringify(policies)));
+  }
+
+  /** Whether hits may be leased. */
+  get mayLease(): boolean {
+    return run(() => this.#replicas.mayLease());
   }
 
   maxCount(position: number): number {
@@ -152,14 +122,23 @@ export class Replicas {
     return run(() => this.#replicas.endsAt(slot, now));
   }
 
-  /** Returns the decision of a hit that is denied at every moment from `earliest` to `latest`; `undefined` otherwise. */
-  deny(slot: number, cost: number, earliest: number, latest: number): Decision | undefined {
+  /**
+   * Returns the decision of a hit that is denied at every moment from `earliest` to `latest`; `undefined` otherwise. Where
+   * leases are open, it is told only `besideLeases`.
+   */
+  deny(
+    slot: number,
+    cost: number,
+    earliest: number,
+    latest: number,
+    besideLeases: boolean,
+  ): Decision | undefined {
     // Kept short: under a flood of denials it is all that happens.
     let address: number;
     try {
-      address = this.#replicas.deny(slot, cost, earliest, latest);
+      address = this.#replicas.deny(slot, cost, earliest, latest, besideLeases);
     } catch (error) {
-      exports = undefined;
+      lose();
       throw error;
     }
     return address === 0 ? undefined : (this.#result(this.#look(), address >>> 3) as Decision);
@@ -169,9 +148,18 @@ export class Replicas {
   results(operations: readonly Operation[]): Result[] {
     const address = run(() => this.#replicas.resultsAddress());
     const numbers = this.#look();
-    return operations.map(({ kind }, number) =>
+    const results = operations.map(({ kind }, number) =>
       this.#resultOf(kind, numbers, (address >>> 3) + number * numbersPerResult),
     );
+    // The memory may grow when a text is made, and then the numbers are gone.
+    for (const [number, { kind }] of operations.entries())
+      if (kind === "l" && results[number] !== undefined) results[number] = this.#lease(number);
+    return results;
+  }
+
+  /** Returns the numbers of the decision and the lease that the result at a place is. */
+  #lease(place: number): Numbers | undefined {
+    return run(() => this.#replicas.lease(place));
   }
 
   #resultOf(kind: Operation["kind"], numbers: Float64Array, at: number): Result {

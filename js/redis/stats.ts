@@ -7,6 +7,7 @@ export const zero = (): Counters => ({
   calls: 0,
   operations: 0,
   localDenials: 0,
+  leased: 0,
   scriptLoads: 0,
   bases: 0,
   restored: 0,

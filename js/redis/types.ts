@@ -63,6 +63,12 @@ export interface FallbackShare {
   readonly share: number;
 }
 
+/** How leases are held. */
+export interface LeaseOptions {
+  /** How long a lease lasts; a second by default, at most ten. */
+  readonly ttl?: Duration | undefined;
+}
+
 /** How a limiter over Redis is reached and what it does when Redis does not answer. */
 export interface RedisOptions {
   /**
@@ -90,6 +96,11 @@ export interface RedisOptions {
   readonly maxKeys?: number | undefined;
   /** Whether a Redis that has lost a key is told what is known of it; true by default. */
   readonly restore?: boolean | undefined;
+  /**
+   * Whether this process reserves an amount of a key that it hits often, and allows hits from it without a call; false by
+   * default. Never more is admitted; near the limit a hit may be denied while other processes have something left.
+   */
+  readonly leases?: boolean | LeaseOptions | undefined;
 }
 
 /** What happened in a limiter since it was made. */
@@ -100,6 +111,8 @@ export interface RedisStats {
   readonly operations: number;
   /** Hits that were denied without a call. */
   readonly localDenials: number;
+  /** Hits that were allowed from a lease. */
+  readonly leased: number;
   /** Times that the script was sent by its text, because Redis did not know it. */
   readonly scriptLoads: number;
   /** Logs that were shortened. */

@@ -5,7 +5,7 @@ use crate::algorithm::rule::Rule;
 use crate::costs::PositionCosts;
 use crate::key_states::KeyStates;
 use crate::number::check_time;
-use crate::open::Reserved;
+use crate::open::{Bits, Reserved};
 use crate::policy::schema::MAX_STORED_RESERVATIONS;
 use crate::reservation::bits_of;
 use crate::{Decision, Error, Ledger, ReservationId, Settlement};
@@ -14,6 +14,12 @@ impl Ledger {
     /// Makes rules with the numbers of one call rules for these states. Returns whether they can be.
     pub(super) fn adjust(&mut self, call: &mut [Rule]) -> bool {
         self.policy_states.adjust(call)
+    }
+
+    /// Whether all reservations that are open have such bits.
+    pub(super) fn has_only(&self, is_such: fn(Bits) -> bool) -> bool {
+        let open = &self.states.extra.open;
+        (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| is_such(reserved.bits()))
     }
 
     /// Returns the highest count that the policy at a position may be set to.

@@ -4,9 +4,10 @@ use super::Unreadable;
 use super::policy_set::FINGERPRINT;
 use super::text::Cursor;
 use crate::costs::{AS_RESERVED, PositionCosts};
+use crate::open::Bits;
 use crate::policy::schema::MAX_POLICIES;
 use crate::reservation::check_ttl;
-use crate::{MAX, ReservationId};
+use crate::{MAX, Renewal, ReservationId};
 
 /// How many characters name a process.
 pub(super) const PROCESS: usize = 8;
@@ -109,6 +110,11 @@ pub(super) enum Op<'a> {
         id: ReservationId,
         ttl: u64,
     },
+    /// A hit, unless its cost is 0, and the renewal of a lease.
+    Lease {
+        cost: u64,
+        renewal: Renewal,
+    },
 }
 
 impl<'a> Op<'a> {
@@ -128,14 +134,11 @@ impl<'a> Op<'a> {
                 cursor.expect(b':')?;
                 let ttl = ttl(cursor)?;
                 cursor.expect(b':')?;
-                let random = core::str::from_utf8(&cursor.bytes::<RANDOM>()?)
-                    .ok()
-                    .and_then(|text| u128::from_str_radix(text, 16).ok())
-                    .ok_or(Unreadable::Malformed)?;
-                Ok(Self::Reserve { costs, ttl, random, call: call(cursor)? })
+                Ok(Self::Reserve { costs, ttl, random: random::<RANDOM>(cursor)?, call: call(cursor)? })
             }
             b't' => Ok(Self::Settle { id: id(cursor)?, used: Amounts::read(cursor) }),
             b'x' => Ok(Self::Extend { id: id(cursor)?, ttl: ttl(cursor)? }),
+            b'l' => lease(cursor),
             _ => Err(Unreadable::Version),
         }
     }
@@ -143,6 +146,40 @@ impl<'a> Op<'a> {
 
 /// How many digits the random bits of a reservation have.
 const RANDOM: usize = 32;
+
+/// How many digits those of a lease have. The bits before them are 0, so that a base need not say which of its reservations
+/// are leases.
+const LEASE_RANDOM: usize = 24;
+
+/// Whether a reservation with these bits is a lease. A plain one has such bits once in four thousand million times.
+pub(super) fn is_lease(bits: Bits) -> bool {
+    bits[0] == 0
+}
+
+/// Reads the rest of a lease: the cost of the hit, what its holder reports as one word, and random bits.
+fn lease<'a>(cursor: &mut Cursor<'a>) -> Result<Op<'a>, Unreadable> {
+    let cost = checked(cursor.decimal()?)?;
+    cursor.expect(b':')?;
+    let id = match cursor.until(b",")? {
+        "" => None,
+        text => Some(text.parse().map_err(|_| Unreadable::Malformed)?),
+    };
+    let mut number = || {
+        cursor.expect(b',')?;
+        checked(cursor.decimal()?)
+    };
+    let (used, size, ttl) = (number()?, number()?, number()?);
+    cursor.expect(b':')?;
+    let renewal = Renewal { id, used, size, ttl, random: random::<LEASE_RANDOM>(cursor)? };
+    Ok(Op::Lease { cost, renewal })
+}
+
+/// Takes random bits of so many hexadecimal digits.
+fn random<const DIGITS: usize>(cursor: &mut Cursor<'_>) -> Result<u128, Unreadable> {
+    let digits = cursor.bytes::<DIGITS>()?;
+    let text = core::str::from_utf8(&digits).map_err(|_| Unreadable::Malformed)?;
+    u128::from_str_radix(text, 16).map_err(|_| Unreadable::Malformed)
+}
 
 fn call<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, Unreadable> {
     if cursor.take(b'@') { cursor.up_to(b';').map(Some) } else { Ok(None) }

@@ -13,6 +13,7 @@ use super::replicas::Sets;
 use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::rule::Rule;
+use crate::costs::PositionCosts;
 use crate::memory::{OutOfMemory, push};
 use crate::{Error, Ledger, Operation, Record};
 
@@ -195,6 +196,7 @@ impl Replica {
                 let result = rejected(self.ledger.extend_at(id, ttl, now))?;
                 add(&mut results, result, |results, settlement| results.settlement(settlement, now + ttl))
             }
+            Op::Lease { cost, renewal } => self.operate(Operation::Lease { cost, renewal }, 0, now, &mut results),
         })
     }
 
@@ -274,22 +276,30 @@ impl Replica {
     }
 
     /// Adds the decision of a hit that is denied at every moment from `earliest` to `latest`, as far as the states show.
-    /// Returns false if it may be allowed.
+    /// Returns false if it may be allowed. Where something is open, that may be given back at any time: such a denial is told
+    /// only `beside_leases`, if all of it is leases.
     pub(super) fn deny(
         &self,
         cost: u64,
-        earliest: u64,
-        latest: u64,
+        (earliest, latest): (u64, u64),
+        beside_leases: bool,
         sets: &Sets,
         results: &mut Results,
     ) -> Result<bool, Unreadable> {
         let is_own = self.started && Arc::ptr_eq(&self.set, sets.own());
-        if !is_own || self.ledger.has_open() || !self.set.denied_free {
+        let is_open = self.ledger.has_open();
+        if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.has_only(entry::is_lease)) {
             return Ok(false);
         }
-        let peek = |now| Some(self.ledger.peek_closed(cost, now)).filter(|decision| !decision.allowed);
+        let peek = |now| match is_open {
+            true => self.ledger.peek_at(&PositionCosts::All(cost), None, now),
+            false => Ok(self.ledger.peek_closed(cost, now)),
+        };
         // The wait is that of the earliest moment, so that it is never too short.
-        let (Some(decision), Some(_)) = (peek(earliest), peek(latest)) else { return Ok(false) };
+        let (decision, later) = (peek(earliest)?, peek(latest)?);
+        if decision.allowed || later.allowed {
+            return Ok(false);
+        }
         results.decision(&decision)?;
         Ok(true)
     }

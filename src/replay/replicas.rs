@@ -126,6 +126,12 @@ impl Replicas {
         default_ttl(&self.sets.own.policies)
     }
 
+    /// Whether hits may be leased: not if denied ones count, or where only reservations do.
+    pub fn may_lease(&self) -> bool {
+        let own = &self.sets.own;
+        own.denied_free && !own.policies.rules().iter().any(Rule::is_concurrency)
+    }
+
     /// Returns the policies of a call as entries name them; `None` if they do not fit the limiter's own.
     pub fn call_text(&self, policies: Policies) -> Result<Option<String>, Error> {
         let mut rules = policies.rules();
@@ -169,7 +175,7 @@ impl Replicas {
     /// Reads a whole value into a slot. `number` is that of the own entry; 0 if there is none.
     pub fn load(&mut self, slot: u32, value: &str, number: u64) -> Result<Replayed, Unreadable> {
         self.forget(slot);
-        self.results.numbers.clear();
+        self.results.clear();
         if value.is_empty() {
             return Ok(Seen::default().into());
         }
@@ -204,7 +210,7 @@ impl Replicas {
         number: u64,
     ) -> Result<Replayed, Unreadable> {
         let Self { sets, process, results, .. } = self;
-        results.numbers.clear();
+        results.clear();
         Ok(replica.replay(&mut cursor, sets, (process, number), results)?.into())
     }
 
@@ -247,10 +253,11 @@ impl Replicas {
     }
 
     /// Returns true if a hit is denied at every moment from `earliest` to `latest`; its decision is then the only result.
-    pub fn deny(&mut self, slot: u32, cost: u64, earliest: u64, latest: u64) -> bool {
-        self.results.numbers.clear();
+    /// Where leases are open, it is told only `beside_leases`: they may be given back at any time.
+    pub fn deny(&mut self, slot: u32, cost: u64, earliest: u64, latest: u64, beside_leases: bool) -> bool {
+        self.results.clear();
         let Some(Some(replica)) = self.slots.get_mut(slot as usize) else { return false };
-        replica.deny(cost, earliest, latest, &self.sets, &mut self.results).unwrap_or(false)
+        replica.deny(cost, (earliest, latest), beside_leases, &self.sets, &mut self.results).unwrap_or(false)
     }
 
     /// Returns when the last of a slot's states ends; 0 if they have ended at `now`.
@@ -261,6 +268,11 @@ impl Replicas {
     /// Returns the numbers of the results since the last replay.
     pub fn results(&self) -> &[f64] {
         &self.results.numbers
+    }
+
+    /// Returns the decision and the lease that the result at a place is, as text; `None` if it is not of a renewal.
+    pub fn lease(&self, place: usize) -> Option<&str> {
+        self.results.lease_at(place)
     }
 
     fn replica(&self, slot: u32) -> Option<&Replica> {

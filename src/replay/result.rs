@@ -1,9 +1,11 @@
 //! The results of replayed operations, as numbers.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::memory::OutOfMemory;
-use crate::{Answer, Decision, Reason, Settlement};
+use crate::lease::text::{Certainty, from_decision, with_lease};
+use crate::memory::{OutOfMemory, push};
+use crate::{Answer, Decision, Lease, Reason, Settlement};
 
 /// How many numbers a result has: its kind, then count, limit, remaining, retry after, reset after, position of the policy,
 /// bits of the policies that denied, and the end of a reservation.
@@ -60,9 +62,30 @@ pub mod reading {
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) numbers: Vec<f64>,
+    /// Decisions with leases as text, each after its place among the results.
+    leases: Vec<(usize, String)>,
 }
 
 impl Results {
+    pub(super) fn clear(&mut self) {
+        self.numbers.clear();
+        self.leases.clear();
+    }
+
+    /// Adds the decision of a renewal, with the lease as text.
+    pub(super) fn lease(&mut self, decision: &Decision, lease: Option<&Lease>) -> Result<(), OutOfMemory> {
+        let place = self.numbers.len() / NUMBERS_PER_RESULT;
+        // A denial is known to last by the states, which are here, and not by the text.
+        let text = with_lease(from_decision(decision, Certainty::Uncertain), lease);
+        push(&mut self.leases, (place, text))?;
+        self.decision(decision)
+    }
+
+    /// Returns the decision and the lease at a place among the results; `None` if it is not of a renewal.
+    pub(super) fn lease_at(&self, place: usize) -> Option<&str> {
+        self.leases.iter().find(|(own, _)| *own == place).map(|(_, text)| &text[..])
+    }
+
     pub(super) fn decision(&mut self, decision: &Decision) -> Result<(), OutOfMemory> {
         self.reservation(decision, 0)
     }
@@ -103,9 +126,8 @@ impl Results {
 
     pub(super) fn answer(&mut self, answer: Answer) -> Result<(), OutOfMemory> {
         match answer {
-            Answer::Decision(decision) | Answer::Reserved { decision, .. } | Answer::Leased { decision, .. } => {
-                self.decision(&decision)
-            }
+            Answer::Decision(decision) | Answer::Reserved { decision, .. } => self.decision(&decision),
+            Answer::Leased { decision, lease } => self.lease(&decision, lease.as_ref()),
             Answer::Number(number) => self.number(number),
             Answer::Settled(settlement) => self.settlement(settlement, 0),
             Answer::Done => self.number(0),

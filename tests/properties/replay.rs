@@ -26,7 +26,12 @@ enum Deed {
     /// Settles, with this weight or all of it, or extends one of the reservations before.
     Settle(prop::sample::Index, Option<u64>),
     Extend(prop::sample::Index, u64),
+    /// Hits, and renews one of the leases or reservations before, or takes a new one.
+    Lease(Option<prop::sample::Index>, Renewed),
 }
+
+/// What a renewal says, in weights: what was used, the cost of the hit, and the size. Then the ttl in milliseconds.
+type Renewed = (u64, u64, u64, u64);
 
 /// The entry before which a reservation was made, its end and its random bits.
 type Made = (u64, u128);
@@ -59,6 +64,16 @@ fn text_of(deed: &Deed, spec: &Spec, now: u64, made: &mut Vec<Made>) -> String {
         Deed::Extend(index, thousandths) => {
             let (end, random) = chosen(index, made);
             format!("x{random:032x}.{}.a:{}", base_36(end), ttl(*thousandths))
+        }
+        Deed::Lease(index, (used, cost, size, ttl)) => {
+            let [used, cost, size] = [used, cost, size].map(|weight| fit(*weight, spec.limit));
+            let id = index.as_ref().map_or(String::new(), |index| {
+                let (end, random) = chosen(index, made);
+                format!("{random:032x}.{}.a", base_36(end))
+            });
+            let random = made.len() as u128 + (1 << 80);
+            made.push((now + ttl, random));
+            format!("l{cost}:{id},{used},{size},{ttl}:{random:024x}")
         }
     }
 }
@@ -107,7 +122,13 @@ fn deeds() -> impl Strategy<Value = Deed> {
         4 => (weights(), 1..2_500_u64).prop_map(|(weight, ttl)| Deed::Reserve(weight, ttl)),
         3 => (any::<prop::sample::Index>(), prop::option::of(weights())).prop_map(|(at, used)| Deed::Settle(at, used)),
         1 => (any::<prop::sample::Index>(), 1..2_500_u64).prop_map(|(at, ttl)| Deed::Extend(at, ttl)),
+        6 => (prop::option::of(any::<prop::sample::Index>()), renewals()).prop_map(|(at, all)| Deed::Lease(at, all)),
     ]
+}
+
+/// Of these, a few are rejected: a lease lasts at most ten seconds.
+fn renewals() -> impl Strategy<Value = Renewed> {
+    (weights(), weights(), weights(), 1..10_500_u64)
 }
 
 fn histories() -> impl Strategy<Value = Vec<(Move, usize, Deed)>> {
@@ -126,7 +147,7 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
         for (number, entry) in entries.iter().enumerate() {
             let text = joined(core::slice::from_ref(entry));
             prop_assert!(first.replay(slot, &text, number as u64 + 1).unwrap().own);
-            results.push(first.results().to_vec());
+            results.push((first.results().to_vec(), first.lease(0).map(String::from)));
             if number == cut {
                 base = format!("a{}{}", first.base(slot), entry.1);
             }
@@ -138,7 +159,9 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
             let slot = other.take().unwrap();
             for (number, expected) in results.iter().enumerate().skip(from) {
                 prop_assert!(other.load(slot, value, number as u64 + 1).unwrap().own);
-                prop_assert_eq!(other.results(), &expected[..], "entry {} of {}", number, value);
+                let (numbers, lease) = expected;
+                prop_assert_eq!(other.results(), &numbers[..], "entry {} of {}", number, value);
+                prop_assert_eq!(other.lease(0), lease.as_deref(), "entry {} of {}", number, value);
             }
             other.load(slot, value, 0).unwrap();
             prop_assert_eq!(other.base(slot), first.base(0));
@@ -175,9 +198,58 @@ fn results_are_those_of_a_ledger(kind: Kind) {
     });
 }
 
+#[test]
+fn a_lease_is_in_the_base_and_is_renewed_from_it() {
+    let spec = Spec { kind: FixWindow, limit: 1_000, scale: 60_000, rate: 1, denied: Denied::Free };
+    let (mut writer, mut reader) = (replicas(&spec), replicas(&spec));
+    let (slot, other) = (writer.take().unwrap(), reader.take().unwrap());
+    let (random, now) = ("00000000000000000000002a", 1_800_000_000_000_u64);
+    let entry = |number: u64, at: u64, text: &str, writer: &Replicas| {
+        let policies = if number == 1 { format!("@{};", writer.policies_text()) } else { String::new() };
+        format!("{at:013}{policies}{text}{}", mark(number, writer))
+    };
+    let taken = entry(1, now, &format!("l1:,0,100,1000:{random}"), &writer);
+    assert!(writer.replay(slot, &taken, 1).unwrap().own);
+    let end = base_36(now + 1_000);
+    let id = format!("{:032x}.{end}.a", 0x2a);
+    assert_eq!(writer.lease(0), Some(&format!("1 1 1000 999 0 60000 0 0 {id},100,875,0")[..]));
+    assert_eq!(writer.lease(1), None);
+
+    let renewed = entry(2, now + 500, &format!("h1;l2:{id},40,100,1000:{random}"), &writer);
+    let value = format!("a{}{}{renewed}", writer.base(slot), mark(1, &writer));
+    writer.replay(slot, &renewed, 2).unwrap();
+    reader.load(other, &value, 2).unwrap();
+    for replicas in [&writer, &reader] {
+        // 1, 1, 40 and 2 were used; what is open is the holder's, and so remains.
+        let later = format!("1 44 1000 956 0 59500 0 0 {:032x}.{}.a,100,875,0", 0x2a, base_36(now + 1_500));
+        assert_eq!((replicas.lease(0), replicas.lease(1)), (None, Some(&later[..])));
+        assert_eq!(replicas.base(0), writer.base(slot));
+    }
+    // What is open is charged at its end, also if nobody says so.
+    reader.read(other, reading::GET, "0", 0, None, now + 2_000).unwrap();
+    assert_eq!(reader.results().last_chunk::<NUMBERS_PER_RESULT>().unwrap()[1], 144.0);
+}
+
+#[test]
+fn a_denial_is_told_beside_leases_and_not_beside_reservations() {
+    let spec = Spec { kind: FixWindow, limit: 100, scale: 60_000, rate: 1, denied: Denied::Free };
+    let now = 1_800_000_000_000_u64;
+    for (open, beside_leases) in
+        [("l1:,0,5,1000:00000000000000000000002a", true), ("v5:1000:8000000000000000000000000000002a", false)]
+    {
+        let mut replicas = replicas(&spec);
+        let slot = replicas.take().unwrap();
+        let text = format!("{now:013}@{};{open};h{}{}", replicas.policies_text(), 90, mark(1, &replicas));
+        replicas.replay(slot, &text, 1).unwrap();
+        assert_eq!(replicas.deny(slot, 20, now, now + 1, true), beside_leases, "{open}");
+        assert!(!replicas.deny(slot, 20, now, now + 1, false));
+        assert!(!replicas.deny(slot, 1, now, now + 1, true));
+    }
+}
+
 /// A change of a text at a place: another character, one more, or one less.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
-    let characters = prop::sample::select(&b"0123456789abhirsz!@;:.,*~|-'%fcZ\xc3"[..]);
+    let characters = prop::sample::select(&b"0123456789abhilrsz!@;:.,*~|-'%fcZ\xc3"[..]);
     prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, characters), 0..4)
 }
 
@@ -206,7 +278,7 @@ fn no_text_is_a_panic(kind: Kind) {
         let base = replicas.base(slot);
         prop_assert_eq!(base.is_empty(), !loaded);
         replicas.read(slot, reading::GET, "0", 0, None, start).unwrap();
-        replicas.deny(slot, 1, start, start + 1);
+        replicas.deny(slot, 1, start, start + 1, true);
         Ok(())
     });
 }

@@ -217,6 +217,8 @@ fn limits() -> Constant {
         ("defaultCleanPeriod", format!("{DEFAULT_CLEAN_PERIOD}")),
         ("maxKeyBytes", format!("{MAX_KEY_BYTES}")),
         ("maxTtl", format!("{MAX_TTL}")),
+        ("defaultLeaseTtl", format!("{DEFAULT_LEASE_TTL}")),
+        ("maxLeaseTtl", format!("{MAX_LEASE_TTL}")),
         ("reservationHead", format!("{RESERVATION_HEAD}")),
     ];
     let about = "Spellings, words, defaults and limits.";

@@ -106,12 +106,23 @@ impl Replicas {
     }
 
     /// Returns where the decision of a hit is in the memory that is denied at every moment from `earliest` to `latest`; 0 if
-    /// it may be allowed.
-    pub fn deny(&mut self, slot: u32, cost: f64, earliest: f64, latest: f64) -> usize {
-        match self.0.deny(slot, cost as u64, earliest as u64, latest as u64) {
+    /// it may be allowed. Where leases are open, it is told only `beside_leases`.
+    pub fn deny(&mut self, slot: u32, cost: f64, earliest: f64, latest: f64, beside_leases: bool) -> usize {
+        match self.0.deny(slot, cost as u64, earliest as u64, latest as u64, beside_leases) {
             true => self.results_address(),
             false => 0,
         }
+    }
+
+    /// Whether hits may be leased.
+    #[wasm_bindgen(js_name = mayLease)]
+    pub fn may_lease(&self) -> bool {
+        self.0.may_lease()
+    }
+
+    /// Returns the decision and the lease that the result at a place is.
+    pub fn lease(&self, place: usize) -> Option<String> {
+        self.0.lease(place).map(ToString::to_string)
     }
 
     /// Returns when the last of a slot's states ends; 0 if they have ended at `now`.

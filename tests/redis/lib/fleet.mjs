@@ -17,12 +17,15 @@ export async function startFleet(port, size) {
   let jobs = 0;
   return {
     members,
-    /** Has every member that lives do a job, and returns what each says; `undefined` for one that was killed. */
+    /**
+     * Has every member that lives do a job, perhaps one that depends on its number, and returns what each says;
+     * `undefined` for one that was killed.
+     */
     run(task, onHalf = () => {}) {
       const job = ++jobs;
       return Promise.all(
         members.map(
-          (child) =>
+          (child, number) =>
             new Promise((resolve, reject) => {
               if (child.exitCode !== null || child.signalCode !== null) {
                 resolve(undefined);
@@ -40,7 +43,7 @@ export async function startFleet(port, size) {
                 else resolve(message);
               };
               child.on("message", listen).once("exit", exit);
-              child.send({ job, ...task });
+              child.send({ job, ...(typeof task === "function" ? task(number) : task) });
             }),
         ),
       );

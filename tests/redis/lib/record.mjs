@@ -69,6 +69,28 @@ for (const [number, own] of policies.entries()) {
     time[Symbol.dispose]();
   }
 }
+
+/** The same policies with room for leases. */
+const large = (policy) => ({ ...policy, denied: "free", ["limit" in policy ? "limit" : "capacity"]: 400 });
+
+for (const [number, own] of policies
+  .filter((policy) => !Array.isArray(policy))
+  .map(large)
+  .entries()) {
+  const time = new ControlledTime(redis, time0);
+  const options = { client: time.client, prefix: `leases:${number}:`, name: "corpus", leases: true };
+  const fleet = [new RedisLimiter(own, options), new RedisLimiter(later(own), options)];
+  for (let step = 0; step < 80; step++) {
+    time.now += random(3) === 0 ? random(60) : random(3);
+    await fleet[random(4) === 0 ? 1 : 0].hit("key", 1 + random(2));
+  }
+  // What is under way is done before it.
+  for (const limiter of fleet) await limiter.get("key");
+  const value = await redis.get(`${options.prefix}1:corpus:key`);
+  const at = time.now + random(2_000);
+  corpus.push({ policies: own, at, value, expected: await answers(redis, { policies: own, at, value }) });
+  time[Symbol.dispose]();
+}
 console.log(JSON.stringify(corpus, null, 1));
 redis.disconnect();
 await server.stop();

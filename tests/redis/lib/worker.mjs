@@ -55,8 +55,8 @@ const works = {
 };
 
 process.on("disconnect", () => process.exit());
-process.on("message", async ({ job, work = "hits", policies, prefix, hits, inFlight }) => {
-  const limiter = new RedisLimiter(policies, { client, prefix, timeout: "20s" });
+process.on("message", async ({ job, work = "hits", policies, prefix, hits, inFlight, leases }) => {
+  const limiter = new RedisLimiter(policies, { client, prefix, timeout: "20s", leases });
   let left = hits;
   const turns = (turn) =>
     Promise.all(
