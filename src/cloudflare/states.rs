@@ -106,7 +106,7 @@ impl States {
             let Some(kept) = self.find(name) else { continue };
             // Converted once more at a later time, it would come to something else; and a state that now lives longer
             // must not be deleted at its old end.
-            loaded.changed |= !kept.made_by.suits(policy) || ends > kept.ends;
+            loaded.changed |= !kept.made_by.matches(policy) || ends > kept.ends;
         }
         Ok(loaded)
     }
