@@ -52,7 +52,7 @@ impl Credit {
     /// Opens the next credit beside the states of a ledger. Returns those with the credit as a reservation; `None` if there
     /// is no credit now.
     pub(super) fn renew(&mut self, ledger: &Ledger, random: u128, now: u64) -> Result<Option<Ledger>, Error> {
-        let size = next_credit(self.traffic.lately(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
+        let size = next_credit(self.traffic.recent(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
         let until = ledger.window_end(now + CREDIT_TTL, now);
         (self.left, self.until, self.latest) = (0, 0, now);
         if size == 0 || until <= now {
