@@ -23,10 +23,10 @@ mod client;
 mod codec;
 mod credit;
 mod error;
-mod fault;
 mod message;
 #[allow(missing_docs, reason = "what #[durable_object] generates has no documentation")]
 mod object;
+mod object_error;
 mod policies;
 mod random;
 mod row;

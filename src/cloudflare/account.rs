@@ -3,7 +3,7 @@
 use worker::{console_error, console_warn};
 
 use super::credit::Credit;
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::policies;
 use super::row::{LoadError, Row, Storage};
 use super::states::{Loaded, States};
@@ -71,9 +71,9 @@ impl<S: Storage> Account<S> {
     }
 
     /// Does one operation, and saves what must last before it returns.
-    pub(super) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, Fault> {
+    pub(super) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
         let reply = self.recall(request.policies, now).and_then(|()| self.perform(request, now));
-        if matches!(reply, Err(Fault::Platform(_))) {
+        if matches!(reply, Err(ObjectError::Platform(_))) {
             // What was not saved did not happen: the row is read again.
             self.forget();
         }
@@ -92,7 +92,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Takes out the states that have ended. If others are left, the alarm is set again.
-    pub(super) fn expire(&mut self, now: u64) -> Result<Expired, Fault> {
+    pub(super) fn expire(&mut self, now: u64) -> Result<Expired, ObjectError> {
         let unsaved = self.memory.as_ref().is_some_and(|memory| memory.unsaved);
         let mut states = match self.states(now) {
             Ok(states) => states,
@@ -141,7 +141,7 @@ impl<S: Storage> Account<S> {
 
     /// Writes back the credit of a key that has gone quiet, if that saved a write before. Returns true if the key is in
     /// use, so that the caller is to ask again later.
-    pub(super) fn rest(&mut self, now: u64) -> Result<bool, Fault> {
+    pub(super) fn rest(&mut self, now: u64) -> Result<bool, ObjectError> {
         let Self { row, states: Some(states), memory: Some(memory), .. } = self else { return Ok(false) };
         if !memory.credit.is_worth_returning() {
             return Ok(false);
@@ -159,7 +159,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Puts the key's states under these policies into memory, unless they are there.
-    fn recall(&mut self, policies: &str, now: u64) -> Result<(), Fault> {
+    fn recall(&mut self, policies: &str, now: u64) -> Result<(), ObjectError> {
         if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
             return Ok(());
         }
@@ -193,7 +193,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Starts afresh after a row that cannot be read. The caller gets the error, once; the row stays for a week.
-    fn set_aside(&mut self, error: &Error, now: u64) -> Result<(), Fault> {
+    fn set_aside(&mut self, error: &Error, now: u64) -> Result<(), ObjectError> {
         self.forget();
         let bytes = self.row.set_aside(now)?;
         let row: String = bytes.iter().take(LOGGED).map(|byte| format!("{byte:02x}")).collect();
@@ -210,7 +210,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Decides, and saves what must last. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, Fault> {
+    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
         let Self { row, states: Some(states), memory: Some(memory), leases, .. } = self else {
             return Err(Error::state("there is none").into());
         };

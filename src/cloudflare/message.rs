@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::account::{Account, Request};
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::random::random_bits;
 use super::wire::{self, Reply};
 use crate::{
@@ -92,7 +92,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the operation, given the amounts by policy.
-    fn asked<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, Fault> {
+    fn asked<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, ObjectError> {
         let costs = || match amounts {
             Some(list) => Ok(Costs::ByPolicy(list)),
             None => wire::amount(self.amount.map_or(1.0, |amount| amount.0)).map(Costs::All),
@@ -220,18 +220,18 @@ impl NamedDecision {
 
 /// Does the operation of a question in JSON, and returns the answer in JSON. Only the platform's errors are returned
 /// as errors.
-pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, Fault> {
+pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ObjectError> {
     let reply = match ask(account, question, now) {
         Ok(reply) => reply,
-        Err(Fault::Coded { code, message }) => Message::Error { code: code.into(), message },
+        Err(ObjectError::Coded { code, message }) => Message::Error { code: code.into(), message },
         Err(platform) => return Err(platform),
     };
     // A message has no keys that are not texts, and no number that is not finite.
     Ok(serde_json::to_string(&reply).unwrap_or_default())
 }
 
-fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, Fault> {
-    let invalid = |error: serde_json::Error| Fault::Coded { code: "invalid_request", message: error.to_string() };
+fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, ObjectError> {
+    let invalid = |error: serde_json::Error| ObjectError::Coded { code: "invalid_request", message: error.to_string() };
     let question: Question<'_> = serde_json::from_str(question).map_err(invalid)?;
     let amounts = question.checked_amounts()?;
     let operation = question.asked(amounts.as_deref())?;

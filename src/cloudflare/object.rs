@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
 use super::account::{Account, Expired, Request as Asked};
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::{message, wire};
 
 /// The Durable Object of one key. Its name is the key.
@@ -60,7 +60,7 @@ impl RateLimiterObject {
         of: Option<String>,
         credit: bool,
         now: f64,
-    ) -> Result<String, Fault> {
+    ) -> Result<String, ObjectError> {
         let now = wire::time(now)?;
         let settles = &wire::settled_first(operation, of.as_deref())?;
         let operation = wire::operation(operation, amount, of.as_deref())?;
@@ -78,13 +78,13 @@ impl RateLimiterObject {
     /// Writes back credit that was not spent, if the key has gone quiet. Returns true if it has not, and this is to be
     /// called again in a while.
     #[doc(hidden)]
-    pub fn rest(&self, now: f64) -> Result<bool, Fault> {
+    pub fn rest(&self, now: f64) -> Result<bool, ObjectError> {
         self.account.borrow_mut().rest(wire::time(now)?)
     }
 
     /// Does one operation that is given as JSON, and returns the answer as JSON.
     #[doc(hidden)]
-    pub fn answer(&self, question: &str, now: f64) -> Result<String, Fault> {
+    pub fn answer(&self, question: &str, now: f64) -> Result<String, ObjectError> {
         message::answer(&mut self.account.borrow_mut(), question, wire::time(now)?)
     }
 
@@ -98,7 +98,7 @@ impl RateLimiterObject {
     /// Handles the alarm: returns the states that have ended, as JSON, and whether the storage can be deleted.
     /// Otherwise the alarm is set again, because the key is in use.
     #[doc(hidden)]
-    pub fn expire(&self, now: f64) -> Result<Array, Fault> {
+    pub fn expire(&self, now: f64) -> Result<Array, ObjectError> {
         let Expired { ended, empty } = self.account.borrow_mut().expire(wire::time(now)?)?;
         Ok(Array::of2(&ended.to_json().into(), &empty.into()))
     }

@@ -2,7 +2,7 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::fault::Fault;
+use super::object_error::ObjectError;
 
 #[wasm_bindgen]
 extern "C" {
@@ -11,7 +11,7 @@ extern "C" {
 }
 
 /// Returns 128 bits that nobody can guess.
-pub(super) fn random_bits() -> Result<u128, Fault> {
+pub(super) fn random_bits() -> Result<u128, ObjectError> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))

@@ -4,7 +4,7 @@ use js_sys::{JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::codec::{self, Stored};
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::random::random_bits;
 use super::states::States;
 use crate::Error;
@@ -80,17 +80,17 @@ pub(super) trait Storage {
     /// Returns the states that were last saved.
     fn load(&mut self) -> Result<States, LoadError>;
     /// Replaces the row, and sets the alarm if none is due.
-    fn save(&mut self, states: &States, now: u64) -> Result<(), Fault>;
+    fn save(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
     /// Sets the alarm again after it has rung, for a key whose row is still right: the row need not know of it.
-    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault>;
+    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
     /// Records that the alarm has rung.
     fn rung(&mut self);
     /// Forgets what is known of the storage: it is about to be emptied.
     fn emptied(&mut self);
     /// Moves a row that cannot be read out of the way, where it is kept for a week. Returns its bytes.
-    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault>;
+    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, ObjectError>;
     /// Returns 128 bits that nobody can guess.
-    fn random(&mut self) -> Result<u128, Fault>;
+    fn random(&mut self) -> Result<u128, ObjectError>;
 }
 
 impl Row {
@@ -112,7 +112,7 @@ impl Storage for Row {
         Ok(states)
     }
 
-    fn save(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+    fn save(&mut self, states: &States, now: u64) -> Result<(), ObjectError> {
         if states.0.is_empty() {
             return self.delete();
         }
@@ -123,7 +123,7 @@ impl Storage for Row {
         self.set_alarm(alarm)
     }
 
-    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), ObjectError> {
         let alarm = self.next_alarm(states, now);
         self.set_alarm(alarm)
     }
@@ -136,7 +136,7 @@ impl Storage for Row {
         (self.stored, self.alarm) = (false, 0);
     }
 
-    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault> {
+    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, ObjectError> {
         let value = STATES.with(|key| self.kv.get(key))?;
         UNREADABLE.with(|key| self.kv.put(key, &value))?;
         self.delete()?;
@@ -144,13 +144,13 @@ impl Storage for Row {
         Ok(bytes_of(&value))
     }
 
-    fn random(&mut self) -> Result<u128, Fault> {
+    fn random(&mut self) -> Result<u128, ObjectError> {
         random_bits()
     }
 }
 
 impl Row {
-    fn delete(&mut self) -> Result<(), Fault> {
+    fn delete(&mut self) -> Result<(), ObjectError> {
         if self.stored {
             STATES.with(|key| self.kv.delete(key))?;
             self.stored = false;
@@ -164,7 +164,7 @@ impl Row {
         if self.alarm > now { self.alarm } else { states.ends().max(now + REST) }
     }
 
-    fn set_alarm(&mut self, alarm: u64) -> Result<(), Fault> {
+    fn set_alarm(&mut self, alarm: u64) -> Result<(), ObjectError> {
         if alarm != self.alarm {
             self.storage.set_alarm(alarm as f64)?;
             self.alarm = alarm;

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 
 use super::account::{Account, Request};
 use super::codec;
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::row::{LoadError, Storage};
 use super::states::States;
 use super::wire::Reply;
@@ -58,13 +58,13 @@ impl Storage for Disk {
         self.row.as_ref().map_or(Ok(States::default()), states).map_err(LoadError::Unreadable)
     }
 
-    fn save(&mut self, states: &States, _: u64) -> Result<(), Fault> {
+    fn save(&mut self, states: &States, _: u64) -> Result<(), ObjectError> {
         self.row = if states.0.is_empty() { None } else { Some(codec::encode(1, states)) };
         self.writes += 1;
         Ok(())
     }
 
-    fn ring_again(&mut self, _: &States, _: u64) -> Result<(), Fault> {
+    fn ring_again(&mut self, _: &States, _: u64) -> Result<(), ObjectError> {
         Ok(())
     }
 
@@ -72,11 +72,11 @@ impl Storage for Disk {
 
     fn emptied(&mut self) {}
 
-    fn set_aside(&mut self, _: u64) -> Result<Vec<u8>, Fault> {
+    fn set_aside(&mut self, _: u64) -> Result<Vec<u8>, ObjectError> {
         Ok(self.row.take().unwrap_or_default())
     }
 
-    fn random(&mut self) -> Result<u128, Fault> {
+    fn random(&mut self) -> Result<u128, ObjectError> {
         Ok(u128::from(self.random.next()) << 64 | u128::from(self.random.next()))
     }
 }

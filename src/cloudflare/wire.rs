@@ -4,8 +4,8 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::fault::Fault;
 pub use super::message::{Amount, Question};
+use super::object_error::ObjectError;
 use super::random::random_bits;
 use crate::lease::text::with_lease;
 pub use crate::lease::text::{Certainty, from_decision, to_decision};
@@ -55,7 +55,7 @@ pub const HOLD: u64 = 5_000;
 
 /// Returns the operation of that name. `of` names one of several policies; or to `hold` the reservations to be settled,
 /// to `release` the one to be cancelled, and to `lease` what its holder reports.
-pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, ObjectError> {
     let whole = || amount_of(name, amount).map(|amount| amount as u64);
     Ok(match name {
         "hit" => Operation::Hit { cost: whole()? },
@@ -71,7 +71,7 @@ pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Res
         _ => {
             let known = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend";
             let message = format!("operation: expected one of {known}");
-            return Err(Fault::Coded { code: "invalid_operation", message });
+            return Err(ObjectError::Coded { code: "invalid_operation", message });
         }
     })
 }
@@ -97,8 +97,9 @@ pub fn ttl(value: &Value) -> Result<u64, Error> {
 }
 
 /// Parses what a holder reports, as one word: id (may be empty), used, size and ttl.
-fn renewal(written: &str) -> Result<Renewal, Fault> {
-    let invalid = || Fault::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
+fn renewal(written: &str) -> Result<Renewal, ObjectError> {
+    let invalid =
+        || ObjectError::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
     let parts: Vec<&str> = written.split(',').collect();
     let &[id, used, size, ttl] = parts.as_slice() else { return Err(invalid()) };
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number <= MAX).ok_or_else(invalid);
