@@ -224,7 +224,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     this.#isResting = true;
     setTimeout(() => {
       this.#isResting = false;
-      if (this.#object.call((object) => object.rest(Date.now()))) this.#restLater();
+      if (this.#object.call((object) => object.returnCredit(Date.now()))) this.#restLater();
     }, quiet);
   }
 

@@ -1,4 +1,4 @@
-//! Randomness, of which the core has no source.
+//! Random bits from the platform: the core has no source of randomness.
 
 use wasm_bindgen::prelude::*;
 
@@ -10,7 +10,7 @@ extern "C" {
     fn get_random_values(bytes: &mut [u8]) -> Result<JsValue, JsValue>;
 }
 
-/// Returns 128 bits that nobody can guess.
+/// Returns 128 cryptographically random bits.
 pub(super) fn random_bits() -> Result<u128, ObjectError> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
