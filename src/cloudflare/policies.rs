@@ -1,10 +1,10 @@
-//! The policies that an object is asked about, from JSON.
+//! The policies of a request to an object, from JSON.
 
 use super::object_error::ObjectError;
 use super::wire::free_by_default;
 use crate::{Policies, PolicyDraft};
 
-/// Reads one policy, or a list of them.
+/// Parses one policy, or a list of them. Denied hits are free by default.
 pub(super) fn read(json: &str) -> Result<Policies, ObjectError> {
     let drafts: Result<Vec<PolicyDraft>, _> = match json.trim_ascii_start().starts_with('[') {
         true => serde_json::from_str(json),
