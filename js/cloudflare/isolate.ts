@@ -184,7 +184,7 @@ export class Isolate {
   told(set: number, numbers: Numbers): Told {
     return this.#read(
       set,
-      this.#gateway.call((gateway) => gateway.told(set, numbers)),
+      this.#gateway.call((gateway) => gateway.clientResponse(set, numbers)),
     );
   }
 

@@ -1,26 +1,26 @@
-//! What is to be done with a request: method, path and header values in, a plan out.
+//! The plan of a request, from its method, path and header values: the objects that decide about it.
 
 use crate::config::{Base, Config};
 use crate::fold::folded;
 use crate::key::{self, Part, Source};
-use crate::method::{self, Asked, Matters, Methods};
+use crate::method::{self, MethodOptions, Methods, RequestMethods};
 use crate::path::{normalise, normalise_ended};
 use crate::pattern::Match;
 use crate::reading::{Reading, is_plain, readings};
 use crate::rules::{Limit, Missing, Mode, Rule};
 
-/// What is to be done with a request.
+/// The plan of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// No limit applies.
     Pass,
     /// Its key lacks a part, and the rule at this position denies such requests.
-    Refuse { rule: usize },
+    Reject { rule: usize },
     /// Objects decide, in this order, until one denies.
     Ask(Vec<Ask>),
 }
 
-/// A question to an object. Those of one rule follow each other, and are one decision.
+/// A request to an object. Those of one rule follow each other, and are one decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
     /// The position of the rule.
@@ -31,35 +31,35 @@ pub(crate) struct Ask {
     pub(crate) object: String,
 }
 
-/// A request, as far as rules look at it.
+/// The parts of a request that rules match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
-    /// Looked at for OPTIONS only.
+    /// Matters for OPTIONS only.
     pub(crate) has_body: bool,
 }
 
-/// Returns the plan of a request: for every reading of it, the first rule that matches.
+/// Returns the plan of a request under the first matching rule of each reading.
 pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) -> Plan {
     let named = config.rules.iter().any(|rule| !rule.methods.is_empty());
-    let matters = Matters { named, overrides: config.method_override };
-    let asked = method::asked(request.method, request.has_body, matters, source);
+    let options = MethodOptions { named, overrides: config.method_override };
+    let methods = method::request_methods(request.method, request.has_body, options, source);
     let mut asks = Vec::with_capacity(1);
-    for position in rules_of(config, asked, request.path) {
+    for position in rules_of(config, methods, request.path) {
         if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
-            return Plan::Refuse { rule };
+            return Plan::Reject { rule };
         }
     }
     if asks.is_empty() { Plan::Pass } else { Plan::Ask(asks) }
 }
 
-/// Returns the positions of the rules that a request falls under in any reading, in their order.
-fn rules_of(config: &Config, asked: Asked, path: &str) -> Vec<usize> {
+/// Returns the positions of the rules that apply to a request in any reading, in order.
+fn rules_of(config: &Config, methods: RequestMethods, path: &str) -> Vec<usize> {
     let mut found = Vec::with_capacity(2);
     let mut look_up = |reading: Reading<'_>| {
-        for method in asked.methods.each() {
-            for position in first_matches(&config.rules, method, asked.preflight, reading).into_iter().flatten() {
+        for method in methods.all.each() {
+            for position in first_matches(&config.rules, method, methods.preflight, reading).into_iter().flatten() {
                 if let Err(at) = found.binary_search(&position) {
                     found.insert(at, position);
                 }
@@ -78,13 +78,13 @@ fn rules_of(config: &Config, asked: Asked, path: &str) -> Vec<usize> {
     found
 }
 
-/// Returns the first rule that matches in some letter case or but for an end, and the first that matches as the path is
-/// spelled if that is another one: there are origins of both kinds.
+/// Returns the first rule that matches in another letter case or without a segment's end, and the first that matches
+/// exactly. Some origins fold paths and some do not, so both apply.
 fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Reading<'_>) -> [Option<usize>; 2] {
     let mut first = None;
     for (position, rule) in rules.iter().enumerate() {
-        // A preflight is the browser's doing, unless a rule is about just that.
-        let named = if rule.methods.is_empty() { !preflight } else { rule.methods.name(method) };
+        // A preflight is not the client's own request, so only rules that name OPTIONS apply to it.
+        let named = if rule.methods.is_empty() { !preflight } else { rule.methods.include(method) };
         if !named {
             continue;
         }
@@ -98,7 +98,7 @@ fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Read
     [first, None]
 }
 
-/// Adds what is to be asked under a rule. Returns its position as an error if it denies a request without a key.
+/// Adds the requests to objects under a rule. The error is the position of a rule that rejects a request without a key.
 fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: &mut Vec<Ask>) -> Result<(), usize> {
     let rule = &rules[position];
     if rule.mode == Mode::Skip {
@@ -116,7 +116,7 @@ fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: 
     Ok(())
 }
 
-/// Returns what `path` is in a limit's key: one path, or two where servers differ in what `;` ends.
+/// Returns the path in a limit's key: one, or two where servers differ in how `;` ends it.
 fn key_paths(rule: &Rule, limit: &Limit, path: &str) -> [Option<String>; 2] {
     if !limit.key.contains(&Part::Path) {
         return [Some(String::new()), None];
@@ -140,7 +140,7 @@ fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Option<S
     Some(key)
 }
 
-/// Adds a question, unless the same budget is asked already: then the higher cost counts, once.
+/// Adds a request to an object. Of two for the same object under the same policies and modes, the higher cost is kept.
 fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
     let of = |ask: &Ask| (&rules[ask.rule], &rules[ask.rule].limits[ask.limit]);
     let (own, limit) = of(&ask);
@@ -155,7 +155,7 @@ fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
     match (known_limit.cost >= limit.cost, other.limits.len() + own.limits.len()) {
         (true, _) => {}
         (false, 2) => asks[at] = ask,
-        // The questions of a rule stay together.
+        // The requests of a rule stay together.
         (false, _) => {
             asks.remove(at);
             asks.push(ask);

@@ -73,7 +73,7 @@ pub(super) fn rules(plan: Plan) -> Vec<usize> {
     match plan {
         Plan::Ask(asks) => asks.into_iter().map(|ask| ask.rule).collect(),
         Plan::Pass => Vec::new(),
-        Plan::Refuse { rule } => panic!("refused by {rule}"),
+        Plan::Reject { rule } => panic!("rejected by {rule}"),
     }
 }
 
@@ -210,7 +210,7 @@ fn a_path_in_a_key_is_the_same_in_every_spelling() {
 
 #[test]
 fn a_missing_part_follows_the_rule() {
-    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Refuse { rule: 2 });
+    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Reject { rule: 2 });
     assert_eq!(planned("GET", "/maybe", ADDRESS), Plan::Pass);
     assert_eq!(object(planned("GET", "/else", ADDRESS)), "/ip=9:192.0.2.1");
     assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "/header:x-key=1:k");
