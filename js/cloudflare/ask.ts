@@ -3,21 +3,21 @@ import type { Answer, Mistake } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Hold, Operation, RateLimiterObject } from "./object.ts";
 
-/** How an object failed to answer. */
-export type Trouble = "overloaded" | "timeout" | "failed";
+/** The ways in which an object fails to respond. */
+export type Failure = "overloaded" | "timeout" | "failed";
 
-/** An object that did not answer. */
+/** The error of an object that did not respond. */
 export class Unanswered extends Error {
-  readonly trouble: Trouble;
+  readonly failure: Failure;
 
-  constructor(trouble: Trouble, cause?: unknown) {
-    super(`the object did not answer: ${trouble}`, { cause });
-    this.trouble = trouble;
+  constructor(failure: Failure, cause?: unknown) {
+    super(`the object did not answer: ${failure}`, { cause });
+    this.failure = failure;
   }
 
-  /** What a log says of it. */
-  inWords(): { readonly trouble: Trouble; readonly cause?: string } {
-    return { trouble: this.trouble, ...(this.cause === undefined ? {} : { cause: String(this.cause) }) };
+  /** Returns the fields of a log line about it. */
+  logFields(): { readonly failure: Failure; readonly cause?: string } {
+    return { failure: this.failure, ...(this.cause === undefined ? {} : { cause: String(this.cause) }) };
   }
 }
 

@@ -31,7 +31,7 @@ export async function demoHit(request: Request, env: TollgateEnv): Promise<Respo
     return answer(isolate.told(set, numbers), named(numbers, policies));
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
-    report(env, { event: "error", ...told, ...error.inWords() });
+    report(env, { event: "error", ...told, ...error.logFields() });
     return unanswered();
   }
 }

@@ -1,6 +1,6 @@
 import type { TollgateEnv } from "./env.ts";
 import type { Ask } from "./isolate.ts";
-import { say } from "./log.ts";
+import { log } from "./log.ts";
 import { problem } from "./problem.ts";
 
 /** Whether an upstream is an address, and not the name of a service binding. */
@@ -25,7 +25,7 @@ export async function forward(
       ? fetchFrom(request, url, upstream)
       : (serviceNamed(upstream, env) as Fetcher).fetch(asCounted(request, url)));
   } catch (cause) {
-    say({ event: "error", via: "gateway", trouble: "upstream", cause: String(cause) });
+    log({ event: "error", via: "gateway", failure: "upstream", cause: String(cause) });
     return problem(502, "The upstream did not answer");
   }
 }

@@ -7,7 +7,7 @@ import type { TollgateEnv } from "./env.ts";
 import { forward, withOneValue } from "./forward.ts";
 import { giveBack, type Held, holdAll, settleLater } from "./hold.ts";
 import type { Ask, Isolate, Told } from "./isolate.ts";
-import { report, say } from "./log.ts";
+import { log, report } from "./log.ts";
 import { problem, unanswered } from "./problem.ts";
 
 /** What is to become of a request: go on (with headers for the answer), or be answered with this. */
@@ -24,7 +24,7 @@ export function gateway(
 ): Response | Promise<Response> {
   const plan = isolate.plan(request, url.pathname);
   if (plan === undefined) return forward(request, url, env, upstream);
-  if ("refusedBy" in plan) return refused(request, isolate, plan.refusedBy);
+  if ("rejectedBy" in plan) return rejected(request, isolate, plan.rejectedBy);
   const enforced = plan.some(({ shadow }) => shadow)
     ? afterShadows(request, env, context, isolate, plan)
     : plan;
@@ -198,9 +198,9 @@ function asked(
 /** The rule says what becomes of a request whose object did not answer; the answer says that it was so. */
 function failed(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask, error: Unanswered): Outcome {
   const answer = ask.allowOnError ? "allowed" : "denied";
-  report(env, { ...told(env, isolate, ask, "error"), ...error.inWords(), answer });
+  report(env, { ...told(env, isolate, ask, "error"), ...error.logFields(), answer });
   if (ask.shadow) return { headers: [] };
-  const mark: [string, string] = ["Tollgate-Error", `${error.trouble}; ${answer}`];
+  const mark: [string, string] = ["Tollgate-Error", `${error.failure}; ${answer}`];
   if (ask.allowOnError) return { headers: [mark] };
   const response = unanswered();
   response.headers.set(...mark);
@@ -209,7 +209,7 @@ function failed(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask, 
   return { response };
 }
 
-/** What a log says of any trouble under a rule. */
+/** Returns the fields of a log line about a denial or an error under a rule. */
 function told<Event>(
   env: TollgateEnv,
   isolate: Isolate,
@@ -227,8 +227,9 @@ function told<Event>(
   } as const;
 }
 
-function refused(request: Request, isolate: Isolate, rule: number): Response {
-  say({ event: "refused", via: "gateway", rule });
+/** Rejects a request that lacks a part of the rule's key. */
+function rejected(request: Request, isolate: Isolate, rule: number): Response {
+  log({ event: "rejected", via: "gateway", rule });
   const response = problem(403, "The request lacks what it is to be counted by", { rule });
   permit(response.headers, request, isolate.cors);
   return response;

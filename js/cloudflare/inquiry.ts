@@ -82,7 +82,7 @@ async function reported<Answered>(
     return answer;
   } catch (error) {
     if (error instanceof Unanswered)
-      report(env, { event: "error", ...told(), policies: names, ...error.inWords() });
+      report(env, { event: "error", ...told(), policies: names, ...error.logFields() });
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { Cors } from "./cors.ts";
 import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
-import { say } from "./log.ts";
+import { log } from "./log.ts";
 import { call, Rebuilt } from "./wasm.ts";
 
 /** Where requests go while the configuration has errors. */
@@ -14,15 +14,15 @@ export interface OpenGate {
   readonly prefix: string;
 }
 
-/** What is wrong with the configuration: a path and a problem each. */
+/** The errors of an invalid configuration: a path and a problem each. */
 export class Misconfigured extends Error {
-  readonly mistakes: readonly (readonly [path: string, problem: string])[];
-  /** There is one only if the configuration says `onMisconfigured = "pass"`. */
+  readonly errors: readonly (readonly [path: string, problem: string])[];
+  /** Set only if the configuration has `onMisconfigured = "pass"`. */
   readonly openGate: OpenGate | undefined;
 
-  constructor(mistakes: readonly (readonly [string, string])[], openGate?: OpenGate) {
-    super(mistakes.map(([path, problem]) => (path ? `${path}: ${problem}` : problem)).join("\n"));
-    this.mistakes = mistakes;
+  constructor(errors: readonly (readonly [string, string])[], openGate?: OpenGate) {
+    super(errors.map(([path, problem]) => (path ? `${path}: ${problem}` : problem)).join("\n"));
+    this.errors = errors;
     this.openGate = openGate;
   }
 }
@@ -138,12 +138,12 @@ export class Isolate {
    * What is to be done with a request: nothing, refuse it under a rule, or ask, one rule after the other. The questions of
    * one rule follow each other, and are one decision.
    */
-  plan(request: Request, path: string): { readonly refusedBy: number } | readonly Ask[] | undefined {
+  plan(request: Request, path: string): { readonly rejectedBy: number } | readonly Ask[] | undefined {
     const { method, headers } = request;
     const hasBody = method === "OPTIONS" && request.body !== null;
     const plan = this.#gateway.call((gateway) => gateway.plan(method, path, hasBody, headers));
     if (plan === undefined) return undefined;
-    if (!plan.includes(" ")) return { refusedBy: Number(plan) };
+    if (!plan.includes(" ")) return { rejectedBy: Number(plan) };
     return plan.includes("\n") ? plan.split("\n").map((line) => this.#ask(line)) : [this.#ask(plan)];
   }
 
@@ -209,7 +209,7 @@ export class Isolate {
     const batch = list.pop() as boolean;
     return {
       batch,
-      items: (list as unknown[][]).map((parts) => (parts.length === 2 ? refused(parts) : item(parts))),
+      items: (list as unknown[][]).map((parts) => (parts.length === 2 ? rejected(parts) : item(parts))),
     };
   }
 
@@ -253,7 +253,7 @@ function coreOf(ttl: number, remembersDenials: boolean): LeaseCore {
   };
 }
 
-const refused = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
+const rejected = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
 
 /** An isolate has one configuration; tests have a few. */
 const known = new Map<unknown, Isolate | Misconfigured>();
@@ -282,12 +282,12 @@ function read(config: unknown, env: TollgateEnv): Isolate | Misconfigured {
       throw new Misconfigured([["upstream", `there is no service binding ${upstream}`]]);
     return isolate;
   } catch (error) {
-    const problem =
+    const misconfigured =
       error instanceof SyntaxError
         ? new Misconfigured([["", `TOLLGATE is not JSON: ${error.message}`]])
         : error;
-    if (!(problem instanceof Misconfigured)) throw error;
-    say({ event: "misconfigured", mistakes: problem.mistakes });
-    return problem;
+    if (!(misconfigured instanceof Misconfigured)) throw error;
+    log({ event: "misconfigured", errors: misconfigured.errors });
+    return misconfigured;
   }
 }
