@@ -10,7 +10,7 @@ use crate::config::{Config, Headers, OnError, open_gate};
 use crate::digest::keyed_digest;
 use crate::items::{self, Item, Refusal};
 use crate::key::{Part, Source};
-use crate::plan::{self, Ask, Plan, plan};
+use crate::plan::{self, LimitCheck, Plan, plan};
 use crate::policies::PolicySet;
 use crate::reader::FieldError;
 use crate::rules::{Limit, Mode, Rule};
@@ -114,15 +114,17 @@ impl Gateway {
         limits
     }
 
-    /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit and an object for each object
-    /// to ask; or only the position of a rule that rejects the request. `has_body` matters for OPTIONS only.
+    /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit and an object for each check; or
+    /// only the position of a rule that rejects the request. `has_body` matters for OPTIONS only.
     pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
             Plan::Reject { rule } => Some(rule.to_string()),
-            Plan::Ask(asks) => {
-                let line = |Ask { rule, limit, object }: &Ask| format!("{} {object}", self.config.limit(*rule, *limit));
-                Some(asks.iter().map(line).collect::<Vec<_>>().join("\n"))
+            Plan::Check(checks) => {
+                let line = |LimitCheck { rule, limit, object }: &LimitCheck| {
+                    format!("{} {object}", self.config.limit(*rule, *limit))
+                };
+                Some(checks.iter().map(line).collect::<Vec<_>>().join("\n"))
             }
         }
     }

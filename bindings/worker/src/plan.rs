@@ -17,12 +17,12 @@ pub(crate) enum Plan {
     /// Its key lacks a part, and the rule at this position denies such requests.
     Reject { rule: usize },
     /// Objects decide, in this order, until one denies.
-    Ask(Vec<Ask>),
+    Check(Vec<LimitCheck>),
 }
 
-/// A request to an object. Those of one rule follow each other, and are one decision.
+/// A check of one limit by its object. The checks of one rule follow each other, and are one decision.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct LimitCheck {
     /// The position of the rule.
     pub(crate) rule: usize,
     /// The position of the limit within the rule.
@@ -45,13 +45,13 @@ pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) 
     let named = config.rules.iter().any(|rule| !rule.methods.is_empty());
     let options = MethodOptions { named, overrides: config.method_override };
     let methods = method::request_methods(request.method, request.has_body, options, source);
-    let mut asks = Vec::with_capacity(1);
+    let mut checks = Vec::with_capacity(1);
     for position in rules_of(config, methods, request.path) {
-        if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
+        if let Err(rule) = add_checks(&config.rules, position, request.path, source, &mut checks) {
             return Plan::Reject { rule };
         }
     }
-    if asks.is_empty() { Plan::Pass } else { Plan::Ask(asks) }
+    if checks.is_empty() { Plan::Pass } else { Plan::Check(checks) }
 }
 
 /// Returns the positions of the rules that apply to a request in any reading, in order.
@@ -98,8 +98,14 @@ fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Read
     [first, None]
 }
 
-/// Adds the requests to objects under a rule. The error is the position of a rule that rejects a request without a key.
-fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: &mut Vec<Ask>) -> Result<(), usize> {
+/// Adds the checks of a rule. The error is the position of a rule that rejects a request without a key.
+fn add_checks(
+    rules: &[Rule],
+    position: usize,
+    path: &str,
+    source: &impl Source,
+    checks: &mut Vec<LimitCheck>,
+) -> Result<(), usize> {
     let rule = &rules[position];
     if rule.mode == Mode::Skip {
         return Ok(());
@@ -107,7 +113,9 @@ fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: 
     for (number, limit) in rule.limits.iter().enumerate() {
         for path in key_paths(rule, limit, path).into_iter().flatten() {
             match key(rule, limit, &path, source) {
-                Some(key) => add(rules, Ask { rule: position, limit: number, object: key::object_name(key) }, asks),
+                Some(key) => {
+                    add(rules, LimitCheck { rule: position, limit: number, object: key::object_name(key) }, checks)
+                }
                 None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
                 None => {}
             }
@@ -140,25 +148,25 @@ fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Option<S
     Some(key)
 }
 
-/// Adds a request to an object. Of two for the same object under the same policies and modes, the higher cost is kept.
-fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
-    let of = |ask: &Ask| (&rules[ask.rule], &rules[ask.rule].limits[ask.limit]);
-    let (own, limit) = of(&ask);
-    let same = asks.iter().position(|known| {
+/// Adds a check. Of two for the same object under the same policies and modes, the one of the higher cost is kept.
+fn add(rules: &[Rule], check: LimitCheck, checks: &mut Vec<LimitCheck>) {
+    let of = |check: &LimitCheck| (&rules[check.rule], &rules[check.rule].limits[check.limit]);
+    let (own, limit) = of(&check);
+    let same = checks.iter().position(|known| {
         let (other, known_limit) = of(known);
         let (budget, known_budget) =
             ((limit.set, own.mode, own.on_error), (known_limit.set, other.mode, other.on_error));
-        known.object == ask.object && known_budget == budget
+        known.object == check.object && known_budget == budget
     });
-    let Some(at) = same else { return asks.push(ask) };
-    let (other, known_limit) = of(&asks[at]);
+    let Some(at) = same else { return checks.push(check) };
+    let (other, known_limit) = of(&checks[at]);
     match (known_limit.cost >= limit.cost, other.limits.len() + own.limits.len()) {
         (true, _) => {}
-        (false, 2) => asks[at] = ask,
-        // The requests of a rule stay together.
+        (false, 2) => checks[at] = check,
+        // The checks of a rule stay together.
         (false, _) => {
-            asks.remove(at);
-            asks.push(ask);
+            checks.remove(at);
+            checks.push(check);
         }
     }
 }
