@@ -1,9 +1,8 @@
 import type { Decision } from "./types.ts";
 
 /**
- * A decision as eight numbers in one string, which crosses the boundaries of wasm and RPC faster than an object. The id of
- * a reservation or a lease may follow them.
- * @internal
+ * A decision as eight numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
+ * lease may follow them. Operations without a decision have one number.
  */
 export type Numbers = string;
 
