@@ -1,40 +1,41 @@
 import { isAllowed, type Numbers, withoutLease } from "./numbers.ts";
 
 /**
- * The arithmetic of leases, in wasm: `bindings/lease`. Times are milliseconds of the holder's own clock.
+ * The leases of a holder in wasm (`bindings/lease`, which documents the methods). Times are milliseconds of the holder's
+ * own clock.
  * @internal
  */
 export interface LeaseCore {
   denied(key: string, cost: number, now: number): Numbers | undefined;
   hit(key: string, cost: number, now: number): string;
   spend(key: string, cost: number, now: number): Numbers | undefined;
-  replied(key: string, cost: number, reply: string, renews: boolean, asked: number, now: number): number;
+  replied(key: string, cost: number, reply: string, renews: boolean, sentAt: number, now: number): number;
   failed(key: string): void;
-  giveBack(key: string, asked: number, now: number): string | undefined;
+  giveBack(key: string, sentAt: number, now: number): string | undefined;
 }
 
 /**
- * Asks the issuer for a hit. With a report it is a renewal: the lease is reported and renewed, or given back. Resolves to
- * the numbers of the decision, with the lease behind them.
+ * Sends a hit to the issuer. With a report it is a renewal: the lease is reported and renewed, or given back. Resolves to
+ * the numbers of the decision, followed by the lease.
  * @internal
  */
 export type AskIssuer = (cost: number, report: string | undefined) => Promise<string>;
 
 /**
- * Keeps a piece of work alive that nobody awaits.
+ * Keeps work alive that no caller awaits, as `waitUntil` of a Worker does.
  * @internal
  */
 export type Background = (work: Promise<unknown>) => void;
 
 /** How long a hit waits for the renewal of another request, in milliseconds. */
-const patience = 50;
+const renewalWait = 50;
 
-/** When a lease that was not renewed is given back, as a part of its life. */
+/** The part of its life after which a lease that was not renewed is given back. */
 const givenBackAfter = 0.9;
 
 /**
- * The leases of one machine: hits on a hot key are allowed from what it holds, and the issuer is asked only to renew that.
- * What is known of a key, also that it was denied a moment ago, and all arithmetic are in the core.
+ * The leases of one process: hits on a hot key spend its lease, and the issuer gets a message only to renew it. All state
+ * and arithmetic, remembered denials included, are in the core.
  * @internal
  */
 export class Leases {
@@ -48,17 +49,17 @@ export class Leases {
     this.#now = now;
   }
 
-  /** The decision of a hit that is known to be denied. */
+  /** Returns the decision of a hit that a remembered denial covers. */
   denied(key: string, cost: number): Numbers | undefined {
     return this.#core.denied(key, cost, this.#now());
   }
 
-  /** Remembers a denial of what was asked at that time. */
-  remember(key: string, cost: number, reply: Numbers, asked: number): void {
-    this.#core.replied(key, cost, reply, false, asked, asked);
+  /** Remembers a denial of a hit that was sent at `sentAt`. */
+  remember(key: string, cost: number, reply: Numbers, sentAt: number): void {
+    this.#core.replied(key, cost, reply, false, sentAt, sentAt);
   }
 
-  /** Decides a hit, from what is held or by asking. */
+  /** Decides a hit, from a lease or by the issuer. */
   hit(key: string, cost: number, ask: AskIssuer, background: Background): Numbers | Promise<Numbers> {
     const now = this.#now();
     const step = this.#core.hit(key, cost, now);
@@ -67,7 +68,7 @@ export class Leases {
         return this.ask(key, cost, ask);
       case "+": {
         const renewed = this.#renew(key, cost, step.slice(1), now, ask, background);
-        // It goes on if the request that sent it is cancelled: others wait for it.
+        // The renewal must outlive a request that is cancelled, since others wait for it.
         background(renewed.catch(() => {}));
         return renewed;
       }
@@ -80,23 +81,23 @@ export class Leases {
     return step.slice(0, end);
   }
 
-  /** Asks for one hit, and remembers a denial. */
+  /** Sends one hit to the issuer, and remembers a denial. */
   async ask(key: string, cost: number, ask: AskIssuer): Promise<Numbers> {
-    const asked = this.#now();
+    const sentAt = this.#now();
     const reply = await ask(cost, undefined);
-    this.#core.replied(key, cost, reply, false, asked, this.#now());
+    this.#core.replied(key, cost, reply, false, sentAt, this.#now());
     return this.#orSpent(key, cost, reply);
   }
 
   /**
-   * Reports and renews a lease, with a hit or none. `asked` is when the core made the report: the core knows the reply by
-   * it, and a clock that is read again may be later.
+   * Reports and renews a lease, with a hit unless `cost` is 0. `sentAt` is when the core made the report: the core knows
+   * the reply by it, and a clock that is read again may be later.
    */
   async #renew(
     key: string,
     cost: number,
     report: string,
-    asked: number,
+    sentAt: number,
     ask: AskIssuer,
     background: Background,
   ): Promise<Numbers> {
@@ -104,7 +105,7 @@ export class Leases {
     let reply: string;
     try {
       reply = await ask(cost, report);
-      life = this.#core.replied(key, cost, reply, true, asked, this.#now());
+      life = this.#core.replied(key, cost, reply, true, sentAt, this.#now());
       if (life < 0) throw new Error(`this is not a decision with a lease: ${reply}`);
     } catch (error) {
       this.#core.failed(key);
@@ -112,34 +113,34 @@ export class Leases {
     } finally {
       this.#wake(key);
     }
-    if (life > 0) background(this.#giveBackLater(key, asked, life, ask));
+    if (life > 0) background(this.#giveBackLater(key, sentAt, life, ask));
     const decision = withoutLease(reply);
     return cost > 0 ? this.#orSpent(key, cost, decision) : decision;
   }
 
-  /** What the issuer denied may be allowed from what is held: it counts as used there. */
+  /** Returns the decision, or allows from the lease what the issuer denied: the lease counts as used there. */
   #orSpent(key: string, cost: number, decision: Numbers): Numbers {
     if (isAllowed(decision)) return decision;
     return this.#core.spend(key, cost, this.#now()) ?? decision;
   }
 
   /**
-   * Waits for a renewal that is under way, but not for long: in a Worker the request that sent it may be cancelled, and
-   * then nobody is woken.
+   * Waits for a pending renewal, and then spends the lease or sends the hit. The wait is short: in a Worker the request
+   * that sent the renewal may be cancelled, and then no waiting hit is woken.
    */
   async #wait(key: string, cost: number, ask: AskIssuer): Promise<Numbers> {
     const waiting = this.#waiting.get(key) ?? new Set();
     this.#waiting.set(key, waiting);
-    let forget = () => {};
+    let stop = () => {};
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, patience);
+      const timer = setTimeout(resolve, renewalWait);
       waiting.add(resolve);
-      forget = () => {
+      stop = () => {
         clearTimeout(timer);
         waiting.delete(resolve);
       };
     });
-    forget();
+    stop();
     if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
     return this.#core.spend(key, cost, this.#now()) ?? this.ask(key, cost, ask);
   }
@@ -150,15 +151,15 @@ export class Leases {
     for (const wake of waiting ?? []) wake();
   }
 
-  /** Gives back what is not spent, unless the lease was renewed until then. */
-  async #giveBackLater(key: string, asked: number, life: number, ask: AskIssuer): Promise<void> {
-    const rest = Math.max(0, asked + life * givenBackAfter - this.#now());
+  /** Gives the unspent part of a lease back shortly before its end, unless it is renewed by then. */
+  async #giveBackLater(key: string, sentAt: number, life: number, ask: AskIssuer): Promise<void> {
+    const rest = Math.max(0, sentAt + life * givenBackAfter - this.#now());
     await new Promise((resolve) => {
       const timer: unknown = setTimeout(resolve, rest);
-      // In Node a process need not stay for it: the end of the lease charges what is left.
+      // In Node the timer must not keep the process running: the end of the lease charges the rest.
       (timer as { unref?: () => void }).unref?.();
     });
-    const report = this.#core.giveBack(key, asked, this.#now());
+    const report = this.#core.giveBack(key, sentAt, this.#now());
     if (report !== undefined) await ask(0, report).catch(() => {});
   }
 }

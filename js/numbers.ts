@@ -1,13 +1,13 @@
 import type { Decision } from "./types.ts";
 
 /**
- * A decision as eight numbers in a text, which crosses between wasm and machines fastest. What follows them is the id of a
- * reservation, or a lease.
+ * A decision as eight numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
+ * lease may follow them. Operations without a decision have one number.
  */
 export type Numbers = string;
 
 /**
- * The numbers of a decision without the lease that may follow them.
+ * Returns the numbers of a decision without the lease that may follow them.
  * @internal
  */
 export function withoutLease(reply: string): Numbers {
@@ -20,27 +20,27 @@ export function withoutLease(reply: string): Numbers {
 }
 
 /**
- * Whether a decision's numbers say that it was allowed.
+ * Returns whether the decision is allowed.
  * @internal
  */
 export const isAllowed = (numbers: Numbers): boolean => numbers.startsWith("1 ");
 
 /**
- * The names of the policies that denied.
+ * Returns the names of the policies that denied the hit.
  * @internal
  */
 export const violatedBy = (numbers: Numbers, names: readonly string[]): string[] =>
   namesIn(Number(numbers.slice(numbers.lastIndexOf(" "))), names);
 
 /**
- * The names at the positions of the bits that are set.
+ * Returns the names at the positions of the set bits.
  * @internal
  */
 export const namesIn = (bits: number, names: readonly string[]): string[] =>
   bits === 0 ? [] : names.filter((_, position) => ((bits >> position) & 1) === 1);
 
 /**
- * A decision with names in the place of positions. The order of the numbers is that of `src/lease/text.rs`.
+ * Parses the numbers of a decision, with names in the place of positions. `src/lease/text.rs` writes them in this order.
  * @internal
  */
 export function named(numbers: Numbers, names: readonly string[]): Decision {
@@ -60,7 +60,7 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
 }
 
 /**
- * The numbers of a decision with names. `certainty` is the first number of a denial: 0 if it lasts as long as it says.
+ * Returns the numbers of a decision. `certainty` is the first number of a denial: 0 if it lasts until its `retryAfter`.
  * @internal
  */
 export function numbersOf(decision: Decision, names: readonly string[], certainty: 0 | 2 | 3): Numbers {

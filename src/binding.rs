@@ -21,7 +21,7 @@ pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::policy::schema;
 pub use crate::wording::TEXTS;
 
-/// The numbers of one policy, as they cross where only numbers do: all are in range.
+/// The numbers of one policy, for boundaries that only numbers cross. All are in range.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyNumbers {
     /// The algorithm's position in the schema.
@@ -30,17 +30,17 @@ pub struct PolicyNumbers {
     pub limit: u64,
     /// The rate; 1 where the algorithm has none.
     pub rate: u64,
-    /// The `scale` or `per`, as it is stored: below 0 a unit of the calendar.
+    /// The stored `scale` or `per`: below 0 a unit of the calendar.
     pub scale: i64,
 }
 
 impl PolicyNumbers {
-    /// Returns false for a bucket that would take too long to fill or empty.
+    /// Returns whether the policy is valid: false for a bucket that would take too long to fill or empty.
     pub fn is_fillable(&self) -> bool {
         self.rule().is_some()
     }
 
-    /// Returns the rule; `None` if a bucket would take too long to fill, or if the algorithm does not take the scale.
+    /// Returns the rule; `None` if a bucket would take too long to fill, or if the scale is invalid for the algorithm.
     pub(crate) fn rule(&self) -> Option<Rule> {
         rule(self.algorithm, self.limit, self.rate, Scale::from_number(self.scale, self.algorithm)?)
     }
@@ -51,20 +51,24 @@ impl PolicyNumbers {
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Adds the rule of a policy. A bucket that would take too long to fill is an error, and so is an invalid scale.
+    /// Appends the rule of a policy.
+    ///
+    /// # Errors
+    ///
+    /// If a bucket would take too long to fill, or the scale is invalid.
     pub fn add(&mut self, numbers: &PolicyNumbers) -> Result<(), Failure> {
         let rule = numbers.rule().ok_or(Failure::At(self.0.len()))?;
         Ok(push(&mut self.0, rule)?)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of rules.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Why an operation did nothing.
+/// The error of an operation, which changed no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// There is no memory.
@@ -96,19 +100,19 @@ impl From<SlotError> for Failure {
     }
 }
 
-/// The most slots that [`Slab::clean`] frees at once, so that what it reports stays small.
+/// The most slots that [`Slab::clean`] frees at once, so that the list of moves stays short.
 const CLEANED_AT_ONCE: u32 = 64;
 
-/// States by slot. After each operation its owner reads [`Slab::moves_part`]: it forgets the keys of the slots that were
-/// freed, and only then gives the key of the operation the slot that was taken; then it calls [`Slab::settle`].
+/// States by slot. After each operation the caller reads [`Slab::moves_part`]: it removes the keys of the freed slots,
+/// only then assigns the taken slot to the key of the operation, and calls [`Slab::settle`].
 #[derive(Debug)]
 pub struct Slab {
     slots: Slots,
 }
 
 impl Slab {
-    /// Makes an empty slab. With `reports`, expired states are listed for the owner; with `stored`, the states may
-    /// leave the process, where logs are short.
+    /// Returns an empty slab. With `reports`, expired states are listed in the moves. With `stored`, the states may be
+    /// stored outside the process, where logs are short.
     pub fn new(
         Rules(rules): Rules,
         choice: Option<Denied>,
@@ -125,17 +129,17 @@ impl Slab {
         if stored {
             slots.max_reservations = MAX_STORED_RESERVATIONS;
         }
-        // So that cleaning works on without memory, a few slots at a time.
+        // So that cleaning works without memory too, a few slots at a time.
         slots.reserve_reports(FREED_AT_MOST)?;
         Ok(Self { slots })
     }
 
-    /// Returns how many policies it has.
+    /// Returns the number of policies.
     pub fn policies(&self) -> usize {
         self.slots.policy_states().rules().len()
     }
 
-    /// Returns true if a hit has nothing else to do: its key has a slot, which stays, and nothing is to be swept.
+    /// Returns whether a hit is plain: its key has a slot and keeps it, and no slot is to be swept.
     #[inline(always)]
     pub fn is_plain(&self, slot: i32, now: u64) -> bool {
         self.slots.is_plain(slot, now)
@@ -153,7 +157,7 @@ impl Slab {
         Ok(self.slots.hit_plain(slot, cost, now)?)
     }
 
-    /// Decides any hit, perhaps under other numbers; without a slot, that of a key which has none.
+    /// Decides any hit, under the numbers of a call if there is one. `slot` is `None` for a new key.
     pub fn hit(
         &mut self,
         slot: Option<u32>,
@@ -168,7 +172,7 @@ impl Slab {
         self.slots.hit(slot, rules.as_deref(), costs, now)
     }
 
-    /// Returns the decision of a hit, perhaps under other numbers, and changes nothing.
+    /// Returns the decision of a hit, under the numbers of a call if there is one. Changes no state.
     pub fn peek(
         &mut self,
         slot: Option<u32>,
@@ -180,7 +184,7 @@ impl Slab {
         Ok(self.slots.peek(slot, rules.as_deref(), costs, now)?)
     }
 
-    /// Decides a reservation of this id, perhaps under other numbers. Its ttl is in range.
+    /// Decides a reservation with the bits of its id, under the numbers of a call if there is one.
     pub fn reserve(
         &mut self,
         slot: Option<u32>,
@@ -196,13 +200,13 @@ impl Slab {
         self.slots.reserve_costs(slot, rules.as_deref(), costs, Reserved::new(bits, now, ttl), now)
     }
 
-    /// Returns how long a reservation lasts that does not say.
+    /// Returns the default duration of a reservation.
     pub fn default_ttl(&self) -> u64 {
         let rules = self.slots.policy_states().rules().iter();
         rules.filter(|rule| rule.is_concurrency()).map(Rule::scale).max().unwrap_or(DEFAULT_TTL)
     }
 
-    /// Closes a reservation and charges what was used, or with a `ttl` moves its end. `end` is the one it was made with.
+    /// Closes a reservation and charges the used amounts, or with a `ttl` moves its end. `end` is the end in its id.
     pub fn settle_reservation(
         &mut self,
         slot: Option<u32>,
@@ -222,12 +226,12 @@ impl Slab {
         Ok(found.unwrap_or(missing))
     }
 
-    /// Forgets what was used in a slot. Returns false if nothing is open, so that the owner can forget the key.
+    /// Clears the states of a slot. Returns false if no reservation is open, so that the caller can remove the key.
     pub fn reset_used(&mut self, slot: u32, now: u64) -> Result<bool, Failure> {
         Ok(self.slots.reset_used(slot, now)?)
     }
 
-    /// Adds to one policy's count without asking, or gives back.
+    /// Charges a cost to one policy whether it fits or not; a negative cost gives back. Returns the count.
     pub fn inc(&mut self, slot: Option<u32>, position: usize, cost: i64, now: u64) -> Result<u64, Failure> {
         self.check_countable(position)?;
         match cost {
@@ -243,7 +247,7 @@ impl Slab {
         }
     }
 
-    /// Sets one policy's count, which is at most [`Slab::max_count`].
+    /// Sets one policy's count, which must be at most [`Slab::max_count`].
     pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
         self.check_countable(position)?;
         self.change(slot, position, Act::Set(count), now)
@@ -259,12 +263,12 @@ impl Slab {
         Ok(self.slots.get(slot, position, now)?)
     }
 
-    /// Returns when one policy's state ends; 0 without one.
+    /// Returns when one policy's state ends; 0 if there is none.
     pub fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> Result<u64, Failure> {
         Ok(self.slots.expires_at(slot, position, now)?)
     }
 
-    /// Frees the slot of a key that the owner has forgotten.
+    /// Frees the slot of a key that the caller has removed.
     pub fn release(&mut self, slot: u32) {
         self.slots.release(slot);
     }
@@ -274,15 +278,15 @@ impl Slab {
         Ok(self.slots.clean(from, CLEANED_AT_ONCE, now)?)
     }
 
-    /// Returns true if slots were freed or taken since [`Slab::settle`].
+    /// Returns whether slots were freed or taken since [`Slab::settle`].
     #[inline]
     pub fn has_moved(&self) -> bool {
         self.slots.taken.is_some() || !self.slots.freed.is_empty()
     }
 
-    /// Copies a part of the list of moves since [`Slab::settle`], from the number at `from` on: the slot that was taken or
-    /// -1, how many were freed, then they, then slot, policy, value and time of each state that expired. Returns how many
-    /// numbers there were.
+    /// Copies a part of the list of moves since [`Slab::settle`], from the number at `from` on: the taken slot or -1, the
+    /// number of freed slots, the freed slots, then slot, policy, value and time of each expired state. Returns how many
+    /// numbers were copied.
     pub fn moves_part(&self, from: usize, part: &mut [i64]) -> usize {
         let Slots { taken, freed, expired, .. } = &self.slots;
         let head = 2 + freed.len();
@@ -305,14 +309,14 @@ impl Slab {
         copied
     }
 
-    /// Notes that the owner of the keys has taken over what moved.
+    /// Clears the list of moves, which the caller has applied to its keys.
     pub fn settle(&mut self) {
         self.slots.taken = None;
         self.slots.freed.clear();
         self.slots.expired.clear();
     }
 
-    /// Returns how many keys with time left were evicted.
+    /// Returns how many live keys were evicted.
     pub fn evicted(&self) -> u64 {
         self.slots.evicted()
     }
@@ -322,23 +326,23 @@ impl Slab {
         self.slots.ends_at(slot, now)
     }
 
-    /// Adds the states of a slot as they are to `numbers`: for each policy how many numbers follow, then they. After them
-    /// the states under other scales, in the same way: position of the policy, scale, end, numbers; then the open
+    /// Appends the states of a slot to `numbers`: for each policy the length of its state, then the state's numbers. The
+    /// states under other scales follow in the same way: position of the policy, scale, end, numbers. Last are the open
     /// reservations: -1, four numbers of the id, start, end, ttl, and an amount for each policy.
     pub fn export(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), Failure> {
         Ok(self.slots.export_flat(slot, now, numbers)?)
     }
 
     /// Copies a part of one policy's state, from the number at `from` on, without allocating. The positions after the
-    /// last policy are those of the states under other scales. Returns how many numbers there were.
+    /// last policy are those of the states under other scales. Returns how many numbers were copied.
     pub fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
         self.slots.export_part(slot, position, from, part)
     }
 
-    /// Reads one key's states into its slot, unless they have ended; without `put` it only checks them. For each policy
-    /// there are two lists, each with its length before it: the scale by which its state was made and the numbers, or
-    /// nothing; scale, end and numbers of its state under another scale, or nothing. Then a list for each open reservation,
-    /// as [`Slab::export`] gives it without the -1.
+    /// Loads one key's states into its slot, unless they have ended; without `put` it only checks them. For each policy
+    /// there are two lists, each after its length: the scale under which its state was made and the numbers; and scale,
+    /// end and numbers of its state under another scale. Either may be empty. A list for each open reservation follows, as
+    /// [`Slab::export`] appends it but without the -1.
     pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<(), Failure> {
         let staged = self.slots.stage_by(now, |policy_states, key| {
             let (mut rest, mut rows) = (numbers, numbers);
@@ -347,7 +351,7 @@ impl Slab {
                 list_in(&mut rows, position)?;
                 list_in(&mut rows, position)?;
             }
-            // First, since a state is kept longer beside them.
+            // Reservations first: a state is kept longer beside them.
             while !rows.is_empty() {
                 // The position after the last policy stands for a reservation.
                 let row = list_in(&mut rows, policies)?;
@@ -387,7 +391,7 @@ impl Slab {
     }
 }
 
-/// Takes a list, whose length stands before it, from the front of some numbers. An error names the position.
+/// Splits a list, which follows its length, off the front of `rest`. The error has `position`.
 fn list_in<'a>(rest: &mut &'a [i64], position: usize) -> Result<&'a [i64], Failure> {
     let (&count, numbers) = rest.split_first().ok_or(Failure::At(position))?;
     let (list, after) = numbers.split_at_checked(count as usize).ok_or(Failure::At(position))?;

@@ -1,6 +1,6 @@
 //! Exact limits on Cloudflare Workers: a Durable Object for each key, and a client for it.
 //!
-//! A Worker in Rust exports the object with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and asks it
+//! A Worker in Rust exports the object with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and calls it
 //! through [`Limits`]. The [guide](crate::guide#on-cloudflare-workers) shows a whole Worker.
 //!
 //! The binding and the migration in `wrangler.toml`:
@@ -15,7 +15,7 @@
 //! new_sqlite_classes = ["RateLimiterObject"]
 //! ```
 //!
-//! `object`, `row`, `random` and `client` touch the platform; the other modules are plain Rust and have native tests.
+//! `object`, `row`, `random` and `client` use the platform; the other modules are plain Rust and have native tests.
 
 mod account;
 mod address;
@@ -23,10 +23,10 @@ mod client;
 mod codec;
 mod credit;
 mod error;
-mod fault;
 mod message;
-#[allow(missing_docs, reason = "what #[durable_object] generates has no documentation")]
+#[allow(missing_docs, reason = "the code that #[durable_object] generates has no documentation")]
 mod object;
+mod object_error;
 mod policies;
 mod random;
 mod row;

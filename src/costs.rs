@@ -1,10 +1,10 @@
-//! What an operation costs: one number under all policies, or one for each by its name.
+//! The costs of an operation: one number under all policies, or one for each policy by its name.
 
 use crate::number::check_cost;
 use crate::policy::schema::MAX_POLICIES;
 use crate::{Error, Policies};
 
-/// What an operation costs under each policy.
+/// The costs of an operation under each policy.
 ///
 /// ```
 /// use tollgate::{Costs, Limiter, ManualClock, Policy};
@@ -22,8 +22,8 @@ use crate::{Error, Policies};
 pub enum Costs<'a> {
     /// The same under all policies.
     All(u64),
-    /// A number for each policy by its name. A policy that is left out costs 1; when a reservation is settled, what was
-    /// reserved.
+    /// A number for each policy by its name. For a policy that is left out it is 1, or the reserved amount when a
+    /// reservation is settled.
     ByPolicy(&'a [(&'a str, u64)]),
 }
 
@@ -34,12 +34,12 @@ impl From<u64> for Costs<'_> {
 }
 
 impl<'a> Costs<'a> {
-    /// Whether they are by policy.
+    /// Returns whether the costs are by policy.
     pub(crate) fn is_by_policy(self) -> bool {
         matches!(self, Self::ByPolicy(_))
     }
 
-    /// Returns the costs by the positions of the policies. One that is left out costs `otherwise`.
+    /// Returns the costs by the positions of the policies; `otherwise` for a policy that is left out.
     pub(crate) fn at_positions(self, policies: &Policies, otherwise: u64) -> Result<PositionCosts, Error> {
         let list = match self {
             Self::All(cost) => return Ok(PositionCosts::All(check_cost(cost)?)),
@@ -53,8 +53,8 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// What an operation costs under the policy at each position.
-// It is always lent, never stored: a list would have to be allocated.
+/// The cost of an operation under the policy at each position.
+// An array rather than a list, which would have to be allocated. It is only borrowed, never stored.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug)]
 pub enum PositionCosts {
@@ -64,7 +64,7 @@ pub enum PositionCosts {
     Each([u64; MAX_POLICIES]),
 }
 
-/// The cost of a settlement under a policy that it leaves out: as much as was reserved. It is no cost in range.
+/// Sentinel cost of a settlement: the reserved amount. It is out of the range of costs.
 pub const AS_RESERVED: u64 = u64::MAX;
 
 impl PositionCosts {
@@ -77,8 +77,8 @@ impl PositionCosts {
         }
     }
 
-    /// Whether it costs nothing under the first `policies` policies.
-    pub(crate) fn is_nothing(&self, policies: usize) -> bool {
+    /// Returns whether the cost under each of the first `policies` policies is 0.
+    pub(crate) fn are_zero(&self, policies: usize) -> bool {
         (0..policies).all(|position| self.at(position) == 0)
     }
 }

@@ -1,4 +1,4 @@
-//! Errors: what is wrong with a policy, key, cost, option or stored state. A denial is never an error.
+//! Errors in a policy, key, cost, option or stored state. A denial is never an error.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -11,7 +11,7 @@ use crate::text::{Listed, Quoted};
 use crate::wording::{self, fill};
 use crate::{Expected, Found};
 
-/// An error in a policy, key, cost, option, time or stored state. Nothing has changed when it is returned.
+/// An error in a policy, key, cost, option, time or stored state. The operation that returned it changed no state.
 ///
 /// Its message says what is wrong and what is accepted; [`code`](Error::code) is a stable name for programs.
 ///
@@ -26,7 +26,7 @@ use crate::{Expected, Found};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A field of a policy has a value that it does not accept.
+    /// A field of a policy has an invalid value.
     InvalidPolicy {
         /// The field's name, in camelCase.
         field: &'static str,
@@ -49,7 +49,7 @@ pub enum Error {
         /// The fields that the algorithm has.
         known: Vec<&'static str>,
     },
-    /// A key that may not leave the process.
+    /// A key that is empty or too long to be stored outside the process.
     InvalidKey {
         /// The key.
         found: Found,
@@ -71,12 +71,12 @@ pub enum Error {
         /// The highest count that is accepted.
         max: u64,
     },
-    /// A clock that returned no valid time.
+    /// The clock returned an invalid time.
     InvalidTime {
         /// The value that the clock returned.
         found: Found,
     },
-    /// An option of a limiter has a value that it does not accept.
+    /// An option of a limiter has an invalid value.
     InvalidOption {
         /// The option's name.
         option: Cow<'static, str>,
@@ -128,7 +128,7 @@ pub enum Error {
         /// The text.
         found: Found,
     },
-    /// There is no memory for what the operation would have to keep.
+    /// There is not enough memory for the operation.
     OutOfMemory,
 }
 
@@ -198,7 +198,7 @@ impl Error {
         }
     }
 
-    /// Returns the field that is at fault, where there is one.
+    /// Returns the name of the field that has the error; `None` if it is not about one field.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(0, "1m").unwrap_err().field(), Some("limit"));
@@ -237,7 +237,7 @@ impl Error {
         Self::InvalidState { problem: problem.into() }
     }
 
-    /// Returns the value and what would be accepted, for errors about a value.
+    /// Returns the rejected value and what is accepted; `None` for errors that are not about a value.
     fn rejection(&self) -> Option<(&Found, Expected)> {
         let amount = |max| Expected::Integer { min: 0, max };
         Some(match self {
@@ -254,7 +254,7 @@ impl Error {
         })
     }
 
-    /// Returns the text of the message, with names in the place of values.
+    /// Returns the template of the message, with names in braces in the place of values.
     fn text(&self) -> &'static str {
         match self {
             Self::UnknownField { .. } => wording::UNKNOWN_FIELD,
@@ -273,7 +273,7 @@ impl Error {
         }
     }
 
-    /// Writes a text with the values of this error.
+    /// Writes a template with the values of this error.
     fn fill(&self, f: &mut Formatter<'_>, text: &str) -> fmt::Result {
         if let Some((found, expected)) = self.rejection() {
             let (forms, field) = (expected.forms(), self.field().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What a few keys have beside their states: states under other scales, and open reservations.
+//! Data that only some keys have beside their states: states under other scales, and open reservations.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,7 @@ use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::reservation::Settlement;
 use crate::{Decision, Reason};
 
-/// What one key has beside its states.
+/// The data of one key beside its states.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extra {
     /// The states of policies whose scale changed.
@@ -23,23 +23,23 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    /// Whether there is nothing.
+    /// Returns whether there are no earlier states and no open reservations.
     pub(crate) fn is_empty(&self) -> bool {
         self.earlier.is_empty() && self.open.is_empty()
     }
 
-    /// Returns when the states end with what is beside them; `now` or earlier if they have.
+    /// Returns when the states, the earlier states and the reservations have all ended; `now` or earlier if they have.
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, entry: Entry<'_>, now: u64) -> u64 {
         let ends_at = policy_states.all_end_at(entry, now).max(last_until(&self.earlier));
         if self.open.is_empty() {
             return ends_at;
         }
-        // A key with something open has not ended, even if it is due.
+        // A key with an open reservation has not ended, even if the reservation is due.
         ends_at.max(policy_states.open_ends_at(entry, &self.open, now)).max(now + 1)
     }
 }
 
-/// Returns a list of an extra, or of none if there is nothing in it.
+/// Takes the extra into a list of one; returns an empty list if the extra is empty.
 pub(crate) fn listed(extra: &mut Extra) -> Result<Vec<Extra>, OutOfMemory> {
     let mut list = Vec::new();
     if !extra.is_empty() {
@@ -49,22 +49,22 @@ pub(crate) fn listed(extra: &mut Extra) -> Result<Vec<Extra>, OutOfMemory> {
     Ok(list)
 }
 
-/// A key's states to be changed, with what is beside them.
+/// Mutable access to a key's states and its [`Extra`].
 pub(crate) struct KeyMut<'a> {
     pub(crate) policy_states: &'a PolicyStates,
-    /// The rules of the call, or the limiter's own.
+    /// The rules that decide: those of the call, or the limiter's own.
     pub(crate) rules: &'a [Rule],
     pub(crate) entry: EntryMut<'a>,
     pub(crate) extra: &'a mut Extra,
 }
 
 impl KeyMut<'_> {
-    /// Asks all policies, and charges all of them if all allow it.
+    /// Decides a hit, and charges all policies if all allow it.
     pub(crate) fn hit(&mut self, costs: &PositionCosts, now: u64, outcome: &mut Outcome) -> Decision {
         self.hit_or_reserve(costs, None, now, outcome)
     }
 
-    /// Asks all policies, and opens a reservation if all allow it and there are fewer than `most`.
+    /// Decides a reservation, and opens it if all policies allow it and fewer than `most` are open.
     pub(crate) fn reserve(
         &mut self,
         costs: &PositionCosts,
@@ -103,7 +103,7 @@ impl KeyMut<'_> {
         })
     }
 
-    /// Does the most common of hits beside what is open: under a single policy, when nothing is due.
+    /// Decides a hit under a single policy when no reservation is due: the most common case.
     fn hit_single(&mut self, rule: &Rule, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
         let act = self.policy_states.hit_of(cost);
         let decision = rule.peek_beside(self.entry.as_read(), act, self.extra.open.of(0), now);
@@ -113,7 +113,7 @@ impl KeyMut<'_> {
         decision
     }
 
-    /// Charges a hit, or lets states that are too far ahead follow the clock.
+    /// Charges a hit if it is to be charged. In any case, states that are ahead of the clock move back to it.
     fn charge(
         &mut self,
         decision: Decision,
@@ -149,17 +149,17 @@ impl KeyMut<'_> {
         self.extra.open.insert(reserved, (0..own.len()).map(|position| costs.at(position)), numbers);
         self.refresh(now);
         outcome.changed = true;
-        // Nothing was charged: the numbers are those of what is open now.
+        // No state was charged: the decision's numbers are those with the new reservation.
         Ok(self.look(now))
     }
 
-    /// Returns what a hit of no cost would return. Nothing may be due.
+    /// Returns the decision of a hit of cost 0. No reservation may be due.
     fn look(&self, now: u64) -> Decision {
-        let (entry, nothing) = (self.entry.as_read(), PositionCosts::All(0));
-        self.policy_states.peek_beside(self.rules, entry, &self.extra.open, &nothing, now)
+        let (entry, no_cost) = (self.entry.as_read(), PositionCosts::All(0));
+        self.policy_states.peek_beside(self.rules, entry, &self.extra.open, &no_cost, now)
     }
 
-    /// Changes one policy's state without asking, and returns the count, open amounts included.
+    /// Changes one policy's state unconditionally, and returns the count, open amounts included.
     pub(crate) fn change(&mut self, position: usize, act: Act, now: u64) -> Result<u64, OutOfMemory> {
         self.expire(now)?;
         let Self { policy_states, entry, extra, .. } = self;
@@ -168,7 +168,7 @@ impl KeyMut<'_> {
         Ok(self.policy_states.look(position, self.entry.as_read(), &self.extra.open, now).count)
     }
 
-    /// Closes a reservation and charges what was used.
+    /// Closes a reservation and charges the used amounts; `None` if it is not open.
     pub(crate) fn settle(
         &mut self,
         bits: Bits,
@@ -183,7 +183,7 @@ impl KeyMut<'_> {
         Ok(Some(Settlement::Settled))
     }
 
-    /// Moves the end of a reservation.
+    /// Moves the end of a reservation; `None` if it is not open.
     pub(crate) fn extend(&mut self, bits: Bits, ttl: u64, now: u64) -> Result<Option<Settlement>, OutOfMemory> {
         self.expire(now)?;
         let Some(index) = self.extra.open.find(bits) else { return Ok(None) };
@@ -192,7 +192,7 @@ impl KeyMut<'_> {
         Ok(Some(Settlement::Extended))
     }
 
-    /// Makes the key as if never used but for what is open.
+    /// Clears the states. Open reservations stay.
     pub(crate) fn reset_used(&mut self, now: u64) -> Result<(), OutOfMemory> {
         self.expire(now)?;
         self.policy_states.clear(self.entry.reborrow(), now);
@@ -201,7 +201,7 @@ impl KeyMut<'_> {
         Ok(())
     }
 
-    /// Charges the reservations that have expired, each at its end. Returns whether anything changed.
+    /// Charges the reservations that have expired, each at its end. Returns whether a reservation changed.
     pub(crate) fn expire(&mut self, now: u64) -> Result<bool, OutOfMemory> {
         if !self.extra.open.is_due(now) {
             return Ok(false);
@@ -221,7 +221,7 @@ impl KeyMut<'_> {
         charged.map(|()| moved || expired > 0)
     }
 
-    /// Charges what was used of a reservation that is closed at a time, which may be past.
+    /// Charges the used amounts of a reservation that is closed at `closed_at`, which may be in the past.
     pub(crate) fn charge_closed(
         &mut self,
         index: usize,
@@ -239,7 +239,7 @@ impl KeyMut<'_> {
                     used => used,
                 };
                 let period = rule.period();
-                // Not before what the state has seen, unless that was a wrong reading of the clock.
+                // Not before the latest time in the state, unless that was a wrong reading of the clock.
                 let mut at = reserved.charged_at(closed_at, period).max(rule.latest(own.as_read()));
                 if at > closed_at + period {
                     at = now;
@@ -256,13 +256,12 @@ impl KeyMut<'_> {
         Ok(())
     }
 
-    /// Does an operation of each policy on its state, or on an error none. What is charged is charged to the earlier states
-    /// too.
+    /// Applies an act to the state of each policy; on an error to none. Costs are charged to the earlier states too.
     fn act_on_all(&mut self, act: &dyn Fn(usize) -> Act, now: u64, outcome: &mut Outcome) -> Result<(), OutOfMemory> {
         drop_ended(&mut self.extra.earlier, now);
         let own = self.policy_states.rules();
         for prepares in [true, false] {
-            // The call's rules decided; the own ones keep what a state of theirs must.
+            // The rules of a call are adjusted to the own rules, so the states stay valid for those.
             for (position, rule) in self.rules.iter().enumerate().take(own.len()) {
                 let (act, mut own) = (act(position), self.entry.from(self.policy_states.place(position)));
                 if prepares {
@@ -279,7 +278,7 @@ impl KeyMut<'_> {
         Ok(())
     }
 
-    /// Brings what is known of the open amounts up to date.
+    /// Updates the sums of the open amounts and when they drain.
     pub(crate) fn refresh(&mut self, now: u64) {
         self.extra.open.refresh();
         if self.extra.open.is_empty() {
@@ -291,7 +290,7 @@ impl KeyMut<'_> {
         }
     }
 
-    /// Notes the windows that a key's own hits began: open amounts are charged to them.
+    /// Updates when open amounts drain after a hit, which may have started a window that they are charged to.
     fn note_windows(&mut self, now: u64) {
         if self.extra.open.is_empty() {
             return;

@@ -16,18 +16,19 @@ use alloc::vec::Vec;
 pub(crate) struct KeyStates {
     pub(crate) words: Vec<u64>,
     pub(crate) logs: Vec<Log>,
-    /// What it has beside them.
+    /// The earlier states and the open reservations.
     pub(crate) extra: Extra,
 }
 
 impl KeyStates {
-    /// Makes room for the states of a key. They must be cleared before use.
+    /// Allocates the states of a key. They must be cleared before use.
     pub(crate) fn new(policy_states: &PolicyStates) -> Result<Self, OutOfMemory> {
         let size = policy_states.size();
         Ok(Self { words: defaults(size.word)?, logs: defaults(size.log)?, extra: Extra::default() })
     }
 
-    /// Returns a copy of an entry beside what is open, in which what has expired is charged; `None` if nothing has.
+    /// Returns a copy of an entry and its open reservations in which the expired ones are charged; `None` if none has
+    /// expired.
     fn expired(
         policy_states: &PolicyStates,
         entry: Entry<'_>,
@@ -47,7 +48,7 @@ impl KeyStates {
         Ok(Some(copy))
     }
 
-    /// Reads an entry beside what is open, with what has expired charged.
+    /// Calls `read` with an entry and its open reservations, of which the expired ones are charged.
     pub(crate) fn read<T>(
         policy_states: &PolicyStates,
         entry: Entry<'_>,
@@ -69,7 +70,7 @@ impl KeyStates {
         EntryMut { words: &mut self.words, logs: &mut self.logs }
     }
 
-    /// Returns the states to be changed under these rules, with what is beside them.
+    /// Returns mutable access to the states under these rules.
     pub(crate) fn key_mut<'a>(&'a mut self, policy_states: &'a PolicyStates, rules: &'a [Rule]) -> KeyMut<'a> {
         let entry = EntryMut { words: &mut self.words, logs: &mut self.logs };
         KeyMut { policy_states, rules, entry, extra: &mut self.extra }
@@ -81,7 +82,7 @@ impl KeyStates {
         self.extra = Extra::default();
     }
 
-    /// Returns what a hit would return.
+    /// Returns the decision of a hit. Changes no state.
     pub(crate) fn peek(
         &self,
         policy_states: &PolicyStates,
@@ -93,7 +94,7 @@ impl KeyStates {
         })
     }
 
-    /// Returns what one policy shows.
+    /// Returns the decision of a hit of cost 0 under one policy.
     pub(crate) fn look(
         &self,
         policy_states: &PolicyStates,
@@ -123,12 +124,12 @@ impl KeyStates {
             Ok(Some(expired)) => {
                 expired.extra.end_at(policy_states, expired.entry(), now).max(last_until(&self.extra.earlier))
             }
-            // Without memory for a copy, what is due ends a little later.
+            // Without memory for a copy, reservations that are due end a little later.
             _ => self.extra.end_at(policy_states, self.entry(), now),
         }
     }
 
-    /// Moves the states into the entry of a slot, except what is beside them.
+    /// Moves the states into the entry of a slot. The extra stays.
     pub(crate) fn move_to(&mut self, entry: EntryMut<'_>) {
         for (word, own) in entry.words.iter_mut().zip(&self.words) {
             *word = *own;
@@ -145,12 +146,12 @@ pub(crate) struct Batch {
     words: Vec<u64>,
     logs: Vec<Log>,
     extras: Vec<Vec<Extra>>,
-    /// Whether a key has anything beside its states.
+    /// Whether a key has an extra that is not empty.
     pub(crate) with_extras: bool,
 }
 
 impl Batch {
-    /// Adds the states of a key, which are moved.
+    /// Appends the states of a key, which are moved.
     pub(crate) fn push(&mut self, key: &mut KeyStates) -> Result<(), OutOfMemory> {
         self.words.try_reserve(key.words.len())?;
         self.logs.try_reserve(key.logs.len())?;
@@ -163,7 +164,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Moves the states of the key that was added as number `index` into `key`, and returns what is beside them.
+    /// Moves the states of the key at `index` into `key`, and returns its extra in a list, which may be empty.
     pub(crate) fn take(&mut self, index: usize, key: &mut KeyStates) -> Vec<Extra> {
         let (words, logs) = (key.words.len(), key.logs.len());
         if let Some(staged) = self.words.get(index * words..(index + 1) * words) {

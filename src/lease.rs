@@ -1,9 +1,9 @@
-//! Leases: reservations that a holder spends in parts and renews, so that it need not ask for every hit.
+//! Leases: reservations that a holder spends hit by hit and renews, so that not every hit takes a message.
 //!
-//! This file is the issuer's side: what a store does with a renewal. [`holder`] is the side that spends.
+//! This file is the side of the issuer, the store that grants and renews leases. [`holder`] is the side that spends.
 //!
-//! A lease admits no more than the policy says, for the reason that a reservation does not: its amount counts as used
-//! while it is open, each report charges what was spent no earlier than it was spent, and the end charges the rest.
+//! A lease admits no more than the policy allows, for the same reason as a reservation: its amount counts as used while
+//! it is open, a report charges the spent amount no earlier than it was spent, and the end charges the rest.
 
 use core::iter::repeat_n;
 
@@ -30,61 +30,62 @@ pub(crate) use size::{CREDIT_TTL, next_credit};
 #[cfg(feature = "cloudflare")]
 pub(crate) use traffic::Traffic;
 
-/// How long a lease lasts that does not say, in milliseconds.
+/// The default duration of a lease, in milliseconds.
 pub const DEFAULT_LEASE_TTL: u64 = 1_000;
 
-/// The longest that a lease may last, in milliseconds.
+/// The longest duration of a lease, in milliseconds.
 pub const MAX_LEASE_TTL: u64 = 10_000;
 
 /// The shortest lease that is worth a message, in milliseconds.
 const SHORTEST: u64 = 20;
 
-/// A lease lasts at most this part of the period of a policy whose uses end one by one: each use counts from its report
-/// on, and so for longer than it should.
+/// The divisor of the period of a policy whose hits expire one by one, for the longest lease under it. Such a hit counts
+/// from its report on, and so for longer than it should.
 const PARTS_OF_PERIOD: u64 = 16;
 
-/// A holder stops this part of a lease's life before the end, for clocks that do not run alike.
+/// The divisor of a lease's duration for the margin before its end in which the holder no longer spends it: clocks do
+/// not run at the same speed.
 const MARGIN: u64 = 8;
 
-/// How many of a key's reservations may be leases: the other half stays for callers of `reserve`.
+/// The divisor of a key's reservations for those that may be leases. The others are left to callers of `reserve`.
 const SHARE_OF_RESERVATIONS: usize = 2;
 
-/// What a holder says of its lease, and what it asks for.
+/// A holder's report on its lease, and its request for the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewal {
-    /// The lease that it holds.
+    /// The holder's lease; `None` if it has none.
     pub id: Option<ReservationId>,
-    /// How much of it was spent since the last report.
+    /// The amount spent since the last report.
     pub used: u64,
-    /// The size of the lease that it asks for, with what is left of the old one; 0 gives back what is left.
+    /// The requested amount, including the unspent part of the old lease; 0 gives the unspent part back.
     pub size: u64,
-    /// How long it is to last, in milliseconds: at most [`MAX_LEASE_TTL`].
+    /// The requested duration in milliseconds, at most [`MAX_LEASE_TTL`].
     pub ttl: u64,
     /// 128 random bits for the id of a new lease.
     pub random: u128,
 }
 
-/// A lease that is open.
+/// An open lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The id, by which it is renewed and given back.
     pub id: ReservationId,
-    /// How much of it is left.
+    /// The amount that the holder may spend.
     pub amount: u64,
-    /// For how long it may be spent, in milliseconds from when it was asked for.
+    /// How long the holder may spend it, in milliseconds from when it sent the request.
     pub life: u64,
-    /// Whether the count of the decision falls as it is spent, as that of a token bucket does.
+    /// Whether the decision's count falls as the lease is spent, as that of a token bucket does.
     pub counts_down: bool,
 }
 
 impl Renewal {
-    /// Checks that a lease may last so long.
+    /// Checks that the requested duration is in range.
     pub(crate) fn check(&self) -> Result<(), Error> {
         check_lease_ttl(self.ttl.into()).map(|_| ())
     }
 }
 
-/// Checks that a lease may last so long; returns it in milliseconds.
+/// Checks that `ttl` is in the range of a lease. Returns it in milliseconds.
 pub(crate) fn check_lease_ttl(ttl: Span) -> Result<u64, Error> {
     let in_range = |ttl: u64| if ttl <= MAX_LEASE_TTL { Ok(ttl) } else { Err(Found::from(ttl)) };
     let invalid = |found| Error::InvalidOption { option: "ttl".into(), found, expected: Expected::LeaseTtl };
@@ -92,7 +93,7 @@ pub(crate) fn check_lease_ttl(ttl: Span) -> Result<u64, Error> {
 }
 
 impl Rule {
-    /// Returns the last millisecond of the window in force; `None` if there is none, or uses do not end together.
+    /// Returns the last millisecond of the current window; `None` if there is none, or if hits expire one by one.
     fn window_end(&self, entry: Entry<'_>, now: u64) -> Option<u64> {
         match self {
             Self::Window(window) if !window.slides() => window.end_in_force(entry.words, now).checked_sub(1),
@@ -100,7 +101,7 @@ impl Rule {
         }
     }
 
-    /// Returns how long a lease may last under the rule.
+    /// Returns the longest duration of a lease under the rule.
     fn longest_lease(&self) -> u64 {
         match self {
             Self::Window(window) if !window.slides() => MAX_LEASE_TTL,
@@ -110,8 +111,8 @@ impl Rule {
 }
 
 impl PolicyStates {
-    /// Returns the last millisecond of the windows in force, or `end` if that is earlier. A reservation that ends then is
-    /// charged to the window in which it was used.
+    /// Returns the earliest last millisecond of the current windows, or `end` if that is earlier. A reservation that ends
+    /// then is charged to the window in which it was spent.
     pub(crate) fn window_end(&self, entry: Entry<'_>, end: u64, now: u64) -> u64 {
         let ends = |(position, rule): (usize, &Rule)| rule.window_end(entry.from(self.place(position)), now);
         self.rules().iter().enumerate().filter_map(ends).fold(end, u64::min)
@@ -119,8 +120,8 @@ impl PolicyStates {
 }
 
 impl KeyMut<'_> {
-    /// Charges what was spent of a lease, decides a hit of `cost`, and if that is allowed renews the lease. `most` is how
-    /// many reservations may be open.
+    /// Charges the spent part of a lease, decides a hit of `cost`, and renews the lease if the hit is allowed. At most
+    /// `most` reservations may be open.
     pub(crate) fn renew(
         &mut self,
         cost: u64,
@@ -136,7 +137,7 @@ impl KeyMut<'_> {
             return Err(OutOfMemory);
         }
         let counts_down = self.rules.get(decision.policy).is_some_and(Rule::counts_down);
-        // What is left of the lease is the holder's to use.
+        // The unspent part of the lease is free for the holder.
         let decision = if decision.allowed { decision.with_freed(rest, counts_down) } else { decision };
         let room = self.extra.open.len() < most / SHARE_OF_RESERVATIONS || rest > 0;
         let wanted = if decision.allowed && room { renewal.size } else { 0 };
@@ -146,7 +147,7 @@ impl KeyMut<'_> {
         Ok((decision, lease))
     }
 
-    /// Returns the lease that the reservation at an index is.
+    /// Returns the reservation at an index as a lease.
     fn lease(&self, index: usize, counts_down: bool, now: u64) -> Option<Lease> {
         let reserved = self.extra.open.get(index)?;
         // An id may be that of a reservation, which lasts longer.
@@ -156,10 +157,10 @@ impl KeyMut<'_> {
         Some(Lease { id, amount, life: lasts - lasts / MARGIN, counts_down })
     }
 
-    /// Charges what was spent of an open lease, and returns what is left of it. One that is given back is closed.
+    /// Charges the spent part of an open lease, and returns the unspent part. A lease that is given back is closed.
     fn report(&mut self, renewal: &Renewal, now: u64, outcome: &mut Outcome) -> Result<u64, OutOfMemory> {
         let index = renewal.id.and_then(|id| self.extra.open.find(id.bits()));
-        // One that is no longer open was charged in full at its end.
+        // A lease that is no longer open was charged in full at its end.
         let Some(index) = index else { return Ok(0) };
         self.charge_closed(index, now, now, &PositionCosts::All(renewal.used))?;
         self.extra.open.spend(index, renewal.used);
@@ -172,8 +173,8 @@ impl KeyMut<'_> {
         Ok(if renewal.size == 0 { 0 } else { rest })
     }
 
-    /// Makes the lease one of `granted`, and moves its end; or leaves what is left of it as it is. Returns its index if it
-    /// is open.
+    /// Opens a lease of `granted`, or grows the open one to it and moves its end. A lease that may not grow stays as it is.
+    /// Returns the index of the lease; `None` if none is open.
     fn open_lease(
         &mut self,
         renewal: &Renewal,

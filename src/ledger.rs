@@ -1,4 +1,4 @@
-//! One key's states in memory, loaded from a record and written back to one: the middle of every durable store.
+//! One key's states in memory, loaded from a record and saved to one: the core of every durable store.
 
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
@@ -19,72 +19,72 @@ use crate::{
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What can be asked of a key. Where a limiter has several policies, `policy` names one of them.
+/// An operation on a key. With several policies, `policy` names one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation<'a> {
-    /// Asks, and takes if it fits.
+    /// Decides a hit, and charges the cost if it fits.
     Hit {
-        /// How much it weighs.
+        /// The cost.
         cost: u64,
     },
-    /// What a hit would answer.
+    /// Returns the decision of a hit. Changes no state.
     Peek {
-        /// How much it would weigh.
+        /// The cost.
         cost: u64,
     },
-    /// Adds without asking; below 0, gives back.
+    /// Charges a cost whether it fits or not; a negative cost gives back.
     Inc {
-        /// The policy that counts it.
+        /// The policy that is charged.
         policy: Option<&'a str>,
-        /// How much is added.
+        /// The cost.
         cost: i64,
     },
-    /// Makes it as if `count` had just been used, or leaves `count` tokens.
+    /// Sets the count, as if `count` had just been used, or the tokens.
     Set {
         /// The policy that is set.
         policy: Option<&'a str>,
-        /// What it is set to.
+        /// The new count.
         count: u64,
     },
-    /// The count.
+    /// Returns the count.
     Get {
         /// The policy that is read.
         policy: Option<&'a str>,
     },
-    /// When the state ends, in milliseconds since the epoch; 0 when there is none.
+    /// Returns when the state ends, in milliseconds since the epoch; 0 if there is none.
     ExpiresAt {
         /// The policy that is read.
         policy: Option<&'a str>,
     },
-    /// Forgets what was used. Reservations stay open.
+    /// Removes the states. Reservations stay open.
     Reset,
-    /// Forgets the key with its reservations.
+    /// Removes the states and the reservations.
     ResetAll,
-    /// Asks, and takes if it fits, with a cost for each policy.
+    /// Decides a hit with a cost for each policy, and charges the costs if all fit.
     HitCosts {
-        /// How much it weighs.
+        /// The costs.
         costs: Costs<'a>,
     },
-    /// What such a hit would answer.
+    /// Returns the decision of such a hit. Changes no state.
     PeekCosts {
-        /// How much it would weigh.
+        /// The costs.
         costs: Costs<'a>,
     },
-    /// Asks, and opens a reservation if it fits.
+    /// Decides a hit, and opens a reservation of the costs if they fit.
     Reserve {
-        /// How much is reserved.
+        /// The costs to reserve.
         costs: Costs<'a>,
-        /// For how long, in milliseconds; by default as the policies say.
+        /// How long it lasts, in milliseconds; by default the `ttl` of a concurrency policy, or a minute.
         ttl: Option<u64>,
         /// 128 random bits for the id.
         random: u128,
     },
-    /// Closes a reservation and charges what was used.
+    /// Closes a reservation and charges the used amounts.
     Settle {
         /// The reservation.
         id: ReservationId,
-        /// How much was used; by default all that was reserved.
+        /// The used amounts; by default the reserved ones.
         used: Option<Costs<'a>>,
     },
     /// Moves the end of a reservation.
@@ -94,17 +94,17 @@ pub enum Operation<'a> {
         /// How long it lasts from now, in milliseconds.
         ttl: u64,
     },
-    /// Asks for a hit, and renews or gives back the lease of a holder that asks for it.
+    /// Decides a hit of a lease's holder, and renews the lease or takes it back.
     Lease {
-        /// How much the hit weighs; 0 if there is none.
+        /// The cost of the hit; 0 if there is none.
         cost: u64,
-        /// The lease.
+        /// The holder's report and request.
         renewal: Renewal,
     },
 }
 
 impl Operation<'_> {
-    /// Returns the name of an operation that a concurrency policy rejects.
+    /// Returns the operation's name if concurrency policies reject it; `None` otherwise.
     fn rejected_name(&self) -> Option<&'static str> {
         match self {
             Self::Hit { .. } | Self::HitCosts { .. } | Self::Lease { .. } => Some("hit"),
@@ -115,27 +115,27 @@ impl Operation<'_> {
     }
 }
 
-/// What an [`Operation`] answers.
+/// The result of an [`Operation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To a hit or a peek.
+    /// Of a hit or a peek.
     Decision(Decision),
-    /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
+    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`: a time.
     Number(u64),
-    /// To a reset.
+    /// Of a reset.
     Done,
-    /// To a reservation.
+    /// Of a reservation.
     Reserved {
         /// The decision.
         decision: Decision,
         /// The reservation's id; `None` if it was denied.
         id: Option<ReservationId>,
     },
-    /// To settling or extending a reservation.
+    /// Of settling or extending a reservation.
     Settled(Settlement),
-    /// To a hit with a renewal.
+    /// Of a hit with a renewal.
     Leased {
-        /// The decision. What is left of the lease counts as free: it is the holder's.
+        /// The decision. The unspent part of the lease counts as free, since the holder may spend it.
         decision: Decision,
         /// The lease; `None` if none is open.
         lease: Option<Lease>,
@@ -166,12 +166,16 @@ pub struct Ledger {
     pub(crate) policies: Policies,
     pub(crate) policy_states: PolicyStates,
     pub(crate) states: KeyStates,
-    /// How many reservations may be open.
+    /// The most reservations that may be open.
     most_open: usize,
 }
 
 impl Ledger {
-    /// A key that was never used. A sliding window's limit is at most [`MAX_STORED_LOG`] here.
+    /// Returns the states of a key never used.
+    ///
+    /// # Errors
+    ///
+    /// If the policies are invalid together, or the limit of a sliding window exceeds [`MAX_STORED_LOG`].
     ///
     /// ```
     /// # use tollgate::{Ledger, Policy};
@@ -191,7 +195,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The policies.
+    /// Returns the policies.
     ///
     /// ```
     /// # use tollgate::{Ledger, Policy};
@@ -205,9 +209,9 @@ impl Ledger {
         &self.policies
     }
 
-    /// Reads what was stored. Answers the names of the policies that start afresh because their algorithm changed.
+    /// Loads stored states. Returns the names of the policies that start afresh because their algorithm changed.
     ///
-    /// On an error the key is as if it had never been used.
+    /// On an error the states are those of a key never used.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
@@ -232,7 +236,7 @@ impl Ledger {
         loaded
     }
 
-    /// What is to be stored; nothing when the key is as if it had never been used.
+    /// Returns the record to store; `None` if the states are those of a key never used.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
@@ -249,7 +253,7 @@ impl Ledger {
         (self.expires_at(now) > 0).then(record)
     }
 
-    /// The states as plain numbers.
+    /// Returns the states as plain numbers.
     pub(crate) fn states(&self) -> Vec<Vec<i64>> {
         or_abort(self.policy_states.export(self.states.entry()))
     }
@@ -264,12 +268,12 @@ impl Ledger {
         or_abort(export_open(&self.states.extra.open, &[]))
     }
 
-    /// Whether a reservation is open.
+    /// Returns whether a reservation is open.
     pub(crate) fn has_open(&self) -> bool {
         !self.states.extra.open.is_empty()
     }
 
-    /// Whether all that is open are these reservations.
+    /// Returns whether all open reservations are among `known`.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn has_open_only(&self, known: &[ReservationId]) -> bool {
         let open = &self.states.extra.open;
@@ -277,7 +281,7 @@ impl Ledger {
         (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| is_known(reserved.bits()))
     }
 
-    /// Whether hits may be leased, or kept in memory.
+    /// Returns whether hits may be leased, or kept in memory alone.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn may_lease(&self) -> bool {
         self.policy_states.may_lease()
@@ -295,13 +299,14 @@ impl Ledger {
         self.policy_states.window_end(self.states.entry(), end, now)
     }
 
-    /// Allows so many fewer reservations than otherwise, since others of the key are open elsewhere.
+    /// Lowers the limit on open reservations by those of the key that are open under other policies.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn leave_room(&mut self, open_elsewhere: usize) {
         self.most_open = MAX_STORED_RESERVATIONS.saturating_sub(open_elsewhere);
     }
 
-    /// Charges what has expired and lets states that are too far ahead follow the clock. Returns whether they changed.
+    /// Charges expired reservations, and moves states that are ahead of the clock back to it. Returns whether the states
+    /// changed.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn follow_clock(&mut self, now: u64) -> Result<bool, Error> {
         let mut outcome = Outcome::default();
@@ -310,7 +315,7 @@ impl Ledger {
         Ok(outcome.changed()?)
     }
 
-    /// When the last of the states ends, in milliseconds since the epoch; 0 when there is none.
+    /// Returns when the last of the states ends, in milliseconds since the epoch; 0 if there is none.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
@@ -326,7 +331,7 @@ impl Ledger {
         if ends > now { ends } else { 0 }
     }
 
-    /// What each policy's state held when it was last touched, and when it ends by that.
+    /// Returns for each policy the count of its state when it was last changed, and the state's end.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
         (0..self.policies().len()).map(|position| {
@@ -337,7 +342,7 @@ impl Ledger {
         })
     }
 
-    /// Does one operation. Also says whether the states changed.
+    /// Applies an operation. Returns its result, and whether the states changed.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
@@ -359,7 +364,7 @@ impl Ledger {
         self.apply_at(operation, position, now)
     }
 
-    /// The same on the policy at a position, whatever policy the operation names.
+    /// Applies an operation to the policy at a position, whichever policy the operation names.
     pub(crate) fn apply_at(
         &mut self,
         operation: Operation<'_>,
@@ -384,7 +389,7 @@ impl Ledger {
             Operation::PeekCosts { costs } => {
                 Answer::Decision(states.peek(policy_states, &costs.at_positions(policies, 1)?, now)?)
             }
-            // Adding 0 only reads, here as in a limiter.
+            // Charging 0 only reads, as in a limiter.
             Operation::Inc { cost: 0, .. } | Operation::Get { .. } => {
                 Answer::Number(states.look(policy_states, position, now)?.count)
             }
@@ -443,7 +448,7 @@ impl Ledger {
         Ok((answer, outcome.changed()?))
     }
 
-    /// Checks that no concurrency policy is hit or counted.
+    /// Checks that the operation does not hit or change a concurrency policy.
     fn check_countable(&self, operation: &Operation<'_>, position: usize) -> Result<(), Error> {
         let Some(name) = operation.rejected_name() else { return Ok(()) };
         let rejects = match self.policy_states.reserve_only() {
@@ -472,7 +477,7 @@ pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the states of a rule are short enough to be stored outside the process.
+/// Returns whether the states of a rule are short enough to be stored outside the process.
 pub(crate) fn is_storable(rule: &Rule) -> bool {
     !matches!(rule, Rule::SlidingWindow(window) if window.limit > MAX_STORED_LOG)
 }

@@ -6,34 +6,34 @@ use crate::number::in_range;
 use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
 use alloc::vec::Vec;
 
-/// The 128 random bits that tell a reservation from every other.
+/// The 128 random bits that identify a reservation.
 pub(crate) type Bits = [u32; 4];
 
 /// The number of words of a row before its amounts: two of bits, the start, the end and the ttl.
 const HEAD: usize = 5;
-/// Where the end is in a row.
+/// The index of the end in a row.
 const END: usize = 3;
-/// The number of words of the numbers of a call under one policy.
+/// The number of words that the numbers of a call take for one policy.
 const CALL_WORDS: usize = 2;
 
-/// The open reservations of one key. It takes no memory until there is one.
+/// The open reservations of one key. Allocates only when the first is opened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Open {
-    /// A row of words for each, in order of their ends: the reservation, and an amount for each policy. Once one was made
-    /// by the numbers of a call, also those for each policy.
+    /// A row of words for each reservation, in order of their ends: the reservation, and an amount for each policy. With
+    /// `has_call_numbers`, also the numbers of its call for each policy.
     rows: Vec<u64>,
     has_call_numbers: bool,
-    /// Of each policy. Empty if nothing is open.
+    /// The sums of each policy. Empty if no reservation is open.
     sums: Vec<Sum>,
-    /// The latest time at which the ttl of one of them began.
-    latest_begin: u64,
+    /// The latest time at which the ttl of a reservation started.
+    latest_start: u64,
 }
 
 /// One open reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserved {
     bits: Bits,
-    /// When it was made or last extended. It is not charged before, also where the clock stepped back since.
+    /// When it was opened or last extended. It is never charged before this time, even if the clock has stepped back.
     start: u64,
     end: u64,
     ttl: u64,
@@ -52,7 +52,7 @@ impl Reserved {
         self.bits
     }
 
-    /// Returns when it is charged under a policy of that period, if it is closed at `now`.
+    /// Returns the time of its charge under a policy of that period if it is closed at `now`.
     pub(crate) fn charged_at(&self, now: u64, period: u64) -> u64 {
         // A start that far ahead was a wrong reading of the clock.
         if self.start > now + period { now } else { self.start.max(now) }
@@ -70,20 +70,21 @@ impl Reserved {
     }
 }
 
-/// No number that the drain of a policy's amounts depends on.
+/// Sentinel `drain_key`: the drain is not computed.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What is open under one policy.
+/// The sum of the amounts that are open under one policy.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     amount: u64,
-    /// When the amounts are gone, and the number that this depends on.
+    /// When the amounts have drained.
     drain: u64,
+    /// The number of the state that `drain` was computed from.
     drain_key: u64,
 }
 
 impl Open {
-    /// Whether nothing is open.
+    /// Returns whether no reservation is open.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -94,7 +95,7 @@ impl Open {
         HEAD + self.sums.len() * (1 + self.call_words())
     }
 
-    /// Returns how many words of a policy in a row are numbers of a call.
+    /// Returns the number of words that the numbers of a call take for one policy in each row.
     fn call_words(&self) -> usize {
         if self.has_call_numbers { CALL_WORDS } else { 0 }
     }
@@ -112,18 +113,18 @@ impl Open {
         self.rows.chunks_exact(self.width()).nth(index).unwrap_or(&[])
     }
 
-    /// Returns when the next of them expires.
+    /// Returns when the first reservation expires.
     pub(crate) fn first_end(&self) -> Option<u64> {
         self.rows.get(END).copied()
     }
 
-    /// Whether one has expired, or lasts longer from now than it may because the clock stepped back.
+    /// Returns whether a reservation has expired, or ends later than its ttl from now because the clock stepped back.
     #[inline(always)]
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        self.first_end().is_some_and(|end| end <= now) || self.latest_begin > now
+        self.first_end().is_some_and(|end| end <= now) || self.latest_start > now
     }
 
-    /// Returns what is open under the policy at a position.
+    /// Returns the open amounts of the policy at a position.
     pub(crate) fn of(&self, position: usize) -> OpenOf<'_> {
         OpenOf { open: self, position }
     }
@@ -138,8 +139,8 @@ impl Open {
         self.row(index).get(HEAD + position).copied().unwrap_or(0)
     }
 
-    /// Returns the rule by which the reservation at an index is charged under the policy at a position: the limiter's own,
-    /// or with the numbers of the call that made it.
+    /// Returns the rule by which the reservation at an index is charged under the policy at a position: `own`, or `own`
+    /// with the numbers of the call that opened the reservation.
     pub(crate) fn rule(&self, index: usize, position: usize, own: &Rule) -> Rule {
         let at = HEAD + self.sums.len() + position * CALL_WORDS;
         match self.row(index).get(at..) {
@@ -148,7 +149,7 @@ impl Open {
         }
     }
 
-    /// Makes room for one more under so many policies, perhaps with numbers of its own.
+    /// Makes room for one more reservation.
     pub(crate) fn reserve(&mut self, policies: usize, has_call_numbers: bool) -> Result<(), OutOfMemory> {
         while self.sums.len() < policies {
             push(&mut self.sums, Sum::default())?;
@@ -172,8 +173,8 @@ impl Open {
         Ok(())
     }
 
-    /// Adds a reservation, for which there is room, with the numbers of its call under each policy. [`Open::refresh`] must
-    /// follow.
+    /// Inserts a reservation with the numbers of its call for each policy. [`Open::reserve`] must have made room, and
+    /// [`Open::refresh`] must follow.
     pub(crate) fn insert(
         &mut self,
         reserved: Reserved,
@@ -188,11 +189,11 @@ impl Open {
         self.sift(self.len() - 1);
     }
 
-    /// Moves the row at an index to its place among those before it.
+    /// Moves the row at an index forward to its place in the order of ends.
     fn sift(&mut self, mut index: usize) {
         let width = self.width();
         while index > 0
-            && let Some([before, own]) = self.rows.get_mut((index - 1) * width..).map(|rows| two(rows, width))
+            && let Some([before, own]) = self.rows.get_mut((index - 1) * width..).map(|rows| first_two(rows, width))
             && before.get(END) > own.get(END)
         {
             before.swap_with_slice(own);
@@ -200,7 +201,7 @@ impl Open {
         }
     }
 
-    /// Removes so many reservations from an index on. [`Open::refresh`] must follow.
+    /// Removes `count` reservations from an index on. [`Open::refresh`] must follow.
     pub(crate) fn remove(&mut self, index: usize, count: usize) {
         let width = self.width();
         let (to, from) = (index * width, (index + count) * width);
@@ -215,7 +216,7 @@ impl Open {
         if let Some(reserved) = self.get(index) {
             let start = reserved.start.max(now);
             self.replace(index, Reserved { start, end: now + ttl, ttl, ..reserved });
-            // It may end after others, which then come first.
+            // It may now end after later rows, which then move before it.
             for index in index + 1..self.len() {
                 self.sift(index);
             }
@@ -234,7 +235,7 @@ impl Open {
         (amounts.clone().min().unwrap_or(0), amounts.max().unwrap_or(0))
     }
 
-    /// Makes each amount of the reservation at an index at least so much. [`Open::refresh`] must follow.
+    /// Raises each amount of the reservation at an index to at least `amount`. [`Open::refresh`] must follow.
     pub(crate) fn grow(&mut self, index: usize, amount: u64) {
         self.amounts_mut(index).for_each(|own| *own = amount.max(*own));
     }
@@ -255,7 +256,7 @@ impl Open {
     /// Moves the ends that are further away than their ttl, so that one wrong reading of the clock cannot freeze a key.
     /// Returns whether there may be such ends. [`Open::refresh`] must follow if so.
     pub(crate) fn follow_clock(&mut self, now: u64) -> bool {
-        if self.latest_begin <= now {
+        if self.latest_start <= now {
             return false;
         }
         for index in 0..self.len() {
@@ -266,14 +267,14 @@ impl Open {
         true
     }
 
-    /// Brings the sums up to date after a change. [`Open::note_drain`] makes reading them fast.
+    /// Updates the sums after a change. [`Open::note_drain`] then caches when they drain.
     pub(crate) fn refresh(&mut self) {
         if self.is_empty() {
             *self = Self::default();
             return;
         }
-        let begins = (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| reserved.end - reserved.ttl);
-        self.latest_begin = begins.max().unwrap_or(0);
+        let starts = (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| reserved.end - reserved.ttl);
+        self.latest_start = starts.max().unwrap_or(0);
         for position in 0..self.sums.len() {
             let amount = self.of(position).amounts().map(|open| open.amount).sum();
             if let Some(sum) = self.sums.get_mut(position) {
@@ -282,7 +283,7 @@ impl Open {
         }
     }
 
-    /// Keeps when a policy's amounts are gone, given what that depends on now.
+    /// Caches when a policy's amounts have drained. `key` is the number of its state that this depends on.
     pub(crate) fn note_drain(&mut self, position: usize, key: u64, rule: &Rule) {
         if self.sums.get(position).is_some_and(|sum| sum.drain_key != key) {
             let drain = rule.drain(key, self.of(position));
@@ -297,9 +298,9 @@ impl Open {
         Ok(Self { rows: copied(&self.rows)?, sums: copied(&self.sums)?, ..*self })
     }
 
-    /// Gives the reservation at an index to `push` as plain numbers: four of bits, start, end, ttl, and an amount for each
-    /// policy; after those, if one was made by the numbers of a call, a limit and a rate for each policy, or two zeros.
-    /// Gives nothing if there is none.
+    /// Passes the reservation at an index to `push` as plain numbers: four of bits, start, end, ttl, and an amount for
+    /// each policy; with `has_call_numbers`, also a limit and a rate for each policy, or two zeros. Passes no numbers if
+    /// there is no such reservation.
     pub(crate) fn export(
         &self,
         index: usize,
@@ -310,7 +311,7 @@ impl Open {
         self.row(index).iter().skip(2).try_for_each(|&word| push(word as i64))
     }
 
-    /// Adds a reservation from plain numbers, as [`Open::export`] gives them. Returns whether they are valid.
+    /// Adds a reservation from the numbers that [`Open::export`] passed. Returns whether they are valid.
     /// [`Open::refresh`] must follow.
     pub(crate) fn import(&mut self, row: &[i64], policies: usize) -> Result<bool, OutOfMemory> {
         let Some((&[a, b, c, d, start, end, ttl], rest)) = row.split_first_chunk::<RESERVATION_HEAD>() else {
@@ -337,13 +338,13 @@ impl Open {
     }
 }
 
-/// Returns two rows that lie one after the other.
-fn two(rows: &mut [u64], width: usize) -> [&mut [u64]; 2] {
+/// Splits off the first two rows.
+fn first_two(rows: &mut [u64], width: usize) -> [&mut [u64]; 2] {
     let (first, rest) = rows.split_at_mut_checked(width).unwrap_or_default();
     [first, rest.get_mut(..width).unwrap_or_default()]
 }
 
-/// An amount that is open until its end.
+/// One policy's amount of an open reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Amount {
     pub(crate) end: u64,
@@ -352,13 +353,13 @@ pub(crate) struct Amount {
 }
 
 impl Amount {
-    /// Returns when it is charged under a policy of that period, if it is not settled.
+    /// Returns the time of its charge under a policy of that period if it is not settled.
     pub(crate) fn charged_at(&self, period: u64) -> u64 {
         self.reserved.charged_at(self.end, period)
     }
 }
 
-/// What is open under one policy.
+/// The open amounts of one policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenOf<'a> {
     open: &'a Open,
@@ -380,12 +381,12 @@ impl OpenOf<'_> {
         self.open.len()
     }
 
-    /// Returns the amounts in order of their ends. A reservation of nothing is left out.
+    /// Returns the amounts in order of their ends, without those of 0.
     pub(crate) fn amounts(self) -> impl Iterator<Item = Amount> {
         self.rows_from(0).map(|(_, amount)| amount)
     }
 
-    /// Returns the amounts of the reservations from an index on, each after the index of the next.
+    /// Returns the amounts of the reservations from an index on, each with the index of the next reservation.
     pub(crate) fn rows_from(self, index: usize) -> impl Iterator<Item = (usize, Amount)> {
         let width = self.open.width();
         let rows = self.open.rows.get(index * width..).unwrap_or(&[]).chunks_exact(width);
@@ -395,7 +396,7 @@ impl OpenOf<'_> {
         })
     }
 
-    /// Returns when the amounts are gone, given what that depends on: as it is known, or computed.
+    /// Returns when the amounts have drained: cached if it was computed from the same `key`, otherwise from `compute`.
     pub(crate) fn drained_at(self, key: u64, compute: impl FnOnce(u64) -> u64) -> u64 {
         let own = self.own();
         match own.amount {
@@ -406,7 +407,7 @@ impl OpenOf<'_> {
     }
 }
 
-/// Returns reservations as plain numbers: `before`, and those of [`Open::export`].
+/// Returns the reservations as rows of plain numbers: `before`, and then those of [`Open::export`].
 pub(crate) fn export_open(open: &Open, before: &[i64]) -> Result<Vec<Vec<i64>>, OutOfMemory> {
     let mut rows = Vec::new();
     for index in 0..open.len() {

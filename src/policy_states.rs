@@ -251,7 +251,7 @@ impl PolicyStates {
 
     /// Returns whether a hit with this decision is charged.
     pub(crate) fn charges(&self, decision: &Decision, costs: &PositionCosts) -> bool {
-        (decision.allowed || self.denied == Denied::Count) && !costs.is_nothing(self.rules.len())
+        (decision.allowed || self.denied == Denied::Count) && !costs.are_zero(self.rules.len())
     }
 
     /// Changes one policy's state unconditionally, and returns the count.

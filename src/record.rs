@@ -1,4 +1,4 @@
-//! One key's states as plain data: what a store outside the process keeps.
+//! One key's states as plain data, for stores outside the process.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -14,12 +14,12 @@ use crate::text::Quoted;
 use crate::wording::{self, Filled};
 use crate::{Error, MAX_POLICIES, Policies, Policy};
 
-/// The version of everything that is written down.
+/// The version of records and snapshots.
 pub(crate) const VERSION: u64 = 2;
 
-/// One key's states under all policies, in a form that any serde format can hold.
+/// One key's states under all policies, for any serde format.
 ///
-/// It says what it was made by, so that it can be read again when the policies have changed.
+/// It contains as much of the policies as is needed to convert the states when the policies have changed.
 ///
 /// ```
 /// use tollgate::{Operation, Policies, Policy, Record, step};
@@ -41,17 +41,17 @@ pub struct Record {
     pub(crate) policies: Vec<MadeBy>,
     #[serde(default)]
     pub(crate) states: Vec<Vec<i64>>,
-    /// The states of policies whose scale changed: of each the policy's position, the scale, when it is no longer kept,
-    /// and the state.
+    /// The states of policies whose scale changed, each as the policy's position, the scale, the time until which it is
+    /// kept, and the state's numbers.
     #[serde(default)]
     pub(crate) earlier: Vec<Vec<i64>>,
-    /// The open reservations: of each four numbers of its id, its start, end and ttl, and an amount for each policy; if it
-    /// was made by the numbers of a call, also a limit and a rate for each.
+    /// The open reservations, each as four numbers of its id, its start, end and ttl, and an amount for each policy; if a
+    /// call with numbers of its own opened it, also a limit and a rate for each policy.
     #[serde(default)]
     pub(crate) reservations: Vec<Vec<i64>>,
 }
 
-/// What a state was made by: as much of its policy as is needed to read it.
+/// The policy under which a state was made, as far as it is needed to read the state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MadeBy {
     pub(crate) name: String,
@@ -60,19 +60,19 @@ pub(crate) struct MadeBy {
 }
 
 impl MadeBy {
-    /// What states under these policies are made by.
+    /// Returns the entries of all policies.
     pub(crate) fn all(policies: &Policies) -> Vec<Self> {
         policies.names().zip(policies.iter()).map(|(name, policy)| Self::of(name, policy)).collect()
     }
 
-    /// What a state under a policy of that name is made by.
+    /// Returns the entry of a policy under its name.
     pub(crate) fn of(name: &str, policy: &Policy) -> Self {
         Self { name: name.into(), algorithm: policy.algorithm().into(), scale: policy.rule.stored_scale().number() }
     }
 
-    /// Whether a state that was made by this needs no conversion under a policy.
-    pub(crate) fn suits(&self, policy: &Policy) -> bool {
-        self.origin().suits(policy)
+    /// Returns whether a state that was made under this policy is valid under `policy` without conversion.
+    pub(crate) fn matches(&self, policy: &Policy) -> bool {
+        self.origin().matches(policy)
     }
 
     fn origin(&self) -> Origin<'_> {
@@ -80,19 +80,19 @@ impl MadeBy {
     }
 }
 
-/// The same, borrowed.
+/// A borrowed [`MadeBy`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
     /// The policy's name.
     pub name: &'a str,
     /// The policy's algorithm.
     pub algorithm: &'a str,
-    /// The policy's `scale` or `per`, as a [`Scale`] is stored. It may be anything at all.
+    /// The policy's `scale` or `per` as a stored [`Scale`]. It is not checked.
     pub scale: i64,
 }
 
 impl<'a> Origin<'a> {
-    fn suits(&self, policy: &Policy) -> bool {
+    fn matches(&self, policy: &Policy) -> bool {
         self.algorithm == policy.algorithm() && self.scale == policy.rule.stored_scale().number()
     }
 
@@ -104,7 +104,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The positions of the policies that start afresh, because what was stored for them was made by another algorithm.
+/// The positions of the policies that start afresh, because their stored states are of another algorithm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Afresh(u32);
 
@@ -117,7 +117,7 @@ impl Afresh {
         self.0 |= other.0;
     }
 
-    /// Whether the policy at `position` starts afresh.
+    /// Returns whether the policy at `position` starts afresh.
     pub(crate) fn contains(self, position: usize) -> bool {
         position < MAX_POLICIES && self.0 >> position & 1 == 1
     }
@@ -145,20 +145,20 @@ impl Record {
         Self { version: VERSION, policies: MadeBy::all(policies), states, earlier, reservations }
     }
 
-    /// Whether the states are of these policies, as far as reading them goes.
+    /// Returns whether the states were made under these policies, so that none needs conversion.
     pub(crate) fn is_made_by(&self, policies: &Policies) -> bool {
         let same =
-            |(made_by, (name, policy)): (&MadeBy, (&str, &Policy))| made_by.name == name && made_by.suits(policy);
+            |(made_by, (name, policy)): (&MadeBy, (&str, &Policy))| made_by.name == name && made_by.matches(policy);
         self.policies.len() == policies.len()
             && self.policies.iter().zip(policies.names().zip(policies.iter())).all(same)
     }
 
-    /// Returns what the states were made by.
+    /// Returns the origins of the states.
     pub(crate) fn origins(&self) -> Result<Vec<Origin<'_>>, OutOfMemory> {
         collect(self.policies.iter().map(MadeBy::origin))
     }
 
-    /// Reads the states into those of a key never used.
+    /// Loads the states into those of a key never used.
     pub(crate) fn load(
         &self,
         policies: &Policies,
@@ -177,8 +177,8 @@ pub(crate) fn check_version(found: u64) -> Result<(), Error> {
     if found == VERSION { Ok(()) } else { Err(Error::UnsupportedVersion { found, supported: VERSION }) }
 }
 
-/// Reads states and open reservations into those of a key never used, each under the policy of its name. The rows of
-/// `earlier` begin with the position of their origin.
+/// Loads states and open reservations into those of a key never used, each under the policy of its name. Each row of
+/// `earlier` starts with the index of its origin.
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn load_key<'a>(
     policies: &Policies,
@@ -190,7 +190,7 @@ pub(crate) fn load_key<'a>(
     open: impl Iterator<Item = &'a [i64]>,
     now: u64,
 ) -> Result<Afresh, Error> {
-    // First, since a state is kept longer beside them.
+    // Reservations first: a state is kept longer beside them.
     load_open(policies, key, origins, open)?;
     let afresh = load_states(policies, policy_states, key, origins, states, earlier, now)?;
     key.key_mut(policy_states, policy_states.rules()).refresh(now);
@@ -234,8 +234,8 @@ fn load_states<'a>(
     Ok(afresh)
 }
 
-/// Reads open reservations beside the states of a key, each amount under the policy of its name. Amounts of other policies
-/// are left out.
+/// Loads open reservations beside the states of a key, each amount under the policy of its name. Amounts of other
+/// policies are dropped.
 fn load_open<'a>(
     policies: &Policies,
     key: &mut KeyStates,
@@ -255,8 +255,8 @@ fn load_open<'a>(
         let origin_of = |name| origin_of(name, policies, origins);
         row.extend(policies.names().map(|name| origin_of(name).map_or(0, |number| amounts[number])));
         for (name, policy) in policies.names().zip(policies.iter()).filter(|_| calls > 0) {
-            // The numbers of a call go with the policy that it was a call of.
-            let number = origin_of(name).filter(|&number| origins[number].suits(policy));
+            // The numbers of a call are valid only under the policy of the call.
+            let number = origin_of(name).filter(|&number| origins[number].matches(policy));
             let at = |number| origins.len() + 2 * number;
             row.extend_from_slice(number.and_then(|number| amounts.get(at(number)..at(number + 1))).unwrap_or(&[0, 0]));
         }
@@ -267,7 +267,7 @@ fn load_open<'a>(
     Ok(())
 }
 
-/// Returns the number of the origin of a policy's state. A single policy that was only renamed is still the same.
+/// Returns the index of the origin of a policy's state. A single policy that was only renamed keeps its state.
 fn origin_of(name: &str, policies: &Policies, origins: &[Origin<'_>]) -> Option<usize> {
     let is_renamed = policies.len() == 1 && origins.len() == 1;
     origins.iter().position(|origin| origin.name == name || is_renamed)

@@ -1,4 +1,4 @@
-//! Amounts that are set aside now and settled later.
+//! Reservations: amounts that count as used now and are settled later.
 
 use alloc::string::String;
 use core::fmt::{self, Display, Formatter, Write};
@@ -8,7 +8,7 @@ use crate::open::{Bits, Reserved};
 use crate::policy::schema::{DEFAULT_TTL, MAX_TTL};
 use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span, check_key};
 
-/// What to reserve: how much, for how long, and 128 random bits for its id.
+/// The arguments of a reservation: costs, duration, and 128 random bits for its id.
 ///
 /// The bits are an argument because the core has no source of randomness, as it has no clock. Use bits that nobody can
 /// guess: whoever knows an id can settle its reservation.
@@ -67,7 +67,7 @@ impl<'a> Reserve<'a> {
         Self { policies: Some(policies), ..self }
     }
 
-    /// Returns the reservation at a time.
+    /// Returns the reservation that starts at `now`.
     pub(crate) fn at(&self, policies: &Policies, now: u64) -> Result<Reserved, Error> {
         let ttl = match &self.ttl {
             Some(ttl) => check_ttl(ttl.clone())?,
@@ -76,38 +76,39 @@ impl<'a> Reserve<'a> {
         Ok(Reserved::new(bits_of(self.random), now, ttl))
     }
 
-    /// Returns the id of the reservation.
+    /// Returns the id of the reservation that ends at `end`.
     pub(crate) fn id(&self, end: u64) -> ReservationId {
         ReservationId { random: self.random, end, by_policy: self.costs.is_by_policy() }
     }
 }
 
-/// Checks that a reservation may last so long.
+/// Checks that `ttl` is in the range of a reservation. Returns it in milliseconds.
 pub(crate) fn check_ttl(ttl: Span) -> Result<u64, Error> {
     let in_range = |ttl: u64| if ttl <= MAX_TTL { Ok(ttl) } else { Err(Found::from(ttl)) };
     let invalid = |found| Error::InvalidOption { option: "ttl".into(), found, expected: Expected::Ttl };
     ttl.checked().and_then(in_range).map_err(invalid)
 }
 
-/// Returns how long a reservation lasts that does not say: the longest `ttl` of a concurrency policy, or a minute.
+/// Returns the default duration of a reservation: the longest `ttl` of a concurrency policy, or a minute.
 pub(crate) fn default_ttl(policies: &Policies) -> u64 {
     let concurrent = policies.iter().filter(|policy| policy.rule.is_concurrency());
     concurrent.map(Policy::scale).max().unwrap_or(DEFAULT_TTL)
 }
 
-/// Returns the random bits of which these are the parts.
+/// Joins the four parts of an id's random bits.
 pub(crate) fn random_of(bits: Bits) -> u128 {
     bits.into_iter().fold(0, |random, part| random << 32 | u128::from(part))
 }
 
+/// Splits an id's random bits into four parts.
 pub(crate) fn bits_of(random: u128) -> Bits {
     [random >> 96, random >> 64, random >> 32, random].map(|bits| bits as u32)
 }
 
-/// What came of asking for a reservation.
+/// The result of `reserve`: the decision, and the reservation if it is allowed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reserving<K> {
-    /// The decision. Its numbers include what was reserved.
+    /// The decision. Its numbers include the reserved amounts.
     pub decision: Decision,
     /// The reservation; `None` if it was denied.
     pub reservation: Option<Reservation<K>>,
@@ -139,7 +140,7 @@ impl<K: AsRef<str>> Display for Reservation<K> {
     }
 }
 
-/// Stands before a key that is a string. In JavaScript there are others.
+/// The prefix of a key that is a string. JavaScript has prefixes for other types.
 const STRING: char = 's';
 
 impl FromStr for Reservation<String> {
@@ -147,7 +148,7 @@ impl FromStr for Reservation<String> {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let parse = || {
-            // The key comes last, and may have dots.
+            // The key comes last, and may contain dots.
             let (dot, _) = text.match_indices('.').nth(2)?;
             let (id, key) = (text.get(..dot)?, text.get(dot + 1..)?.strip_prefix(STRING)?);
             Some(Self { key: check_key(key).ok()?.into(), id: id.parse().ok()? })
@@ -187,13 +188,13 @@ impl ReservationId {
         bits_of(self.random)
     }
 
-    /// Returns the id of the reservation when it was extended until then.
+    /// Returns the id of the reservation after its end has moved to `end`.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn extended(self, end: u64) -> Self {
         Self { end, ..self }
     }
 
-    /// Checks that what was used is given in the way that the costs were.
+    /// Checks that the used amounts are by policy if the costs were.
     pub(crate) fn check_used(&self, used: Option<Costs<'_>>) -> Result<(), Error> {
         match used {
             Some(Costs::All(found @ 1..)) if self.by_policy => Err(Error::SettleByPolicy { found }),
@@ -201,7 +202,7 @@ impl ReservationId {
         }
     }
 
-    /// Returns what becomes of settling a reservation that is not open.
+    /// Returns the result of settling the reservation when it is not open.
     pub(crate) fn missing(&self, now: u64) -> Settlement {
         if now >= self.end { Settlement::Expired } else { Settlement::Closed }
     }
@@ -242,7 +243,7 @@ impl FromStr for ReservationId {
     }
 }
 
-/// What came of settling, cancelling or extending a reservation.
+/// The result of settling, cancelling or extending a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// It was open, and is settled now.
@@ -256,7 +257,7 @@ pub enum Settlement {
 }
 
 impl Settlement {
-    /// Returns the word for it.
+    /// Returns the name: `"settled"`, `"extended"`, `"expired"` or `"closed"`.
     ///
     /// ```
     /// assert_eq!(tollgate::Settlement::Expired.as_str(), "expired");
@@ -270,9 +271,9 @@ impl Settlement {
         }
     }
 
-    /// Returns what a word says.
+    /// Parses a name; `None` if invalid.
     #[cfg(feature = "cloudflare")]
-    pub(crate) fn named(word: &str) -> Option<Self> {
-        [Self::Settled, Self::Extended, Self::Expired, Self::Closed].into_iter().find(|known| known.as_str() == word)
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Self::Settled, Self::Extended, Self::Expired, Self::Closed].into_iter().find(|known| known.as_str() == name)
     }
 }

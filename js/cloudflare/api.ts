@@ -1,12 +1,12 @@
 import { type Numbers, named } from "../numbers.ts";
 import { Unanswered } from "./ask.ts";
+import { brokenKey } from "./checks.ts";
 import { admit, preflight } from "./cors.ts";
-import { type Answer, type Mistake, plain } from "./decision.ts";
+import { type Answer, type ErrorInfo, plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import { brokenKey } from "./given.ts";
-import { inquire, inquireInJson } from "./inquiry.ts";
 import type { Isolate, Item } from "./isolate.ts";
 import type { Operation } from "./object.ts";
+import { callObject, callObjectInJson } from "./object-call.ts";
 import { openapi, operationNames } from "./openapi.ts";
 import { problem } from "./problem.ts";
 import { closedTo } from "./token.ts";
@@ -21,7 +21,7 @@ const code = "invalid_request";
 const failures = ["unanswered", "invalid_state", "unsupported_version"];
 
 /** What an item comes to: what was asked for, or an error. */
-type Result = Record<string, unknown> | { readonly error: Mistake };
+type Result = Record<string, unknown> | { readonly error: ErrorInfo };
 
 /** Answers a request to the HTTP API: `name` is what follows the version in the path. */
 export async function api(
@@ -94,7 +94,7 @@ async function answer(
   try {
     read = isolate.items(operation, json);
   } catch (error) {
-    const { code, message } = error as Mistake;
+    const { code, message } = error as ErrorInfo;
     if (typeof code !== "string") throw error;
     return problem(400, message, { code });
   }
@@ -115,7 +115,7 @@ async function answer(
 
 function alone(answer: Result): Response {
   if (!("error" in answer)) return Response.json(answer, { headers: { "Cache-Control": "no-store" } });
-  const { code, message } = answer.error as Mistake;
+  const { code, message } = answer.error as ErrorInfo;
   return failures.includes(code)
     ? problem(503, message, { code }, { "Retry-After": "1" })
     : problem(400, message, { code });
@@ -129,10 +129,10 @@ async function answerItem(
   item: Item,
 ): Promise<Result> {
   const background = (work: Promise<unknown>) => context.waitUntil(work);
-  const inquiry = { env, isolate, via: "api", operation, item, background } as const;
+  const objectCall = { env, isolate, via: "api", operation, item, background } as const;
   try {
-    if (item.question !== undefined) return shapedInJson(await inquireInJson(inquiry, item.question));
-    const numbers = await inquire(inquiry);
+    if (item.question !== undefined) return shapedInJson(await callObjectInJson(objectCall, item.question));
+    const numbers = await callObject(objectCall);
     return typeof numbers !== "string" ? { error: numbers } : shaped(operation, numbers, item.names);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;

@@ -1,23 +1,23 @@
 import type { Numbers } from "../numbers.ts";
-import type { Answer, Mistake } from "./decision.ts";
+import type { Answer, ErrorInfo } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Hold, Operation, RateLimiterObject } from "./object.ts";
 
-/** How an object failed to answer. */
-export type Trouble = "overloaded" | "timeout" | "failed";
+/** The ways in which an object fails to respond. */
+export type Failure = "overloaded" | "timeout" | "failed";
 
-/** An object that did not answer. */
+/** The error of an object that did not respond. */
 export class Unanswered extends Error {
-  readonly trouble: Trouble;
+  readonly failure: Failure;
 
-  constructor(trouble: Trouble, cause?: unknown) {
-    super(`the object did not answer: ${trouble}`, { cause });
-    this.trouble = trouble;
+  constructor(failure: Failure, cause?: unknown) {
+    super(`the object did not answer: ${failure}`, { cause });
+    this.failure = failure;
   }
 
-  /** What a log says of it. */
-  inWords(): { readonly trouble: Trouble; readonly cause?: string } {
-    return { trouble: this.trouble, ...(this.cause === undefined ? {} : { cause: String(this.cause) }) };
+  /** Returns the fields of a log line about it. */
+  logFields(): { readonly failure: Failure; readonly cause?: string } {
+    return { failure: this.failure, ...(this.cause === undefined ? {} : { cause: String(this.cause) }) };
   }
 }
 
@@ -26,7 +26,7 @@ interface PlatformError {
   readonly retryable?: boolean;
 }
 
-/** Asks an object, a second time if the platform says that this makes sense. Rejects with `Unanswered`. */
+/** Sends an operation to an object, and retries once if the platform says so. Rejects with `Unanswered`. */
 export function ask(
   env: TollgateEnv,
   timeout: number,
@@ -38,31 +38,31 @@ export function ask(
     of?: string | undefined,
     credit?: boolean,
   ]
-): Promise<Numbers | Mistake> {
-  return asked(env, timeout, object, (stub) => stub.apply(...question) as Promise<Numbers | Mistake>);
+): Promise<Numbers | ErrorInfo> {
+  return send(env, timeout, object, (stub) => stub.apply(...question) as Promise<Numbers | ErrorInfo>);
 }
 
-/** Asks an object a question in JSON, in the same way. */
+/** Sends an operation in JSON to an object, in the same way. */
 export async function askInJson(
   env: TollgateEnv,
   timeout: number,
   object: string,
   question: string,
 ): Promise<Answer> {
-  return JSON.parse(await asked(env, timeout, object, (stub) => stub.question(question)));
+  return JSON.parse(await send(env, timeout, object, (stub) => stub.question(question)));
 }
 
-function asked<Answered>(
+function send<Reply>(
   env: TollgateEnv,
   timeout: number,
   object: string,
-  call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Answered>,
-): Promise<Answered> {
+  call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Reply>,
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
-    const answered = (answer: Answered) => {
+    const replied = (reply: Reply) => {
       clearTimeout(timer);
-      resolve(answer);
+      resolve(reply);
     };
     const failed = (error: PlatformError) => {
       clearTimeout(timer);
@@ -70,8 +70,8 @@ function asked<Answered>(
     };
     const attempt = (otherwise: (error: PlatformError) => void) => {
       try {
-        // Not awaited: every promise in between is another turn, on every hit.
-        call(env.LIMITERS.getByName(object)).then(answered, otherwise);
+        // Not awaited: each promise in between would cost every hit another turn.
+        call(env.LIMITERS.getByName(object)).then(replied, otherwise);
       } catch (error) {
         otherwise(error as PlatformError);
       }
@@ -80,5 +80,5 @@ function asked<Answered>(
   });
 }
 
-/** More requests only make an overload worse. */
+/** Returns whether a retry may succeed. It would make an overload worse. */
 const mayRetry = (error: PlatformError) => error?.retryable === true && error.overloaded !== true;

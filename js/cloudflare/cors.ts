@@ -1,15 +1,15 @@
-/** Who may read an answer of the gateway's own: pages of these origins, or of all, and whether with credentials. */
+/** The origins whose pages may read the gateway's own responses, and whether with credentials. */
 export interface Cors {
   readonly origins: readonly string[];
   readonly credentials: boolean;
 }
 
-/** Lets a page of another origin read what it is told about its limits. */
+/** Lets pages of other origins read these headers. */
 export function expose(headers: Headers, names: readonly string[]): void {
   if (names.length > 0) headers.append("Access-Control-Expose-Headers", names.join(", "));
 }
 
-/** Lets the page that asked read a denial, if it may: without this it would see a network error. */
+/** Lets the page that sent a request read a denial, if its origin may: otherwise it would see a network error. */
 export function permit(headers: Headers, request: Request, { origins, credentials }: Cors): void {
   if (origins.includes("*")) {
     headers.set("Access-Control-Allow-Origin", "*");
@@ -23,7 +23,7 @@ export function permit(headers: Headers, request: Request, { origins, credential
   if (credentials) headers.set("Access-Control-Allow-Credentials", "true");
 }
 
-/** Answers OPTIONS on the HTTP API: what may be sent there, which browsers ask on behalf of other origins. */
+/** Returns the response to OPTIONS on the HTTP API, which browsers send as a preflight for pages of other origins. */
 export const preflight = (): Response =>
   new Response(null, {
     status: 204,
@@ -35,7 +35,7 @@ export const preflight = (): Response =>
     },
   });
 
-/** Lets pages of these origins read an answer of the HTTP API. The token is all they bring: no cookies. */
+/** Lets pages of these origins read a response of the HTTP API. They authenticate by the token, without cookies. */
 export function admit(response: Response, request: Request, origins: readonly string[]): Response {
   if (origins.length === 0) return response;
   response.headers.append("Vary", "Origin");

@@ -18,7 +18,7 @@ export interface PlainLease {
 }
 
 /**
- * What an object answers to a question in JSON.
+ * An object's result of an operation in JSON.
  * @internal
  */
 export type Answer =
@@ -45,13 +45,13 @@ export type Answer =
         readonly expiresAt: number | null;
       };
     }
-  | { readonly error: Mistake };
+  | { readonly error: ErrorInfo };
 
-/** What came of asking an object for a reservation. */
+/** The result of `reserve`. */
 export interface Reserved {
-  /** Whether the amount is set aside. */
+  /** Whether the amount is reserved. */
   readonly allowed: boolean;
-  /** The decision. Its numbers include what was reserved. */
+  /** The decision. Its numbers include the reserved amount. */
   readonly decision: Decision;
   /** The id, by which it is settled, also after a restart; empty if it was denied. */
   readonly id: string;
@@ -59,16 +59,16 @@ export interface Reserved {
   readonly expiresAt: number;
 }
 
-/** A mistake in what was asked, as an object answers it: an error's code may be lost on its way through RPC. */
-export interface Mistake {
-  /** What was wrong, for code to act on. */
+/** An error as plain data: a thrown error may lose its code on its way through RPC. */
+export interface ErrorInfo {
+  /** The stable name of the error. */
   readonly code: string;
-  /** The same in words. */
+  /** The message. */
   readonly message: string;
 }
 
 /**
- * A decision out of JSON, where never is null.
+ * Returns a decision from JSON, where never is null.
  * @internal
  */
 export const unplain = (decision: PlainDecision): Decision => ({
@@ -77,7 +77,7 @@ export const unplain = (decision: PlainDecision): Decision => ({
 });
 
 /**
- * A reservation out of an answer.
+ * Returns the reservation of a result.
  * @internal
  */
 export function reservedBy(answer: Answer): Reserved {
@@ -91,14 +91,14 @@ export function reservedBy(answer: Answer): Reserved {
 }
 
 /**
- * What became of a reservation, out of an answer.
+ * Returns the settlement of a result.
  * @internal
  */
 export const settlementOf = <Word extends Settlement | Extension>(answer: Answer): Word =>
   (answer as Extract<Answer, { settled: unknown }>).settled.settlement as Word;
 
 /**
- * A decision as JSON has it: never is null.
+ * Returns a decision for JSON, where never is null.
  * @internal
  */
 export const plain = (decision: Decision) => ({

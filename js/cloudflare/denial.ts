@@ -1,6 +1,6 @@
-import type { Told } from "./isolate.ts";
+import type { ClientResponse } from "./isolate.ts";
 
-/** The headers of denials, by the names of what they tell. To set them anew is half the work of making them. */
+/** The headers of denials, by the names of their fields. To set the values anew takes half the time of new headers. */
 const prepared = new Map<string, Headers>();
 
 function prepare(names: string): Headers {
@@ -10,14 +10,15 @@ function prepare(names: string): Headers {
   return headers;
 }
 
-/** The answer to a hit that was denied. */
-export function denial(told: Told["headers"], body: string): Response {
-  const names = namesOf(told);
+/** Returns the response to a denied hit. */
+export function denial(added: ClientResponse["headers"], body: string): Response {
+  const names = namesOf(added);
   const headers = prepared.get(names) ?? prepare(names);
-  for (const [name, value] of told) headers.set(name, value);
+  for (const [name, value] of added) headers.set(name, value);
   // The response has a copy of its own.
   return new Response(body, { status: 429, headers });
 }
 
-/** The names of headers, as a header lists them. */
-export const namesOf = (told: Told["headers"]): string => told.map(([name]) => name).join(", ");
+/** Returns the names of headers as a list in one string. */
+export const namesOf = (headers: ClientResponse["headers"]): string =>
+  headers.map(([name]) => name).join(", ");

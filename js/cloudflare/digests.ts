@@ -1,12 +1,12 @@
-/** As many as there are denials that an isolate remembers. */
+/** The most digests, as many as the keys that an isolate knows. */
 const most = 10_000;
 
-/** Digests of the keys that were logged last: a flood of denials is mostly about the same ones. */
+/** A cache of the digests of logged keys: a flood of denials is mostly about the same keys. */
 export class Digests {
   #secret = "";
   #known = new Map<string, string>();
 
-  /** The digest of a key, made only if it is not known. */
+  /** Returns the digest of a key, from the cache or by `make`. */
   of(key: string, secret: string, make: () => string): string {
     if (secret !== this.#secret || this.#known.size >= most) this.#known.clear();
     this.#secret = secret;

@@ -5,16 +5,6 @@ import { type Numbers, named } from "../numbers.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unanswered } from "./ask.ts";
 import {
-  type Answer,
-  type Mistake,
-  type PlainDecision,
-  type Reserved,
-  reservedBy,
-  settlementOf,
-  unplain,
-} from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
-import {
   checkAmount,
   checkId,
   checkKey,
@@ -22,17 +12,27 @@ import {
   checkReservations,
   checkTtl,
   policyNames,
-} from "./given.ts";
+} from "./checks.ts";
+import {
+  type Answer,
+  type ErrorInfo,
+  type PlainDecision,
+  type Reserved,
+  reservedBy,
+  settlementOf,
+  unplain,
+} from "./decision.ts";
+import type { TollgateEnv } from "./env.ts";
 import { handle } from "./handler.ts";
-import { inquire, inquireInJson } from "./inquiry.ts";
 import { type Item, isolateOf } from "./isolate.ts";
 import type { Operation } from "./object.ts";
+import { callObject, callObjectInJson } from "./object-call.ts";
 
 /** One of the configured policies by its name, or several that are one decision. */
 export type PolicyName = string | readonly string[];
 
 /**
- * What other Workers call through a service binding with `entrypoint = "Tollgate"`.
+ * The entrypoint that other Workers call through a service binding with `entrypoint = "Tollgate"`.
  *
  * @example
  * ```ts
@@ -40,24 +40,24 @@ export type PolicyName = string | readonly string[];
  * ```
  */
 export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
-  /** What the Worker answers to HTTP. */
+  /** Handles a request as the Worker's own handler does. */
   override async fetch(request: Request): Promise<Response> {
     return handle(request, this.env, this.ctx);
   }
 
-  /** Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. */
+  /** Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. */
   hit(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", policy, key, cost);
   }
 
-  /** What a hit would answer. Changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", policy, key, cost);
   }
 
   /**
-   * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
-   * ends and it is charged in full. Its id is all that settling it takes, also after a restart.
+   * Decides as a hit does and, if allowed, reserves the cost: it counts as used until the reservation is settled, or until
+   * its `ttl` ends and it is charged in full. It is settled by its id, also after a restart.
    *
    * @example
    * ```ts
@@ -74,50 +74,50 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     checkKey(key);
     const { ttl } = options;
     if (ttl !== undefined) checkTtl(ttl);
-    return reservedBy(await this.#question("reserve", policy, { key, cost: copiedCosts(cost), ttl }));
+    return reservedBy(await this.#callInJson("reserve", policy, { key, cost: copiedCosts(cost), ttl }));
   }
 
-  /** Closes a reservation and charges what was used; by default all that was reserved. */
+  /** Closes a reservation and charges the used amount, by default all of it. */
   async settle(policy: PolicyName, id: string, used?: Costs): Promise<Settlement> {
     checkId(id);
     const copy = used === undefined ? undefined : copiedCosts(used);
-    return settlementOf(await this.#question("settle", policy, { id, used: copy }));
+    return settlementOf(await this.#callInJson("settle", policy, { id, used: copy }));
   }
 
-  /** Closes a reservation without charging anything. */
+  /** Closes a reservation without a charge. */
   async cancel(policy: PolicyName, id: string): Promise<Settlement> {
     checkId(id);
-    return settlementOf(await this.#question("cancel", policy, { id }));
+    return settlementOf(await this.#callInJson("cancel", policy, { id }));
   }
 
-  /** Moves the end of a reservation to so long from now. */
+  /** Moves the end of a reservation to `ttl` from now. */
   async extend(policy: PolicyName, id: string, ttl: Duration): Promise<Extension> {
     checkId(id);
     checkTtl(ttl);
-    return settlementOf(await this.#question("extend", policy, { id, ttl }));
+    return settlementOf(await this.#callInJson("extend", policy, { id, ttl }));
   }
 
-  /** Adds without asking, and answers the count; a negative cost gives back. `of` names one of several policies. */
+  /** Charges a cost even if it does not fit, and returns the count; a negative cost gives back. `of` names a policy. */
   inc(policy: PolicyName, key: string, cost = 1, of?: string): Promise<number> {
     return this.#number("inc", policy, key, cost, of);
   }
 
-  /** Makes the key as if `count` had just been used, or leaves it `count` tokens. */
+  /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
   set(policy: PolicyName, key: string, count: number, of?: string): Promise<number> {
     return this.#number("set", policy, key, count, of);
   }
 
-  /** The key's count. */
+  /** Returns the key's count. */
   get(policy: PolicyName, key: string, of?: string): Promise<number> {
     return this.#number("get", policy, key, 0, of);
   }
 
-  /** When the key's state ends, in milliseconds since the epoch; 0 when it has none. */
+  /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(policy: PolicyName, key: string, of?: string): Promise<number> {
     return this.#number("expires_at", policy, key, 0, of);
   }
 
-  /** Forgets the key, but for reservations unless it says so. Says whether there was anything to forget. */
+  /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   async reset(
     policy: PolicyName,
     key: string,
@@ -127,17 +127,17 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     checkReservations(reservations);
     if (!reservations) return (await this.#number("reset", policy, key, 0)) === 1;
     checkKey(key);
-    return ((await this.#question("reset", policy, { key, reservations })) as { reset: boolean }).reset;
+    return ((await this.#callInJson("reset", policy, { key, reservations })) as { reset: boolean }).reset;
   }
 
   async #decision(operation: Operation, policy: PolicyName, key: string, cost: Costs): Promise<Decision> {
     if (typeof cost === "object") {
       checkKey(key);
-      const answer = await this.#question(operation, policy, { key, cost: copiedCosts(cost) });
+      const answer = await this.#callInJson(operation, policy, { key, cost: copiedCosts(cost) });
       return unplain((answer as { decision: PlainDecision }).decision);
     }
     const item = this.#item(operation, policy, key, cost);
-    return named(await this.#ask(operation, item), item.names);
+    return named(await this.#call(operation, item), item.names);
   }
 
   async #number(
@@ -147,7 +147,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     amount: number,
     of?: string,
   ): Promise<number> {
-    return Number(await this.#ask(operation, this.#item(operation, policy, key, amount, of)));
+    return Number(await this.#call(operation, this.#item(operation, policy, key, amount, of)));
   }
 
   #item(operation: Operation, policy: PolicyName, key: string, amount: number, of?: string): Item {
@@ -157,40 +157,40 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return isolateOf(this.env).item(operation, policyNames(policy), key, amount, of);
   }
 
-  get #inquiry() {
+  get #callContext() {
     const background = (work: Promise<unknown>) => this.ctx.waitUntil(work);
     return { env: this.env, via: "rpc", background } as const;
   }
 
-  async #ask(operation: Operation, item: Item): Promise<Numbers> {
+  async #call(operation: Operation, item: Item): Promise<Numbers> {
     const isolate = isolateOf(this.env);
-    const answer = await answered(inquire({ ...this.#inquiry, isolate, operation, item }));
-    if (typeof answer !== "string") throw thrown(answer);
+    const answer = await answered(callObject({ ...this.#callContext, isolate, operation, item }));
+    if (typeof answer !== "string") throw toError(answer);
     return answer;
   }
 
-  /** Asks what is more than an amount. */
-  async #question(
+  /** Calls an object with an operation that has more than an amount. */
+  async #callInJson(
     operation: Operation,
     policy: PolicyName,
     more: Readonly<Record<string, unknown>>,
   ): Promise<Answer> {
     const isolate = isolateOf(this.env);
     const [item] = isolate.items(operation, { policy: policyNames(policy), ...more }).items;
-    if (item === undefined || "code" in item) throw thrown(item as Mistake);
-    const inquiry = { ...this.#inquiry, isolate, operation, item };
-    const answer = await answered(inquireInJson(inquiry, item.question as string));
-    if ("error" in answer) throw thrown(answer.error);
+    if (item === undefined || "code" in item) throw toError(item as ErrorInfo);
+    const objectCall = { ...this.#callContext, isolate, operation, item };
+    const answer = await answered(callObjectInJson(objectCall, item.question as string));
+    if ("error" in answer) throw toError(answer.error);
     return answer;
   }
 }
 
-const thrown = ({ code, message }: Mistake) => new TollgateError(code as ErrorCode, message);
+const toError = ({ code, message }: ErrorInfo) => new TollgateError(code as ErrorCode, message);
 
-/** The answer of an object. One that did not answer is an error with a code. */
-async function answered<Answered>(asked: Promise<Answered>): Promise<Answered> {
+/** Awaits a result. If the object did not respond, throws an error with a code. */
+async function answered<Result>(pending: Promise<Result>): Promise<Result> {
   try {
-    return await asked;
+    return await pending;
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
     throw new TollgateError("unanswered", error.message, { cause: error.cause });

@@ -1,12 +1,12 @@
 import type { RateLimiterObject } from "./object.ts";
 
-/** What the Worker finds in its environment. */
+/** The bindings of the Worker. */
 export interface TollgateEnv {
-  /** The objects that hold the keys. */
+  /** The Durable Objects of the keys. */
   readonly LIMITERS: DurableObjectNamespace<RateLimiterObject>;
   /** The configuration: the table `[vars.TOLLGATE]`, or the same as JSON. */
   readonly TOLLGATE?: unknown;
-  /** The secret that callers of the HTTP API show. Without it the API is closed. */
+  /** The token of the HTTP API. Without it the API is closed. */
   readonly TOLLGATE_TOKEN?: string;
   /** The secret that keys in logs are hashed with; by default the token, or else one of each isolate's own. */
   readonly TOLLGATE_LOG_SECRET?: string;

@@ -1,18 +1,18 @@
 import type { TollgateEnv } from "./env.ts";
-import type { Ask } from "./isolate.ts";
-import { say } from "./log.ts";
+import type { LimitCheck } from "./isolate.ts";
+import { log } from "./log.ts";
 import { problem } from "./problem.ts";
 
-/** Whether an upstream is an address, and not the name of a service binding. */
+/** Returns whether an upstream is a URL, and not the name of a service binding. */
 export const isAddress = (upstream: string): boolean => /^https?:\/\//.test(upstream);
 
-/** The service binding of a name, if there is one. */
+/** Returns the service binding of that name; `undefined` if there is none. */
 export function serviceNamed(name: string, env: TollgateEnv): Fetcher | undefined {
   const service = (env as unknown as Record<string, Partial<Fetcher> | undefined>)[name];
   return typeof service?.fetch === "function" ? (service as Fetcher) : undefined;
 }
 
-/** Passes a request on, its body streamed, to a service binding or to another URL. */
+/** Forwards a request, its body streamed, to a service binding or to another URL. */
 export async function forward(
   request: Request,
   url: URL,
@@ -25,22 +25,22 @@ export async function forward(
       ? fetchFrom(request, url, upstream)
       : (serviceNamed(upstream, env) as Fetcher).fetch(asCounted(request, url)));
   } catch (cause) {
-    say({ event: "error", via: "gateway", trouble: "upstream", cause: String(cause) });
+    log({ event: "error", via: "gateway", failure: "upstream", cause: String(cause) });
     return problem(502, "The upstream did not answer");
   }
 }
 
-/** A request with its URL as it was counted. The platform passes `%2e%2e` and `\` on, which no `URL` shows. */
+/** Returns the request with the URL that was matched: the platform would forward `%2e%2e` and `\` unresolved. */
 const asCounted = (request: Request, { href }: URL): Request =>
   href === request.url ? request : new Request(href, request);
 
 /**
- * Makes sure that the origin reads the value that was counted: a header that came in several lines goes on in one,
- * since some origins look at one line only.
+ * Joins the lines of headers in the key, so that the origin reads the value that was counted: some origins read one line
+ * only.
  */
-export function withOneValue(request: Request, asks: readonly Ask[]): Request {
+export function withOneValue(request: Request, checks: readonly LimitCheck[]): Request {
   let copy: Request | undefined;
-  for (const { headers } of asks)
+  for (const { headers } of checks)
     for (const name of headers) {
       const value = request.headers.get(name);
       if (!value?.includes(",")) continue;

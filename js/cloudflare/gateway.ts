@@ -5,15 +5,15 @@ import { expose, permit } from "./cors.ts";
 import { denial, namesOf } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
 import { forward, withOneValue } from "./forward.ts";
-import { giveBack, type Held, holdAll, settleLater } from "./hold.ts";
-import type { Ask, Isolate, Told } from "./isolate.ts";
-import { report, say } from "./log.ts";
+import { type HoldReply, holdAll, releaseAll, settleLater } from "./hold.ts";
+import type { ClientResponse, Isolate, LimitCheck } from "./isolate.ts";
+import { log, report } from "./log.ts";
 import { problem, unanswered } from "./problem.ts";
 
-/** What is to become of a request: go on (with headers for the answer), or be answered with this. */
-type Outcome = { readonly headers: Told["headers"] } | { readonly response: Response };
+/** The outcome of a decision: the request passes, with headers for its response, or gets this response. */
+type Outcome = { readonly headers: ClientResponse["headers"] } | { readonly response: Response };
 
-/** Limits a request by every rule that it falls under in some reading, and passes on what all of them allow. */
+/** Limits a request by every rule that applies to it in some reading, and forwards it if all of them allow it. */
 export function gateway(
   request: Request,
   url: URL,
@@ -24,68 +24,68 @@ export function gateway(
 ): Response | Promise<Response> {
   const plan = isolate.plan(request, url.pathname);
   if (plan === undefined) return forward(request, url, env, upstream);
-  if ("refusedBy" in plan) return refused(request, isolate, plan.refusedBy);
+  if ("rejectedBy" in plan) return rejected(request, isolate, plan.rejectedBy);
   const enforced = plan.some(({ shadow }) => shadow)
-    ? afterShadows(request, env, context, isolate, plan)
+    ? withoutShadows(request, env, context, isolate, plan)
     : plan;
   if (enforced.length === 0) return forward(request, url, env, upstream);
-  for (const ask of enforced) {
-    const remembered = isolate.recall(ask);
-    if (remembered !== undefined) return denied(request, env, isolate, ask, remembered, true);
+  for (const check of enforced) {
+    const remembered = isolate.recall(check);
+    if (remembered !== undefined) return denied(request, env, isolate, check, remembered, true);
   }
   return limited(request, url, env, context, isolate, enforced, upstream);
 }
 
-/** Asks for the rules that only report. Nothing of the answer hangs on them, so the request does not wait. */
-function afterShadows(
+/** Starts the checks of shadow rules, which the request does not wait for. Returns the others. */
+function withoutShadows(
   request: Request,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
-  plan: readonly Ask[],
-): readonly Ask[] {
-  for (const asks of byRule(plan.filter(({ shadow }) => shadow)))
-    context.waitUntil(decide(request, env, context, isolate, asks));
+  plan: readonly LimitCheck[],
+): readonly LimitCheck[] {
+  for (const checks of byRule(plan.filter(({ shadow }) => shadow)))
+    context.waitUntil(decide(request, env, context, isolate, checks));
   return plan.filter(({ shadow }) => !shadow);
 }
 
-/** The questions of each rule, which follow each other. */
-function byRule(asks: readonly Ask[]): readonly (readonly Ask[])[] {
-  if (asks.length === 1) return [asks];
-  const rules: Ask[][] = [];
-  for (const ask of asks) {
+/** Groups the checks by rule. Those of one rule follow each other. */
+function byRule(checks: readonly LimitCheck[]): readonly (readonly LimitCheck[])[] {
+  if (checks.length === 1) return [checks];
+  const rules: LimitCheck[][] = [];
+  for (const check of checks) {
     const last = rules.at(-1);
-    if (last?.[0]?.rule === ask.rule) last.push(ask);
-    else rules.push([ask]);
+    if (last?.[0]?.rule === check.rule) last.push(check);
+    else rules.push([check]);
   }
   return rules;
 }
 
-/** Passes a request on if all rules allow it, asked one after the other. */
+/** Decides by one rule after the other, and forwards the request if all allow it. */
 async function limited(
   request: Request,
   url: URL,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
-  asks: readonly Ask[],
+  checks: readonly LimitCheck[],
   upstream: string,
 ): Promise<Response> {
-  let headers: Told["headers"] = [];
-  for (const own of byRule(asks)) {
+  let headers: ClientResponse["headers"] = [];
+  for (const own of byRule(checks)) {
     const outcome = await decide(request, env, context, isolate, own);
     if ("response" in outcome) return outcome.response;
     headers = headers.length === 0 ? outcome.headers : joined(headers, outcome.headers);
   }
-  const counted = withOneValue(request, asks);
+  const counted = withOneValue(request, checks);
   return withHeaders(await forward(counted, url, env, upstream), headers);
 }
 
-/** Fields that are lists. Of every other field the first one stays. */
+/** Fields that are lists, and so are joined. Of every other field the first value stays. */
 const lists = ["RateLimit-Policy", "RateLimit"];
 
-/** The headers of two decisions in one answer. */
-function joined(one: Told["headers"], other: Told["headers"]): Told["headers"] {
+/** Joins the headers of two decisions for one response. */
+function joined(one: ClientResponse["headers"], other: ClientResponse["headers"]): ClientResponse["headers"] {
   const all = new Map(one);
   for (const [name, value] of other) {
     const known = all.get(name);
@@ -95,94 +95,100 @@ function joined(one: Told["headers"], other: Told["headers"]): Told["headers"] {
   return [...all];
 }
 
-/** Decides under a rule by asking the objects of its keys. */
+/** Decides under a rule, by the objects of its keys. */
 function decide(
   request: Request,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
-  asks: readonly Ask[],
+  checks: readonly LimitCheck[],
 ): Promise<Outcome> {
-  return asks.length === 1
-    ? decideOne(request, env, context, isolate, asks[0] as Ask)
-    : decideAll(request, env, context, isolate, asks);
+  return checks.length === 1
+    ? decideOne(request, env, context, isolate, checks[0] as LimitCheck)
+    : decideAll(request, env, context, isolate, checks);
 }
 
-/** Decides over several keys, all or nothing. */
+/** Decides over several keys: charges all of them or none. */
 async function decideAll(
   request: Request,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
-  asks: readonly Ask[],
+  checks: readonly LimitCheck[],
 ): Promise<Outcome> {
   const now = Date.now();
-  const answers = await holdAll(env, isolate, asks);
-  const held = answers.filter((answer): answer is Held => !(answer instanceof Unanswered));
-  const failures = answers.flatMap((answer, at) =>
-    answer instanceof Unanswered ? [failed(request, env, isolate, asks[at] as Ask, answer)] : [],
+  const results = await holdAll(env, isolate, checks);
+  const replies = results.filter((result): result is HoldReply => !(result instanceof Unanswered));
+  const failures = results.flatMap((result, at) =>
+    result instanceof Unanswered ? [failed(request, env, isolate, checks[at] as LimitCheck, result)] : [],
   );
-  const denials = held.filter(({ numbers }) => !isAllowed(numbers));
-  const refusal = failures.find((failure) => "response" in failure);
-  if (denials.length === 0 && refusal === undefined) {
-    settleLater(isolate, held);
-    const told = held.map(({ ask, numbers }) => ({ headers: isolate.told(ask.set, numbers).headers }));
-    return { headers: [...told, ...(failures as typeof told)].map(({ headers }) => headers).reduce(joined) };
+  const denials = replies.filter(({ numbers }) => !isAllowed(numbers));
+  const failureDenial = failures.find((failure) => "response" in failure);
+  if (denials.length === 0 && failureDenial === undefined) {
+    settleLater(isolate, replies);
+    const allowed = replies.map(({ check, numbers }) => isolate.clientResponse(check.set, numbers));
+    const passed = failures as Extract<Outcome, { headers: unknown }>[];
+    return { headers: [...allowed, ...passed].map(({ headers }) => headers).reduce(joined) };
   }
-  context.waitUntil(giveBack(env, isolate, held));
-  for (const { ask, numbers } of denials) if (!ask.shadow) isolate.remember(ask, numbers, now);
+  context.waitUntil(releaseAll(env, isolate, replies));
+  for (const { check, numbers } of denials) if (!check.shadow) isolate.remember(check, numbers, now);
   const longest = denials.toSorted((one, other) => waitOf(other) - waitOf(one))[0];
-  if (longest === undefined) return refusal as Outcome;
-  const { ask, numbers } = longest;
-  return { response: denied(request, env, isolate, ask, isolate.told(ask.set, numbers), false) };
+  if (longest === undefined) return failureDenial as Outcome;
+  const { check, numbers } = longest;
+  return {
+    response: denied(request, env, isolate, check, isolate.clientResponse(check.set, numbers), false),
+  };
 }
 
-const waitOf = ({ numbers }: Held) => named(numbers, []).retryAfter;
+const waitOf = ({ numbers }: HoldReply) => named(numbers, []).retryAfter;
 
-/** Decides under a rule with one key, from a lease or by asking the key's object. */
+/** Decides under a rule with one key, from a lease or by the key's object. */
 async function decideOne(
   request: Request,
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
-  ask: Ask,
+  check: LimitCheck,
 ): Promise<Outcome> {
-  // Before the object is asked: a denial that is remembered must not outlast what the object meant.
+  // Read before the object decides: a remembered denial must not last longer than the object's own.
   const now = Date.now();
   let numbers: Numbers;
   try {
-    numbers = await asked(env, context, isolate, ask);
+    numbers = await checked(env, context, isolate, check);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
-    return failed(request, env, isolate, ask, error);
+    return failed(request, env, isolate, check, error);
   }
-  const told = isolate.told(ask.set, numbers);
-  if (isAllowed(numbers)) return { headers: told.headers };
-  if (!ask.shadow) isolate.remember(ask, numbers, now);
-  return { response: denied(request, env, isolate, ask, told, false) };
+  const response = isolate.clientResponse(check.set, numbers);
+  if (isAllowed(numbers)) return { headers: response.headers };
+  if (!check.shadow) isolate.remember(check, numbers, now);
+  return { response: denied(request, env, isolate, check, response, false) };
 }
 
-/** Reports a denial, and answers it. */
+/** Logs a denial, and returns its response. */
 function denied(
   request: Request,
   env: TollgateEnv,
   isolate: Isolate,
-  ask: Ask,
-  { violated, headers, problem }: Told,
+  check: LimitCheck,
+  { violated, headers, problem }: ClientResponse,
   remembered: boolean,
 ): Response {
-  report(env, { ...told(env, isolate, ask, "denied"), policies: violated, remembered });
+  report(env, { ...logFields(env, isolate, check, "denied"), policies: violated, remembered });
   const response = denial(headers, problem);
   permit(response.headers, request, isolate.cors);
   return response;
 }
 
-/** The decision of a hit. A rule that only reports asks for each: it must not keep from others what it never uses. */
-function asked(
+/**
+ * Returns the decision of a check. A shadow rule has no lease, which would take from others an amount that the rule never
+ * uses.
+ */
+function checked(
   env: TollgateEnv,
   context: ExecutionContext,
   isolate: Isolate,
-  own: Ask,
+  own: LimitCheck,
 ): Numbers | Promise<Numbers> {
   const [policies, , countsDenied] = isolate.sets[own.set] as Isolate["sets"][number];
   const issuer: AskIssuer = async (cost, report) => {
@@ -195,13 +201,19 @@ function asked(
   return isolate.leases.hit(isolate.keyOf(own), own.cost, issuer, (work) => context.waitUntil(work));
 }
 
-/** The rule says what becomes of a request whose object did not answer; the answer says that it was so. */
-function failed(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask, error: Unanswered): Outcome {
-  const answer = ask.allowOnError ? "allowed" : "denied";
-  report(env, { ...told(env, isolate, ask, "error"), ...error.inWords(), answer });
-  if (ask.shadow) return { headers: [] };
-  const mark: [string, string] = ["Tollgate-Error", `${error.trouble}; ${answer}`];
-  if (ask.allowOnError) return { headers: [mark] };
+/** Returns the outcome of a check whose object did not respond, by the rule's `onError`. A header names the failure. */
+function failed(
+  request: Request,
+  env: TollgateEnv,
+  isolate: Isolate,
+  check: LimitCheck,
+  error: Unanswered,
+): Outcome {
+  const answer = check.allowOnError ? "allowed" : "denied";
+  report(env, { ...logFields(env, isolate, check, "error"), ...error.logFields(), answer });
+  if (check.shadow) return { headers: [] };
+  const mark: [string, string] = ["Tollgate-Error", `${error.failure}; ${answer}`];
+  if (check.allowOnError) return { headers: [mark] };
   const response = unanswered();
   response.headers.set(...mark);
   expose(response.headers, ["Retry-After", "Tollgate-Error"]);
@@ -209,11 +221,11 @@ function failed(request: Request, env: TollgateEnv, isolate: Isolate, ask: Ask, 
   return { response };
 }
 
-/** What a log says of any trouble under a rule. */
-function told<Event>(
+/** Returns the fields of a log line about a denial or an error under a rule. */
+function logFields<Event>(
   env: TollgateEnv,
   isolate: Isolate,
-  { rule, object, set, cost, shadow }: Ask,
+  { rule, object, set, cost, shadow }: LimitCheck,
   event: Event,
 ) {
   return {
@@ -227,15 +239,16 @@ function told<Event>(
   } as const;
 }
 
-function refused(request: Request, isolate: Isolate, rule: number): Response {
-  say({ event: "refused", via: "gateway", rule });
+/** Rejects a request that lacks a part of the rule's key. */
+function rejected(request: Request, isolate: Isolate, rule: number): Response {
+  log({ event: "rejected", via: "gateway", rule });
   const response = problem(403, "The request lacks what it is to be counted by", { rule });
   permit(response.headers, request, isolate.cors);
   return response;
 }
 
-/** The upstream's answer with more headers. One that switches protocols stays as it is. */
-function withHeaders(response: Response, added: Told["headers"]): Response {
+/** Returns the upstream's response with more headers. A response that switches protocols stays as it is. */
+function withHeaders(response: Response, added: ClientResponse["headers"]): Response {
   if (added.length === 0 || response.status === 101) return response;
   const answer = new Response(response.body, response);
   for (const [name, value] of added) answer.headers.set(name, value);

@@ -6,7 +6,7 @@ import { gateway } from "./gateway.ts";
 import { type Isolate, isolateOf, Misconfigured } from "./isolate.ts";
 import { problem } from "./problem.ts";
 
-/** Answers a request: the API under its prefix, everything else through the gateway, or the page where there is none. */
+/** Handles a request: by the API under its prefix, by the gateway, or by the page if there is no upstream. */
 export function handle(
   request: Request,
   env: TollgateEnv,
@@ -30,7 +30,7 @@ export function handle(
   return env.ASSETS?.fetch(request) ?? problem(404, "Not found");
 }
 
-/** The URL of a request; `undefined` if it cannot be read. */
+/** Returns the URL of a request; `undefined` if invalid. */
 function urlOf({ url }: Request): URL | undefined {
   try {
     return new URL(url);
@@ -41,14 +41,14 @@ function urlOf({ url }: Request): URL | undefined {
 
 const isOfApi = (path: string, prefix: string) => path.startsWith(`${prefix}/v1/`);
 
-/** Answers while the configuration has errors. The log names them; visitors learn nothing of the configuration. */
+/** Handles a request while the configuration has errors. The log names them; the response reveals none. */
 function misconfigured(
   request: Request,
   url: URL,
   env: TollgateEnv,
   { openGate }: Misconfigured,
 ): Response | Promise<Response> {
-  // Calls of the API bring the token, which is not the origin's to see.
+  // Calls of the API have the token, which the origin must not see.
   return openGate === undefined || isOfApi(url.pathname, openGate.prefix)
     ? problem(500, "The configuration of this Worker has errors, which its log names")
     : forward(request, url, env, openGate.upstream);

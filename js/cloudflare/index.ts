@@ -8,7 +8,7 @@ export { RateLimiterObject } from "./object.ts";
 
 /** The Worker's handlers: a plain object, since a class costs a third of the requests per second. */
 const handlers: {
-  /** Answers a request: the HTTP API under its prefix, everything else through the gateway. */
+  /** Handles a request: by the HTTP API under its prefix, otherwise by the gateway. */
   fetch(request: Request, env: TollgateEnv, context: ExecutionContext): Response | Promise<Response>;
 } = { fetch: handle };
 

@@ -5,30 +5,30 @@ import type { Cors } from "./cors.ts";
 import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
-import { say } from "./log.ts";
+import { log } from "./log.ts";
 import { call, Rebuilt } from "./wasm.ts";
 
-/** Where requests go while the configuration has errors. */
+/** The forwarding of requests while the configuration has errors. */
 export interface OpenGate {
   readonly upstream: string;
   readonly prefix: string;
 }
 
-/** What is wrong with the configuration: a path and a problem each. */
+/** The errors of an invalid configuration: a path and a problem each. */
 export class Misconfigured extends Error {
-  readonly mistakes: readonly (readonly [path: string, problem: string])[];
-  /** There is one only if the configuration says `onMisconfigured = "pass"`. */
+  readonly errors: readonly (readonly [path: string, problem: string])[];
+  /** Set only if the configuration has `onMisconfigured = "pass"`. */
   readonly openGate: OpenGate | undefined;
 
-  constructor(mistakes: readonly (readonly [string, string])[], openGate?: OpenGate) {
-    super(mistakes.map(([path, problem]) => (path ? `${path}: ${problem}` : problem)).join("\n"));
-    this.mistakes = mistakes;
+  constructor(errors: readonly (readonly [string, string])[], openGate?: OpenGate) {
+    super(errors.map(([path, problem]) => (path ? `${path}: ${problem}` : problem)).join("\n"));
+    this.errors = errors;
     this.openGate = openGate;
   }
 }
 
-/** What is to be asked of an object for a request. */
-export interface Ask {
+/** A check of one limit by its object. */
+export interface LimitCheck {
   readonly rule: number;
   readonly object: string;
   readonly set: number;
@@ -37,21 +37,21 @@ export interface Ask {
   readonly allowOnError: boolean;
   /** The headers in the rule's key. */
   readonly headers: readonly string[];
-  /** Whether the isolate may hold a lease for it, and the object may spend credit. */
+  /** Whether the isolate may spend a lease on it, and the object credit. */
   readonly leases: boolean;
   readonly credit: boolean;
 }
 
-/** What is to be asked of an object for an item of the API. */
+/** An item of the API: one operation on one object. */
 export interface Item {
   readonly object: string;
   readonly policies: string;
   readonly names: readonly string[];
   readonly amount: number;
   readonly of: string | undefined;
-  /** The question in JSON, if it says more than that. */
+  /** The operation in JSON, if it has more than an amount. */
   readonly question: string | undefined;
-  /** Whether denied hits are counted, so that each must be asked for. */
+  /** Whether denied hits are counted, so that each must reach the object. */
   readonly countsDenied: boolean;
 }
 
@@ -80,28 +80,28 @@ type Settings = [
   credit: boolean,
 ];
 
-/** How many keys an isolate knows something of. */
+/** The most keys of which an isolate remembers denials and leases. */
 const knownKeys = 10_000;
 
-/** What a client is told of a decision: headers, and the body of a denial; and the names of the policies that denied. */
-export interface Told {
+/** The response to a decision: the names of the violated policies, the headers, and the body of a denial. */
+export interface ClientResponse {
   readonly violated: readonly string[];
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly problem: string;
 }
 
-/** What one configuration comes to: read once, then asked about every request. */
+/** The state of an isolate under one configuration, which is read once. */
 export class Isolate {
   readonly upstream: string | undefined;
   readonly prefix: string;
   readonly timeout: number;
   /** The origins whose pages may call the HTTP API. */
   readonly origins: readonly string[];
-  /** The origins whose pages may read the gateway's own answers. */
+  /** The origins whose pages may read the gateway's own responses. */
   readonly cors: Cors;
   /** The policies of the rules as JSON, their names, and whether denied hits are counted; then those of wrong tokens. */
   readonly sets: readonly (readonly [policies: string, names: readonly string[], countsDenied: boolean])[];
-  /** What is known of keys: denials, and leases. */
+  /** The leases and remembered denials. */
   readonly leases: Leases;
   /** Whether hits that come by the API or by RPC may be leased, and have credit. */
   readonly hasLeases: boolean;
@@ -135,19 +135,19 @@ export class Isolate {
   }
 
   /**
-   * What is to be done with a request: nothing, refuse it under a rule, or ask, one rule after the other. The questions of
-   * one rule follow each other, and are one decision.
+   * Returns the plan of a request: `undefined` if no limit applies, the rule that rejects it, or the checks to make. The
+   * checks of one rule follow each other, and are one decision.
    */
-  plan(request: Request, path: string): { readonly refusedBy: number } | readonly Ask[] | undefined {
+  plan(request: Request, path: string): { readonly rejectedBy: number } | readonly LimitCheck[] | undefined {
     const { method, headers } = request;
     const hasBody = method === "OPTIONS" && request.body !== null;
     const plan = this.#gateway.call((gateway) => gateway.plan(method, path, hasBody, headers));
     if (plan === undefined) return undefined;
-    if (!plan.includes(" ")) return { refusedBy: Number(plan) };
-    return plan.includes("\n") ? plan.split("\n").map((line) => this.#ask(line)) : [this.#ask(plan)];
+    if (!plan.includes(" ")) return { rejectedBy: Number(plan) };
+    return plan.includes("\n") ? plan.split("\n").map((line) => this.#check(line)) : [this.#check(plan)];
   }
 
-  #ask(line: string): Ask {
+  #check(line: string): LimitCheck {
     const limit = Number.parseInt(line, 10);
     const [rule, set, cost, shadow, allowOnError, headers, leases, credit] = this.#limits[
       limit
@@ -156,39 +156,39 @@ export class Isolate {
     return { rule, object, set, cost, shadow, allowOnError, headers, leases, credit };
   }
 
-  /** What is to be asked about a wrong token of a request. */
-  guess({ headers }: Request): Ask {
+  /** Returns the check of a wrong token by the request's address. */
+  tokenCheck({ headers }: Request): LimitCheck {
     const object = this.#gateway.call((gateway) => gateway.tokenObject(headers));
     const set = this.sets.length - 1;
     const facts = { rule: -1, cost: 1, shadow: false, allowOnError: true, headers: [] };
     return { ...facts, object, set, leases: false, credit: false };
   }
 
-  /** The key of what is known of a question's key: under other policies it is another. */
-  keyOf({ object, set }: Ask): string {
+  /** Returns the key of a check in `leases`: the object's name under its policies. */
+  keyOf({ object, set }: LimitCheck): string {
     return `${set} ${object}`;
   }
 
-  /** What is told of a denial that is remembered. */
-  recall(ask: Ask): Told | undefined {
-    const numbers = this.leases.denied(this.keyOf(ask), ask.cost);
-    return numbers === undefined ? undefined : this.told(ask.set, numbers);
+  /** Returns the response of a remembered denial; `undefined` if there is none. */
+  recall(check: LimitCheck): ClientResponse | undefined {
+    const numbers = this.leases.denied(this.keyOf(check), check.cost);
+    return numbers === undefined ? undefined : this.clientResponse(check.set, numbers);
   }
 
-  /** Remembers a denial of what was asked at that time, if its policies allow it. */
-  remember(ask: Ask, numbers: Numbers, asked: number): void {
-    if (!this.sets[ask.set]?.[2]) this.leases.remember(this.keyOf(ask), ask.cost, numbers, asked);
+  /** Remembers a denial of a check that was sent at `sentAt`, unless its policies count denied hits. */
+  remember(check: LimitCheck, numbers: Numbers, sentAt: number): void {
+    if (!this.sets[check.set]?.[2]) this.leases.remember(this.keyOf(check), check.cost, numbers, sentAt);
   }
 
-  /** What a client is told of a decision. */
-  told(set: number, numbers: Numbers): Told {
-    return this.#read(
+  /** Returns the response to a decision. */
+  clientResponse(set: number, numbers: Numbers): ClientResponse {
+    return this.#parse(
       set,
-      this.#gateway.call((gateway) => gateway.told(set, numbers)),
+      this.#gateway.call((gateway) => gateway.clientResponse(set, numbers)),
     );
   }
 
-  #read(set: number, words: string): Told {
+  #parse(set: number, words: string): ClientResponse {
     const lines = words.split("\n");
     const headers: [string, string][] = [];
     for (let at = 1; at < lines.length - 1; at += 2)
@@ -200,7 +200,7 @@ export class Isolate {
     };
   }
 
-  /** The items of a request to the API, right or refused. Throws when the request as a whole makes no sense. */
+  /** Returns the items of a request to the API, each valid or an error. Throws if the request as a whole is invalid. */
   items(
     operation: string,
     body: unknown,
@@ -209,16 +209,16 @@ export class Isolate {
     const batch = list.pop() as boolean;
     return {
       batch,
-      items: (list as unknown[][]).map((parts) => (parts.length === 2 ? refused(parts) : item(parts))),
+      items: (list as unknown[][]).map((parts) => (parts.length === 2 ? rejected(parts) : item(parts))),
     };
   }
 
-  /** One item, as RPC brings it. */
+  /** Returns the item of a call by RPC. */
   item(operation: string, names: string[], key: string, amount: number, of?: string): Item {
     return item(this.#gateway.call((gateway) => gateway.item(operation, names, key, amount, of)));
   }
 
-  /** A key as logs may hold it. */
+  /** Returns a key for logs: hashed, unless the configuration has `logKeys = "plain"`. */
   logged(key: string, env: TollgateEnv): string {
     if (this.#plainKeys) return key;
     const secret = env.TOLLGATE_LOG_SECRET ?? env.TOLLGATE_TOKEN ?? this.#secret();
@@ -231,7 +231,7 @@ export class Isolate {
   }
 }
 
-/** Where requests go while a configuration has errors, if it says that they pass. */
+/** Returns the forwarding of an invalid configuration with `onMisconfigured = "pass"`; `undefined` for others. */
 function openGate(config: unknown): OpenGate | undefined {
   const [upstream, prefix] = call(({ Gateway }) => Gateway.openGate(config)) ?? [];
   return upstream === undefined ? undefined : { upstream, prefix };
@@ -240,7 +240,7 @@ function openGate(config: unknown): OpenGate | undefined {
 const item = ([object, policies, names, amount, of, question, countsDenied]: unknown[]) =>
   ({ object, policies, names, amount, of, question, countsDenied }) as Item;
 
-/** The arithmetic of leases. After a trap it starts anew: leases that are lost are charged by their ends. */
+/** Returns the leases in wasm. After a trap they are lost, and charged at their ends. */
 function coreOf(ttl: number, remembersDenials: boolean): LeaseCore {
   const core = new Rebuilt((rust) => new rust.Leases(knownKeys, ttl, remembersDenials));
   return {
@@ -253,15 +253,15 @@ function coreOf(ttl: number, remembersDenials: boolean): LeaseCore {
   };
 }
 
-const refused = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
+const rejected = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
 
-/** An isolate has one configuration; tests have a few. */
+/** The isolates by configuration. A Worker has one; tests have a few. */
 const known = new Map<unknown, Isolate | Misconfigured>();
 
-/** The configuration of a Worker that has none: always the same one, so that it is read once. */
+/** The configuration of a Worker without one: a constant, so that it is read once. */
 const unconfigured = {};
 
-/** The isolate's configuration, read at its first request. Throws what is wrong with it, and logs that once. */
+/** Returns the isolate of a configuration, which is read at its first request. Throws its errors, and logs them once. */
 export function isolateOf(env: TollgateEnv): Isolate {
   const { TOLLGATE: config = unconfigured } = env;
   let isolate = known.get(config);
@@ -282,12 +282,12 @@ function read(config: unknown, env: TollgateEnv): Isolate | Misconfigured {
       throw new Misconfigured([["upstream", `there is no service binding ${upstream}`]]);
     return isolate;
   } catch (error) {
-    const problem =
+    const misconfigured =
       error instanceof SyntaxError
         ? new Misconfigured([["", `TOLLGATE is not JSON: ${error.message}`]])
         : error;
-    if (!(problem instanceof Misconfigured)) throw error;
-    say({ event: "misconfigured", mistakes: problem.mistakes });
-    return problem;
+    if (!(misconfigured instanceof Misconfigured)) throw error;
+    log({ event: "misconfigured", errors: misconfigured.errors });
+    return misconfigured;
   }
 }

@@ -1,21 +1,21 @@
 import type { Costs } from "../types.ts";
 import type { TollgateEnv } from "./env.ts";
 
-/** How a question came in. */
+/** The interface by which an operation came in. */
 export type Via = "gateway" | "demo" | "api" | "rpc" | "object";
 
-/** A hit that was denied, or something that could not be asked. */
-export interface Trouble {
+/** A denied hit, or an operation whose object did not respond. */
+export interface LogEntry {
   readonly event: "denied" | "error";
   readonly via: Via;
   readonly key: string;
-  /** Those that denied; those that could not be asked. */
+  /** The policies that denied the hit; after a failure all policies of the operation. */
   readonly policies: readonly string[];
   readonly cost: number;
   readonly [more: string]: unknown;
 }
 
-/** A state that has ended: what `beforeClean` is told elsewhere. */
+/** A state that has ended, as `beforeClean` of a limiter gets it. */
 export interface Ended {
   readonly policy: string;
   readonly algorithm: string;
@@ -23,29 +23,29 @@ export interface Ended {
   readonly expiredAt: number;
 }
 
-/** Costs as a log has them: the highest of several, and all of them. */
+/** Returns the fields of costs in a log line: the highest of several, and all of them. */
 export const inLog = (costs: Costs): { readonly cost: number; readonly costs?: Costs } =>
   typeof costs === "number" ? { cost: costs } : { cost: Math.max(0, ...Object.values(costs)), costs };
 
-/** One structured line. */
-export const say = (line: { readonly event: string; readonly [name: string]: unknown }): void =>
+/** Logs one line of JSON. */
+export const log = (line: { readonly event: string; readonly [name: string]: unknown }): void =>
   console.log(JSON.stringify(line));
 
-/** One line and one data point for a denial or an error. */
-export function report(env: TollgateEnv, trouble: Trouble): void {
-  const { event, via, key, policies, cost } = trouble;
-  say(trouble);
+/** Logs one line and one data point for a denial or an error. */
+export function report(env: TollgateEnv, entry: LogEntry): void {
+  const { event, via, key, policies, cost } = entry;
+  log(entry);
   measure(env, [event, key, policies.join("+"), via], [cost]);
 }
 
-/** One line and one data point for a state that has ended. */
+/** Logs one line and one data point for a state that has ended. */
 export function reportEnded(env: TollgateEnv, key: string, ended: Ended): void {
   const { policy, algorithm, count, expiredAt } = ended;
-  say({ event: "expired", key, ...ended });
+  log({ event: "expired", key, ...ended });
   measure(env, ["expired", key, policy, algorithm], [count, expiredAt]);
 }
 
-/** A data point, where there is a place for it, indexed by the key: an index has 96 bytes at the most. */
+/** Writes a data point if there is a dataset, indexed by the start of the key: an index has at most 96 bytes. */
 function measure(
   env: TollgateEnv,
   blobs: [event: string, key: string, ...string[]],

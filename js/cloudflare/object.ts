@@ -4,9 +4,10 @@ import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
 import { type Numbers, named } from "../numbers.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
+import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./checks.ts";
 import {
   type Answer,
-  type Mistake,
+  type ErrorInfo,
   type PlainDecision,
   type Reserved,
   reservedBy,
@@ -14,7 +15,6 @@ import {
   unplain,
 } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
-import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./given.ts";
 import { isolateOf, Misconfigured } from "./isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "./log.ts";
 import { Rebuilt } from "./wasm.ts";
@@ -166,13 +166,13 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     amount: number,
     of?: string,
     credit = false,
-  ): Numbers | Mistake {
+  ): Numbers | ErrorInfo {
     try {
       if (typeof operation !== "string" || typeof policies !== "string")
         throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
       return this.#apply(operation, policies, amount, of, credit === true);
     } catch (error) {
-      const { code, message } = error as Mistake;
+      const { code, message } = error as ErrorInfo;
       if (typeof code !== "string") throw error;
       return { code, message };
     }
@@ -225,7 +225,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     this.#isResting = true;
     setTimeout(() => {
       this.#isResting = false;
-      if (this.#object.call((object) => object.rest(Date.now()))) this.#restLater();
+      if (this.#object.call((object) => object.returnCredit(Date.now()))) this.#restLater();
     }, quiet);
   }
 

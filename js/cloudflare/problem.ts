@@ -1,8 +1,8 @@
-/** The answer when a limiter's object gave none. */
+/** Returns the response to a request whose object did not respond. */
 export const unanswered = (): Response =>
   problem(503, "The rate limiter did not answer", { reason: "error" }, { "Retry-After": "1" });
 
-/** An answer of type `application/problem+json`, by RFC 9457. */
+/** Returns a response of type `application/problem+json`, by RFC 9457. */
 export const problem = (
   status: number,
   title: string,

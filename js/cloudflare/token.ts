@@ -2,15 +2,15 @@ import { isAllowed } from "../numbers.ts";
 import { ask } from "./ask.ts";
 import { denial } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";
-import type { Ask, Isolate, Told } from "./isolate.ts";
+import type { ClientResponse, Isolate, LimitCheck } from "./isolate.ts";
 import { report } from "./log.ts";
 import { problem } from "./problem.ts";
 
 /**
- * Answers a request to the API that does not show the token.
+ * Returns the response to a request to the API without a valid token; `undefined` if the token is valid.
  *
- * Wrong tokens are counted by address. While an address is denied, no token of it is looked at: a guess that is
- * looked at is a guess that may be right.
+ * Wrong tokens are counted by address. While an address is denied, no token of it is compared, so that it cannot go on
+ * guessing.
  */
 export async function closedTo(
   request: Request,
@@ -24,12 +24,12 @@ export async function closedTo(
     });
   const [, token] = request.headers.get("Authorization")?.match(/^Bearer +([^\s]+)$/i) ?? [];
   if (token === undefined) return unauthorized("");
-  const guess = isolate.guess(request);
+  const check = isolate.tokenCheck(request);
   const now = Date.now();
-  const remembered = isolate.recall(guess);
-  if (remembered !== undefined) return tooMany(env, isolate, guess, remembered);
+  const remembered = isolate.recall(check);
+  if (remembered !== undefined) return tooMany(env, isolate, check, remembered);
   if (await isToken(token, secret)) return undefined;
-  return (await counted(env, isolate, guess, now)) ?? unauthorized(', error="invalid_token"');
+  return (await counted(env, isolate, check, now)) ?? unauthorized(', error="invalid_token"');
 }
 
 const unauthorized = (error: string) =>
@@ -40,30 +40,35 @@ const unauthorized = (error: string) =>
     { "WWW-Authenticate": `Bearer realm="tollgate"${error}` },
   );
 
-/** Counts a wrong token, and answers it if there were too many. An object that does not answer denies nothing. */
+/** Counts a wrong token. Returns a response if there were too many; `undefined` otherwise, or if the object fails. */
 async function counted(
   env: TollgateEnv,
   isolate: Isolate,
-  guess: Ask,
+  check: LimitCheck,
   now: number,
 ): Promise<Response | undefined> {
-  const policies = isolate.sets[guess.set]?.[0] as string;
-  const answer = await ask(env, isolate.timeout, guess.object, "hit", policies, guess.cost).catch(() => {});
+  const policies = isolate.sets[check.set]?.[0] as string;
+  const answer = await ask(env, isolate.timeout, check.object, "hit", policies, check.cost).catch(() => {});
   if (typeof answer !== "string" || isAllowed(answer)) return undefined;
-  isolate.remember(guess, answer, now);
-  return tooMany(env, isolate, guess, isolate.told(guess.set, answer));
+  isolate.remember(check, answer, now);
+  return tooMany(env, isolate, check, isolate.clientResponse(check.set, answer));
 }
 
-function tooMany(env: TollgateEnv, isolate: Isolate, { object, cost }: Ask, told: Told): Response {
+function tooMany(
+  env: TollgateEnv,
+  isolate: Isolate,
+  { object, cost }: LimitCheck,
+  response: ClientResponse,
+): Response {
   const key = isolate.logged(object, env);
-  report(env, { event: "denied", via: "api", operation: "token", key, policies: told.violated, cost });
-  return denial(told.headers, told.problem);
+  report(env, { event: "denied", via: "api", operation: "token", key, policies: response.violated, cost });
+  return denial(response.headers, response.problem);
 }
 
 const encoder = new TextEncoder();
 const digest = (text: string) => crypto.subtle.digest("SHA-256", encoder.encode(text));
 
-/** Whether a token is the secret, in a time that tells nothing about either: digests are of one length. */
+/** Returns whether a token is the secret, in constant time: digests have one length. */
 async function isToken(token: string, secret: string): Promise<boolean> {
   const [given, expected] = await Promise.all([digest(token), digest(secret)]);
   return crypto.subtle.timingSafeEqual(given, expected);

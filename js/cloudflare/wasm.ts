@@ -3,10 +3,10 @@ import module from "../../build/worker/tollgate_bg.wasm";
 
 rust.initSync({ module });
 
-/** Counts the instances: what was made by an earlier one is gone. */
+/** The number of the wasm instance. Objects of earlier instances are invalid. */
 let instance = 0;
 
-/** A trap or an exhausted stack leaves the instance's memory in an unknown state. */
+/** Returns whether an error is a trap or an exhausted stack, which leave the instance's memory in an unknown state. */
 const isFatal = (error: unknown) => error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
 
 /** Calls into Rust. After a panic the next call gets a fresh instance. */
@@ -26,7 +26,7 @@ function afterwards(error: unknown): unknown {
   return error;
 }
 
-/** A Rust object that is made again, from storage, when its instance is gone. */
+/** A Rust object that is made again when its wasm instance is replaced. */
 export class Rebuilt<Made> {
   #make: (module: typeof rust) => Made;
   #made: Made;

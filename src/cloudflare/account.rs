@@ -1,17 +1,17 @@
-//! One key's account: its states in memory, and in a row that outlives the memory.
+//! One key's account: its states in memory, and in a stored row that survives the memory.
 
 use worker::{console_error, console_warn};
 
 use super::credit::Credit;
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::policies;
 use super::row::{LoadError, Row, Storage};
 use super::states::{Loaded, States};
 use super::wire::{self, Certainty, Reply};
 use crate::{Answer, Decision, Error, Ledger, Operation, Policies, Reason, ReservationId};
 
-/// How many bytes of a row that cannot be read are logged.
-const LOGGED: usize = 256;
+/// The most bytes of an unreadable row that are logged.
+const LOGGED_BYTES: usize = 256;
 
 /// One key's account.
 #[derive(Debug)]
@@ -19,14 +19,14 @@ pub(super) struct Account<S = Row> {
     /// The object's id, for the log.
     id: String,
     pub(super) row: S,
-    /// What the row holds, once it was read, and denials that were counted since.
+    /// The states of the row under all policies; `None` until the row is read.
     states: Option<States>,
     memory: Option<Memory>,
-    /// The leases that were granted since the memory is there, as far as they may be open.
+    /// The leases that were granted since the object was started and may still be open.
     leases: Vec<ReservationId>,
 }
 
-/// One operation, as an account takes it.
+/// A request to an account: one operation, and the policies that it is under.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) operation: Operation<'a>,
@@ -38,23 +38,24 @@ pub(super) struct Request<'a> {
     pub(super) credit: bool,
 }
 
-/// What an earlier operation left: the policies as they were given, and the states under them.
+/// The states in memory, under the policies of the last operation.
 #[derive(Debug)]
 struct Memory {
+    /// The policies as JSON, as the operation had them.
     policies: String,
     counts_denied: bool,
     ledger: Ledger,
-    /// Whether the row does not hold what was made of it when it was read under these policies.
+    /// Whether the ledger has changes that must be saved, such as a conversion when it was loaded.
     unsaved: bool,
     credit: Credit,
 }
 
-/// What an alarm found.
+/// The result of an alarm.
 #[derive(Debug)]
 pub(super) struct Expired {
     /// The states that have ended.
     pub(super) ended: States,
-    /// Whether nothing is left, so that the whole storage can be deleted.
+    /// Whether no states are left, so that the whole storage can be deleted.
     pub(super) empty: bool,
 }
 
@@ -70,12 +71,12 @@ impl<S: Storage> Account<S> {
         Self { id, row, states: None, memory: None, leases: Vec::new() }
     }
 
-    /// Does one operation, and saves what must last before it returns.
-    pub(super) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, Fault> {
-        let reply = self.recall(request.policies, now).and_then(|()| self.perform(request, now));
-        if matches!(reply, Err(Fault::Platform(_))) {
-            // What was not saved did not happen: the row is read again.
-            self.forget();
+    /// Applies one operation. Changes that must survive the memory are saved before it returns.
+    pub(super) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
+        let reply = self.load(request.policies, now).and_then(|()| self.perform(request, now));
+        if matches!(reply, Err(ObjectError::Platform(_))) {
+            // A change that was not saved must not count: the row is read again.
+            self.drop_memory();
         }
         reply
     }
@@ -91,35 +92,36 @@ impl<S: Storage> Account<S> {
         self.memory.as_ref()?.ledger.states().first()?.first().copied()
     }
 
-    /// Takes out the states that have ended. If others are left, the alarm is set again.
-    pub(super) fn expire(&mut self, now: u64) -> Result<Expired, Fault> {
+    /// Removes the states that have ended. If others are left, the alarm is set again.
+    pub(super) fn expire(&mut self, now: u64) -> Result<Expired, ObjectError> {
         let unsaved = self.memory.as_ref().is_some_and(|memory| memory.unsaved);
-        let mut states = match self.states(now) {
+        let mut states = match self.take_states(now) {
             Ok(states) => states,
             Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
             Err(LoadError::Unreadable(error)) => {
-                self.set_aside(&error, now)?;
+                self.quarantine(&error, now)?;
                 return Ok(Expired { ended: States::default(), empty: false });
             }
         };
         let ended = states.take_ended(now);
         if states.0.is_empty() {
-            self.forget();
-            self.row.emptied();
+            self.drop_memory();
+            self.row.clear();
             return Ok(Expired { ended, empty: true });
         }
-        self.row.rung();
+        self.row.clear_alarm();
         if unsaved || !ended.0.is_empty() {
             self.row.save(&states, now)?;
         } else {
-            self.row.ring_again(&states, now)?;
+            self.row.renew_alarm(&states, now)?;
         }
         self.states = Some(states);
         Ok(Expired { ended, empty: false })
     }
 
-    /// Returns everything that is known of the key, with what is only in memory. Takes it out of its place.
-    fn states(&mut self, now: u64) -> Result<States, LoadError> {
+    /// Takes the states of the key under all policies, with the changes that are only in memory. The row is read if it
+    /// was not.
+    fn take_states(&mut self, now: u64) -> Result<States, LoadError> {
         let mut states = match self.states.take() {
             Some(states) => states,
             None => self.row.load()?,
@@ -130,18 +132,18 @@ impl<S: Storage> Account<S> {
         Ok(states)
     }
 
-    fn forget(&mut self) {
+    fn drop_memory(&mut self) {
         (self.states, self.memory) = (None, None);
     }
 
-    /// Whether there is credit that is worth writing back when the key goes quiet.
+    /// Returns whether there is credit that is worth returning when the key goes quiet.
     pub(super) fn has_credit(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.credit.is_worth_returning())
     }
 
-    /// Writes back the credit of a key that has gone quiet, if that saved a write before. Returns true if the key is in
-    /// use, so that the caller is to ask again later.
-    pub(super) fn rest(&mut self, now: u64) -> Result<bool, Fault> {
+    /// Returns the credit of a quiet key: saves the row without it. Returns true if the key is still in use, and the
+    /// caller must call again later.
+    pub(super) fn return_credit(&mut self, now: u64) -> Result<bool, ObjectError> {
         let Self { row, states: Some(states), memory: Some(memory), .. } = self else { return Ok(false) };
         if !memory.credit.is_worth_returning() {
             return Ok(false);
@@ -153,20 +155,20 @@ impl<S: Storage> Account<S> {
         memory.credit.close();
         let saved = row.save(states, now);
         if saved.is_err() {
-            self.forget();
+            self.drop_memory();
         }
         saved.map(|()| false)
     }
 
-    /// Puts the key's states under these policies into memory, unless they are there.
-    fn recall(&mut self, policies: &str, now: u64) -> Result<(), Fault> {
+    /// Loads the key's states under these policies into memory, unless they are there.
+    fn load(&mut self, policies: &str, now: u64) -> Result<(), ObjectError> {
         if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
             return Ok(());
         }
         let built = policies::read(policies)?;
         let counts_denied = wire::counts_denied(&built);
         let mut ledger = Ledger::new(built)?;
-        let loaded = self.states(now).and_then(|states| {
+        let loaded = self.take_states(now).and_then(|states| {
             let loaded = states.load(&mut ledger, now).map_err(LoadError::Unreadable);
             self.states = Some(states);
             loaded
@@ -175,7 +177,7 @@ impl<S: Storage> Account<S> {
             Ok(loaded) => loaded,
             Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
             Err(LoadError::Unreadable(error)) => {
-                self.set_aside(&error, now)?;
+                self.quarantine(&error, now)?;
                 return Err(error.into());
             }
         };
@@ -192,11 +194,11 @@ impl<S: Storage> Account<S> {
         Ok(())
     }
 
-    /// Starts afresh after a row that cannot be read. The caller gets the error, once; the row stays for a week.
-    fn set_aside(&mut self, error: &Error, now: u64) -> Result<(), Fault> {
-        self.forget();
-        let bytes = self.row.set_aside(now)?;
-        let row: String = bytes.iter().take(LOGGED).map(|byte| format!("{byte:02x}")).collect();
+    /// Moves an unreadable row to quarantine and logs it, so that the next operation starts afresh.
+    fn quarantine(&mut self, error: &Error, now: u64) -> Result<(), ObjectError> {
+        self.drop_memory();
+        let bytes = self.row.quarantine(now)?;
+        let row: String = bytes.iter().take(LOGGED_BYTES).map(|byte| format!("{byte:02x}")).collect();
         let line = serde_json::json!({
             "event": "unreadable",
             "object": self.id,
@@ -209,8 +211,8 @@ impl<S: Storage> Account<S> {
         Ok(())
     }
 
-    /// Decides, and saves what must last. A denied hit is not among it, so it costs no row.
-    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, Fault> {
+    /// Applies one operation to the ledger in memory, and saves changes that must survive it. A denied hit writes no row.
+    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
         let Self { row, states: Some(states), memory: Some(memory), leases, .. } = self else {
             return Err(Error::state("there is none").into());
         };
@@ -220,17 +222,17 @@ impl<S: Storage> Account<S> {
             *unsaved |= ledger.apply(Operation::Settle { id, used: None }, now)?.1;
         }
         let was_used = matches!(operation, Operation::Reset | Operation::ResetAll) && ledger.expires_at(now) > 0;
-        // What had to follow the clock or was charged at its end must last, unlike a denial that was counted.
-        *unsaved |= *counts_denied && is_asking(&operation) && ledger.follow_clock(now)?;
+        // An expired reservation and a state that follows the clock must be saved, but not a denial that is counted.
+        *unsaved |= *counts_denied && is_decided(&operation) && ledger.follow_clock(now)?;
         let elsewhere = match operation {
             Operation::Reserve { .. } => states.open_elsewhere(ledger.policies(), now),
             _ => (0, u64::MAX),
         };
         ledger.leave_room(elsewhere.0);
         let (answer, changed) = ledger.apply(operation, now)?;
-        let must_last = *unsaved || changed && !(*counts_denied && is_asking(&operation) && is_denial(&answer));
+        let must_save = *unsaved || changed && !(*counts_denied && is_decided(&operation) && is_denial(&answer));
         let has_credit = has_credit && ledger.may_lease();
-        if must_last && (*unsaved || !has_credit || !credit.covers(&operation, &answer, now)) {
+        if must_save && (*unsaved || !has_credit || !credit.covers(&operation, &answer, now)) {
             let with_credit = if has_credit { credit.renew(ledger, row.random()?, now)? } else { None };
             if !has_credit {
                 credit.close();
@@ -261,8 +263,8 @@ impl<S: Storage> Account<S> {
     }
 }
 
-/// Whether an operation is counted if it is denied.
-fn is_asking(operation: &Operation<'_>) -> bool {
+/// Returns whether an operation is a decision that may charge the key.
+fn is_decided(operation: &Operation<'_>) -> bool {
     matches!(
         operation,
         Operation::Hit { .. } | Operation::HitCosts { .. } | Operation::Reserve { .. } | Operation::Lease { .. }
@@ -277,7 +279,8 @@ fn is_denial(answer: &Answer) -> bool {
     )
 }
 
-/// Returns the decision of a reservation for which there was no room before another one ends, if it was that.
+/// Returns the decision of a reservation. If it was denied because too many are open, the wait is at most until
+/// `first_end`, when the first one under other policies ends.
 fn with_room_at(decision: Decision, first_end: u64, now: u64) -> Decision {
     if decision.reason != Some(Reason::Full) || first_end == u64::MAX {
         return decision;
@@ -287,7 +290,7 @@ fn with_room_at(decision: Decision, first_end: u64, now: u64) -> Decision {
     Decision { retry_after: Some(retry_after), ..decision }
 }
 
-/// Returns the id by which a reservation is known after an operation.
+/// Returns the new id of a reservation that an operation extends; `None` for other operations.
 fn id_after(operation: &Operation<'_>, now: u64) -> Option<ReservationId> {
     match *operation {
         Operation::Extend { id, ttl } => Some(id.extended(now + ttl)),

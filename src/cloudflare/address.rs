@@ -1,4 +1,4 @@
-//! One spelling for every client: IPv4 as it is, IPv6 by the /64 that one subscriber has.
+//! One key for every client: an IPv4 address as it is, an IPv6 address by its /64, which one subscriber has.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,7 +17,7 @@ pub fn client_address(request: &worker::Request) -> worker::Result<String> {
     Ok(address.and_then(|address| client_key(&address)).unwrap_or_else(|| UNKNOWN.into()))
 }
 
-/// Returns the key of the client behind an address, however it is spelled; `None` if it is not an address.
+/// Returns the key of the client with this address, in any spelling; `None` if it is not an address.
 ///
 /// IPv4 addresses are used as they are, IPv6 addresses by their /64, which one subscriber has.
 ///
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_nobody() {
+    fn an_invalid_address_has_no_key() {
         for spelling in ["", "unknown", "192.0.2", "192.0.2.1, 192.0.2.2", "192.0.2.01", "fe80::1%eth0", "1.2.3.4:80"] {
             assert_eq!(client_key(spelling), None, "{spelling}");
         }

@@ -13,7 +13,7 @@ use crate::{
 
 /// Limits by key, exact everywhere: each key is a [`RateLimiterObject`](super::RateLimiterObject).
 ///
-/// Each operation asks the key's object once, over `fetch`; a second time if the platform says that this helps.
+/// Each operation is one `fetch` to the key's object; it is retried once if the platform says that this helps.
 ///
 /// ```no_run
 /// use tollgate::Policy;
@@ -33,17 +33,17 @@ use crate::{
 pub struct Limits {
     namespace: ObjectNamespace,
     policies: Policies,
-    /// The policies in JSON, as the objects take them.
+    /// The policies as JSON, for requests to the objects.
     json: Box<RawValue>,
     has_credit: bool,
 }
 
 impl Limits {
-    /// Returns the limits under these policies, by the objects of a binding.
+    /// Returns the limits of these policies, which the objects of a binding count.
     ///
     /// # Errors
     ///
-    /// If the policies do not go together, or there is no such binding.
+    /// If the policies are invalid together, or there is no such binding.
     pub fn new(env: &Env, binding: &str, policies: impl IntoPolicies) -> Result<Self, LimitsError> {
         let policies = policies.into_policies()?;
         crate::Ledger::new(policies.clone())?;
@@ -72,26 +72,25 @@ impl Limits {
         &self.policies
     }
 
-    /// Decides whether a key may act now, and takes `cost` if so. Several policies are one decision.
+    /// Decides whether a key may act now, and charges `cost` if so. Several policies are one decision.
     ///
     /// # Errors
     ///
-    /// If the key or the cost is invalid, or the object does not answer. It is for the caller to decide what an object
-    /// that does not answer means.
+    /// If the key or the cost is invalid, or the object does not respond. The caller decides what to do then.
     pub async fn hit(&self, key: &str, cost: u64) -> Result<Decision, LimitsError> {
         self.decision("hit", key, cost.into()).await
     }
 
-    /// Decides as [`hit`](Self::hit) does, with a cost for each policy.
+    /// The same as [`hit`](Self::hit) with a cost for each policy.
     ///
     /// # Errors
     ///
-    /// As for [`hit`](Self::hit), and if no policy has a name that the costs have.
+    /// As for [`hit`](Self::hit), and if a name in the costs is not that of a policy.
     pub async fn hit_costs(&self, key: &str, costs: Costs<'_>) -> Result<Decision, LimitsError> {
         self.decision("hit", key, costs).await
     }
 
-    /// Returns the decision that [`hit`](Self::hit) would make. Changes nothing.
+    /// Returns what [`hit`](Self::hit) would return. Changes no state.
     ///
     /// # Errors
     ///
@@ -100,7 +99,7 @@ impl Limits {
         self.decision("peek", key, cost.into()).await
     }
 
-    /// Returns the decision that [`hit_costs`](Self::hit_costs) would make. Changes nothing.
+    /// Returns what [`hit_costs`](Self::hit_costs) would return. Changes no state.
     ///
     /// # Errors
     ///
@@ -109,16 +108,16 @@ impl Limits {
         self.decision("peek", key, costs).await
     }
 
-    /// Decides as a hit does and, if allowed, sets the amount aside: it counts as used until it is settled, or until its
-    /// `ttl` ends and it is charged in full. By default that is the `ttl` of a concurrency policy, or a minute.
+    /// Decides as a hit does and, if allowed, reserves the costs: they count as used until the reservation is settled, or
+    /// until its `ttl` ends and it is charged in full. The default is the `ttl` of a concurrency policy, or a minute.
     ///
     /// ```no_run
     /// # async fn example(limits: tollgate::cloudflare::Limits) -> worker::Result<()> {
     /// let reserving = limits.reserve("user:42", 4_000.into(), Some("2m".into())).await?;
     /// let Some(reservation) = reserving.reservation else {
-    ///     return Ok(()); // Denied: `reserving.decision` says for how long.
+    ///     return Ok(()); // Denied: retry after `reserving.decision.retry_after`.
     /// };
-    /// // A text that survives a restart: `reservation.to_string()`, and `text.parse()`.
+    /// // To settle it after a restart, store `reservation.to_string()`, and `parse` it again.
     /// limits.settle(reservation, Some(1_234.into())).await?;
     /// # Ok(())
     /// # }
@@ -126,7 +125,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// As for [`hit_costs`](Self::hit_costs), and if it may not last so long.
+    /// As for [`hit_costs`](Self::hit_costs), and if `ttl` is out of range.
     pub async fn reserve(
         &self,
         key: &str,
@@ -134,7 +133,7 @@ impl Limits {
         ttl: Option<Span>,
     ) -> Result<Reserving<String>, LimitsError> {
         let ttl = ttl.map(crate::reservation::check_ttl).transpose()?.map(|ttl| Value::Number(ttl as f64));
-        match self.ask(key, Question { ttl, ..self.question("reserve", Some(costs)) }).await? {
+        match self.send(key, Question { ttl, ..self.question("reserve", Some(costs)) }).await? {
             Message::Reserved { decision, id, .. } => {
                 let decision = decision.under(&self.policies).ok_or_else(unexpected)?;
                 let made = |id: String| Ok::<_, Error>(Reservation { key: key.into(), id: id.parse()? });
@@ -144,12 +143,12 @@ impl Limits {
         }
     }
 
-    /// Closes a reservation and charges what was used; by default all that was reserved.
+    /// Closes a reservation and charges the used amounts, by default the reserved ones.
     ///
     /// # Errors
     ///
-    /// If the object does not answer, or what was used is not given as the costs were. A reservation that has expired or
-    /// was settled before is not an error.
+    /// If the object does not respond, or `used` is one number and the costs were by policy. A reservation that has expired
+    /// or was settled before is not an error.
     pub async fn settle(
         &self,
         reservation: Reservation<String>,
@@ -159,20 +158,20 @@ impl Limits {
         self.close("settle", &reservation, used, None).await
     }
 
-    /// Closes a reservation without charging anything.
+    /// Closes a reservation without a charge.
     ///
     /// # Errors
     ///
-    /// If the object does not answer.
+    /// If the object does not respond.
     pub async fn cancel(&self, reservation: Reservation<String>) -> Result<Settlement, LimitsError> {
         self.close("cancel", &reservation, None, None).await
     }
 
-    /// Moves the end of a reservation to so long from now.
+    /// Moves the end of a reservation to `ttl` from now.
     ///
     /// # Errors
     ///
-    /// If the object does not answer, or it may not last so long.
+    /// If the object does not respond, or `ttl` is out of range.
     pub async fn extend(
         &self,
         reservation: &Reservation<String>,
@@ -182,7 +181,8 @@ impl Limits {
         self.close("extend", reservation, None, Some(Value::Number(ttl as f64))).await
     }
 
-    /// Adds `cost` without asking, and returns the count; below 0, gives back. With several policies, `policy` names one.
+    /// Charges `cost` whether it fits or not, and returns the count; a negative cost gives back. With several policies,
+    /// `policy` names one.
     ///
     /// # Errors
     ///
@@ -191,11 +191,11 @@ impl Limits {
         self.number("inc", key, cost as f64, policy).await
     }
 
-    /// Makes a key as if `count` had just been used, or leaves it `count` tokens. Returns the count.
+    /// Sets a key's count, as if `count` had just been used, or its tokens. Returns the count.
     ///
     /// # Errors
     ///
-    /// As for [`inc`](Self::inc), and if the policy cannot be set to that count.
+    /// As for [`inc`](Self::inc), and if `count` is out of the policy's range.
     pub async fn set(&self, key: &str, count: u64, policy: Option<&str>) -> Result<u64, LimitsError> {
         self.number("set", key, count as f64, policy).await
     }
@@ -218,26 +218,25 @@ impl Limits {
         self.number("expires_at", key, 0.0, policy).await
     }
 
-    /// Forgets what a key has used. Returns whether it had used anything. Reservations stay open.
+    /// Removes a key's states. Returns whether there were any. Reservations stay open.
     ///
     /// # Errors
     ///
     /// As for [`hit`](Self::hit).
     pub async fn reset(&self, key: &str) -> Result<bool, LimitsError> {
-        self.forget(key, false).await
+        self.remove(key, false).await
     }
 
-    /// Forgets a key with its reservations. Returns whether there was anything to forget.
+    /// Removes a key's states and its reservations. Returns whether there were any.
     ///
     /// # Errors
     ///
     /// As for [`hit`](Self::hit).
     pub async fn reset_all(&self, key: &str) -> Result<bool, LimitsError> {
-        self.forget(key, true).await
+        self.remove(key, true).await
     }
 
-    /// Returns the headers that tell a client of a decision: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a
-    /// denial that ends.
+    /// Returns the headers of a decision: `RateLimit-Policy`, `RateLimit`, and `Retry-After` on a denial that ends.
     ///
     /// # Errors
     ///
@@ -281,7 +280,7 @@ impl Limits {
     }
 
     async fn decision(&self, operation: &str, key: &str, costs: Costs<'_>) -> Result<Decision, LimitsError> {
-        match self.ask(key, self.question(operation, Some(costs))).await? {
+        match self.send(key, self.question(operation, Some(costs))).await? {
             Message::Decision(decision) => decision.under(&self.policies).ok_or_else(unexpected),
             _ => Err(unexpected()),
         }
@@ -290,14 +289,14 @@ impl Limits {
     async fn number(&self, operation: &str, key: &str, amount: f64, policy: Option<&str>) -> Result<u64, LimitsError> {
         self.policies.position(policy)?;
         let (amount, policy) = (Amount(amount), policy.map(Into::into));
-        match self.ask(key, Question { amount: Some(amount), policy, ..self.question(operation, None) }).await? {
+        match self.send(key, Question { amount: Some(amount), policy, ..self.question(operation, None) }).await? {
             Message::Number(number) => Ok(number),
             _ => Err(unexpected()),
         }
     }
 
-    async fn forget(&self, key: &str, reservations: bool) -> Result<bool, LimitsError> {
-        match self.ask(key, Question { reservations, ..self.question("reset", None) }).await? {
+    async fn remove(&self, key: &str, reservations: bool) -> Result<bool, LimitsError> {
+        match self.send(key, Question { reservations, ..self.question("reset", None) }).await? {
             Message::Reset(was_used) => Ok(was_used),
             _ => Err(unexpected()),
         }
@@ -311,7 +310,7 @@ impl Limits {
         ttl: Option<Value>,
     ) -> Result<Settlement, LimitsError> {
         let id = Some(reservation.id.to_string().into());
-        match self.ask(&reservation.key, Question { id, ttl, ..self.question(operation, used) }).await? {
+        match self.send(&reservation.key, Question { id, ttl, ..self.question(operation, used) }).await? {
             Message::Settled { settlement, .. } => Settlement::named(&settlement).ok_or_else(unexpected),
             _ => Err(unexpected()),
         }
@@ -329,11 +328,11 @@ impl Limits {
         question
     }
 
-    async fn ask(&self, key: &str, question: Question<'_>) -> Result<Message, LimitsError> {
+    async fn send(&self, key: &str, question: Question<'_>) -> Result<Message, LimitsError> {
         check_key(key)?;
         let question = question.to_json();
         let answer = match self.fetch(key, &question).await.map_err(LimitsError::from) {
-            // More requests only make an overload worse.
+            // A retry makes an overload worse.
             Err(error) if error.is_retryable() && !error.is_overloaded() => self.fetch(key, &question).await?,
             other => other?,
         };
@@ -346,7 +345,7 @@ impl Limits {
     async fn fetch(&self, key: &str, question: &str) -> worker::Result<String> {
         let mut init = RequestInit::new();
         init.with_method(Method::Post).with_body(Some(question.into()));
-        // The object's name is its address; a URL is only what `fetch` needs.
+        // The object's name is its address; `fetch` only needs some URL.
         let request = Request::new_with_init("https://tollgate.invalid/", &init)?;
         self.namespace.get_by_name(key)?.fetch_with_request(request).await?.text().await
     }

@@ -10,10 +10,10 @@ use crate::record::MadeBy;
 /// The version of these bytes.
 const VERSION: u64 = 4;
 
-/// What a row holds.
+/// The content of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stored {
-    /// When the alarm is set to ring.
+    /// The time of the alarm.
     pub(super) alarm: u64,
     pub(super) states: States,
 }
@@ -23,7 +23,7 @@ pub(super) struct Stored {
 struct StoredState<Text, Numbers, Amounts> {
     name: Text,
     algorithm: Text,
-    /// In two's complement, so that what is no duration is a number too.
+    /// In two's complement: units of the calendar are below 0.
     scale: u64,
     count: u64,
     ends: u64,
@@ -35,11 +35,11 @@ struct StoredState<Text, Numbers, Amounts> {
 /// Returns the bytes of a row.
 pub(super) fn encode(alarm: u64, states: &States) -> Vec<u8> {
     let states: Vec<_> = states.0.iter().map(stored).collect();
-    // Numbers, texts and lists of known length have a spelling in postcard, whatever their values.
+    // Numbers, strings and lists of known length always serialize.
     to_allocvec(&(VERSION, alarm, states)).unwrap_or_default()
 }
 
-/// Parses the bytes of a row, which may be anything at all.
+/// Parses the bytes of a row. Any bytes are safe: corrupt ones are an error.
 pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
     let unreadable = || Error::state("its bytes are not those of states");
     let (version, rest) = take_from_bytes::<u64>(bytes).map_err(|_| unreadable())?;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_format_is_told_by_its_version() {
+    fn a_later_version_is_an_error_of_its_own() {
         let error = decode(&[5, 0, 0]).unwrap_err();
         assert_eq!(error.code(), "unsupported_version");
     }

@@ -1,58 +1,57 @@
-//! Credit: an amount that the row holds beyond what was used, so that not every allowed hit writes a row.
+//! Credit: an amount that the row reserves in advance, so that not every allowed hit writes a row.
 //!
-//! The memory of an object has the exact states. Its row has those of the last write, and the credit as an open
-//! reservation. What memory allows is taken out of the credit; only when it does not cover an operation is a row written.
-//! If the memory is lost, the credit is a reservation of nobody's, which its end charges in full: so the row counts at
-//! least what was allowed, and no earlier than it was.
+//! The object has the exact states in memory. Its row has the states of the last write, and the credit as an open
+//! reservation. Operations in memory spend the credit; the row is written only when the credit does not cover one. If the
+//! memory is lost, no one settles the reservation, and its end charges the whole credit. So the row counts at least the
+//! allowed amount, and no earlier than it was allowed.
 
 use crate::lease::{CREDIT_TTL, Traffic, next_credit};
 use crate::{Answer, Costs, Error, Ledger, Operation};
 
-/// How long no operation may come before unspent credit is written back, in milliseconds.
+/// The time without an operation after which a key is quiet and its credit is returned, in milliseconds.
 pub(super) const QUIET: u64 = 2_000;
 
-/// How many writes a credit must have saved before it is written back: that is one write, and the time for which a timer
-/// keeps the object in memory costs about three.
-const WORTH_RETURNING: u64 = 8;
+/// The number of writes that a credit must have saved before it is returned. Returning it is a write, and the timer that
+/// keeps the object in memory costs about as much as three.
+const MIN_SAVED_WRITES: u64 = 8;
 
-/// What is left of a credit, and how it was used.
+/// The credit of a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Credit {
-    /// The size of the last one.
+    /// The amount of the last credit.
     size: u64,
     left: u64,
-    /// Until when it may be spent; 0 if there is none.
+    /// The time until which it may be spent; 0 if there is none.
     until: u64,
     /// When it was opened or last spent.
     latest: u64,
-    /// How many writes it has saved.
+    /// The number of writes that it has saved.
     saved: u64,
     traffic: Traffic,
 }
 
-/// The amount that an operation takes out of a credit, and until when that may be used.
-struct Taken {
+/// The amount that an operation spends of a credit, and the time until which that amount may be used.
+struct Spent {
     amount: u64,
     until: u64,
 }
 
 impl Credit {
-    /// Takes what an operation allowed out of the credit. Returns false if a row must be written.
+    /// Spends the credit on an operation. Returns false if the credit does not cover it and the row must be written.
     pub(super) fn covers(&mut self, operation: &Operation<'_>, answer: &Answer, now: u64) -> bool {
-        let Some(Taken { amount, until }) = taken(operation, answer, now) else { return false };
+        let Some(Spent { amount, until }) = spent(operation, answer, now) else { return false };
         self.traffic.add(amount, now, CREDIT_TTL);
-        // A clock that stepped back does not tell how old the credit is.
-        let holds = (self.latest..self.until).contains(&now) && until <= self.until;
-        let Some(left) = self.left.checked_sub(amount).filter(|_| holds) else { return false };
+        // If the clock has stepped back, the age of the credit is unknown.
+        let is_valid = (self.latest..self.until).contains(&now) && until <= self.until;
+        let Some(left) = self.left.checked_sub(amount).filter(|_| is_valid) else { return false };
         (self.left, self.latest) = (left, now);
         self.saved += 1;
         true
     }
 
-    /// Opens the next credit beside the states of a ledger. Returns those with the credit as a reservation; `None` if there
-    /// is no credit now.
+    /// Opens the next credit. Returns a copy of the ledger with the credit as a reservation; `None` if there is no credit.
     pub(super) fn renew(&mut self, ledger: &Ledger, random: u128, now: u64) -> Result<Option<Ledger>, Error> {
-        let size = next_credit(self.traffic.lately(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
+        let size = next_credit(self.traffic.recent(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
         let until = ledger.window_end(now + CREDIT_TTL, now);
         (self.left, self.until, self.latest) = (0, 0, now);
         if size == 0 || until <= now {
@@ -68,34 +67,34 @@ impl Credit {
         Ok(Some(with_credit))
     }
 
-    /// Closes the credit: the row no longer holds it.
+    /// Closes the credit: the row no longer contains it.
     pub(super) fn close(&mut self) {
         (self.left, self.until, self.saved) = (0, 0, 0);
     }
 
-    /// Whether something is left of it, and it saved more than writing it back costs.
+    /// Returns whether some credit is left, and it has saved more writes than returning it costs.
     pub(super) fn is_worth_returning(&self) -> bool {
-        self.left > 0 && self.saved >= WORTH_RETURNING
+        self.left > 0 && self.saved >= MIN_SAVED_WRITES
     }
 
-    /// Whether it was spent a moment ago.
+    /// Returns whether the credit was opened or spent less than [`QUIET`] ago.
     pub(super) fn is_in_use(&self, now: u64) -> bool {
         now.abs_diff(self.latest) < QUIET
     }
 }
 
-/// Returns what an operation takes out of a credit; `None` if it must be written.
-fn taken(operation: &Operation<'_>, answer: &Answer, now: u64) -> Option<Taken> {
+/// Returns the credit that an operation spends; `None` if the operation must write the row.
+fn spent(operation: &Operation<'_>, answer: &Answer, now: u64) -> Option<Spent> {
     match (operation, answer) {
         (Operation::Hit { cost }, Answer::Decision(decision)) => {
-            Some(Taken { amount: if decision.allowed { *cost } else { 0 }, until: now })
+            Some(Spent { amount: if decision.allowed { *cost } else { 0 }, until: now })
         }
-        // All of a lease may be used until its end. What was reported is counted, too: a row that knows nothing of the
-        // report holds it as a part of the lease, and would lease it out once more.
+        // All of a lease may be used until its end. The reported amount counts too: the row, which has not seen the
+        // report, has it as a part of the lease, and after a crash would lease it out again.
         (Operation::Lease { cost, renewal }, Answer::Leased { decision, lease }) => {
             let hit = if decision.allowed { *cost } else { 0 };
             let (amount, until) = lease.map_or((0, now), |lease| (lease.amount, lease.id.end()));
-            Some(Taken { amount: renewal.used.saturating_add(hit).saturating_add(amount), until })
+            Some(Spent { amount: renewal.used.saturating_add(hit).saturating_add(amount), until })
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! What can go wrong when a Worker asks an object.
+//! The errors of a Worker's requests to an object.
 
 use std::fmt;
 
@@ -33,18 +33,18 @@ impl LimitsError {
         }
     }
 
-    /// Returns whether the object had more requests than it can handle. Asking again makes it worse.
+    /// Returns whether the object had more requests than it can handle. A retry makes it worse.
     pub fn is_overloaded(&self) -> bool {
-        self.says("overloaded")
+        self.has("overloaded")
     }
 
-    /// Returns whether the platform expects a second attempt to succeed. [`Limits`](super::Limits) has made it already.
+    /// Returns whether the platform expects a retry to succeed. [`Limits`](super::Limits) has retried once already.
     pub fn is_retryable(&self) -> bool {
-        self.says("retryable")
+        self.has("retryable")
     }
 
-    /// Returns whether the platform's error has a property that is true.
-    fn says(&self, property: &str) -> bool {
+    /// Returns whether a property of the platform's error is true.
+    fn has(&self, property: &str) -> bool {
         let Self::Platform(worker::Error::UnknownJsError { original, .. }) = self else { return false };
         Reflect::get(original, &property.into()).is_ok_and(|value| value.is_truthy())
     }

@@ -1,4 +1,4 @@
-//! What a client and an object say to each other over `fetch`: JSON in both directions.
+//! The messages between a client and an object over `fetch`: JSON in both directions.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::account::{Account, Request};
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::random::random_bits;
 use super::wire::{self, Reply};
 use crate::{
@@ -47,7 +47,7 @@ pub struct Question<'a> {
     /// Whether `reset` drops reservations, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reservations: bool,
-    /// To `lease`: how much of the lease was spent, and the size that is asked for.
+    /// For `lease`: the spent amount of the lease, and the requested size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Amount>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ fn milliseconds<S: Serializer>(ttl: &Option<Value>, serializer: S) -> Result<S::
 }
 
 impl<'a> Question<'a> {
-    /// Returns an operation under policies, with nothing else said.
+    /// Returns a question with an operation and policies only.
     pub fn new(operation: &'a str, policies: &'a RawValue) -> Self {
         let (amount, amounts, policy, ttl, id, key, used, size) = (None, None, None, None, None, None, None, None);
         let (settles, reservations, credit) = (Vec::new(), false, false);
@@ -81,18 +81,18 @@ impl<'a> Question<'a> {
 
     /// Returns the question as JSON.
     pub fn to_json(&self) -> String {
-        // A question has no keys that are not texts, and no number that is not finite.
+        // All keys are strings and all numbers are finite, so this cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns the amounts by policy, each checked.
+    /// Checks the amounts by policy; `None` if there are none.
     fn checked_amounts(&self) -> Result<Option<Vec<(&str, u64)>>, Error> {
         let Some(list) = &self.amounts else { return Ok(None) };
         list.iter().map(|(name, amount)| Ok((&**name, wire::amount(amount.0)?))).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Returns the operation, given the amounts by policy.
-    fn asked<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, Fault> {
+    /// Returns the operation. `amounts` are those by policy.
+    fn to_operation<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, ObjectError> {
         let costs = || match amounts {
             Some(list) => Ok(Costs::ByPolicy(list)),
             None => wire::amount(self.amount.map_or(1.0, |amount| amount.0)).map(Costs::All),
@@ -132,21 +132,21 @@ fn read_id(text: Option<&str>) -> Result<ReservationId, Error> {
     text.parse::<Reservation<String>>().map(|reservation| reservation.id).or_else(|_| text.parse())
 }
 
-/// What an object answers.
+/// An object's answer to a [`Question`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Message {
     Decision(NamedDecision),
-    /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
+    /// Of `inc`, `set` and `get`: the count. Of `expires_at`: a time.
     Number(u64),
-    /// To `lease`; no lease if none is open.
+    /// Of `lease`; no lease if none is open.
     Leased {
         decision: NamedDecision,
         lease: Option<WrittenLease>,
     },
-    /// To `reset`: whether the key had been used.
+    /// Of `reset`: whether the key had been used.
     Reset(bool),
-    /// To `reserve`.
+    /// Of `reserve`.
     #[serde(rename_all = "camelCase")]
     Reserved {
         decision: NamedDecision,
@@ -154,7 +154,7 @@ pub(super) enum Message {
         id: Option<String>,
         expires_at: Option<u64>,
     },
-    /// To `settle`, `cancel` and `extend`.
+    /// Of `settle`, `cancel` and `extend`.
     #[serde(rename_all = "camelCase")]
     Settled {
         settlement: String,
@@ -217,23 +217,23 @@ impl NamedDecision {
     }
 }
 
-/// Does the operation of a question in JSON, and returns the answer in JSON. Only the platform's errors are returned
-/// as errors.
-pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, Fault> {
+/// Applies the operation of a question in JSON, and returns the answer in JSON. Only the platform's errors are returned
+/// as `Err`; others are an answer.
+pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ObjectError> {
     let reply = match ask(account, question, now) {
         Ok(reply) => reply,
-        Err(Fault::Coded { code, message }) => Message::Error { code: code.into(), message },
+        Err(ObjectError::Coded { code, message }) => Message::Error { code: code.into(), message },
         Err(platform) => return Err(platform),
     };
-    // A message has no keys that are not texts, and no number that is not finite.
+    // All keys are strings and all numbers are finite, so this cannot fail.
     Ok(serde_json::to_string(&reply).unwrap_or_default())
 }
 
-fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, Fault> {
-    let invalid = |error: serde_json::Error| Fault::Coded { code: "invalid_request", message: error.to_string() };
+fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, ObjectError> {
+    let invalid = |error: serde_json::Error| ObjectError::Coded { code: "invalid_request", message: error.to_string() };
     let question: Question<'_> = serde_json::from_str(question).map_err(invalid)?;
     let amounts = question.checked_amounts()?;
-    let operation = question.asked(amounts.as_deref())?;
+    let operation = question.to_operation(amounts.as_deref())?;
     let settles = question.settles.iter().map(|id| read_id(Some(id))).collect::<Result<Vec<_>, _>>()?;
     let policies = question.policies.get();
     let reply = account.apply(Request { operation, settles: &settles, policies, credit: question.credit }, now)?;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_no_more_than_it_must() {
+    fn a_question_needs_an_operation_and_policies_only() {
         let json = r#"{"operation":"hit","policies":{"algorithm":"fix_window"}}"#;
         let question: Question<'_> = serde_json::from_str(json).unwrap();
         assert_eq!((question.operation, question.amount, question.policy.as_deref()), ("hit", None, None));

@@ -6,13 +6,13 @@ use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
-use super::account::{Account, Expired, Request as Asked};
-use super::fault::Fault;
+use super::account::{Account, Expired, Request as AccountRequest};
+use super::object_error::ObjectError;
 use super::{message, wire};
 
 /// The Durable Object of one key. Its name is the key.
 ///
-/// A Rust Worker exports it with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and asks it through
+/// A Rust Worker exports it with one line, `pub use tollgate::cloudflare::RateLimiterObject;`, and calls it through
 /// [`Limits`](super::Limits). The platform calls its methods.
 #[durable_object(alarm)]
 #[derive(Debug)]
@@ -46,11 +46,11 @@ impl DurableObject for RateLimiterObject {
     }
 }
 
-/// What JavaScript calls: numbers and texts, which cross faster than anything else.
+/// The methods that JavaScript calls. Their arguments are numbers and strings, which cross the boundary fastest.
 #[wasm_bindgen]
 impl RateLimiterObject {
-    /// Does one operation under policies given as JSON. A decision is returned as eight numbers in a text, with the id of
-    /// a reservation behind them, and anything else as one word. The caller has read the time, once.
+    /// Applies one operation under policies in JSON. Returns a decision as eight numbers in a string, followed by the id
+    /// of a reservation, and any other result as one word.
     #[doc(hidden)]
     pub fn apply(
         &self,
@@ -60,31 +60,32 @@ impl RateLimiterObject {
         of: Option<String>,
         credit: bool,
         now: f64,
-    ) -> Result<String, Fault> {
+    ) -> Result<String, ObjectError> {
         let now = wire::time(now)?;
         let settles = &wire::settled_first(operation, of.as_deref())?;
         let operation = wire::operation(operation, amount, of.as_deref())?;
-        let request = Asked { operation, settles, policies, credit };
+        let request = AccountRequest { operation, settles, policies, credit };
         Ok(self.account.borrow_mut().apply(request, now)?.to_text())
     }
 
-    /// Returns whether there is credit that is worth writing back when the key goes quiet.
+    /// Returns whether there is credit that is worth returning when the key goes quiet.
     #[doc(hidden)]
     #[wasm_bindgen(js_name = hasCredit)]
     pub fn has_credit(&self) -> bool {
         self.account.borrow().has_credit()
     }
 
-    /// Writes back credit that was not spent, if the key has gone quiet. Returns true if it has not, and this is to be
-    /// called again in a while.
+    /// Returns unspent credit by writing the row without it, if the key is quiet. Returns true if it is still in use, and
+    /// the caller must call again later.
     #[doc(hidden)]
-    pub fn rest(&self, now: f64) -> Result<bool, Fault> {
-        self.account.borrow_mut().rest(wire::time(now)?)
+    #[wasm_bindgen(js_name = returnCredit)]
+    pub fn return_credit(&self, now: f64) -> Result<bool, ObjectError> {
+        self.account.borrow_mut().return_credit(wire::time(now)?)
     }
 
-    /// Does one operation that is given as JSON, and returns the answer as JSON.
+    /// Applies one operation in JSON, and returns the result in JSON.
     #[doc(hidden)]
-    pub fn answer(&self, question: &str, now: f64) -> Result<String, Fault> {
+    pub fn answer(&self, question: &str, now: f64) -> Result<String, ObjectError> {
         message::answer(&mut self.account.borrow_mut(), question, wire::time(now)?)
     }
 
@@ -98,7 +99,7 @@ impl RateLimiterObject {
     /// Handles the alarm: returns the states that have ended, as JSON, and whether the storage can be deleted.
     /// Otherwise the alarm is set again, because the key is in use.
     #[doc(hidden)]
-    pub fn expire(&self, now: f64) -> Result<Array, Fault> {
+    pub fn expire(&self, now: f64) -> Result<Array, ObjectError> {
         let Expired { ended, empty } = self.account.borrow_mut().expire(wire::time(now)?)?;
         Ok(Array::of2(&ended.to_json().into(), &empty.into()))
     }

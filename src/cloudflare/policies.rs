@@ -1,18 +1,18 @@
-//! The policies that an object is asked about, from JSON.
+//! The policies of a request to an object, from JSON.
 
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::wire::free_by_default;
 use crate::{Policies, PolicyDraft};
 
-/// Reads one policy, or a list of them.
-pub(super) fn read(json: &str) -> Result<Policies, Fault> {
+/// Parses one policy, or a list of them. Denied hits are free by default.
+pub(super) fn read(json: &str) -> Result<Policies, ObjectError> {
     let drafts: Result<Vec<PolicyDraft>, _> = match json.trim_ascii_start().starts_with('[') {
         true => serde_json::from_str(json),
         false => serde_json::from_str(json).map(|draft| vec![draft]),
     };
     let Ok(drafts) = drafts else {
         let message = "policies: the text is not JSON; give a policy, or a list of policies".into();
-        return Err(Fault::Coded { code: "invalid_policy", message });
+        return Err(ObjectError::Coded { code: "invalid_policy", message });
     };
     let mut policies = Vec::new();
     for draft in &drafts {
@@ -39,7 +39,7 @@ mod tests {
         for (json, expected) in
             [("", "policies"), ("7", "policy"), ("[7]", "policy"), ("[]", "policies"), ("{}", "algorithm")]
         {
-            let Err(Fault::Coded { message, .. }) = read(json) else { panic!("{json} was accepted") };
+            let Err(ObjectError::Coded { message, .. }) = read(json) else { panic!("{json} was accepted") };
             assert!(message.starts_with(expected), "{json}: {message}");
         }
     }

@@ -1,8 +1,8 @@
-//! Randomness, of which the core has no source.
+//! Random bits from the platform: the core has no source of randomness.
 
 use wasm_bindgen::prelude::*;
 
-use super::fault::Fault;
+use super::object_error::ObjectError;
 
 #[wasm_bindgen]
 extern "C" {
@@ -10,8 +10,8 @@ extern "C" {
     fn get_random_values(bytes: &mut [u8]) -> Result<JsValue, JsValue>;
 }
 
-/// Returns 128 bits that nobody can guess.
-pub(super) fn random_bits() -> Result<u128, Fault> {
+/// Returns 128 cryptographically random bits.
+pub(super) fn random_bits() -> Result<u128, ObjectError> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))

@@ -4,25 +4,25 @@ use js_sys::{JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::codec::{self, Stored};
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::random::random_bits;
 use super::states::States;
 use crate::Error;
 
 #[wasm_bindgen]
 extern "C" {
-    /// `ctx.storage`, for two calls that the `worker` crate does not have.
+    /// `ctx.storage`, for two calls that the `worker` crate lacks.
     #[derive(Clone, Debug)]
     type RawStorage;
 
     #[wasm_bindgen(method, getter)]
     fn kv(this: &RawStorage) -> SyncKv;
 
-    // Returns a promise that need not be awaited: the output gate holds every response back until it is kept.
+    // Returns a promise that need not be awaited: the output gate delays every response until the alarm is stored.
     #[wasm_bindgen(method, catch, js_name = setAlarm)]
     fn set_alarm(this: &RawStorage, time: f64) -> Result<JsValue, JsValue>;
 
-    /// `ctx.storage.kv`: its table is not billed to the object, unlike one that the object creates.
+    /// `ctx.storage.kv`: its table is not billed, unlike one that the object creates.
     #[derive(Clone, Debug)]
     type SyncKv;
 
@@ -37,33 +37,33 @@ extern "C" {
 }
 
 thread_local! {
-    /// The key of the row, as a string of JavaScript's own: it need not be copied on every hit.
+    /// The key of the row, as a JavaScript string so that it is not copied on every hit.
     static STATES: JsString = "states".into();
-    /// The key of a row that could not be read.
+    /// The key of a row in quarantine.
     static UNREADABLE: JsString = "unreadable".into();
 }
 
-/// How long a key is left alone before its alarm: hits within that time do not move it.
-const REST: u64 = 600_000;
+/// The least time from a write to a new alarm, in milliseconds. Hits do not move an alarm that is set.
+const MIN_ALARM_DELAY: u64 = 600_000;
 
-/// How long a row that could not be read is kept.
-const KEPT_ASIDE: u64 = 7 * 86_400_000;
+/// How long an unreadable row is kept, in milliseconds.
+const QUARANTINE: u64 = 7 * 86_400_000;
 
-/// Where the states of one key are stored.
+/// The stored row of one key, and its alarm.
 #[derive(Debug)]
 pub(super) struct Row {
     storage: RawStorage,
     kv: SyncKv,
     /// Whether there is a row.
     stored: bool,
-    /// When the alarm was last set to ring; 0 if it never was, or has rung.
+    /// The time of the alarm; 0 if none is set.
     alarm: u64,
 }
 
-/// Why a row was not loaded.
+/// The error of loading a row.
 #[derive(Debug)]
 pub(super) enum LoadError {
-    /// It is corrupt, or of a later format.
+    /// The row is corrupt, or of a later format.
     Unreadable(Error),
     /// The platform failed.
     Platform(JsValue),
@@ -75,22 +75,22 @@ impl From<JsValue> for LoadError {
     }
 }
 
-/// A storage of the states of one key.
+/// The storage of one key's states.
 pub(super) trait Storage {
-    /// Returns the states that were last saved.
+    /// Returns the saved states.
     fn load(&mut self) -> Result<States, LoadError>;
-    /// Replaces the row, and sets the alarm if none is due.
-    fn save(&mut self, states: &States, now: u64) -> Result<(), Fault>;
-    /// Sets the alarm again after it has rung, for a key whose row is still right: the row need not know of it.
-    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault>;
-    /// Records that the alarm has rung.
-    fn rung(&mut self);
-    /// Forgets what is known of the storage: it is about to be emptied.
-    fn emptied(&mut self);
-    /// Moves a row that cannot be read out of the way, where it is kept for a week. Returns its bytes.
-    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault>;
-    /// Returns 128 bits that nobody can guess.
-    fn random(&mut self) -> Result<u128, Fault>;
+    /// Replaces the row, and sets the alarm unless one is set.
+    fn save(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
+    /// Sets the alarm again without writing the row, which has not changed.
+    fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
+    /// Records that the alarm has fired.
+    fn clear_alarm(&mut self);
+    /// Records that there is no row and no alarm: the caller is about to delete the storage.
+    fn clear(&mut self);
+    /// Moves an unreadable row to another key, where it is kept for a week. Returns its bytes.
+    fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ObjectError>;
+    /// Returns 128 cryptographically random bits.
+    fn random(&mut self) -> Result<u128, ObjectError>;
 }
 
 impl Row {
@@ -112,7 +112,7 @@ impl Storage for Row {
         Ok(states)
     }
 
-    fn save(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+    fn save(&mut self, states: &States, now: u64) -> Result<(), ObjectError> {
         if states.0.is_empty() {
             return self.delete();
         }
@@ -123,34 +123,34 @@ impl Storage for Row {
         self.set_alarm(alarm)
     }
 
-    fn ring_again(&mut self, states: &States, now: u64) -> Result<(), Fault> {
+    fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ObjectError> {
         let alarm = self.next_alarm(states, now);
         self.set_alarm(alarm)
     }
 
-    fn rung(&mut self) {
+    fn clear_alarm(&mut self) {
         self.alarm = 0;
     }
 
-    fn emptied(&mut self) {
+    fn clear(&mut self) {
         (self.stored, self.alarm) = (false, 0);
     }
 
-    fn set_aside(&mut self, now: u64) -> Result<Vec<u8>, Fault> {
+    fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ObjectError> {
         let value = STATES.with(|key| self.kv.get(key))?;
         UNREADABLE.with(|key| self.kv.put(key, &value))?;
         self.delete()?;
-        self.set_alarm(now + KEPT_ASIDE)?;
+        self.set_alarm(now + QUARANTINE)?;
         Ok(bytes_of(&value))
     }
 
-    fn random(&mut self) -> Result<u128, Fault> {
+    fn random(&mut self) -> Result<u128, ObjectError> {
         random_bits()
     }
 }
 
 impl Row {
-    fn delete(&mut self) -> Result<(), Fault> {
+    fn delete(&mut self) -> Result<(), ObjectError> {
         if self.stored {
             STATES.with(|key| self.kv.delete(key))?;
             self.stored = false;
@@ -158,13 +158,13 @@ impl Row {
         Ok(())
     }
 
-    /// Returns the alarm that is due, or the later of the key's end and some time from now. An alarm that rings too
-    /// early finds the key in use and is set again, so it need not follow every hit.
+    /// Returns the alarm that is set, or else the later of the key's end and [`MIN_ALARM_DELAY`] from now. An alarm that
+    /// fires too early finds the key in use and is set again, so hits need not move it.
     fn next_alarm(&self, states: &States, now: u64) -> u64 {
-        if self.alarm > now { self.alarm } else { states.ends().max(now + REST) }
+        if self.alarm > now { self.alarm } else { states.ends().max(now + MIN_ALARM_DELAY) }
     }
 
-    fn set_alarm(&mut self, alarm: u64) -> Result<(), Fault> {
+    fn set_alarm(&mut self, alarm: u64) -> Result<(), ObjectError> {
         if alarm != self.alarm {
             self.storage.set_alarm(alarm as f64)?;
             self.alarm = alarm;
@@ -173,7 +173,7 @@ impl Row {
     }
 }
 
-/// Returns the bytes of a stored value; none if it is anything else.
+/// Returns the bytes of a stored value; empty if it is not a `Uint8Array`.
 fn bytes_of(value: &JsValue) -> Vec<u8> {
     value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).unwrap_or_default()
 }

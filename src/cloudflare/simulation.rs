@@ -1,27 +1,28 @@
-//! A simulation of isolates that hold leases, and of an object with credit that crashes: never more is admitted than the
-//! policy's definition allows, whatever is lost, late or skewed.
+//! A simulation of isolates with leases, and of an object with credit that crashes. It checks that no more is admitted
+//! than the policy allows, whatever is lost, late or skewed.
 //!
-//! Time is the object's. A use counts when it is decided: at the object for a hit that asks it, in the isolate for one
-//! that a lease covers.
+//! Time is the object's. A use counts when it is decided: in the isolate if a lease covers the hit, otherwise in the object.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::account::{Account, Request};
 use super::codec;
-use super::fault::Fault;
+use super::object_error::ObjectError;
 use super::row::{LoadError, Storage};
 use super::states::States;
 use super::wire::Reply;
-use crate::lease::holder::{Holder, Reply as Said, Report, Step};
+use crate::lease::holder::{Holder, Reply as HolderReply, Report, Step};
 use crate::{Answer, Ledger, Operation, Policies, Policy, Renewal};
 
 const KEY: &str = "key";
 const START: u64 = 1_800_000_000_000;
 
-/// How long an isolate waits for an object, and for another request's renewal.
+/// How long an isolate waits for an object.
 const TIMEOUT: u64 = 2_000;
-const PATIENCE: u64 = 50;
+
+/// How long a hit waits for another request's renewal.
+const RENEWAL_WAIT: u64 = 50;
 
 /// Random numbers that are the same in every run.
 #[derive(Clone)]
@@ -45,7 +46,7 @@ impl Random {
     }
 }
 
-/// A row that outlives the object.
+/// A stored row that survives a crash of the object.
 struct Disk {
     row: Option<Vec<u8>>,
     writes: u64,
@@ -58,25 +59,25 @@ impl Storage for Disk {
         self.row.as_ref().map_or(Ok(States::default()), states).map_err(LoadError::Unreadable)
     }
 
-    fn save(&mut self, states: &States, _: u64) -> Result<(), Fault> {
+    fn save(&mut self, states: &States, _: u64) -> Result<(), ObjectError> {
         self.row = if states.0.is_empty() { None } else { Some(codec::encode(1, states)) };
         self.writes += 1;
         Ok(())
     }
 
-    fn ring_again(&mut self, _: &States, _: u64) -> Result<(), Fault> {
+    fn renew_alarm(&mut self, _: &States, _: u64) -> Result<(), ObjectError> {
         Ok(())
     }
 
-    fn rung(&mut self) {}
+    fn clear_alarm(&mut self) {}
 
-    fn emptied(&mut self) {}
+    fn clear(&mut self) {}
 
-    fn set_aside(&mut self, _: u64) -> Result<Vec<u8>, Fault> {
+    fn quarantine(&mut self, _: u64) -> Result<Vec<u8>, ObjectError> {
         Ok(self.row.take().unwrap_or_default())
     }
 
-    fn random(&mut self) -> Result<u128, Fault> {
+    fn random(&mut self) -> Result<u128, ObjectError> {
         Ok(u128::from(self.random.next()) << 64 | u128::from(self.random.next()))
     }
 }
@@ -85,7 +86,7 @@ fn new_holder() -> Holder {
     Holder::new(100, crate::DEFAULT_LEASE_TTL, true)
 }
 
-/// What goes wrong: each once in so many times, or never if 0.
+/// The faults to inject: each once in so many times, or never if 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lost: u64,
@@ -94,11 +95,11 @@ struct Faults {
     crashed_isolate: u64,
     /// Whether the clocks of isolates differ, step and drift.
     skewed: bool,
-    /// A request that renews is cancelled, and nobody is told of its reply.
+    /// A request that renews a lease is cancelled, and its reply is dropped.
     cancelled: u64,
 }
 
-/// What traffic there is.
+/// The traffic.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     isolates: u64,
@@ -110,46 +111,46 @@ struct Load {
     largest_cost: u64,
 }
 
-/// Something that happens later.
+/// A scheduled event.
 enum Event {
     /// A request reaches an isolate.
     Hit { cost: u64 },
     /// A message reaches the object.
     Arrive(Message),
     /// The object's reply reaches the isolate.
-    Answer { message: Message, said: Said, counted_at: u64 },
-    /// An isolate gives a message up.
-    GiveUp(Message),
-    /// A request has waited for another's renewal for long enough.
-    Impatient { isolate: usize, life: u64, waiting: u64, cost: u64 },
+    Reply { message: Message, reply: HolderReply },
+    /// A message times out.
+    TimeOut(Message),
+    /// A request that waits for another's renewal times out.
+    StopWaiting { isolate: usize, life: u64, waiting: u64, cost: u64 },
     /// The timer of a lease.
-    Return { isolate: usize, life: u64, asked: u64 },
-    /// The object is asked whether it has gone quiet.
-    Rest,
+    GiveBack { isolate: usize, life: u64, sent_at: u64 },
+    /// The timer that returns the credit of a quiet key.
+    ReturnCredit,
 }
 
 #[derive(Clone)]
 struct Message {
     number: u64,
     isolate: usize,
-    /// Which life of the isolate sent it.
+    /// The number of restarts of the isolate when it sent the message.
     life: u64,
     cost: u64,
     report: Option<Report>,
-    /// By the isolate's clock.
-    asked: u64,
+    /// The time by the isolate's clock.
+    sent_at: u64,
     gives_back: bool,
 }
 
 struct Isolate {
     holder: Holder,
     life: u64,
-    /// How its clock differs from the object's.
+    /// The difference of its clock from the object's.
     skew: i64,
-    /// How much slower or faster it runs, in millionths.
+    /// The difference of its clock's speed, in millionths.
     drift: i64,
     waiting: Vec<(u64, u64)>,
-    /// The messages under way.
+    /// The messages without a reply.
     open: Vec<u64>,
 }
 
@@ -173,7 +174,7 @@ struct World {
     uses: Vec<(u64, u64)>,
     starts: Vec<u64>,
     scale: u64,
-    resting: bool,
+    has_timer: bool,
     messages: u64,
     writes_before: u64,
     credit: bool,
@@ -208,7 +209,7 @@ impl World {
             uses: Vec::new(),
             starts: Vec::new(),
             scale: policy.scale(),
-            resting: false,
+            has_timer: false,
             messages: 0,
             writes_before: 0,
             credit,
@@ -248,52 +249,52 @@ impl World {
                     self.at(next, Event::Hit { cost });
                 }
             }
-            self.happen(event, now);
+            self.handle(event, now);
         }
     }
 
-    fn happen(&mut self, event: Event, now: u64) {
-        self.go_wrong(now);
+    fn handle(&mut self, event: Event, now: u64) {
+        self.inject_faults(now);
         match event {
             Event::Hit { cost } => {
                 let isolate = self.random.below(self.isolates.len() as u64) as usize;
                 self.hit(isolate, cost, now);
             }
             Event::Arrive(message) => self.arrive(message, now),
-            Event::Answer { message, said, counted_at } => self.answer(message, said, counted_at, now),
-            Event::GiveUp(message) => self.give_up(&message, now),
-            Event::Impatient { isolate, life, waiting, cost } => {
+            Event::Reply { message, reply } => self.receive(message, reply, now),
+            Event::TimeOut(message) => self.time_out(&message, now),
+            Event::StopWaiting { isolate, life, waiting, cost } => {
                 let own = &mut self.isolates[isolate];
                 if let Some(at) = own.waiting.iter().position(|&(known, _)| known == waiting && own.life == life) {
                     own.waiting.remove(at);
                     self.send(isolate, cost, None, false, now);
                 }
             }
-            Event::Return { isolate, life, asked } => {
+            Event::GiveBack { isolate, life, sent_at } => {
                 let own = &mut self.isolates[isolate];
                 let time = own.clock(now);
                 if own.life == life
-                    && let Some(report) = own.holder.give_back(KEY, asked, time)
+                    && let Some(report) = own.holder.give_back(KEY, sent_at, time)
                 {
                     self.send(isolate, 0, Some(report), true, now);
                 }
             }
-            Event::Rest => {
-                self.resting = self.account.rest(now).unwrap();
-                if self.resting {
-                    self.at(now + super::credit::QUIET, Event::Rest);
+            Event::ReturnCredit => {
+                self.has_timer = self.account.return_credit(now).unwrap();
+                if self.has_timer {
+                    self.at(now + super::credit::QUIET, Event::ReturnCredit);
                 }
             }
         }
     }
 
-    fn go_wrong(&mut self, now: u64) {
+    fn inject_faults(&mut self, now: u64) {
         if self.random.once_in(self.faults.crashed_object) {
             let row = core::mem::take(&mut self.account.row.row);
             let random = Random(self.random.next());
             self.writes_before += self.account.row.writes;
             self.account = Account::stored_in(Disk { row, writes: 0, random }, String::new());
-            self.resting = false;
+            self.has_timer = false;
         }
         if self.random.once_in(self.faults.crashed_isolate) {
             let which = self.random.below(self.isolates.len() as u64) as usize;
@@ -337,7 +338,7 @@ impl World {
                 self.number += 1;
                 let (waiting, life) = (self.number, own.life);
                 own.waiting.push((waiting, cost));
-                self.at(now + PATIENCE, Event::Impatient { isolate, life, waiting, cost });
+                self.at(now + RENEWAL_WAIT, Event::StopWaiting { isolate, life, waiting, cost });
             }
         }
     }
@@ -347,8 +348,8 @@ impl World {
         self.messages += 1;
         let (number, own) = (self.number, &mut self.isolates[isolate]);
         own.open.push(number);
-        let message = Message { number, isolate, life: own.life, cost, report, asked: own.clock(now), gives_back };
-        self.at(now + TIMEOUT, Event::GiveUp(message.clone()));
+        let message = Message { number, isolate, life: own.life, cost, report, sent_at: own.clock(now), gives_back };
+        self.at(now + TIMEOUT, Event::TimeOut(message.clone()));
         if !self.random.once_in(self.faults.lost) {
             let late = if self.random.once_in(self.faults.late) { self.random.below(6_000) } else { 0 };
             let delay = 1 + self.random.below(15) + late;
@@ -367,17 +368,17 @@ impl World {
         let policies = self.policies.clone();
         let request = Request { operation, settles: &[], policies: &policies, credit: self.credit };
         let reply = self.account.apply(request, now).unwrap();
-        self.note_start(now);
+        self.record_start(now);
         let (decision, open, lease) = match reply {
             Reply::Decision { decision, open } => (decision, open, None),
             Reply::Leased { decision, open, lease } => (decision, open, lease),
             other => panic!("{other:?}"),
         };
-        if self.credit && !self.resting {
-            self.resting = true;
-            self.at(now + super::credit::QUIET, Event::Rest);
+        if self.credit && !self.has_timer {
+            self.has_timer = true;
+            self.at(now + super::credit::QUIET, Event::ReturnCredit);
         }
-        let said = Said { cost: message.cost, decision, certain: open.lasts(), lease };
+        let reply = HolderReply { cost: message.cost, decision, certain: open.lasts(), lease };
         // The object counted it, whether or not its reply arrives.
         if decision.allowed && message.cost > 0 {
             self.uses.push((now, message.cost));
@@ -387,11 +388,11 @@ impl World {
         }
         let late = if self.random.once_in(self.faults.late) { self.random.below(6_000) } else { 0 };
         let delay = 1 + self.random.below(15) + late;
-        self.at(now + delay, Event::Answer { message, said, counted_at: now });
+        self.at(now + delay, Event::Reply { message, reply });
     }
 
-    /// Notes when a key's own windows start.
-    fn note_start(&mut self, now: u64) {
+    /// Records the starts of windows that a key's own hits start.
+    fn record_start(&mut self, now: u64) {
         if let Some(start) = self.account.first_number().map(|start| start as u64)
             && (start..start + self.scale).contains(&now)
             && self.starts.last() != Some(&start)
@@ -400,8 +401,8 @@ impl World {
         }
     }
 
-    fn answer(&mut self, message: Message, said: Said, _: u64, now: u64) {
-        let Message { number, isolate, life, cost, ref report, asked, gives_back } = message;
+    fn receive(&mut self, message: Message, reply: HolderReply, now: u64) {
+        let Message { number, isolate, life, cost, ref report, sent_at, gives_back } = message;
         let own = &mut self.isolates[isolate];
         let Some(at) = own.open.iter().position(|&open| open == number).filter(|_| own.life == life) else { return };
         own.open.swap_remove(at);
@@ -409,13 +410,13 @@ impl World {
         if gives_back {
             return;
         }
-        own.holder.replied(KEY, said, report.is_some(), asked, time);
-        if cost > 0 && !said.decision.allowed && own.holder.spend(KEY, cost, time).is_some() {
+        own.holder.replied(KEY, reply, report.is_some(), sent_at, time);
+        if cost > 0 && !reply.decision.allowed && own.holder.spend(KEY, cost, time).is_some() {
             self.uses.push((now, cost));
         }
         if report.is_some() {
-            if let Some(lease) = said.lease.filter(|_| !self.random.once_in(10)) {
-                self.at(now + lease.life * 9 / 10, Event::Return { isolate, life, asked });
+            if let Some(lease) = reply.lease.filter(|_| !self.random.once_in(10)) {
+                self.at(now + lease.life * 9 / 10, Event::GiveBack { isolate, life, sent_at });
             }
             self.serve_waiting(isolate, now);
         }
@@ -433,7 +434,7 @@ impl World {
         }
     }
 
-    fn give_up(&mut self, message: &Message, now: u64) {
+    fn time_out(&mut self, message: &Message, now: u64) {
         let own = &mut self.isolates[message.isolate];
         let Some(at) = own.open.iter().position(|&open| open == message.number).filter(|_| own.life == message.life)
         else {
@@ -455,7 +456,7 @@ impl World {
     }
 }
 
-/// Fails if the uses of a key are more than its policy's definition allows.
+/// Fails if more of a key was used than its policy allows.
 fn check(policy: &Policy, world: &World) {
     let mut uses = world.uses.clone();
     uses.sort_unstable();
@@ -504,7 +505,7 @@ fn check(policy: &Policy, world: &World) {
             }
         }
         _ => {
-            // What a bucket holds of the uses, in parts of a hit.
+            // The level of a bucket that the uses fill, in parts of a hit.
             let (rate, mut level, mut last) = (u128::from(policy.rule.rate()), 0_u128, 0);
             for &(at, cost) in &uses {
                 level = level.saturating_sub(rate * u128::from(at - last)) + u128::from(cost) * u128::from(scale);
@@ -515,7 +516,7 @@ fn check(policy: &Policy, world: &World) {
     }
 }
 
-/// Returns what one exact limiter admits of the same traffic, asked without delay.
+/// Returns how much of the same traffic an exact limiter without delays admits.
 fn admitted_at_once(policy: &Policy, load: Load, seed: u64) -> u64 {
     let mut ledger = Ledger::new(policy.clone()).unwrap();
     let mut world = World::new(policy, load, Faults::default(), seed, false, false);
@@ -600,7 +601,7 @@ fn a_steady_load_gets_nearly_all_that_it_may() {
             let period = policy.rule.period().max(1);
             for percent in [90, 150] {
                 let rate = (policy.limit() * 10 * percent / period).clamp(1, 20_000);
-                // Three periods: what is leased when the traffic ends is no use to anyone.
+                // Three periods, so that the amount leased when the traffic ends weighs little.
                 let hits = (3 * rate * period / 1_000).clamp(20_000, 150_000);
                 let load = Load { isolates, hits, rate, bursts: false, largest_cost: 1 };
                 let mut world = World::new(policy, load, Faults::default(), seed, true, true);

@@ -1,4 +1,4 @@
-//! All that an object holds of its key: the state of every policy that was ever asked about it, by the policy's name.
+//! The states of an object's key under all policies of its past operations, by the policy's name.
 
 use crate::policy::schema::RESERVATION_HEAD as HEAD;
 use crate::record::MadeBy;
@@ -9,15 +9,15 @@ use serde_json::json;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct States(pub(super) Vec<Kept>);
 
-/// One policy's state, and what can be told of it when the policy is not at hand.
+/// One policy's stored state, with its count and end, which are logged without the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) made_by: MadeBy,
     pub(super) state: Vec<i64>,
-    /// Its state under another scale: the scale, when it is no longer kept, the numbers. Empty if there is none.
+    /// Its state under another scale: the scale, the time until which it is kept, the numbers. Empty if there is none.
     pub(super) earlier: Vec<i64>,
     pub(super) open: Vec<OpenAmount>,
-    /// What it held when it was last touched.
+    /// The count when the state was last changed.
     pub(super) count: u64,
     /// When it ends.
     pub(super) ends: u64,
@@ -25,31 +25,31 @@ pub(super) struct Kept {
 
 /// One policy's amount of an open reservation: four numbers of the id, start, end and ttl, and the amount.
 ///
-/// Each policy has its own, since an object is asked under different sets of policies: a reservation that is settled or
-/// extended under some of its policies stays as it is under the others.
+/// Each policy has its own amounts, since operations are under different sets of policies: a reservation that is settled
+/// or extended under some of its policies stays as it is under the others.
 pub(super) type OpenAmount = [i64; HEAD + 1];
 
-/// How many numbers the id has.
+/// The number of numbers of the id.
 const BITS: usize = 4;
 
-/// Where the end stands in an [`OpenAmount`] and in a row of a reservation.
+/// The index of the end in an [`OpenAmount`] and in a row of a reservation.
 const END: usize = 5;
 
 impl Kept {
-    /// Returns the fields of a log line about it, in JSON.
+    /// Returns the fields of a log line about the state, in JSON.
     fn fields(&self) -> String {
         let (name, algorithm) = (json!(self.made_by.name), json!(self.made_by.algorithm));
         let Self { count, ends, .. } = self;
         format!(r#""policy":{name},"algorithm":{algorithm},"count":{count},"expiredAt":{ends}"#)
     }
 
-    /// Whether it has an amount of a reservation.
+    /// Returns whether the state has an amount of the reservation in `row`.
     fn has_open(&self, row: &[i64]) -> bool {
         self.open.iter().any(|open| open[..BITS] == row[..BITS])
     }
 }
 
-/// Returns the reservations of which some states have amounts: numbers as in a record, with an amount for each state.
+/// Joins the amounts of some states to reservations: rows of numbers as in a record, with an amount for each state.
 fn joined(states: &[&Kept]) -> Vec<Vec<i64>> {
     let mut rows: Vec<Vec<i64>> = Vec::new();
     for (number, kept) in states.iter().enumerate() {
@@ -58,7 +58,7 @@ fn joined(states: &[&Kept]) -> Vec<Vec<i64>> {
                 rows.push([&open[..HEAD], &vec![0; states.len()]].concat());
                 rows.len() - 1
             });
-            // Extended under some of its policies alone, it is open under all of them for as long.
+            // A reservation that was extended under some policies only is open until the latest end.
             if open[END] > rows[at][END] {
                 rows[at][BITS..HEAD].copy_from_slice(&open[BITS..HEAD]);
             }
@@ -68,12 +68,13 @@ fn joined(states: &[&Kept]) -> Vec<Vec<i64>> {
     rows
 }
 
-/// Returns the amounts of reservations under the policy at a position. One of nothing at all is kept under the first.
+/// Returns the amounts of reservations under the policy at a position. A reservation whose amounts are all 0 is kept under
+/// the first policy.
 fn amounts_of(position: usize, reservations: &[Vec<i64>]) -> Vec<OpenAmount> {
     let own = |row: &Vec<i64>| {
         let (head, amounts) = row.split_first_chunk::<HEAD>()?;
-        let is_of_nothing = amounts.iter().all(|&amount| amount == 0);
-        let amount = amounts.get(position).copied().filter(|&amount| amount > 0 || is_of_nothing && position == 0)?;
+        let are_zero = amounts.iter().all(|&amount| amount == 0);
+        let amount = amounts.get(position).copied().filter(|&amount| amount > 0 || are_zero && position == 0)?;
         let mut own = [amount; HEAD + 1];
         own[..HEAD].copy_from_slice(head);
         Some(own)
@@ -81,17 +82,17 @@ fn amounts_of(position: usize, reservations: &[Vec<i64>]) -> Vec<OpenAmount> {
     reservations.iter().filter_map(own).collect()
 }
 
-/// What came of loading states under policies that may have changed since they were kept.
+/// The result of loading states under policies that may have changed since they were saved.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
-    /// The policies that start afresh, because another algorithm made what was kept.
+    /// The policies that start afresh, because their stored states are of another algorithm.
     pub(super) afresh: Vec<String>,
-    /// Whether what is kept is no longer what it means, and so must be kept anew.
+    /// Whether a state was converted or ends later than before, and so must be saved again.
     pub(super) changed: bool,
 }
 
 impl States {
-    /// Puts the states of a ledger's policies into it.
+    /// Loads the states of a ledger's policies into it.
     pub(super) fn load(&self, ledger: &mut Ledger, now: u64) -> Result<Loaded, Error> {
         let found: Vec<&Kept> = ledger.policies().names().filter_map(|name| self.find(name)).collect();
         let made_by = found.iter().map(|kept| kept.made_by.clone()).collect();
@@ -104,14 +105,14 @@ impl States {
         let policies = ledger.policies();
         for ((name, policy), (_, ends)) in policies.names().zip(policies.iter()).zip(ledger.last_values()) {
             let Some(kept) = self.find(name) else { continue };
-            // Converted once more at a later time, it would come to something else; and a state that now lives longer
+            // A conversion at a later time would have another result, so this one is saved. A state that now lasts longer
             // must not be deleted at its old end.
-            loaded.changed |= !kept.made_by.suits(policy) || ends > kept.ends;
+            loaded.changed |= !kept.made_by.matches(policy) || ends > kept.ends;
         }
         Ok(loaded)
     }
 
-    /// Keeps the states of a ledger, and leaves those of other policies as they are.
+    /// Replaces the states of a ledger's policies, and keeps those of other policies.
     pub(super) fn keep(&mut self, ledger: &Ledger, now: u64) {
         let policies = ledger.policies();
         let facts = policies.names().zip(policies.iter()).zip(ledger.last_values());
@@ -130,37 +131,37 @@ impl States {
                     None => self.0.push(kept),
                 }
             } else if let Some(at) = known.filter(|&at| self.0[at].ends > now) {
-                // It is as if never used. One that ended by itself stays until that was told.
+                // The state is as if never used. One that has ended by time stays until the alarm logs it.
                 self.0.remove(at);
             }
         }
     }
 
-    /// Returns how many reservations are open under other policies alone, and when the first of them ends.
+    /// Returns the number of reservations that are open under other policies only, and when the first of them ends.
     pub(super) fn open_elsewhere(&self, policies: &Policies, now: u64) -> (usize, u64) {
-        let is_asked = |kept: &&Kept| policies.names().any(|name| name == kept.made_by.name);
-        let (asked, others): (Vec<_>, Vec<_>) = self.0.iter().partition(is_asked);
+        let is_own = |kept: &&Kept| policies.names().any(|name| name == kept.made_by.name);
+        let (own, others): (Vec<_>, Vec<_>) = self.0.iter().partition(is_own);
         let mut rows = joined(&others);
-        rows.retain(|row| row[END] as u64 > now && !asked.iter().any(|kept| kept.has_open(row)));
+        rows.retain(|row| row[END] as u64 > now && !own.iter().any(|kept| kept.has_open(row)));
         (rows.len(), rows.iter().map(|row| row[END] as u64).min().unwrap_or(u64::MAX))
     }
 
-    /// Takes out what has ended.
+    /// Removes and returns the states that have ended.
     pub(super) fn take_ended(&mut self, now: u64) -> Self {
         Self(self.0.extract_if(.., |kept| kept.ends <= now).collect())
     }
 
-    /// When the last of them ends.
+    /// Returns when the last state ends; 0 if there is none.
     pub(super) fn ends(&self) -> u64 {
         self.0.iter().map(|kept| kept.ends).max().unwrap_or_default()
     }
 
-    /// Returns the states as JSON, in the words of a log.
+    /// Returns the states as JSON, with the fields of a log line.
     pub(super) fn to_json(&self) -> String {
         format!("[{}]", self.0.iter().map(|kept| format!("{{{}}}", kept.fields())).collect::<Vec<_>>().join(","))
     }
 
-    /// Returns a line for the log of each state, which has ended, of an object.
+    /// Returns a log line for each state, all of which have ended. `object` is the object's id.
     pub(super) fn log_lines(&self, object: &str) -> impl Iterator<Item = String> {
         self.0.iter().map(move |kept| format!(r#"{{"event":"expired","object":"{object}",{}}}"#, kept.fields()))
     }
@@ -186,7 +187,7 @@ mod tests {
         named(name, Policy::fix_window_per_key(limit, scale).unwrap())
     }
 
-    /// Does an operation on what is kept, as an object does it that has no memory.
+    /// Applies an operation as an object without memory does: loads the states, and saves them if they changed.
     fn apply(states: &mut States, policies: &[Policy], operation: Operation<'_>, now: u64) -> Answer {
         let mut ledger = Ledger::new(Policies::new(policies.to_vec()).unwrap()).unwrap();
         let loaded = states.load(&mut ledger, now).unwrap();
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_has_one_state_with_whomever_it_is_asked() {
+    fn each_policy_has_one_state_in_every_set_of_policies() {
         let api = [window("api", 3, HOUR)];
         let day = [named("day", Policy::token_bucket(9, 1, "1d").unwrap())];
         let get = |states: &mut States, policies| apply(states, policies, Operation::Get { policy: None }, 0);
@@ -242,18 +243,21 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_is_told_with_its_count() {
+    fn ended_states_are_logged_with_their_count() {
         let mut states = States::default();
         allowed(&mut states, &[window("a", 5, HOUR)], 3, 7);
         allowed(&mut states, &[window("b", 5, 2 * HOUR)], 4, 7);
         assert_eq!(states.take_ended(HOUR + 6), States::default());
-        let told = states.take_ended(HOUR + 7).to_json();
-        assert_eq!(told, "[{\"policy\":\"a\",\"algorithm\":\"fix_window_per_key\",\"count\":3,\"expiredAt\":3600007}]");
+        let logged = states.take_ended(HOUR + 7).to_json();
+        assert_eq!(
+            logged,
+            "[{\"policy\":\"a\",\"algorithm\":\"fix_window_per_key\",\"count\":3,\"expiredAt\":3600007}]"
+        );
         assert_eq!((states.0.len(), states.ends()), (1, 2 * HOUR + 7));
     }
 
     #[test]
-    fn what_is_unused_again_is_not_kept_and_what_ended_is_kept_until_told() {
+    fn an_unused_state_is_removed_and_an_ended_one_is_kept_until_it_is_logged() {
         let bucket = [named("a", Policy::token_bucket(2, 1, "1h").unwrap())];
         let mut states = States::default();
         allowed(&mut states, &bucket, 1, 0);
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_is_settled_under_the_policies_that_are_asked() {
+    fn a_reservation_is_settled_under_the_policies_of_the_operation() {
         let (api, day) = (window("api", 9, HOUR), named("day", Policy::leaky_bucket(9, 1, "1d").unwrap()));
         let both = [api.clone(), day.clone()];
         let get = |states: &mut States, policy: &Policy, now| {
@@ -286,14 +290,14 @@ mod tests {
         assert_eq!(states.open_elsewhere(&api.clone().into(), 500), (1, 1_000));
         assert_eq!(states.open_elsewhere(&day.clone().into(), 500), (0, u64::MAX));
         assert_eq!(states.open_elsewhere(&api.clone().into(), 1_000), (0, u64::MAX));
-        // What was left open was charged at its end.
+        // The amount that was not settled was charged at its end.
         assert!(allowed(&mut states, std::slice::from_ref(&day), 6, 1_000));
         assert!(!allowed(&mut states, std::slice::from_ref(&day), 1, 1_000));
         assert_eq!(states.0.iter().map(|kept| kept.open.len()).sum::<usize>(), 0);
     }
 
     #[test]
-    fn a_reservation_that_was_extended_under_one_policy_is_so_under_all_that_are_asked_with_it() {
+    fn a_reservation_extended_under_one_policy_is_extended_under_all_policies_of_an_operation() {
         let (api, day) = (window("api", 9, HOUR), window("day", 9, HOUR));
         let both = [api.clone(), day.clone()];
         let mut states = States::default();
@@ -314,8 +318,8 @@ mod tests {
         }
     }
 
-    /// What an object that loses its memory at every moment, and whose alarm rings at any, returns is what a ledger
-    /// returns that was never stored.
+    /// An object that loses its memory after every operation, and whose alarm fires at any time, returns the same as a
+    /// ledger that was never stored.
     #[test]
     fn an_object_is_a_ledger_that_lasts() {
         let policies = [

@@ -1,11 +1,11 @@
-//! What crosses between the object, JavaScript and the gateway: numbers, and decisions as numbers in one text.
+//! The formats between the object, JavaScript and the gateway: numbers, and decisions as numbers in one string.
 //!
-//! One text crosses wasm's boundary and RPC several times as fast as a list or an object.
+//! One string crosses the boundaries of wasm and RPC several times as fast as a list or an object.
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::fault::Fault;
 pub use super::message::{Amount, Question};
+use super::object_error::ObjectError;
 use super::random::random_bits;
 use crate::lease::text::with_lease;
 pub use crate::lease::text::{Certainty, from_decision, to_decision};
@@ -16,26 +16,27 @@ use crate::{
     ReservationId, Settlement, Span, Value,
 };
 
-/// What an operation comes to. `open` says how certain a denial is.
+/// The result of an operation. `open` is how certain a denial is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what they are called")]
 pub enum Reply {
-    /// To `hit` and `peek`.
+    /// Of `hit` and `peek`.
     Decision { decision: Decision, open: Certainty },
-    /// To `inc`, `set` and `get`: the count. To `expires_at`: a time.
+    /// Of `inc`, `set` and `get`: the count. Of `expires_at`: a time.
     Number(u64),
-    /// To `reset`: whether the key had been used.
+    /// Of `reset`: whether the key had been used.
     Reset(bool),
-    /// To `reserve`; no id if it was denied.
+    /// Of `reserve`; no id if it was denied.
     Reserved { decision: Decision, open: Certainty, id: Option<ReservationId> },
-    /// To `lease`; no lease if none is open.
+    /// Of `lease`; no lease if none is open.
     Leased { decision: Decision, open: Certainty, lease: Option<Lease> },
-    /// To `settle`, `cancel` and `extend`; with an id only if that is another one now.
+    /// Of `settle`, `cancel` and `extend`; with the new id if it was extended.
     Settled { settlement: Settlement, id: Option<ReservationId> },
 }
 
 impl Reply {
-    /// Returns a decision as eight numbers in a text, followed by the id of a reservation; anything else as one word.
+    /// Returns a decision as eight numbers in a string, followed by the id of a reservation or a lease; any other result
+    /// as one word.
     pub fn to_text(self) -> String {
         match self {
             Self::Decision { decision, open } => from_decision(&decision, open),
@@ -49,13 +50,13 @@ impl Reply {
     }
 }
 
-/// How long a key is held for a decision over several keys. It covers the answers of the other objects and the message
-/// that gives it back; what is not settled by then is charged, so it must not be long either.
+/// The duration of a reservation for a decision over several keys, in milliseconds. It covers the replies of the other
+/// objects and the message that cancels it. It is short, since its end charges a reservation that was not settled.
 pub const HOLD: u64 = 5_000;
 
-/// Returns the operation of that name. `of` names one of several policies; or to `hold` the reservations to be settled,
-/// to `release` the one to be cancelled, and to `lease` what its holder reports.
-pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, Fault> {
+/// Returns the operation of that name. `of` is the name of one of several policies; for `hold` the ids of reservations to
+/// settle, for `release` the id to cancel, and for `lease` the holder's report.
+pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, ObjectError> {
     let whole = || amount_of(name, amount).map(|amount| amount as u64);
     Ok(match name {
         "hit" => Operation::Hit { cost: whole()? },
@@ -71,12 +72,12 @@ pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Res
         _ => {
             let known = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend";
             let message = format!("operation: expected one of {known}");
-            return Err(Fault::Coded { code: "invalid_operation", message });
+            return Err(ObjectError::Coded { code: "invalid_operation", message });
         }
     })
 }
 
-/// Parses the reservations that `hold` is to settle first: ids with blanks between them.
+/// Parses the reservations that `hold` settles first: ids separated by spaces.
 pub(super) fn settled_first(operation: &str, of: Option<&str>) -> Result<Vec<ReservationId>, Error> {
     match of {
         Some(ids) if operation == "hold" => ids.split_ascii_whitespace().map(str::parse).collect(),
@@ -90,7 +91,7 @@ pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
     to_raw_value(&list).map_err(|_| Error::state("policies have no JSON"))
 }
 
-/// Checks how long a reservation is to last.
+/// Checks that `value` is in the range of a reservation's `ttl`. Returns it in milliseconds.
 pub fn ttl(value: &Value) -> Result<u64, Error> {
     let wrong = || Error::InvalidOption { option: "ttl".into(), found: value.found(), expected: Expected::Ttl };
     value.as_duration().filter(|ttl| *ttl <= MAX_TTL).ok_or_else(wrong)
@@ -102,9 +103,10 @@ pub fn lease_ttl(value: &Value) -> Result<u64, Error> {
     value.as_duration().filter(|ttl| *ttl <= MAX_LEASE_TTL).ok_or_else(wrong)
 }
 
-/// Parses what a holder reports, as one word: id (may be empty), used, size and ttl.
-fn renewal(written: &str) -> Result<Renewal, Fault> {
-    let invalid = || Fault::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
+/// Parses the report of a lease's holder, one word: id (may be empty), used, size and ttl, separated by commas.
+fn renewal(written: &str) -> Result<Renewal, ObjectError> {
+    let invalid =
+        || ObjectError::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
     let parts: Vec<&str> = written.split(',').collect();
     let &[id, used, size, ttl] = parts.as_slice() else { return Err(invalid()) };
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number <= MAX).ok_or_else(invalid);
@@ -112,12 +114,13 @@ fn renewal(written: &str) -> Result<Renewal, Fault> {
     Ok(Renewal { id, used: number(used)?, size: number(size)?, ttl: number(ttl)?, random: random_bits()? })
 }
 
-/// A cost.
+/// Checks that `number` is a cost.
 pub fn amount(number: f64) -> Result<u64, Error> {
     integer(number).ok_or_else(|| Error::InvalidCost { found: number.into() })
 }
 
-/// What an operation takes: `set` a count, `inc` a cost that may be negative, the others a cost.
+/// Checks that `number` is an amount of the operation: a count for `set`, a cost that may be negative for `inc`, a cost
+/// for the others.
 pub fn amount_of(operation: &str, number: f64) -> Result<i64, Error> {
     let found = || number.into();
     let (size, sign) = if operation == "inc" && number < 0.0 { (-number, -1) } else { (number, 1) };
@@ -128,7 +131,7 @@ pub fn amount_of(operation: &str, number: f64) -> Result<i64, Error> {
     })
 }
 
-/// A time, without its fraction.
+/// Checks that `number` is a time, and drops its fraction.
 pub fn time(number: f64) -> Result<u64, Error> {
     integer(number.floor()).ok_or_else(|| Error::InvalidTime { found: number.into() })
 }
@@ -138,8 +141,7 @@ pub fn milliseconds(span: Span) -> Option<u64> {
     span.milliseconds()
 }
 
-/// Returns a policy as an object takes it: denied hits are free unless it says otherwise, since counting one would
-/// cost a row.
+/// Makes denied hits free unless the policy has a choice of its own: in an object each counted one may cost a row.
 pub fn free_by_default(policy: Policy) -> Result<Policy, Error> {
     // A concurrency policy has no such field, and charges nothing anyway.
     if policy.denied.is_some() || policy.rule.is_concurrency() { Ok(policy) } else { policy.denied(Denied::Free) }

@@ -1,108 +1,108 @@
-//! The holder's side of leases: what a machine knows of the keys that it asks about, and when it need not ask.
+//! The holder's side of leases: decides hits from leases and remembered denials, without a message to the issuer.
 //!
-//! A holder counts a lease's life from when it asked for it, by its own clock: a lease that was granted later ends no
-//! earlier. It needs no clock that agrees with the issuer's, only one that does not run slower.
+//! A holder counts a lease's life by its own clock, from when it sent the request. The issuer granted it later, so it ends
+//! no earlier there. The clocks need not agree; the holder's must only not run much slower.
 
 use alloc::string::String;
 use core::fmt::Write;
 
-use super::known::{Held, Known, KnownKeys, Renewing};
+use super::known::{Known, KnownKeys, LocalLease, PendingRenewal};
 use super::size::wanted;
 use crate::memory::OutOfMemory;
 use crate::{Decision, ReservationId};
 
-/// The longest that a denial is remembered, in milliseconds: how late a `set` or `reset` may be seen.
+/// How long a denial is remembered at most, in milliseconds. A `set` or `reset` takes effect that late.
 const LONGEST_DENIAL: u64 = 2_000;
 
-/// After how long a renewal is given up that was not answered, in milliseconds.
+/// How long a holder waits for the reply to a renewal, in milliseconds.
 const LONGEST_RENEWAL: u64 = 2_000;
 
-/// What a holder knows of its keys: denials that hold for a while, leases that it spends, and how much is asked for.
+/// The holder of leases: for each of its keys the lease, the last denial and the recent traffic.
 #[derive(Debug)]
 pub struct Holder {
     keys: KnownKeys,
-    /// How long a lease is asked for.
+    /// The duration of leases to request.
     ttl: u64,
     remembers_denials: bool,
 }
 
-/// What a holder does with a hit.
+/// The next step for a hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is decided: allowed from the lease, or denied as was remembered. A renewal is to be sent with no hit, if any.
+    /// Return this decision: the lease allows the hit, or a remembered denial denies it.
     Decided {
         /// The decision.
         decision: Decision,
-        /// The renewal that is due.
+        /// A renewal to send to the issuer without a hit.
         renewal: Option<Report>,
     },
-    /// The issuer is asked, as if there were no leases.
+    /// Send the hit to the issuer, without a renewal.
     Ask,
-    /// The issuer is asked, with this renewal.
+    /// Send the hit to the issuer with this renewal.
     Renew(Report),
-    /// A renewal is under way that will cover the hit.
+    /// Wait for a pending renewal, which will cover the hit.
     Wait,
 }
 
-/// What a holder reports, and asks for.
+/// A holder's report on its lease, and its request for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The lease that it has; empty if none.
+    /// The holder's lease; `None` if it has none.
     pub id: Option<ReservationId>,
-    /// How much was spent of it since the last report.
+    /// The amount spent since the last report.
     pub used: u64,
-    /// The size that it asks for; 0 to give back what is left.
+    /// The requested amount; 0 to give the unspent part back.
     pub size: u64,
-    /// How long the lease is to last.
+    /// The requested duration in milliseconds.
     pub ttl: u64,
 }
 
-/// What an issuer said of a hit or a renewal.
+/// An issuer's reply to a hit or a renewal.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
     /// The cost of the hit; 0 if there was none.
     pub cost: u64,
     /// The decision.
     pub decision: Decision,
-    /// For how long a denial is certain at the most, in milliseconds; 0 if it may end at any time.
+    /// How long a denial may be repeated at most, in milliseconds; 0 if it may end at any time.
     pub certain: u64,
-    /// The lease that is open.
+    /// The open lease.
     pub lease: Option<super::Lease>,
 }
 
-/// How certain a denial is that nothing but hits can end.
+/// How long a denial may be repeated while no reservation is open, in milliseconds.
 pub const CERTAIN: u64 = LONGEST_DENIAL;
 
 impl Holder {
-    /// Makes a holder that knows at most `capacity` keys, and asks for leases of `ttl` milliseconds.
+    /// Returns a holder of at most `capacity` keys, which requests leases of `ttl` milliseconds.
     pub fn new(capacity: usize, ttl: u64, remembers_denials: bool) -> Self {
         Self { keys: KnownKeys::new(capacity), ttl: ttl.clamp(1, super::MAX_LEASE_TTL), remembers_denials }
     }
 
-    /// Returns the decision of a hit that is known to be denied.
+    /// Returns the decision of a hit that a remembered denial covers.
     pub fn denied(&self, key: &str, cost: u64, now: u64) -> Option<Decision> {
         self.keys.get(key)?.denied(cost, now)
     }
 
-    /// Decides a hit, or returns what to ask the issuer.
+    /// Decides a hit, or returns the request for the issuer.
     pub fn hit(&mut self, key: &str, cost: u64, now: u64) -> Step {
         let ttl = self.ttl;
         if cost == 0 {
             return Step::Ask;
         }
-        // A key that was not hit a moment ago is left to the issuer, and takes no memory.
-        let Some(known) = self.keys.warm(key, now, ttl) else { return Step::Ask };
+        // A key without a recent hit is left to the issuer, and takes no memory.
+        let Some(known) = self.keys.get_recent(key, now, ttl) else { return Step::Ask };
         if let Some(decision) = known.denied(cost, now) {
             return Step::Decided { decision, renewal: None };
         }
         known.traffic.add(cost, now, ttl);
-        known.forget_lost_renewal(now);
+        known.drop_lost_renewal(now);
         if let Some(decision) = known.spend(cost, now) {
             let renewal = if known.is_due(now) { known.report(now, ttl) } else { None };
             return Step::Decided { decision, renewal };
         }
         if known.is_renewing() {
-            return if known.promise(cost) { Step::Wait } else { Step::Ask };
+            return if known.claim(cost) { Step::Wait } else { Step::Ask };
         }
         match known.report(now, ttl) {
             Some(report) => Step::Renew(report),
@@ -110,162 +110,165 @@ impl Holder {
         }
     }
 
-    /// Spends a lease, where the issuer did not allow the hit or a renewal has come.
+    /// Spends a lease after the issuer denied the hit or a renewal has ended; `None` if it does not cover the cost.
     pub fn spend(&mut self, key: &str, cost: u64, now: u64) -> Option<Decision> {
         self.keys.get_mut(key)?.spend(cost, now)
     }
 
-    /// Notes what the issuer replied to what was asked at `asked`; `renews` if that was a renewal.
-    pub fn replied(&mut self, key: &str, reply: Reply, renews: bool, asked: u64, now: u64) {
-        // The reply to a renewal that was given up comes too late.
+    /// Records the issuer's reply to a request that was sent at `sent_at`; `renews` if that was a renewal.
+    pub fn replied(&mut self, key: &str, reply: Reply, renews: bool, sent_at: u64, now: u64) {
+        // A reply to a renewal that has timed out is ignored.
         let known = if renews { self.keys.get_mut(key) } else { None };
-        if let Some(known) = known.filter(|known| known.renewing.is_some_and(|renewing| renewing.since == asked)) {
-            known.renewed(reply, asked, now);
+        if let Some(known) = known.filter(|known| known.pending.is_some_and(|pending| pending.since == sent_at)) {
+            known.renewed(reply, sent_at, now);
         }
         let Reply { cost, decision, certain, .. } = reply;
         let lasts = decision.retry_after.unwrap_or(LONGEST_DENIAL).min(certain).min(LONGEST_DENIAL);
         if !decision.allowed && lasts > 0 && cost > 0 && self.remembers_denials {
-            // Without memory it is not remembered.
-            let _: Result<(), OutOfMemory> = self.keys.deny(key, cost, decision, asked, lasts);
+            // Without memory the denial is not remembered.
+            let _: Result<(), OutOfMemory> = self.keys.deny(key, cost, decision, sent_at, lasts);
         }
     }
 
-    /// Notes that a renewal was not answered: whether it was counted is unknown, so the lease is left to its end.
+    /// Records that a renewal failed. The issuer may have charged the report or not, so the lease is dropped and its end
+    /// charges it.
     pub fn failed(&mut self, key: &str) {
         if let Some(known) = self.keys.get_mut(key) {
             known.abandon();
         }
     }
 
-    /// Returns what gives back a lease that was asked for at `asked` and not renewed since; `None` if nothing is left.
-    pub fn give_back(&mut self, key: &str, asked: u64, now: u64) -> Option<Report> {
-        self.keys.get_mut(key)?.give_back(asked, now)
+    /// Returns the report that gives back a lease which was requested at `sent_at` and not renewed since; `None` if all of
+    /// it is spent or it has ended.
+    pub fn give_back(&mut self, key: &str, sent_at: u64, now: u64) -> Option<Report> {
+        self.keys.get_mut(key)?.give_back(sent_at, now)
     }
 
-    /// Returns how many keys are known.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether no key is known.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Known {
-    /// Returns the decision of a hit that was denied a moment ago. A higher cost gets the wait of the lower one.
+    /// Returns the decision of a hit that the remembered denial covers. A higher cost gets the same wait.
     fn denied(&self, cost: u64, now: u64) -> Option<Decision> {
         let denial = self.denial.as_ref()?;
-        // A clock that stepped back says nothing about how long ago that was.
+        // If the clock has stepped back, the age of the denial is unknown.
         let holds = cost >= denial.cost && (denial.since..denial.until).contains(&now);
         holds.then(|| denial.decision.later(now - denial.since))
     }
 
-    /// Spends the lease; `None` if it has ended or not so much is left.
+    /// Spends the lease; `None` if it has ended or less than `cost` is left.
     fn spend(&mut self, cost: u64, now: u64) -> Option<Decision> {
-        let held = self.held.as_mut()?;
-        if !(held.latest..held.until).contains(&now) {
-            // A clock that stepped back does not tell how old the lease is. What was spent of it stays known: a renewal
-            // may be under way that is not told of it.
-            held.until = 0;
+        let lease = self.lease.as_mut()?;
+        if !(lease.latest..lease.until).contains(&now) {
+            // If the clock has stepped back, the age of the lease is unknown. Its spent amount stays recorded: a pending
+            // renewal may not have reported it.
+            lease.until = 0;
             return None;
         }
-        held.latest = now;
-        held.left = held.left.checked_sub(cost)?;
-        held.spent += cost;
-        held.shown += cost;
-        let decision = held.decision.with_spent(held.shown, held.counts_down).later(now - held.asked);
+        lease.latest = now;
+        lease.left = lease.left.checked_sub(cost)?;
+        lease.spent += cost;
+        lease.spent_since_decision += cost;
+        let decision =
+            lease.decision.with_spent(lease.spent_since_decision, lease.counts_down).later(now - lease.sent_at);
         Some(Decision { allowed: true, retry_after: Some(0), ..decision })
     }
 
-    /// Whether three quarters of the lease's amount or time are gone, and no renewal is under way.
+    /// Returns whether three quarters of the lease's amount or time are spent, and no renewal is pending.
     fn is_due(&self, now: u64) -> bool {
-        let Some(held) = self.held.as_ref().filter(|_| !self.is_renewing()) else { return false };
-        4 * held.left <= held.amount || 4 * (now - held.asked) >= 3 * (held.until - held.asked)
+        let Some(lease) = self.lease.as_ref().filter(|_| !self.is_renewing()) else { return false };
+        4 * lease.left <= lease.amount || 4 * (now - lease.sent_at) >= 3 * (lease.until - lease.sent_at)
     }
 
     fn is_renewing(&self) -> bool {
-        self.renewing.is_some()
+        self.pending.is_some()
     }
 
-    /// Counts a hit among those that the renewal under way will cover; false if it will not.
-    fn promise(&mut self, cost: u64) -> bool {
-        let Some(renewing) = self.renewing.as_mut() else { return false };
-        match renewing.unclaimed.checked_sub(cost) {
+    /// Claims a part of the pending renewal for a waiting hit. Returns false if the renewal will not cover it.
+    fn claim(&mut self, cost: u64) -> bool {
+        let Some(pending) = self.pending.as_mut() else { return false };
+        match pending.unclaimed.checked_sub(cost) {
             Some(unclaimed) => {
-                renewing.unclaimed = unclaimed;
+                pending.unclaimed = unclaimed;
                 true
             }
             None => false,
         }
     }
 
-    /// Gives up a renewal that was not answered in time: whoever sent it may have been cancelled.
-    fn forget_lost_renewal(&mut self, now: u64) {
-        if self.renewing.is_some_and(|renewing| now.abs_diff(renewing.since) >= LONGEST_RENEWAL) {
+    /// Drops a renewal that has timed out: the request that sent it may have been cancelled.
+    fn drop_lost_renewal(&mut self, now: u64) {
+        if self.pending.is_some_and(|pending| now.abs_diff(pending.since) >= LONGEST_RENEWAL) {
             self.abandon();
         }
     }
 
-    /// Returns what to ask for; `None` if a lease would not pay.
+    /// Starts a renewal and returns its report; `None` if there is too little traffic for a lease.
     fn report(&mut self, now: u64, ttl: u64) -> Option<Report> {
-        let size = wanted(self.traffic.lately(now, ttl), self.size);
-        let (id, used) = match self.held.as_mut().filter(|held| (held.latest..held.until).contains(&now)) {
-            Some(held) => (Some(held.id), core::mem::take(&mut held.spent)),
+        let size = wanted(self.traffic.recent(now, ttl), self.size);
+        let (id, used) = match self.lease.as_mut().filter(|lease| (lease.latest..lease.until).contains(&now)) {
+            Some(lease) => (Some(lease.id), core::mem::take(&mut lease.spent)),
             None => (None, 0),
         };
         if size == 0 && id.is_none() {
             return None;
         }
-        // A lease that no longer pays is kept to its end.
+        // With too little traffic an open lease is reported but not grown; a size of 0 would give it back.
         let size = size.max(1);
-        // Others wait for a renewal only where one was granted before.
-        let unclaimed = if self.held.is_some() { size } else { 0 };
-        (self.size, self.renewing) = (size, Some(Renewing { since: now, unclaimed }));
+        // Other hits wait for a renewal only if a lease was granted before.
+        let unclaimed = if self.lease.is_some() { size } else { 0 };
+        (self.size, self.pending) = (size, Some(PendingRenewal { since: now, unclaimed }));
         Some(Report { id, used, size, ttl })
     }
 
-    /// Takes over the lease that a renewal came to.
-    fn renewed(&mut self, reply: Reply, asked: u64, now: u64) {
-        self.renewing = None;
-        // Spent since the renewal was sent, and to be reported with the next one.
-        let spent = self.held.take().map_or(0, |held| held.spent);
+    /// Replaces the lease by the one that a renewal returned.
+    fn renewed(&mut self, reply: Reply, sent_at: u64, now: u64) {
+        self.pending = None;
+        // Spent since the renewal was sent: the next one reports it.
+        let spent = self.lease.take().map_or(0, |lease| lease.spent);
         let Some(lease) = reply.lease else {
             self.size = 1;
             return;
         };
         self.size = lease.amount.min(self.size).max(1);
-        self.held = Some(Held {
+        self.lease = Some(LocalLease {
             id: lease.id,
             amount: lease.amount,
             left: lease.amount.saturating_sub(spent),
             spent,
-            shown: spent,
-            asked,
-            latest: asked.max(now),
-            until: asked + lease.life,
+            spent_since_decision: spent,
+            sent_at,
+            latest: sent_at.max(now),
+            until: sent_at + lease.life,
             decision: reply.decision,
             counts_down: lease.counts_down,
         });
     }
 
     fn abandon(&mut self) {
-        (self.held, self.renewing, self.size) = (None, None, 1);
+        (self.lease, self.pending, self.size) = (None, None, 1);
     }
 
-    fn give_back(&mut self, asked: u64, now: u64) -> Option<Report> {
-        let held = self.held.as_ref().filter(|held| held.asked == asked && self.renewing.is_none())?;
-        let is_alive = (held.latest..held.until).contains(&now);
-        let (id, used, left) = (held.id, held.spent, held.left);
-        self.held = None;
-        // One that was spent to the end is charged by its end.
+    fn give_back(&mut self, sent_at: u64, now: u64) -> Option<Report> {
+        let lease = self.lease.as_ref().filter(|lease| lease.sent_at == sent_at && self.pending.is_none())?;
+        let is_alive = (lease.latest..lease.until).contains(&now);
+        let (id, used, left) = (lease.id, lease.spent, lease.left);
+        self.lease = None;
+        // A lease that is spent in full is charged at its end.
         (is_alive && left > 0).then_some(Report { id: Some(id), used, size: 0, ttl: super::DEFAULT_LEASE_TTL })
     }
 }
 
 impl Report {
-    /// Returns the report as it is sent in one word: id, used, size and ttl, with commas between them.
+    /// Returns the report as one word: id, used, size and ttl, separated by commas.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         if let Some(id) = &self.id {

@@ -1,4 +1,4 @@
-//! The keys that a holder knows something of: a bounded number, of which the least used are dropped.
+//! The keys of a holder: a bounded number, of which the least recently used are dropped.
 
 use alloc::collections::VecDeque;
 use alloc::rc::Rc;
@@ -11,45 +11,45 @@ use super::traffic::Traffic;
 use crate::memory::OutOfMemory;
 use crate::{Decision, ReservationId};
 
-/// How many times of last hits are kept, by the hash of their keys: a power of two.
+/// The number of slots for the times of last hits, by the hash of the key: a power of two.
 const TIMES: usize = 4_096;
 
-/// How many keys that were used since are passed over in search of one to drop.
-const PASSED_OVER: usize = 8;
+/// The most recently used keys that the search for a key to drop skips.
+const MAX_SKIPPED: usize = 8;
 
-/// What is known of some keys.
+/// The keys of a holder.
 #[derive(Debug)]
 pub(super) struct KnownKeys {
     capacity: usize,
     keys: HashMap<Rc<str>, Known>,
-    /// The keys in the order in which they came.
+    /// The keys in the order of the search for one to drop.
     order: VecDeque<Rc<str>>,
-    /// When a key of each hash was last hit. Keys may share a time, and then only seem to be in use.
+    /// When a key of each hash was last hit. Keys may share a slot; a key may then look recently hit without being so.
     times: Vec<u64>,
 }
 
-/// What is known of one key.
+/// The data of one key.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// Set by each use; the search for a key to drop passes over it once.
+    /// Set by each use; the search for a key to drop skips the key once and clears it.
     is_used: bool,
     pub(super) denial: Option<Denial>,
-    pub(super) held: Option<Held>,
+    pub(super) lease: Option<LocalLease>,
     pub(super) traffic: Traffic,
     /// The size of the last lease.
     pub(super) size: u64,
-    pub(super) renewing: Option<Renewing>,
+    pub(super) pending: Option<PendingRenewal>,
 }
 
-/// A renewal that is under way.
+/// A renewal that was sent and has no reply yet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Renewing {
+pub(super) struct PendingRenewal {
     pub(super) since: u64,
-    /// How much of it no waiting hit has claimed.
+    /// The part of the requested amount that no waiting hit has claimed.
     pub(super) unclaimed: u64,
 }
 
-/// A denial of hits of a cost or more.
+/// A denial of all hits of at least `cost`.
 #[derive(Debug)]
 pub(super) struct Denial {
     pub(super) cost: u64,
@@ -58,18 +58,19 @@ pub(super) struct Denial {
     pub(super) decision: Decision,
 }
 
-/// A lease, as its holder knows it. Times are the holder's.
+/// A lease as the holder spends it. Times are those of the holder's clock.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct LocalLease {
     pub(super) id: ReservationId,
     pub(super) amount: u64,
     pub(super) left: u64,
-    /// What was spent since the last report.
+    /// The amount spent since the last report.
     pub(super) spent: u64,
-    /// What was spent since the decision.
-    pub(super) shown: u64,
-    pub(super) asked: u64,
-    /// The last time that was seen.
+    /// The amount spent since `decision`.
+    pub(super) spent_since_decision: u64,
+    /// When the request for it was sent.
+    pub(super) sent_at: u64,
+    /// The time of the last operation on it.
     pub(super) latest: u64,
     pub(super) until: u64,
     pub(super) decision: Decision,
@@ -95,11 +96,11 @@ impl KnownKeys {
         Some(known)
     }
 
-    /// Returns what is known of a key that was hit within the last `period`; `None` if it was not, or there is no memory.
-    pub(super) fn warm(&mut self, key: &str, now: u64, period: u64) -> Option<&mut Known> {
+    /// Returns the data of a key that is known or was hit within the last `period`; `None` otherwise, or without memory.
+    pub(super) fn get_recent(&mut self, key: &str, now: u64, period: u64) -> Option<&mut Known> {
         if !self.keys.contains_key(key) {
-            let is_warm = self.touch(key, now, period).ok()?;
-            if !is_warm || self.add(key).is_err() {
+            let is_recent = self.touch(key, now, period).ok()?;
+            if !is_recent || self.add(key).is_err() {
                 return None;
             }
         }
@@ -124,7 +125,7 @@ impl KnownKeys {
         Ok(())
     }
 
-    /// Notes a hit of a key, and returns whether one came shortly before.
+    /// Records a hit of a key. Returns whether the last one was less than `period` ago.
     fn touch(&mut self, key: &str, now: u64, period: u64) -> Result<bool, OutOfMemory> {
         if self.times.is_empty() {
             self.times.try_reserve_exact(TIMES)?;
@@ -136,7 +137,7 @@ impl KnownKeys {
         Ok(last > 0 && now.abs_diff(last) < period)
     }
 
-    /// Adds a key, for which room is made.
+    /// Adds a key, and drops others if the capacity is reached.
     fn add(&mut self, key: &str) -> Result<(), OutOfMemory> {
         if self.capacity == 0 {
             return Ok(());
@@ -152,12 +153,12 @@ impl KnownKeys {
         Ok(())
     }
 
-    /// Drops a key that was not used since the last search, or else the oldest. A lease of it is charged by its end.
+    /// Drops a key that was not used since the last search, or else the next in order. Its lease is charged at its end.
     fn drop_one(&mut self) {
-        for passed in 0..=PASSED_OVER {
+        for skipped in 0..=MAX_SKIPPED {
             let Some(key) = self.order.pop_front() else { return };
             match self.keys.get_mut(&key) {
-                Some(known) if known.is_used && passed < PASSED_OVER => {
+                Some(known) if known.is_used && skipped < MAX_SKIPPED => {
                     known.is_used = false;
                     self.order.push_back(key);
                 }

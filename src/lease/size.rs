@@ -1,31 +1,31 @@
-//! How large leases and credits are.
+//! The sizes of leases and credits.
 
-/// A lease or a credit takes at most this part of what remains, so that near the limit everything is exact.
+/// The divisor of the remaining amount for the largest lease or credit, so that decisions near the limit are exact.
 const SHARE: u64 = 8;
 
-/// How long a credit lasts, in milliseconds.
+/// The duration of a credit, in milliseconds.
 #[cfg(feature = "cloudflare")]
 pub(crate) const CREDIT_TTL: u64 = 30_000;
 
-/// The smallest lease and credit: one of 1 is a plain hit.
+/// The smallest lease and credit: a size of 1 would be a plain hit.
 const SMALLEST: u64 = 2;
 
-/// The least that must have been spent in the last ttl before a lease or a credit pays: it is renewed before its end, and a
-/// rest of it is given back.
+/// The least amount that must have been spent in the last ttl. Below it a lease or a credit costs more messages than it
+/// saves: it is renewed before its end, and its rest is given back.
 const LEAST_SPENT: u64 = 3;
 
-/// Returns how large a lease is for which `wanted` is asked, of which `rest` is left. `remaining` includes the rest.
+/// Returns the size of a lease for a request of `wanted`, if `rest` of the old one is left. `remaining` includes `rest`.
 pub(super) fn granted(wanted: u64, rest: u64, remaining: u64) -> u64 {
     let granted = wanted.min(remaining / SHARE);
     if granted < SMALLEST { rest } else { granted.max(rest) }
 }
 
-/// Returns how large a lease to ask for: what was spent in the last ttl, at most twice the last size; 0 for none.
+/// Returns the size of the lease to request: the amount spent in the last ttl, at most twice the last size; 0 for none.
 pub(super) fn wanted(spent: u64, last: u64) -> u64 {
     if spent < LEAST_SPENT { 0 } else { spent.min((2 * last).max(LEAST_SPENT)) }
 }
 
-/// Returns the size of the next credit, by the same measure.
+/// Returns the size of the next credit, by the rules of a lease.
 #[cfg(feature = "cloudflare")]
 pub(crate) fn next_credit(spent: u64, last: u64, remaining: u64) -> u64 {
     granted(wanted(spent, last), 0, remaining)

@@ -1,5 +1,5 @@
-//! Decisions and leases as numbers in one text, which crosses between wasm, JavaScript and machines several times as fast as
-//! a list or an object.
+//! Decisions and leases as numbers in one string, which crosses the boundaries of wasm and RPC several times as fast as a
+//! list or an object.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,12 +8,12 @@ use super::holder::CERTAIN;
 use super::{DEFAULT_LEASE_TTL, Lease};
 use crate::{Decision, Violated};
 
-/// How certain a denial is, if nothing but hits come.
+/// Whether a denial can end early, other than by `set` and `reset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certainty {
-    /// It lasts as long as it says.
+    /// It lasts until its `retry_after`.
     Certain,
-    /// Leases are open. They may be given back at any time, but a denial is worth repeating for a part of their life.
+    /// Leases are open. They may be given back at any time, but the denial may be repeated for a part of their life.
     UntilLeaseEnds,
     /// Reservations are open, and may be settled for less at any time.
     Uncertain,
@@ -22,7 +22,7 @@ pub enum Certainty {
 impl Certainty {
     const ALL: [Self; 3] = [Self::Certain, Self::UntilLeaseEnds, Self::Uncertain];
 
-    /// Returns for how long a denial may be repeated without asking, in milliseconds.
+    /// Returns how long a denial may be repeated without a message to the issuer, in milliseconds.
     pub fn lasts(self) -> u64 {
         match self {
             Self::Certain => CERTAIN,
@@ -31,7 +31,7 @@ impl Certainty {
         }
     }
 
-    /// The first number of a denial.
+    /// Returns the first number of a denial.
     fn number(self) -> u8 {
         match self {
             Self::Certain => 0,
@@ -41,10 +41,10 @@ impl Certainty {
     }
 }
 
-/// How `retry_after` says never.
+/// The `retry_after` of a hit that can never be allowed.
 const NEVER: &str = "-1";
 
-/// Returns a decision as eight numbers, in the order that `js/numbers.ts` knows.
+/// Returns a decision as eight numbers, in the order that `js/numbers.ts` parses.
 pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
     let never = || NEVER.to_string();
     format!(
@@ -60,7 +60,7 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
     )
 }
 
-/// Parses such a text; `None` if it is not a decision.
+/// Parses a decision that [`from_decision`] wrote; `None` if invalid.
 pub fn to_decision(written: &str) -> Option<Decision> {
     let mut numbers = written.split(' ');
     let mut next = || numbers.next()?.parse::<i64>().ok();
@@ -78,13 +78,13 @@ pub fn to_decision(written: &str) -> Option<Decision> {
     numbers.next().is_none().then_some(decision)
 }
 
-/// Returns for how long a written denial may be repeated without asking, in milliseconds.
+/// Returns how long a denial that [`from_decision`] wrote may be repeated, in milliseconds.
 pub fn certain_for(written: &str) -> u64 {
     let number = written.split(' ').next().and_then(|number| number.parse::<u8>().ok());
     Certainty::ALL.into_iter().find(|certainty| Some(certainty.number()) == number).map_or(0, Certainty::lasts)
 }
 
-/// Returns a decision with the lease that it came with, if any, in a ninth word.
+/// Appends a lease, if there is one, to a written decision as the ninth word.
 pub fn with_lease(decision: String, lease: Option<&Lease>) -> String {
     match lease {
         Some(lease) => format!("{decision} {}", from_lease(lease)),
@@ -92,7 +92,7 @@ pub fn with_lease(decision: String, lease: Option<&Lease>) -> String {
     }
 }
 
-/// Splits such a text into the decision and the lease; `None` if it is neither.
+/// Splits a text that [`with_lease`] wrote into the decision and the lease; `None` if the lease is invalid.
 pub fn split_lease(written: &str) -> Option<(&str, Option<Lease>)> {
     match written.match_indices(' ').nth(7) {
         None => Some((written, None)),
@@ -100,12 +100,12 @@ pub fn split_lease(written: &str) -> Option<(&str, Option<Lease>)> {
     }
 }
 
-/// Returns a lease as one word: id, amount, life, and 1 if the count falls as it is spent.
+/// Returns a lease as one word: id, amount, life, and 1 if the count falls as it is spent, separated by commas.
 fn from_lease(&Lease { id, amount, life, counts_down }: &Lease) -> String {
     format!("{id},{amount},{life},{}", u8::from(counts_down))
 }
 
-/// Parses such a word; `None` if it is not a lease.
+/// Parses a lease that [`from_lease`] wrote; `None` if invalid.
 fn to_lease(written: &str) -> Option<Lease> {
     let mut parts = written.split(',');
     let id = parts.next()?.parse().ok()?;

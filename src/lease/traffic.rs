@@ -1,6 +1,6 @@
-//! How much of a key was spent lately.
+//! The amount that was recently spent on a key.
 
-/// What was spent in this period and in the one before.
+/// The amounts spent in the current period and in the one before.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     since: u64,
@@ -15,8 +15,8 @@ impl Traffic {
         self.spent = self.spent.saturating_add(cost);
     }
 
-    /// Returns what was spent in the last period, taking the one before to have been even.
-    pub(crate) fn lately(&mut self, now: u64, period: u64) -> u64 {
+    /// Returns the amount spent in the last `period`, assuming that spending was even in the period before.
+    pub(crate) fn recent(&mut self, now: u64, period: u64) -> u64 {
         self.roll(now, period);
         let faded = u128::from(self.before) * u128::from(period - (now - self.since)) / u128::from(period);
         self.spent.saturating_add(faded as u64)
@@ -28,7 +28,7 @@ impl Traffic {
             Some(age) if age < 2 * period => {
                 *self = Self { since: self.since + period, spent: 0, before: self.spent };
             }
-            // It is long ago, or the clock stepped back.
+            // The last cost is too long ago, or the clock has stepped back.
             _ => *self = Self { since: now, spent: 0, before: 0 },
         }
     }
@@ -42,17 +42,17 @@ mod tests {
     fn the_period_before_fades() {
         let mut traffic = Traffic::default();
         traffic.add(10, 5_000, 1_000);
-        assert_eq!(traffic.lately(5_999, 1_000), 10);
-        assert_eq!(traffic.lately(6_500, 1_000), 5);
+        assert_eq!(traffic.recent(5_999, 1_000), 10);
+        assert_eq!(traffic.recent(6_500, 1_000), 5);
         traffic.add(1, 6_500, 1_000);
-        assert_eq!(traffic.lately(6_999, 1_000), 1);
-        assert_eq!(traffic.lately(9_000, 1_000), 0);
+        assert_eq!(traffic.recent(6_999, 1_000), 1);
+        assert_eq!(traffic.recent(9_000, 1_000), 0);
     }
 
     #[test]
     fn a_clock_that_steps_back_starts_anew() {
         let mut traffic = Traffic::default();
         traffic.add(10, 5_000, 1_000);
-        assert_eq!(traffic.lately(4_999, 1_000), 0);
+        assert_eq!(traffic.recent(4_999, 1_000), 0);
     }
 }

@@ -104,5 +104,5 @@ test("an origin that is not there is a 502, and logged", async () => {
   origin.close();
   const response = await ask("/gone");
   assert.deepEqual([response.status, (await response.json()).status], [502, 502]);
-  assert.match(workerd.said(), /"trouble":"upstream"/);
+  assert.match(workerd.said(), /"failure":"upstream"/);
 });

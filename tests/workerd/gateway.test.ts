@@ -55,7 +55,7 @@ describe("a rule that enforces", () => {
     const ORIGIN = { fetch: () => Promise.reject(new Error("no route")) };
     const response = await workerWith(config({}), { ORIGIN }).fetch("/", { headers: someone() });
     expect([response.status, response.headers.get("RateLimit")]).toEqual([502, '"two";r=1;t=3600']);
-    expect(log.lines("error")).toMatchObject([{ trouble: "upstream", cause: "Error: no route" }]);
+    expect(log.lines("error")).toMatchObject([{ failure: "upstream", cause: "Error: no route" }]);
   });
 
   it("passes the upstream's own failure on as it is", async () => {
@@ -204,7 +204,7 @@ describe("the key", () => {
     const denied = keyed("deny");
     expect((await denied.fetch("/", { headers })).status).toBe(403);
     expect(denied.reached).toHaveLength(0);
-    expect(log.lines("refused")).toEqual([{ event: "refused", via: "gateway", rule: 0 }]);
+    expect(log.lines("rejected")).toEqual([{ event: "rejected", via: "gateway", rule: 0 }]);
     expect(await statuses(3, () => keyed("skip").fetch("/", { headers: someone() }))).toEqual([
       200, 200, 200,
     ]);
@@ -415,22 +415,22 @@ describe("an object that does not answer", () => {
     ["overloaded", thrown({ overloaded: true, retryable: true }), 1],
     ["timeout", () => new Promise(() => {}), 1],
     ["timeout", () => new Promise((resolve) => late.push(() => resolve("1 1 10 9 0 1000 0 0"))), 1],
-  ])("%s: the rule says allow or deny, the answer and the log say which", async (trouble, apply, calls) => {
+  ])("%s: the rule says allow or deny, the answer and the log say which", async (failure, apply, calls) => {
     const log = logged();
     const asked = vi.fn(apply as () => Promise<unknown>);
     const allowing = workerWith(config({}, { timeout: 5 }), failing(asked));
     const allowed = await allowing.fetch("/", { headers: someone() });
-    expect([allowed.status, allowed.headers.get("Tollgate-Error")]).toEqual([200, `${trouble}; allowed`]);
+    expect([allowed.status, allowed.headers.get("Tollgate-Error")]).toEqual([200, `${failure}; allowed`]);
     expect(asked).toHaveBeenCalledTimes(calls as number);
     const denying = workerWith(config({ onError: "deny" }, { timeout: 5 }), failing(asked));
     const denied = await denying.fetch("/", { headers: someone() });
-    expect([denied.status, denied.headers.get("Tollgate-Error")]).toEqual([503, `${trouble}; denied`]);
+    expect([denied.status, denied.headers.get("Tollgate-Error")]).toEqual([503, `${failure}; denied`]);
     for (const answer of late.splice(0)) answer();
     await Promise.resolve();
     expect(denying.reached).toHaveLength(0);
     expect(log.lines("error")).toMatchObject([
-      { trouble, answer: "allowed", rule: 0 },
-      { trouble, answer: "denied", rule: 0 },
+      { failure, answer: "allowed", rule: 0 },
+      { failure, answer: "denied", rule: 0 },
     ]);
   });
 
@@ -439,7 +439,7 @@ describe("an object that does not answer", () => {
     const own = workerWith(config({ mode: "shadow", onError: "deny" }), failing(thrown({})));
     const response = await own.fetch("/", { headers: someone() });
     expect([response.status, response.headers.has("Tollgate-Error")]).toEqual([200, false]);
-    expect(log.lines("error")).toMatchObject([{ mode: "shadow", trouble: "failed" }]);
+    expect(log.lines("error")).toMatchObject([{ mode: "shadow", failure: "failed" }]);
   });
 
   it("lets pages read the refusal", async () => {
@@ -490,7 +490,7 @@ describe("a wrong configuration", () => {
     await own.fetch("/");
     const [line, ...more] = log.lines("misconfigured");
     expect(more).toEqual([]);
-    expect(line.mistakes.map(([path]: [string]) => path)).toEqual([
+    expect(line.errors.map(([path]: [string]) => path)).toEqual([
       "policies.four.limit",
       "rules[0].path",
       "rules[0].cost",
@@ -507,7 +507,7 @@ describe("a wrong configuration", () => {
     const log = logged();
     const response = await workerWith(config({}, { onMisconfigured: "pass", ...wrong })).fetch("/");
     expect(response.status).toBe(500);
-    expect(log.lines("misconfigured")).toMatchObject([{ mistakes: [[path, expect.any(String)]] }]);
+    expect(log.lines("misconfigured")).toMatchObject([{ errors: [[path, expect.any(String)]] }]);
   });
 
   it("lets everything through where that is said, but no token", async () => {

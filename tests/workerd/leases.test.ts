@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Tollgate } from "../../js/cloudflare/entrypoint.ts";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
+import type { RateLimiterObject } from "../../js/cloudflare/object.ts";
 import worker from "../../js/cloudflare/worker.ts";
 import { someone, start } from "./lib.ts";
 
@@ -40,9 +41,9 @@ function gatewayWith(
   const calls: string[] = [];
   const LIMITERS = {
     getByName: (name: string) => ({
-      apply: (...given: [string, string, number, string?, boolean?]) => {
+      apply: (...given: Parameters<RateLimiterObject["apply"]>) => {
         calls.push(given[0]);
-        return asked(env.LIMITERS.getByName(name).apply(...(given as never[])) as Promise<unknown>, given[2]);
+        return asked(env.LIMITERS.getByName(name).apply(...given), given[2]);
       },
     }),
   };

@@ -98,7 +98,7 @@ describe("one line and one data point for an error", () => {
       {
         via: "api",
         operation: "get",
-        trouble: "failed",
+        failure: "failed",
         cause: "Error: broken",
         policies: ["one"],
         key: hash,
@@ -113,7 +113,7 @@ describe("one line and one data point for an error", () => {
     const context = {} as ExecutionContext;
     const bound = new Tollgate(context, worker.env);
     await expect(bound.hit("one", "a")).rejects.toMatchObject({ name: "TollgateError", code: "unanswered" });
-    expect(log.lines("error")).toMatchObject([{ via: "rpc", operation: "hit", trouble: "failed" }]);
+    expect(log.lines("error")).toMatchObject([{ via: "rpc", operation: "hit", failure: "failed" }]);
     expect(worker.points).toHaveLength(1);
   });
 
@@ -121,6 +121,6 @@ describe("one line and one data point for an error", () => {
     const log = logged();
     const response = await measured(failing).fetch("/demo/hit");
     expect(response.status).toBe(503);
-    expect(log.lines("error")).toMatchObject([{ via: "demo", trouble: "failed" }]);
+    expect(log.lines("error")).toMatchObject([{ via: "demo", failure: "failed" }]);
   });
 });

@@ -125,7 +125,7 @@ describe("a rule with limits on several keys", () => {
     const response = await fetch("/", { headers });
     expect([response.status, response.headers.get("Tollgate-Error")]).toEqual(expected);
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(count);
-    expect(log.lines("error")).toMatchObject([{ policies: ["two"], trouble: "failed" }]);
+    expect(log.lines("error")).toMatchObject([{ policies: ["two"], failure: "failed" }]);
   });
 
   it("counts by the address in the place of a key that is missing, or leaves that limit out", async () => {
@@ -162,8 +162,8 @@ describe("a rule with limits on several keys", () => {
     ];
     const own = workerWith(config({}, { policies: { five, two, running }, rules }));
     expect((await own.fetch("/")).status).toBe(500);
-    const [{ mistakes }] = log.lines("misconfigured") as [{ mistakes: [string, string][] }];
-    expect(mistakes.map(([path, problem]) => `${path}: ${problem}`)).toEqual([
+    const [{ errors }] = log.lines("misconfigured") as [{ errors: [string, string][] }];
+    expect(errors.map(([path, problem]) => `${path}: ${problem}`)).toEqual([
       "rules[0].key: a rule with limits has none of its own; write it in each of the limits",
       "rules[0].policies: a rule with limits has none of its own; write it in each of the limits",
       "rules[1].limits: expected a list of 1 to 8",

@@ -1,4 +1,4 @@
-//! The holder's side of leases in wasm: what a machine knows of the keys that it asks about.
+//! The holder's side of leases in wasm.
 //!
 //! The clients of the HTTP API use it as a wasm of its own; the bindings of the Worker and of Redis contain it.
 

@@ -1,4 +1,4 @@
-//! The Worker's configuration: read once for each isolate, and as a whole, so that all errors are told at once.
+//! The Worker's configuration: read once for each isolate, and as a whole, so that all errors are reported at once.
 
 use tollgate::cloudflare::wire::milliseconds;
 use tollgate::{Policy, Span};
@@ -13,11 +13,11 @@ use crate::reader::{FieldError, FieldErrors, Reader, whole, words};
 use crate::rules::{self, Defaults, Rule};
 use crate::tree::Tree;
 
-/// What `[vars]` has to say.
+/// The checked configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) upstream: Option<String>,
-    /// Where the paths of requests go on, if the upstream is a URL that has a path.
+    /// The path before the paths of requests, if the upstream is a URL with a path.
     pub(crate) base: Option<Base>,
     pub(crate) prefix: String,
     /// The origins whose pages may call the HTTP API.
@@ -26,11 +26,11 @@ pub(crate) struct Config {
     pub(crate) headers: Headers,
     pub(crate) timeout: u64,
     pub(crate) deny_cache: bool,
-    /// How long the leases of an isolate last, if it holds any.
+    /// The duration of leases; `None` if there are none.
     pub(crate) leases: Option<u64>,
     /// Whether objects keep allowed hits in memory, covered by a credit in the row.
     pub(crate) credit: bool,
-    /// True if the origin takes another method from a header.
+    /// Whether the origin reads the method from a header such as `X-HTTP-Method-Override`.
     pub(crate) method_override: bool,
     pub(crate) plain_keys: bool,
     pub(crate) named: Vec<(String, Policy)>,
@@ -47,7 +47,7 @@ pub(crate) struct Base {
     pub(crate) pattern: Pattern,
 }
 
-/// Which headers a client is given.
+/// The rate limit headers of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Headers {
     Standard,
@@ -56,7 +56,7 @@ pub(crate) enum Headers {
     None,
 }
 
-/// What becomes of a request when its object cannot be asked.
+/// The decision about a request when its object fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnError {
     Allow,
@@ -66,7 +66,7 @@ pub(crate) enum OnError {
 pub(crate) const ON_ERROR: &[(&str, OnError)] = &[("allow", OnError::Allow), ("deny", OnError::Deny)];
 
 impl Config {
-    /// The configuration in a tree, or everything that is wrong with it.
+    /// Reads a configuration. The error has all errors in it.
     pub(crate) fn read(tree: Tree) -> Result<Self, FieldErrors> {
         let mut errors = FieldErrors::new();
         let mut reader = Reader::new(String::new(), tree, &mut errors);
@@ -112,7 +112,7 @@ impl Config {
         self.rules.iter().take(rule).map(|rule| rule.limits.len()).sum::<usize>() + limit
     }
 
-    /// The policies of these names as one set.
+    /// Returns the policies of these names as one set.
     pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, Refusal> {
         PolicySet::of(names, &self.named)
     }
@@ -136,8 +136,8 @@ fn on_misconfigured(reader: &mut Reader<'_>) -> bool {
     reader.word("onMisconfigured", &[("deny", false), ("pass", true)]).unwrap_or(false)
 }
 
-/// Returns the upstream and the prefix of a configuration that has errors, if requests are to pass all the same and
-/// these two have none.
+/// Returns the upstream and the prefix of a configuration that has errors, if its `onMisconfigured` is `"pass"` and these
+/// two are valid.
 pub(crate) fn open_gate(tree: Tree) -> Option<(String, String)> {
     let mut errors = FieldErrors::new();
     let mut reader = Reader::new(String::new(), tree, &mut errors);
@@ -154,7 +154,7 @@ fn base(upstream: &str) -> Option<Base> {
     (!path.is_empty()).then(|| Base { path: format!("/{path}"), pattern })
 }
 
-/// What follows the scheme of a URL.
+/// Returns the part of a URL after its scheme; `None` if there is none.
 fn address(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     rest.filter(|rest| !rest.is_empty())
@@ -163,7 +163,7 @@ fn address(url: &str) -> Option<&str> {
 pub(crate) const ORIGIN: &str = "an origin as browsers send it, such as \"https://app.example\", or \"*\" for all";
 
 pub(crate) fn is_origin(text: &str) -> bool {
-    // Browsers send no capitals and no slash at the end, and what they do not send would never match.
+    // Browsers send neither capitals nor a slash at the end, so an origin with them would never match.
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._:[]".contains(&byte);
     text == "*" || address(text).is_some_and(|host| host.bytes().all(letter))
 }
@@ -211,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_a_configuration() {
+    fn an_empty_configuration_is_valid() {
         let config = config("").unwrap();
         assert_eq!((config.prefix.as_str(), config.timeout, config.deny_cache), ("/_tollgate", 2_000, true));
         assert_eq!((config.headers, config.plain_keys), (Headers::Standard, false));
     }
 
     #[test]
-    fn everything_can_be_said_in_both_spellings() {
+    fn all_fields_are_read_in_both_spellings() {
         let config = config(
             r#"
             upstream = "ORIGIN"
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_are_off_unless_they_are_asked_for() {
+    fn leases_are_off_by_default() {
         let leases = |toml: &str| config(toml).map(|config| config.leases);
         assert_eq!(leases(""), Ok(None));
         assert_eq!(leases("leases = false"), Ok(None));
@@ -362,14 +362,14 @@ mod tests {
     }
 
     #[test]
-    fn a_field_in_both_spellings_is_told_so_and_an_unknown_one_as_it_was_written() {
+    fn a_field_in_both_spellings_is_an_error_and_an_unknown_one_is_named_as_written() {
         let errors = config("on_error = \"deny\"\nonError = \"deny\"\ndeny_cach = true").unwrap_err();
         assert!(errors[0].starts_with("deny_cach: unknown field; expected one of "), "{errors:?}");
         assert_eq!(errors[1..], ["on_error: there is a second value; use one spelling"]);
     }
 
     #[test]
-    fn a_rule_is_not_blamed_for_a_policy_that_is_wrong() {
+    fn an_invalid_policy_is_no_error_of_its_rules() {
         let rule = "upstream = \"ORIGIN\"\n[[rules]]\npath = \"/*\"\npolicies = \"api\"\n";
         let wrong = config(&format!("{rule}[policies]\napi = {{ algorithm = \"fix_window\" }}")).unwrap_err();
         assert!(wrong.len() == 1 && wrong[0].starts_with("policies.api.limit: "), "{wrong:?}");
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_is_open_only_if_it_says_so_and_leads_somewhere() {
+    fn a_gate_is_open_only_with_pass_and_a_valid_upstream() {
         let opened = |toml: &str| open_gate(toml::from_str(toml).unwrap());
         let pass = "on_misconfigured = \"pass\"\nspeed = 9\n";
         let open = opened(&format!("{pass}upstream = \"ORIGIN\"")).unwrap();

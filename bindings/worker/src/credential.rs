@@ -1,9 +1,9 @@
-//! Values of headers and cookies as origins read them: values that differ only in spelling are one key.
+//! The values of headers and cookies as origins read them: values that differ only in spelling are one key.
 
-/// Schemes of `Authorization` whose credentials are one word. What follows it is nothing to an origin.
+/// Schemes of `Authorization` whose credentials are one word. Origins ignore the rest.
 const ONE_WORD: [&str; 3] = ["bearer", "basic", "token"];
 
-/// Returns a header's value without what surrounds it; `None` if nothing is left. `name` is in lower case.
+/// Returns a header's value without the blanks around it; `None` if it is empty. `name` is in lower case.
 pub(crate) fn credential(name: &str, value: &str) -> Option<String> {
     let value = trimmed(value);
     if value.is_empty() {
@@ -29,7 +29,7 @@ fn authorization(value: &str) -> String {
     if whole == "basic " { whole + &base64(rest) } else { whole + rest }
 }
 
-/// Returns base64 in one spelling: decoders skip foreign characters, take both alphabets and ignore spare bits.
+/// Returns base64 in one spelling: decoders skip other characters, accept both alphabets and ignore spare bits.
 fn base64(text: &str) -> String {
     let digit = |byte: u8| match byte {
         b'-' => Some(b'+'),
@@ -57,10 +57,10 @@ fn value_of(digit: u8) -> usize {
     DIGITS.iter().position(|known| *known == digit).unwrap_or(0)
 }
 
-/// Returns the value of a cookie as the package `cookie` reads it, and most frameworks: the name without blanks, the
-/// first of several, without quotes, percent-decoded. `None` if it is empty or not there in any way.
+/// Returns the value of a cookie as the package `cookie` and most frameworks read it: the first of that name, without
+/// blanks and quotes, percent-decoded; `None` if it is missing or empty.
 ///
-/// Some readers skip an empty or an invalid value, so those are taken only if there is no other.
+/// Some readers skip an empty or an invalid value, so such a value counts only if there is no other.
 pub(crate) fn cookie(header: &str, name: &str) -> Option<String> {
     let values = |separators: &'static [char]| {
         let pairs = header.split(separators).filter_map(|pair| pair.split_once('='));
@@ -70,7 +70,7 @@ pub(crate) fn cookie(header: &str, name: &str) -> Option<String> {
         values(separators).find(|value| !value.is_empty() && value.bytes().all(is_cookie_octet))
     };
     let any = |separators: &'static [char]| values(separators).find(|value| !value.is_empty());
-    // Servers of another age separate cookies by commas.
+    // Old servers separate cookies by commas.
     let value = found(&[';']).or_else(|| any(&[';'])).or_else(|| any(&[';', ',']))?;
     Some(percent_decoded(value))
 }

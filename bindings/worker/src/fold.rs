@@ -1,11 +1,11 @@
-//! Texts in every letter case.
+//! Case folding.
 
-/// Returns a text as it is in every letter case: `ß` and `SS`, `K` and the sign for kelvin are the same.
+/// Folds the letter case of a text: `ß` and `SS`, `K` and the sign for kelvin become the same.
 pub(crate) fn folded(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { folded_beyond_ascii(text) }
 }
 
-/// The platform knows all letters; tables of them would be a fifth of the wasm's data.
+/// Folds by the platform: tables of all letters would be a fifth of the wasm's data.
 #[cfg(target_arch = "wasm32")]
 fn folded_beyond_ascii(text: &str) -> String {
     js_sys::JsString::from(text).to_upper_case().to_lower_case().into()

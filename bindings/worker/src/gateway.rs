@@ -1,16 +1,16 @@
-//! The Worker's configuration and what is asked of it, request by request.
+//! The wasm interface of the gateway: the configuration, and the plan and the response of each request.
 
 use js_sys::Array;
 use tollgate::cloudflare::wire;
 use tollgate::{DEFAULT_LEASE_TTL, Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
 
+use crate::binding_error::BindingError;
 use crate::config::{Config, Headers, OnError, open_gate};
 use crate::digest::keyed_digest;
-use crate::fault::Fault;
 use crate::items::{self, Item, Refusal};
 use crate::key::{Part, Source};
-use crate::plan::{self, Ask, Plan, plan};
+use crate::plan::{self, LimitCheck, Plan, plan};
 use crate::policies::PolicySet;
 use crate::reader::FieldError;
 use crate::rules::{Limit, Mode, Rule};
@@ -32,7 +32,7 @@ impl Source for RequestHeaders {
     }
 }
 
-/// What an isolate knows of its configuration.
+/// The checked configuration of an isolate.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Gateway {
@@ -42,25 +42,25 @@ pub struct Gateway {
 
 #[wasm_bindgen]
 impl Gateway {
-    /// Reads the configuration. Throws all mistakes at once: a list of paths and problems.
+    /// Reads the configuration. Throws all its errors at once: a list of paths and problems.
     #[wasm_bindgen(constructor)]
     pub fn new(config: JsValue) -> Result<Gateway, JsValue> {
         let tree = serde_wasm_bindgen::from_value(config).unwrap_or(Tree::Nothing);
         let config = Config::read(tree).map_err(|errors| listed(&errors))?;
-        let tokens = tokens::policy().map_err(Fault::from)?;
+        let tokens = tokens::policy().map_err(BindingError::from)?;
         Ok(Self { tokens, config })
     }
 
-    /// Returns the upstream and the prefix of a configuration that has errors, if requests are to pass all the same.
+    /// Returns the upstream and the prefix of a configuration that has errors, if its `onMisconfigured` is `"pass"`.
     #[wasm_bindgen(js_name = openGate)]
     pub fn open_gate(config: JsValue) -> Option<Array> {
         let (upstream, prefix) = open_gate(serde_wasm_bindgen::from_value(config).ok()?)?;
         Some(Array::of2(&upstream.into(), &prefix.into()))
     }
 
-    /// Upstream, prefix, timeout, whether logs may hold keys, the origins that may call the API, the origins that may
-    /// read the gateway's own answers, and whether with credentials; whether denials are remembered, how long leases
-    /// last, and whether other Workers' hits are leased and have credit.
+    /// Returns the settings: upstream, prefix, timeout, whether logs contain keys in plain text, the origins that may call
+    /// the API, the origins that may read the gateway's own responses, and whether with credentials; whether denials are
+    /// remembered, the duration of leases, and whether hits by the API and by RPC are leased and have credit.
     pub fn settings(&self) -> Array {
         let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, .. } =
             &self.config;
@@ -80,9 +80,9 @@ impl Gateway {
         ])
     }
 
-    /// The sets of policies that rules have: each as JSON, their names, and whether denied hits are counted. The last is
+    /// Returns the rules' sets of policies: each as JSON, their names, and whether denied hits are counted. The last is
     /// that of wrong tokens.
-    pub fn sets(&self) -> Result<Array, Fault> {
+    pub fn sets(&self) -> Result<Array, BindingError> {
         let mut sets = Array::new();
         for set in self.config.sets.iter().chain([&self.tokens]) {
             sets.extend([Array::of3(&json(&set.policies)?, &names(&set.policies), &set.counts_denied().into())]);
@@ -90,8 +90,8 @@ impl Gateway {
         Ok(sets)
     }
 
-    /// Returns the facts of each limit of each rule: the rule, the set of policies, the cost, whether the rule only
-    /// reports, whether it lets through what could not be asked, the headers in the key, and whether hits are leased and
+    /// Returns for each limit of each rule: the position of the rule, the set of policies, the cost, whether the rule is in
+    /// shadow mode, whether it allows a hit when the object fails, the headers in the key, and whether hits are leased and
     /// have credit.
     pub fn limits(&self) -> Array {
         let mut limits = Array::new();
@@ -114,15 +114,17 @@ impl Gateway {
         limits
     }
 
-    /// Returns what is to be done with a request: nothing; or a line for each question, a limit and an object; or a
-    /// rule alone, which refuses the request. `has_body` is looked at for OPTIONS only.
+    /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit and an object for each check; or
+    /// only the position of a rule that rejects the request. `has_body` matters for OPTIONS only.
     pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
-            Plan::Refuse { rule } => Some(rule.to_string()),
-            Plan::Ask(asks) => {
-                let line = |Ask { rule, limit, object }: &Ask| format!("{} {object}", self.config.limit(*rule, *limit));
-                Some(asks.iter().map(line).collect::<Vec<_>>().join("\n"))
+            Plan::Reject { rule } => Some(rule.to_string()),
+            Plan::Check(checks) => {
+                let line = |LimitCheck { rule, limit, object }: &LimitCheck| {
+                    format!("{} {object}", self.config.limit(*rule, *limit))
+                };
+                Some(checks.iter().map(line).collect::<Vec<_>>().join("\n"))
             }
         }
     }
@@ -133,21 +135,23 @@ impl Gateway {
         tokens::object(headers)
     }
 
-    /// What an HTTP client is told of a decision under a rule's policies, a line for each word: which policies denied,
-    /// as bits; names and values in turn; the body. One text crosses to JavaScript much faster than several.
-    pub fn told(&self, set: usize, decision: &str) -> Result<String, Fault> {
-        Ok(told(&decided(decision)?, &self.set(set)?.policies, self.config.headers))
+    /// Returns the response to a decision in lines: the violated policies as bits; the names and values of the headers in
+    /// turn; the body of a denial. One string crosses to JavaScript much faster than several.
+    #[wasm_bindgen(js_name = clientResponse)]
+    pub fn client_response(&self, set: usize, decision: &str) -> Result<String, BindingError> {
+        Ok(client_response(&parsed(decision)?, &self.set(set)?.policies, self.config.headers))
     }
 
-    /// The items of a request's body: each as what is to be asked of an object, or as why it is refused.
-    /// The last says whether they came as a batch.
-    pub fn items(&self, operation: &str, body: JsValue) -> Result<Array, Fault> {
-        let body = serde_wasm_bindgen::from_value(body).map_err(|_| mistake("the body is nested too deeply"))?;
+    /// Returns the items of a request's body, each valid or as the code and message of its error. The last element is
+    /// whether they came as a batch.
+    pub fn items(&self, operation: &str, body: JsValue) -> Result<Array, BindingError> {
+        let body =
+            serde_wasm_bindgen::from_value(body).map_err(|_| invalid_request("the body is nested too deeply"))?;
         let (items, batch) = items::read(&self.config, operation, body)?;
         let mut list = Array::new();
         for item in items {
             list.extend([match item {
-                Ok(item) => asked(&item)?,
+                Ok(item) => item_parts(&item)?,
                 Err(Refusal { code, message }) => Array::of2(&code.into(), &message.into()),
             }]);
         }
@@ -155,7 +159,7 @@ impl Gateway {
         Ok(list)
     }
 
-    /// The same for one item whose parts are of the right kind: what comes by RPC.
+    /// Returns one item of a call by RPC, whose arguments have the right types.
     pub fn item(
         &self,
         operation: &str,
@@ -163,25 +167,25 @@ impl Gateway {
         key: &str,
         amount: f64,
         of: Option<String>,
-    ) -> Result<Array, Fault> {
-        asked(&items::made(&self.config, operation, &names, key, wire::amount_of(operation, amount)?, of)?)
+    ) -> Result<Array, BindingError> {
+        item_parts(&items::made(&self.config, operation, &names, key, wire::amount_of(operation, amount)?, of)?)
     }
 
-    /// A key as logs may hold it: a digest that only who has the secret can compare.
+    /// Returns the digest of a key for logs. Only the owner of the secret can compute it.
     pub fn digest(&self, secret: &str, key: &str) -> String {
         keyed_digest(secret, key)
     }
 }
 
 impl Gateway {
-    fn set(&self, position: usize) -> Result<&PolicySet, Fault> {
+    fn set(&self, position: usize) -> Result<&PolicySet, BindingError> {
         let sets = &self.config.sets;
         let set = if position == sets.len() { Some(&self.tokens) } else { sets.get(position) };
-        set.ok_or_else(|| mistake("there is no such set of policies"))
+        set.ok_or_else(|| invalid_request("there is no such set of policies"))
     }
 }
 
-fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
+fn client_response(decision: &Decision, policies: &Policies, style: Headers) -> String {
     let mut fields = match style {
         Headers::None => Vec::new(),
         _ => rate_limit_headers(decision, policies),
@@ -189,23 +193,23 @@ fn told(decision: &Decision, policies: &Policies, style: Headers) -> String {
     if style == Headers::Legacy {
         fields.extend(legacy_headers(decision));
     }
-    let mut words = decision.violated.iter().fold(0_u32, |bits, position| bits | 1 << position).to_string();
+    let mut lines = decision.violated.iter().fold(0_u32, |bits, position| bits | 1 << position).to_string();
     for (name, value) in &fields {
         for line in [name, value.as_str()] {
-            words.push('\n');
-            words.push_str(line);
+            lines.push('\n');
+            lines.push_str(line);
         }
     }
-    words.push('\n');
+    lines.push('\n');
     if !decision.allowed {
-        words.push_str(&problem_body(decision, policies));
+        lines.push_str(&problem_body(decision, policies));
     }
-    words
+    lines
 }
 
-/// An object, the policies as JSON with their names, an amount, which of the policies, the question if it says more, and
-/// whether denied hits are counted.
-fn asked(Item { object, policies, amount, of, question }: &Item) -> Result<Array, Fault> {
+/// Returns an item as a list: the object, the policies as JSON, their names, the amount, the name of one policy, the
+/// question in JSON if the item has more than an amount, and whether denied hits are counted.
+fn item_parts(Item { object, policies, amount, of, question }: &Item) -> Result<Array, BindingError> {
     let counts_denied = wire::counts_denied(policies);
     let [of, question] = [of, question].map(|text| text.as_deref().map_or(JsValue::UNDEFINED, JsValue::from));
     Ok(list([
@@ -231,16 +235,16 @@ fn list<const N: usize>(values: [JsValue; N]) -> Array {
     values.into_iter().collect()
 }
 
-fn json(policies: &Policies) -> Result<JsValue, Fault> {
+fn json(policies: &Policies) -> Result<JsValue, BindingError> {
     Ok(wire::json_of(policies)?.get().into())
 }
 
-fn decided(written: &str) -> Result<Decision, Fault> {
-    wire::to_decision(written).ok_or_else(|| mistake("these numbers are no decision"))
+fn parsed(written: &str) -> Result<Decision, BindingError> {
+    wire::to_decision(written).ok_or_else(|| invalid_request("these numbers are no decision"))
 }
 
-fn mistake(message: &str) -> Fault {
-    Fault::Mistake { code: "invalid_request", message: message.into() }
+fn invalid_request(message: &str) -> BindingError {
+    BindingError::Coded { code: "invalid_request", message: message.into() }
 }
 
 fn listed(errors: &[FieldError]) -> JsValue {

@@ -1,4 +1,4 @@
-//! What makes a key, and how its parts are written so that no value of one kind can pass for another.
+//! The parts of a key, encoded so that no value of one kind can pass for another.
 
 use tollgate::cloudflare::client_key;
 
@@ -8,10 +8,10 @@ use crate::digest::digest;
 /// The longest name of an object that is written out; a longer one becomes its hash.
 const MAX_NAME: usize = 512;
 
-/// What a key part may be, for error messages.
+/// Describes the accepted parts of a key in error messages.
 pub(crate) const ACCEPTS: &str = "\"ip\", \"path\", \"header:<name>\", \"cookie:<name>\" or \"constant:<text>\"";
 
-/// Where a part of a key comes from.
+/// A part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The client's address.
@@ -22,18 +22,18 @@ pub(crate) enum Part {
     Header(Box<str>),
     /// A cookie.
     Cookie(Box<str>),
-    /// The same for everyone.
+    /// A constant text.
     Constant(Box<str>),
 }
 
-/// What a request has to make a key from.
+/// The headers of a request.
 pub(crate) trait Source {
-    /// The value of a header, if there is one.
+    /// Returns the value of a header; `None` if it is missing.
     fn header(&self, name: &str) -> Option<String>;
 }
 
 impl Part {
-    /// The part that is written like this, unless it is none.
+    /// Parses a part; `None` if invalid.
     pub(crate) fn parse(written: &str) -> Option<Self> {
         match written.split_once(':') {
             None if written == "ip" => Some(Self::Ip),
@@ -45,7 +45,7 @@ impl Part {
         }
     }
 
-    /// Returns the name of the header that the part is the value of.
+    /// Returns the name of the header whose value is the part; `None` for other parts.
     pub(crate) fn header(&self) -> Option<&str> {
         match self {
             Self::Header(name) => Some(name),
@@ -65,22 +65,22 @@ impl Part {
     }
 }
 
-/// The client's address. Only Cloudflare can set this header; who has none shares one budget.
+/// Returns the key of the client's address. Only Cloudflare can set this header; clients without it share one key.
 pub(crate) fn ip(source: &impl Source) -> String {
     source.header("cf-connecting-ip").and_then(|address| client_key(&address)).unwrap_or("unknown".into())
 }
 
-/// A value with its kind and its length, which no value can counterfeit.
+/// Encodes a value with its kind and its length, so that no value can look like another part.
 pub(crate) fn encode(kind: &str, value: &str) -> String {
     format!("/{kind}={}:{value}", value.len())
 }
 
-/// Returns the name of the object that holds a key's states, of encoded parts. Names stand on one line.
+/// Returns the name of the object of a key, which consists of encoded parts. Names have no line breaks.
 pub(crate) fn object_name(key: String) -> String {
     if key.len() <= MAX_NAME && !key.contains('\n') { key } else { format!("/sha256={}", digest(&key)) }
 }
 
-/// Whether a text can be the name of a header or a cookie.
+/// Returns whether a text can be the name of a header or a cookie.
 fn is_token(name: &str) -> bool {
     let symbol = |byte| b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || symbol(byte))
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_parts_are_nothing() {
+    fn a_missing_part_is_none() {
         assert_eq!(encoded("header:x-key", &[]), None);
         assert_eq!(encoded("header:x-key", &[("x-key", "")]), None);
         assert_eq!(encoded("cookie:id", &[]), None);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_part() {
+    fn rejects_an_invalid_part() {
         for written in ["", "IP", "header:", "header:a b", "cookie:", "constant:", "user", "ip:4"] {
             assert_eq!(Part::parse(written), None, "{written}");
         }

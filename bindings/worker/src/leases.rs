@@ -1,4 +1,4 @@
-//! Reads `leases`: whether an isolate spends a hot key's limit in parts, and how long each part lasts.
+//! Reads `leases`: whether an isolate leases the limits of hot keys, and for how long.
 
 use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL};
 
@@ -9,7 +9,7 @@ use crate::tree::Tree;
 const ACCEPTS: &str = "true, false, or a table such as { ttl = \"2s\" }";
 const TTL: &str = "milliseconds from 1 to 10000, or text such as \"500ms\" or \"2s\"";
 
-/// Returns how long leases last, or that there are none; `None` if the field is missing or invalid.
+/// Returns the duration of leases, which is `None` if there are none; the outer `None` if the field is missing or invalid.
 pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Option<u64>> {
     let path = reader.path_of("leases");
     match reader.take("leases")? {

@@ -1,13 +1,13 @@
 //! The wasm behind the Cloudflare Worker: the gateway and its configuration.
 //!
-//! `gateway` and `fault` touch the platform; the other modules are plain Rust and have native tests.
+//! `gateway` and `binding_error` use the platform; the other modules are plain Rust and have native tests.
 
+mod binding_error;
 mod config;
 mod cors;
 mod crash;
 mod credential;
 mod digest;
-mod fault;
 mod fold;
 mod gateway;
 mod items;

@@ -1,4 +1,4 @@
-//! The methods of a request: the one that was sent, and those that an origin may take it for.
+//! The methods of a request: the one that was sent, and those that an origin may read from it.
 
 use crate::key::Source;
 
@@ -37,46 +37,51 @@ impl Methods {
         (0..8).map(|bit| Self(1 << bit)).filter(move |one| self.0 & one.0 != 0)
     }
 
-    /// Returns whether a rule that names these is about one method. Servers answer HEAD by what they do for GET.
-    pub(crate) fn name(self, one: Self) -> bool {
+    /// Returns whether a rule with these methods applies to `one`. Servers handle HEAD as GET, so GET includes HEAD.
+    pub(crate) fn include(self, one: Self) -> bool {
         self.0 & one.0 != 0 || one == HEAD && self.0 & GET.0 != 0
     }
 }
 
-/// What a request's method may be to an origin.
+/// The methods that an origin may read from a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
-    pub(crate) methods: Methods,
-    /// Whether a browser asks for leave only. That is not the client's doing, and no origin's handler runs.
+pub(crate) struct RequestMethods {
+    pub(crate) all: Methods,
+    /// Whether it is a CORS preflight. The browser sends it on its own, and no handler of the origin runs.
     pub(crate) preflight: bool,
 }
 
-/// What of a request's method matters.
+/// The parts of the configuration that decide which headers are read for methods.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Matters {
+pub(crate) struct MethodOptions {
     /// Whether any rule names methods.
     pub(crate) named: bool,
-    /// True if the origin takes another method from a header.
+    /// Whether the origin reads the method from a header.
     pub(crate) overrides: bool,
 }
 
-/// Reads the method of a request. `has_body` is looked at for OPTIONS only.
-pub(crate) fn asked(method: &str, has_body: bool, matters: Matters, source: &impl Source) -> Asked {
+/// Returns the methods of a request. `has_body` matters for OPTIONS only.
+pub(crate) fn request_methods(
+    method: &str,
+    has_body: bool,
+    options: MethodOptions,
+    source: &impl Source,
+) -> RequestMethods {
     let sent = Methods::named(&method.to_ascii_uppercase()).unwrap_or(OTHER);
-    let mut methods = sent;
+    let mut all = sent;
     // The platform forwards every request that asks for a WebSocket as GET.
-    if sent != GET && (matters.named || sent == OPTIONS) && source.header("upgrade").is_some() {
-        methods = methods.with(GET);
+    if sent != GET && (options.named || sent == OPTIONS) && source.header("upgrade").is_some() {
+        all = all.with(GET);
     }
-    if matters.overrides {
+    if options.overrides {
         for name in OVERRIDES {
             let named = source.header(name).unwrap_or_default().to_ascii_uppercase();
-            methods = named.split(',').filter_map(|name| Methods::named(name.trim())).fold(methods, Methods::with);
+            all = named.split(',').filter_map(|name| Methods::named(name.trim())).fold(all, Methods::with);
         }
     }
     let given = |name: &str| source.header(name).is_some_and(|value| !value.trim().is_empty());
-    let preflight = methods == OPTIONS && !has_body && given("origin") && given("access-control-request-method");
-    Asked { methods, preflight }
+    let preflight = all == OPTIONS && !has_body && given("origin") && given("access-control-request-method");
+    RequestMethods { all, preflight }
 }
 
 #[cfg(test)]
@@ -85,7 +90,10 @@ mod tests {
     use crate::key::testing::Request;
 
     fn methods(method: &str, overrides: bool, headers: &[(&'static str, &'static str)]) -> Vec<Methods> {
-        asked(method, false, Matters { named: true, overrides }, &Request(headers.to_vec())).methods.each().collect()
+        request_methods(method, false, MethodOptions { named: true, overrides }, &Request(headers.to_vec()))
+            .all
+            .each()
+            .collect()
     }
 
     fn named(names: &[&str]) -> Vec<Methods> {
@@ -101,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_in_a_header_counts_where_that_is_said() {
+    fn a_method_in_a_header_counts_with_method_override_only() {
         let headers = [("x-http-method-override", "delete, PUT"), ("x-http-method", "nonsense")];
         assert_eq!(methods("POST", false, &headers), named(&["POST"]));
         assert_eq!(methods("POST", true, &headers), named(&["POST", "PUT", "DELETE"]));
@@ -112,7 +120,13 @@ mod tests {
     fn a_preflight_is_what_browsers_send_and_nothing_else() {
         let real = [("origin", "https://page.example"), ("access-control-request-method", "POST")];
         let is_one = |method: &str, has_body: bool, headers: &[(&'static str, &'static str)]| {
-            asked(method, has_body, Matters { named: false, overrides: true }, &Request(headers.to_vec())).preflight
+            request_methods(
+                method,
+                has_body,
+                MethodOptions { named: false, overrides: true },
+                &Request(headers.to_vec()),
+            )
+            .preflight
         };
         assert!(is_one("OPTIONS", false, &real));
         assert!(!is_one("GET", false, &real) && !is_one("OPTIONS", true, &real));
@@ -124,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn get_is_head_too() {
+    fn get_includes_head() {
         let get = Methods::named("GET").unwrap();
-        assert!(get.name(HEAD) && get.name(GET) && !get.name(OTHER) && !HEAD.name(GET));
+        assert!(get.include(HEAD) && get.include(GET) && !get.include(OTHER) && !HEAD.include(GET));
     }
 }

@@ -1,11 +1,11 @@
-//! A path decoded as far as it goes, with how often each of its bytes had to be decoded.
+//! A fully decoded path, with the number of times that each of its bytes was encoded: its depth.
 //!
-//! Servers differ in how often they decode. One array of bytes and depths holds what all of them see: a byte that
-//! was encoded twice is part of an escape to a server that decodes once.
+//! Servers differ in how often they decode. One array of bytes and depths describes the paths of all of them: for a
+//! server that decodes once, a byte that was encoded twice is part of an escape.
 
 use std::borrow::Cow;
 
-/// How often servers decode: not at all, once, or until nothing is left to decode.
+/// How often servers decode: not at all, once, or until no escape is left.
 pub(crate) const LEVELS: [u8; 3] = [0, 1, FULLY];
 
 /// The depth of a byte that was encoded at least twice, and the level that decodes everything.
@@ -15,7 +15,7 @@ pub(crate) const FULLY: u8 = 2;
 #[derive(Debug)]
 pub(crate) struct Path<'a> {
     bytes: Cow<'a, [u8]>,
-    /// For each byte how often it was encoded, at most [`FULLY`]. Empty for a path without escapes.
+    /// The depth of each byte, at most [`FULLY`]. Empty for a path without escapes.
     depths: Vec<u8>,
 }
 
@@ -55,10 +55,10 @@ pub(crate) struct Segment<'a> {
     pub(crate) depth: u8,
 }
 
-/// What a server does with `;` in a path.
+/// How a server handles `;` in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parameters {
-    /// Nothing.
+    /// Keeps it.
     Kept,
     /// Removes it and the rest of the segment before it decodes: up to a `/` as sent.
     CutFirst,
@@ -79,8 +79,8 @@ pub(crate) struct Split {
 }
 
 impl<'a> Path<'a> {
-    /// Decodes a path. An escape is looked for at the end of what was decoded so far, so that what one escape gives
-    /// can be part of the next, and the work grows with the length only.
+    /// Decodes a path in linear time. After each byte it looks for an escape at the end of the decoded bytes, so that a
+    /// decoded byte can be part of the next escape.
     pub(crate) fn new(path: &'a str) -> Self {
         let path = path.as_bytes();
         if !path.contains(&b'%') {
@@ -161,7 +161,7 @@ impl Split {
     }
 }
 
-/// Returns a segment without an end that some servers drop: a NUL and what follows it; blanks, control characters and
+/// Returns a segment without an end that some servers drop: a NUL and the rest after it; blanks, control characters and
 /// dots, which file systems ignore; and a line break, before which `$` matches in most regular expressions.
 pub(crate) fn without_end(text: &[u8]) -> &[u8] {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -175,13 +175,13 @@ fn escape_at_end(bytes: &[u8]) -> Option<u8> {
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
-/// Returns the reading under which the most paths are the same, for keys: everything decoded, `\` as `/`, parameters
-/// removed, without dot segments, empty segments and a slash at its end.
+/// Returns the path for keys, normalised as far as possible: fully decoded, `\` as `/`, without parameters, dot segments,
+/// empty segments and a slash at its end.
 pub(crate) fn normalise(path: &str) -> String {
     normalised(&Path::new(path), Parameters::Cut(FULLY))
 }
 
-/// Returns the same for a server to which `;` ends the path, if that is another path.
+/// Returns the normalised path for servers to which `;` ends the path; `None` if there is no `;`.
 pub(crate) fn normalise_ended(path: &str) -> Option<String> {
     let path = Path::new(path);
     path.bytes.contains(&b';').then(|| normalised(&path, Parameters::Ended(FULLY)))
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_different_stays_different() {
+    fn different_paths_stay_different() {
         assert_eq!(normalise("/"), "/");
         assert_eq!(normalise(""), "/");
         assert_eq!(normalise("/.."), "/");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_within_escapes_take_no_longer() {
+    fn nested_escapes_take_linear_time() {
         let path = format!("/%{}61dmin", "25".repeat(50_000));
         assert_eq!(normalise(&path), "/admin");
     }

@@ -1,4 +1,4 @@
-//! Which paths a rule is about: literal segments, `:name` for any one segment, `*` at the end for all the rest.
+//! The path patterns of rules: literal segments, `:name` for any one segment, `*` at the end for any rest.
 
 use crate::fold::folded;
 use crate::path::{Path, without_end};
@@ -8,7 +8,7 @@ use crate::reading::Reading;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     segments: Vec<Part>,
-    /// Whether anything, or nothing at all, may follow.
+    /// Whether any segments, or none, may follow.
     open: bool,
 }
 
@@ -24,12 +24,12 @@ pub(crate) enum Match {
     No,
     /// In another letter case.
     Folded,
-    /// But for the end of a segment, which some servers drop.
+    /// Without the end of a segment, which some servers drop.
     Longer,
     Exact,
 }
 
-/// What a pattern may be, for error messages.
+/// Describes the accepted patterns in error messages.
 pub(crate) const ACCEPTS: &str =
     "a path such as \"/users/:id\" or \"/api/*\", with * only as the last segment, and without . and ..";
 
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_would_not_be_understood() {
+    fn rejects_an_invalid_pattern() {
         for written in ["", "api", "/a*", "/*/a", "/a/:", "/a?b", "/**", "*", "/a/../b", "/%2e/a"] {
             assert_eq!(Pattern::parse(written), None, "{written}");
         }

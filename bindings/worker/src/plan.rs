@@ -1,28 +1,28 @@
-//! What is to be done with a request: method, path and header values in, a plan out.
+//! The plan of a request, from its method, path and header values: the objects that decide about it.
 
 use crate::config::{Base, Config};
 use crate::fold::folded;
 use crate::key::{self, Part, Source};
-use crate::method::{self, Asked, Matters, Methods};
+use crate::method::{self, MethodOptions, Methods, RequestMethods};
 use crate::path::{normalise, normalise_ended};
 use crate::pattern::Match;
 use crate::reading::{Reading, is_plain, readings};
 use crate::rules::{Limit, Missing, Mode, Rule};
 
-/// What is to be done with a request.
+/// The plan of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// No limit applies.
     Pass,
     /// Its key lacks a part, and the rule at this position denies such requests.
-    Refuse { rule: usize },
+    Reject { rule: usize },
     /// Objects decide, in this order, until one denies.
-    Ask(Vec<Ask>),
+    Check(Vec<LimitCheck>),
 }
 
-/// A question to an object. Those of one rule follow each other, and are one decision.
+/// A check of one limit by its object. The checks of one rule follow each other, and are one decision.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct LimitCheck {
     /// The position of the rule.
     pub(crate) rule: usize,
     /// The position of the limit within the rule.
@@ -31,35 +31,35 @@ pub(crate) struct Ask {
     pub(crate) object: String,
 }
 
-/// A request, as far as rules look at it.
+/// The parts of a request that rules match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
-    /// Looked at for OPTIONS only.
+    /// Matters for OPTIONS only.
     pub(crate) has_body: bool,
 }
 
-/// Returns the plan of a request: for every reading of it, the first rule that matches.
+/// Returns the plan of a request under the first matching rule of each reading.
 pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) -> Plan {
     let named = config.rules.iter().any(|rule| !rule.methods.is_empty());
-    let matters = Matters { named, overrides: config.method_override };
-    let asked = method::asked(request.method, request.has_body, matters, source);
-    let mut asks = Vec::with_capacity(1);
-    for position in rules_of(config, asked, request.path) {
-        if let Err(rule) = ask(&config.rules, position, request.path, source, &mut asks) {
-            return Plan::Refuse { rule };
+    let options = MethodOptions { named, overrides: config.method_override };
+    let methods = method::request_methods(request.method, request.has_body, options, source);
+    let mut checks = Vec::with_capacity(1);
+    for position in rules_of(config, methods, request.path) {
+        if let Err(rule) = add_checks(&config.rules, position, request.path, source, &mut checks) {
+            return Plan::Reject { rule };
         }
     }
-    if asks.is_empty() { Plan::Pass } else { Plan::Ask(asks) }
+    if checks.is_empty() { Plan::Pass } else { Plan::Check(checks) }
 }
 
-/// Returns the positions of the rules that a request falls under in any reading, in their order.
-fn rules_of(config: &Config, asked: Asked, path: &str) -> Vec<usize> {
+/// Returns the positions of the rules that apply to a request in any reading, in order.
+fn rules_of(config: &Config, methods: RequestMethods, path: &str) -> Vec<usize> {
     let mut found = Vec::with_capacity(2);
     let mut look_up = |reading: Reading<'_>| {
-        for method in asked.methods.each() {
-            for position in first_matches(&config.rules, method, asked.preflight, reading).into_iter().flatten() {
+        for method in methods.all.each() {
+            for position in first_matches(&config.rules, method, methods.preflight, reading).into_iter().flatten() {
                 if let Err(at) = found.binary_search(&position) {
                     found.insert(at, position);
                 }
@@ -78,13 +78,13 @@ fn rules_of(config: &Config, asked: Asked, path: &str) -> Vec<usize> {
     found
 }
 
-/// Returns the first rule that matches in some letter case or but for an end, and the first that matches as the path is
-/// spelled if that is another one: there are origins of both kinds.
+/// Returns the first rule that matches in another letter case or without a segment's end, and the first that matches
+/// exactly. Some origins fold paths and some do not, so both apply.
 fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Reading<'_>) -> [Option<usize>; 2] {
     let mut first = None;
     for (position, rule) in rules.iter().enumerate() {
-        // A preflight is the browser's doing, unless a rule is about just that.
-        let named = if rule.methods.is_empty() { !preflight } else { rule.methods.name(method) };
+        // A preflight is not the client's own request, so only rules that name OPTIONS apply to it.
+        let named = if rule.methods.is_empty() { !preflight } else { rule.methods.include(method) };
         if !named {
             continue;
         }
@@ -98,8 +98,14 @@ fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Read
     [first, None]
 }
 
-/// Adds what is to be asked under a rule. Returns its position as an error if it denies a request without a key.
-fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: &mut Vec<Ask>) -> Result<(), usize> {
+/// Adds the checks of a rule. The error is the position of a rule that rejects a request without a key.
+fn add_checks(
+    rules: &[Rule],
+    position: usize,
+    path: &str,
+    source: &impl Source,
+    checks: &mut Vec<LimitCheck>,
+) -> Result<(), usize> {
     let rule = &rules[position];
     if rule.mode == Mode::Skip {
         return Ok(());
@@ -107,7 +113,9 @@ fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: 
     for (number, limit) in rule.limits.iter().enumerate() {
         for path in key_paths(rule, limit, path).into_iter().flatten() {
             match key(rule, limit, &path, source) {
-                Some(key) => add(rules, Ask { rule: position, limit: number, object: key::object_name(key) }, asks),
+                Some(key) => {
+                    add(rules, LimitCheck { rule: position, limit: number, object: key::object_name(key) }, checks)
+                }
                 None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
                 None => {}
             }
@@ -116,7 +124,7 @@ fn ask(rules: &[Rule], position: usize, path: &str, source: &impl Source, asks: 
     Ok(())
 }
 
-/// Returns what `path` is in a limit's key: one path, or two where servers differ in what `;` ends.
+/// Returns the path in a limit's key: one, or two where servers differ in how `;` ends it.
 fn key_paths(rule: &Rule, limit: &Limit, path: &str) -> [Option<String>; 2] {
     if !limit.key.contains(&Part::Path) {
         return [Some(String::new()), None];
@@ -140,25 +148,25 @@ fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Option<S
     Some(key)
 }
 
-/// Adds a question, unless the same budget is asked already: then the higher cost counts, once.
-fn add(rules: &[Rule], ask: Ask, asks: &mut Vec<Ask>) {
-    let of = |ask: &Ask| (&rules[ask.rule], &rules[ask.rule].limits[ask.limit]);
-    let (own, limit) = of(&ask);
-    let same = asks.iter().position(|known| {
+/// Adds a check. Of two for the same object under the same policies and modes, the one of the higher cost is kept.
+fn add(rules: &[Rule], check: LimitCheck, checks: &mut Vec<LimitCheck>) {
+    let of = |check: &LimitCheck| (&rules[check.rule], &rules[check.rule].limits[check.limit]);
+    let (own, limit) = of(&check);
+    let same = checks.iter().position(|known| {
         let (other, known_limit) = of(known);
         let (budget, known_budget) =
             ((limit.set, own.mode, own.on_error), (known_limit.set, other.mode, other.on_error));
-        known.object == ask.object && known_budget == budget
+        known.object == check.object && known_budget == budget
     });
-    let Some(at) = same else { return asks.push(ask) };
-    let (other, known_limit) = of(&asks[at]);
+    let Some(at) = same else { return checks.push(check) };
+    let (other, known_limit) = of(&checks[at]);
     match (known_limit.cost >= limit.cost, other.limits.len() + own.limits.len()) {
         (true, _) => {}
-        (false, 2) => asks[at] = ask,
-        // The questions of a rule stay together.
+        (false, 2) => checks[at] = check,
+        // The checks of a rule stay together.
         (false, _) => {
-            asks.remove(at);
-            asks.push(ask);
+            checks.remove(at);
+            checks.push(check);
         }
     }
 }

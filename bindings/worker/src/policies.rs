@@ -16,7 +16,7 @@ pub(crate) struct PolicySet {
 }
 
 impl PolicySet {
-    /// The policies of these names, together.
+    /// Returns the set of the policies with these names.
     pub(crate) fn of(names: &[String], named: &[(String, Policy)]) -> Result<Self, Refusal> {
         let find = |name: &String| {
             let known = || listed(named.iter().map(|(known, _)| known.as_str()));
@@ -30,7 +30,7 @@ impl PolicySet {
         Self { policies }
     }
 
-    /// Whether a denied hit changes anything.
+    /// Returns whether denied hits are counted.
     pub(crate) fn counts_denied(&self) -> bool {
         counts_denied(&self.policies)
     }
@@ -52,7 +52,7 @@ pub(crate) fn named_policies(tree: Tree, errors: &mut FieldErrors) -> Vec<(Strin
     named
 }
 
-/// A policy with its name, or what is wrong with it.
+/// Reads a policy under its name.
 fn policy(path: String, name: &str, tree: Tree) -> Result<Policy, FieldError> {
     // A word that needs no quoting in headers, logs and commands.
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -62,7 +62,7 @@ fn policy(path: String, name: &str, tree: Tree) -> Result<Policy, FieldError> {
     }
     let draft = PolicyDraft::deserialize(tree.clone()).map_err(|_| invalid(path.clone(), &tree, "a policy"))?;
     let policy = build(name, &draft).map_err(|error| {
-        // A value that is no object has no field to name.
+        // For a value that is not an object, the path has no field.
         let field = error.field().filter(|field| *field != "policy");
         let path = field.map_or(path.clone(), |field| format!("{path}.{field}"));
         FieldError { path, problem: error.problem().to_string() }
@@ -76,7 +76,7 @@ fn policy(path: String, name: &str, tree: Tree) -> Result<Policy, FieldError> {
     }
 }
 
-/// Builds a policy under its name in the table, as an object takes it.
+/// Builds a policy under its name in the table, and checks that an object accepts it.
 fn build(name: &str, draft: &PolicyDraft) -> Result<Policy, Error> {
     let policy = free_by_default(draft.build()?.named(name)?)?;
     // A durable store rejects some policies that a limiter in memory accepts.

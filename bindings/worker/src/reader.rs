@@ -25,7 +25,7 @@ pub(crate) type FieldErrors = Vec<FieldError>;
 /// A field: its name in camelCase, its name as it was written, and what it holds.
 type Field = (String, String, Tree);
 
-/// A table whose fields are taken one after the other; what is left in the end is not known.
+/// A table whose fields are taken one by one. The fields that are left at the end are unknown.
 pub(crate) struct Reader<'a> {
     path: String,
     fields: Vec<Field>,
@@ -46,12 +46,12 @@ impl<'a> Reader<'a> {
         Self { path, fields, known: Vec::new(), errors }
     }
 
-    /// The path of a field.
+    /// Returns the path of a field.
     pub(crate) fn path_of(&self, field: &str) -> String {
         if self.path.is_empty() { field.into() } else { format!("{}.{field}", self.path) }
     }
 
-    /// Takes a field, if it is present. A second value, in the other spelling, is left over and so an error.
+    /// Takes a field; `None` if it is missing. A second value, in the other spelling, is left, and so an error.
     pub(crate) fn take(&mut self, field: &'static str) -> Option<Tree> {
         self.known.push(field);
         let at = self.fields.iter().position(|(name, ..)| name == field)?;
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Takes a field that is one of some words.
+    /// Takes a field that is one of these words.
     pub(crate) fn word<T: Copy>(&mut self, field: &'static str, words: &[(&str, T)]) -> Option<T> {
         let names: Vec<String> = words.iter().map(|(word, _)| shown(word)).collect();
         self.read(field, &format!("one of {}", names.join(", ")), |found| match found {

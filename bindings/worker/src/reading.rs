@@ -1,8 +1,8 @@
-//! Every plausible reading of a path: origins differ, and a rule must hold under each of them.
+//! The plausible readings of a path: origins differ, and a rule must apply under each reading.
 //!
-//! A reading says how often a server decodes, which characters separate segments, what it does with `;`, and whether
-//! it resolves dot segments and merges slashes. There are at most a few hundred, most paths have one, and each takes
-//! time linear in the length of the path.
+//! A reading is determined by how often a server decodes, which characters separate segments, how it handles `;`, and
+//! whether it resolves dot segments and merges slashes. Most paths have one reading, none has more than a few hundred, and
+//! each takes time linear in the length of the path.
 
 use crate::path::{Characters, LEVELS, Parameters, Path, Segment, Split};
 
@@ -10,7 +10,7 @@ use crate::path::{Characters, LEVELS, Parameters, Path, Segment, Split};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'r> {
     pub(crate) segments: &'r [Segment<'r>],
-    /// How often the server decodes. A segment that needs more is no literal to it.
+    /// How often the server decodes. A segment of a higher depth matches no literal.
     pub(crate) level: u8,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn readings(path: &str, mut visit: impl FnMut(Reading<'_>)) {
             if segments.iter().any(|segment| is_dots(segment, level)) {
                 resolve(&segments, level, &mut kept);
                 slashes(&kept, level, &mut merged, &mut visit);
-                // Whether slashes are merged first decides what `..` removes.
+                // Servers that merge slashes first remove another segment for `..`.
                 merge(&segments, &mut merged);
                 resolve(&merged, level, &mut kept);
                 endings(&kept, level, &mut visit);
@@ -48,7 +48,7 @@ pub(crate) fn readings(path: &str, mut visit: impl FnMut(Reading<'_>)) {
     }
 }
 
-/// Returns whether servers agree about a path, but for a slash at its end.
+/// Returns whether all servers read a path in the same way, but for a slash at its end.
 pub(crate) fn is_plain(path: &str) -> bool {
     let mut last = b' ';
     path.bytes().all(|byte| {
@@ -58,7 +58,7 @@ pub(crate) fn is_plain(path: &str) -> bool {
     })
 }
 
-/// Returns the ways to split a path that differ, for servers that decode up to a level.
+/// Returns the different ways to split a path, for servers that decode up to a level.
 fn splits(found: Characters, level: u8) -> impl Iterator<Item = Split> {
     let Characters { slash, backslash, semicolon, .. } = found;
     let slashes = LEVELS.into_iter().filter(move |depth| *depth == 0 || *depth <= level && slash.has(*depth));
@@ -113,7 +113,7 @@ fn merge<'s>(segments: &[Segment<'s>], merged: &mut Vec<Segment<'s>>) {
     merged.extend(kept.map(|(_, segment)| *segment));
 }
 
-/// Resolves `.` and `..`, which leave a slash at the end of a path that they end.
+/// Resolves `.` and `..`. At the end of a path they leave a slash.
 fn resolve<'s>(segments: &[Segment<'s>], level: u8, kept: &mut Vec<Segment<'s>>) {
     kept.clear();
     for segment in segments {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_read_differently_is_read_in_every_way() {
+    fn a_path_that_servers_read_differently_has_every_reading() {
         assert_eq!(read("/a%20b"), ["/<a b>", "/a b"]);
         assert_eq!(read("/a//b"), ["/a//b", "/a/b"]);
         assert_eq!(read("/a/../b"), ["/a/../b", "/b"]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_few_however_long_a_path_is() {
+    fn the_number_of_readings_is_bounded() {
         let tricky = "/..%2f%5c;%252e%252e%3b\\%255c%253b//".repeat(200);
         for path in [tricky, format!("/{}", "%25".repeat(4_000)), "/..".repeat(3_000), ";".repeat(8_000)] {
             let mut count = 0;

@@ -17,7 +17,7 @@ const MAX_LIMITS: usize = 8;
 /// A rule: the first that matches a request decides about it.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// Those that it names. Empty for all.
+    /// The methods that it applies to. Empty for all.
     pub(crate) methods: Methods,
     pub(crate) pattern: Pattern,
     /// Whether another letter case is another path.
@@ -61,7 +61,7 @@ pub(crate) enum Missing {
     Skip,
 }
 
-/// What a rule does unless it says otherwise.
+/// The defaults of a rule's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) on_error: OnError,
@@ -70,7 +70,7 @@ pub(crate) struct Defaults {
     pub(crate) credit: bool,
 }
 
-/// Reads one rule, unless it has errors.
+/// Reads one rule; `None` if it has errors.
 pub(crate) fn read(
     path: String,
     tree: Tree,
@@ -93,7 +93,7 @@ pub(crate) fn read(
     let leases = reader.read("leases", TRUTH, truth).unwrap_or(defaults.leases);
     let credit = reader.read("credit", TRUTH, truth).unwrap_or(defaults.credit);
     let limits = match reader.list("limits") {
-        Some(list) => several(&mut reader, list, mode, named, sets, cost),
+        Some(list) => limits(&mut reader, list, mode, named, sets, cost),
         None => limit(&mut reader, mode, named, sets, cost).into_iter().collect(),
     };
     reader.finish();
@@ -124,8 +124,8 @@ fn limit(
     Some(Limit { key, set: place(set, sets), cost })
 }
 
-/// Reads `limits`, the keys of a rule that has several, each with its policies and its cost.
-fn several(
+/// Reads `limits`: the keys of a rule that has several, each with its policies and its cost.
+fn limits(
     reader: &mut Reader<'_>,
     list: Vec<(String, Tree)>,
     mode: Mode,
@@ -175,7 +175,7 @@ fn pattern(reader: &mut Reader<'_>) -> Option<Pattern> {
     pattern
 }
 
-/// The parts of the key: the client's address unless it says otherwise.
+/// Reads the parts of the key; by default the client's address.
 fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
     let Some(list) = reader.list("key") else { return vec![Part::Ip] };
     if mode == Mode::Skip || list.is_empty() {
@@ -199,8 +199,8 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
     for (path, tree) in reader.list("policies").unwrap_or_default() {
         match words(&tree) {
             Some(name) if named.iter().any(|(known, _)| *known == name) => names.push(name),
-            // It is there, but wrong.
-            Some(name) if is_told(&name, reader.errors) => return None,
+            // The policy is invalid, and its own errors say so.
+            Some(name) if has_errors(&name, reader.errors) => return None,
             _ => reader.errors.push(invalid(path, &tree, &accepted(named))),
         }
     }
@@ -229,11 +229,11 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
     None
 }
 
-/// Whether a policy of that name has errors of its own, which are told already.
-fn is_told(name: &str, errors: &FieldErrors) -> bool {
+/// Returns whether there are errors of the policy with that name.
+fn has_errors(name: &str, errors: &FieldErrors) -> bool {
     let path = format!("policies.{name}");
-    let of_it = |rest: &str| rest.is_empty() || rest.starts_with('.');
-    errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(of_it))
+    let is_own = |rest: &str| rest.is_empty() || rest.starts_with('.');
+    errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(is_own))
 }
 
 fn accepted(named: &[(String, Policy)]) -> String {
@@ -241,7 +241,7 @@ fn accepted(named: &[(String, Policy)]) -> String {
     if known.is_empty() { "a name that is under policies".into() } else { format!("one of {}", known.join(", ")) }
 }
 
-/// The position of a set; rules with the same policies share one.
+/// Returns the position of a set, which is added if it is new. Rules with the same policies share one.
 fn place(set: PolicySet, sets: &mut Vec<PolicySet>) -> usize {
     sets.iter().position(|known| known.policies == set.policies).unwrap_or_else(|| {
         sets.push(set);

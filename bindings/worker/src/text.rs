@@ -1,9 +1,9 @@
 //! Values and lists as error messages show them.
 
-/// How many characters of a text an error message repeats.
+/// The most characters of a text that an error message repeats.
 const SHOWN: usize = 64;
 
-/// What an error says of a cost or a count that is out of range.
+/// Describes the accepted costs and counts in error messages.
 pub(crate) const AMOUNT: &str = "an integer from 0 to 9007199254740991";
 
 /// Returns a text in quotes, on one line and not too long.

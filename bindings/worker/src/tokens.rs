@@ -8,16 +8,16 @@ use crate::policies::PolicySet;
 /// The name of the policy.
 const NAME: &str = "wrong-tokens";
 
-/// How many wrong tokens an address has at once, and how many more a minute.
+/// The wrong tokens that an address may send at once, and per minute.
 const WRONG: u64 = 10;
 
-/// Returns the policy that wrong tokens are under.
+/// Returns the policy that limits wrong tokens.
 pub(crate) fn policy() -> Result<PolicySet, Error> {
     let policy = Policy::token_bucket(WRONG, WRONG, "1m")?.named(NAME)?;
     Ok(PolicySet::new(Policies::new(vec![policy])?))
 }
 
-/// Returns the name of the object that counts an address's wrong tokens. No key of a rule or of the API has it.
+/// Returns the name of the object that counts an address's wrong tokens. No key of a rule or of the API has that name.
 pub(crate) fn object(source: &impl Source) -> String {
     encode(NAME, &ip(source))
 }

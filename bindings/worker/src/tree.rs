@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
-/// How deep data may be nested. Nothing that is understood goes deeper, and deeper data would exhaust the stack.
+/// The deepest nesting of data. No valid data is nested deeper, and deeper data could exhaust the stack.
 const DEEPEST: usize = 8;
 
 /// Plain data.
@@ -105,7 +105,7 @@ impl IntoDeserializer<'_> for Tree {
     }
 }
 
-/// Data is read once, as a whole, and then again by whatever understands a part of it.
+/// Data is read once, as a whole; parts of it are then deserialized again from the tree.
 impl<'de> Deserializer<'de> for Tree {
     type Error = Error;
 

@@ -63,7 +63,7 @@ fn planned(method: &str, path: &str, headers: &[(&'static str, &'static str)]) -
 /// The one object that is asked.
 fn object(plan: Plan) -> String {
     match plan {
-        Plan::Ask(asks) if asks.len() == 1 => asks[0].object.clone(),
+        Plan::Check(checks) if checks.len() == 1 => checks[0].object.clone(),
         other => format!("{other:?}"),
     }
 }
@@ -71,9 +71,9 @@ fn object(plan: Plan) -> String {
 /// The rules that are asked, in order.
 pub(super) fn rules(plan: Plan) -> Vec<usize> {
     match plan {
-        Plan::Ask(asks) => asks.into_iter().map(|ask| ask.rule).collect(),
+        Plan::Check(checks) => checks.into_iter().map(|check| check.rule).collect(),
         Plan::Pass => Vec::new(),
-        Plan::Refuse { rule } => panic!("refused by {rule}"),
+        Plan::Reject { rule } => panic!("rejected by {rule}"),
     }
 }
 
@@ -81,9 +81,9 @@ const ADDRESS: &[(&str, &str)] = &[("cf-connecting-ip", "192.0.2.1")];
 
 #[test]
 fn the_first_rule_that_matches_decides() {
-    let ask = |rule: usize, object: &str| Plan::Ask(vec![Ask { rule, limit: 0, object: object.into() }]);
-    assert_eq!(planned("POST", "/login", ADDRESS), ask(1, "/ip=9:192.0.2.1/constant=5:login"));
-    assert_eq!(planned("GET", "/login", ADDRESS), ask(6, "/ip=9:192.0.2.1"));
+    let check = |rule: usize, object: &str| Plan::Check(vec![LimitCheck { rule, limit: 0, object: object.into() }]);
+    assert_eq!(planned("POST", "/login", ADDRESS), check(1, "/ip=9:192.0.2.1/constant=5:login"));
+    assert_eq!(planned("GET", "/login", ADDRESS), check(6, "/ip=9:192.0.2.1"));
 }
 
 #[test]
@@ -204,13 +204,13 @@ fn a_path_in_a_key_is_the_same_in_every_spelling() {
         assert_eq!(object(named(path)), "/path=4:/a/b", "{path}");
     }
     // To some servers it ends the path, to others the segment.
-    let Plan::Ask(asks) = named("/a;/b") else { panic!("not asked") };
-    assert_eq!(asks.iter().map(|ask| &*ask.object).collect::<Vec<_>>(), ["/path=4:/a/b", "/path=2:/a"]);
+    let Plan::Check(checks) = named("/a;/b") else { panic!("not asked") };
+    assert_eq!(checks.iter().map(|check| &*check.object).collect::<Vec<_>>(), ["/path=4:/a/b", "/path=2:/a"]);
 }
 
 #[test]
 fn a_missing_part_follows_the_rule() {
-    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Refuse { rule: 2 });
+    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Reject { rule: 2 });
     assert_eq!(planned("GET", "/maybe", ADDRESS), Plan::Pass);
     assert_eq!(object(planned("GET", "/else", ADDRESS)), "/ip=9:192.0.2.1");
     assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "/header:x-key=1:k");
@@ -227,8 +227,8 @@ fn preflights_pass_unless_a_rule_names_options() {
 
 /// The limits and objects of a plan, in order.
 fn limits(plan: Plan) -> Vec<(usize, usize, String)> {
-    let Plan::Ask(asks) = plan else { panic!("not asked") };
-    asks.into_iter().map(|Ask { rule, limit, object }| (rule, limit, object)).collect()
+    let Plan::Check(checks) = plan else { panic!("not asked") };
+    checks.into_iter().map(|LimitCheck { rule, limit, object }| (rule, limit, object)).collect()
 }
 
 #[test]

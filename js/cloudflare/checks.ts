@@ -4,49 +4,49 @@ import { keyAccepts, refused, type TollgateError, wrongAmount, wrongInc } from "
 import type { Policies } from "../types.ts";
 import type { Hold, Operation } from "./object.ts";
 
-/** RPC checks no types, and wasm makes a number of almost anything. */
+/** Checks that an amount is a number: RPC checks no types, and wasm converts almost any value to a number. */
 export function checkAmount(operation: Operation | Hold, amount: unknown): asserts amount is number {
   if (typeof amount === "number") return;
   throw operation === "inc" ? wrongInc(amount) : wrongAmount(operation === "set" ? "count" : "cost", amount);
 }
 
-/** Checks that a reservation's length has a spelling in JSON; Rust checks what it is. */
+/** Checks that a reservation's `ttl` can be written as JSON; Rust checks its value. */
 export function checkTtl(ttl: unknown): void {
   if (typeof ttl !== "string" && !Number.isFinite(ttl))
     throw refused("invalid_option", "ttl", ttl, ttlExpected());
 }
 
-/** Checks that the id of a reservation is a string; Rust checks what it is. */
+/** Checks that the id of a reservation is a string; Rust parses it. */
 export function checkId(id: unknown): asserts id is string {
   if (typeof id !== "string" || !id.isWellFormed())
     throw refused("invalid_reservation", "id", id, reservationText);
 }
 
-/** Checks an option of `reset`. */
+/** Checks the option `reservations` of `reset`. */
 export function checkReservations(reservations: unknown): void {
   if (reservations !== undefined && typeof reservations !== "boolean")
     throw refused("invalid_option", "reservations", reservations, "a boolean");
 }
 
-/** Checks that a key has a spelling in UTF-8; Rust checks its length. */
+/** Checks that a key can be encoded as UTF-8; Rust checks its length. */
 export function checkKey(key: unknown): asserts key is string {
   if (typeof key !== "string" || !key.isWellFormed()) throw wrongKey(key);
 }
 
-/** The error of a key with a lone surrogate. Rust would read each as the same character, and so two keys as one. */
+/** Returns the error of a key with a lone surrogate. Rust reads all of them alike, so different keys would be one. */
 export const brokenKey = (key: unknown): TollgateError | undefined =>
   typeof key === "string" && !key.isWellFormed() ? wrongKey(key) : undefined;
 
 const wrongKey = (key: unknown) =>
   refused("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);
 
-/** Passes the name of one of several policies, or none. */
+/** Checks that a policy's name is a string or `undefined`. */
 export function checkName(name: unknown): asserts name is string | undefined {
   if (name === undefined || typeof name === "string") return;
   throw refused("unknown_policy", "policy", name, "the name of one of the policies");
 }
 
-/** The names of policies in one name or a list of them. */
+/** Returns the names of policies as a list, from one name or a list. */
 export function policyNames(policy: unknown): string[] {
   const names: unknown[] = Array.isArray(policy) ? policy : [policy];
   for (const name of names) {
@@ -56,7 +56,7 @@ export function policyNames(policy: unknown): string[] {
   return names as string[];
 }
 
-/** Policies as JSON. What has no JSON is no policy. */
+/** Returns policies as JSON. Throws if a value cannot be written as JSON. */
 export function policiesAsJson(policies: Policies): string {
   try {
     return JSON.stringify(policies) ?? "null";

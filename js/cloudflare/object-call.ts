@@ -1,0 +1,103 @@
+import type { AskIssuer, Background } from "../leases.ts";
+import { isAllowed, type Numbers, violatedBy } from "../numbers.ts";
+import { ask, askInJson, Unanswered } from "./ask.ts";
+import type { Answer, ErrorInfo, PlainDecision } from "./decision.ts";
+import type { TollgateEnv } from "./env.ts";
+import type { Isolate, Item } from "./isolate.ts";
+import { report, type Via } from "./log.ts";
+import type { Operation } from "./object.ts";
+
+/** An operation on an object for a caller of the API or of RPC. */
+interface ObjectCall {
+  readonly env: TollgateEnv;
+  readonly isolate: Isolate;
+  readonly via: Via;
+  readonly operation: Operation;
+  readonly item: Item;
+  readonly background: Background;
+}
+
+/** The error of an operation that the object rejected, where leases expect a decision. */
+class Rejected extends Error {
+  readonly info: ErrorInfo;
+
+  constructor(info: ErrorInfo) {
+    super(info.message);
+    this.info = info;
+  }
+}
+
+/** Calls an object, and logs a denial or a failure. Throws `Unanswered`. */
+export function callObject(objectCall: ObjectCall): Promise<Numbers | ErrorInfo> {
+  const { operation, item } = objectCall;
+  const { names } = item;
+  // A peek denies nothing, so it is not logged.
+  const denied = (answer: Numbers | ErrorInfo) =>
+    operation === "hit" && typeof answer === "string" && !isAllowed(answer)
+      ? violatedBy(answer, names)
+      : undefined;
+  return reported(objectCall, answered(objectCall), denied);
+}
+
+/** Returns the result of an operation, by the object or, for a hit, from a lease. */
+async function answered({
+  env,
+  isolate,
+  operation,
+  item,
+  background,
+}: ObjectCall): Promise<Numbers | ErrorInfo> {
+  const { object, policies, names, amount, of, countsDenied } = item;
+  const send = (operation: Operation, amount: number, of: string | undefined) =>
+    ask(env, isolate.timeout, object, operation, policies, amount, of, isolate.hasCredit);
+  if (operation !== "hit" || !isolate.hasLeases || countsDenied) return send(operation, amount, of);
+  const issuer: AskIssuer = async (cost, report) => {
+    const answer = await send(report === undefined ? "hit" : "lease", cost, report);
+    if (typeof answer !== "string") throw new Rejected(answer);
+    return answer;
+  };
+  try {
+    return await isolate.leases.hit(`${names.join()} ${object}`, amount, issuer, background);
+  } catch (error) {
+    if (error instanceof Rejected) return error.info;
+    throw error;
+  }
+}
+
+/** Calls an object with an operation in JSON, and logs in the same way. */
+export function callObjectInJson(objectCall: ObjectCall, question: string): Promise<Answer> {
+  const { env, isolate, operation, item } = objectCall;
+  // A report on a lease without a hit is denied nothing either.
+  const asks = operation !== "peek" && !(operation === "lease" && item.amount === 0);
+  const denied = (answer: Answer) => {
+    const decision = asks ? decisionIn(answer) : undefined;
+    return decision === undefined || decision.allowed ? undefined : decision.violated;
+  };
+  return reported(objectCall, askInJson(env, isolate.timeout, item.object, question), denied);
+}
+
+function decisionIn(answer: Answer): PlainDecision | undefined {
+  if ("reserved" in answer) return answer.reserved.decision;
+  if ("leased" in answer) return answer.leased.decision;
+  return "decision" in answer ? answer.decision : undefined;
+}
+
+/** Awaits a result, and logs a denial or a failure. `denied` returns the policies that denied, if any. */
+async function reported<Result>(
+  { env, isolate, via, operation, item }: ObjectCall,
+  pending: Promise<Result>,
+  denied: (result: Result) => readonly string[] | undefined,
+): Promise<Result> {
+  const { object, names, amount: cost } = item;
+  const fields = () => ({ via, operation, key: isolate.logged(object, env), cost });
+  try {
+    const result = await pending;
+    const policies = denied(result);
+    if (policies !== undefined) report(env, { event: "denied", ...fields(), policies });
+    return result;
+  } catch (error) {
+    if (error instanceof Unanswered)
+      report(env, { event: "error", ...fields(), policies: names, ...error.logFields() });
+    throw error;
+  }
+}
