@@ -6,7 +6,10 @@ import type { Decision, Extension, Settlement } from "../types.ts";
  */
 export type PlainDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
 
-/** A lease in JSON. */
+/**
+ * A lease in JSON.
+ * @internal
+ */
 export interface PlainLease {
   readonly id: string;
   readonly amount: number;
