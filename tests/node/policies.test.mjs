@@ -227,7 +227,7 @@ const storage = { kv: { get: () => undefined, put() {}, delete() {} } };
 function inObject(policy) {
   const object = new worker.RateLimiterObject({ id: "key", storage }, {});
   try {
-    object.apply("peek", `[${policy}]`, 1, undefined, now);
+    object.apply("peek", `[${policy}]`, 1, undefined, false, now);
     return { isAccepted: true };
   } catch (error) {
     return { code: error.code, message: error.message };
