@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use wasm_bindgen::JsValue;
+
 use super::account::{Account, Request};
 use super::codec;
 use super::fault::Fault;
@@ -14,14 +16,18 @@ use super::row::{LoadError, Storage};
 use super::states::States;
 use super::wire::Reply;
 use crate::lease::holder::{Holder, Reply as Said, Report, Step};
-use crate::{Answer, Ledger, Operation, Policies, Policy, Renewal};
+use crate::{Answer, Costs, Ledger, Operation, Policies, Policy, Renewal, ReservationId, Settlement};
 
-const KEY: &str = "key";
+/// The key, as a holder knows it under each plan.
+const KEYS: [&str; 4] = ["0 key", "1 key", "2 key", "3 key"];
 const START: u64 = 1_800_000_000_000;
 
 /// How long an isolate waits for an object, and for another request's renewal.
 const TIMEOUT: u64 = 2_000;
 const PATIENCE: u64 = 50;
+
+/// How far the object's clock steps back at the most, in all.
+const MOST_BACK: u64 = 3_000;
 
 /// Random numbers that are the same in every run.
 #[derive(Clone)]
@@ -50,18 +56,34 @@ struct Disk {
     row: Option<Vec<u8>>,
     writes: u64,
     random: Random,
+    /// How often it fails: once in so many times.
+    broken: u64,
+}
+
+impl Disk {
+    fn fails(&mut self) -> bool {
+        let broken = self.broken;
+        self.random.once_in(broken)
+    }
 }
 
 impl Storage for Disk {
     fn load(&mut self) -> Result<States, LoadError> {
+        if self.fails() {
+            return Err(LoadError::Platform(JsValue::NULL));
+        }
         let states = |bytes: &Vec<u8>| codec::decode(bytes).map(|stored| stored.states);
         self.row.as_ref().map_or(Ok(States::default()), states).map_err(LoadError::Unreadable)
     }
 
     fn save(&mut self, states: &States, _: u64) -> Result<(), Fault> {
-        self.row = if states.0.is_empty() { None } else { Some(codec::encode(1, states)) };
-        self.writes += 1;
-        Ok(())
+        // Before it has written, or after that.
+        let fails = [self.fails(), self.fails()];
+        if !fails[0] {
+            self.row = if states.0.is_empty() { None } else { Some(codec::encode(1, states)) };
+            self.writes += 1;
+        }
+        if fails.contains(&true) { Err(Fault::Platform(JsValue::NULL)) } else { Ok(()) }
     }
 
     fn ring_again(&mut self, _: &States, _: u64) -> Result<(), Fault> {
@@ -96,6 +118,18 @@ struct Faults {
     skewed: bool,
     /// A request that renews is cancelled, and nobody is told of its reply.
     cancelled: u64,
+    /// The platform sends a message once more, some time after the object did what it said.
+    repeated: u64,
+    /// The storage fails.
+    broken: u64,
+    /// The object's clock steps back a little.
+    stepped: u64,
+    /// The alarm rings.
+    alarm: u64,
+    /// Someone reserves, and settles or does not.
+    reserved: u64,
+    /// How much slower or faster the clocks of isolates run, in millionths at the most; 2,000 if 0.
+    drift: u64,
 }
 
 /// What traffic there is.
@@ -114,6 +148,8 @@ struct Load {
 enum Event {
     /// A request reaches an isolate.
     Hit { cost: u64 },
+    /// Someone settles a reservation for less than it is.
+    Settle { plan: usize, id: ReservationId, used: u64 },
     /// A message reaches the object.
     Arrive(Message),
     /// The object's reply reaches the isolate.
@@ -121,9 +157,9 @@ enum Event {
     /// An isolate gives a message up.
     GiveUp(Message),
     /// A request has waited for another's renewal for long enough.
-    Impatient { isolate: usize, life: u64, waiting: u64, cost: u64 },
+    Impatient { isolate: usize, life: u64, plan: usize, waiting: u64, cost: u64 },
     /// The timer of a lease.
-    Return { isolate: usize, life: u64, asked: u64 },
+    Return { isolate: usize, life: u64, plan: usize, asked: u64 },
     /// The object is asked whether it has gone quiet.
     Rest,
 }
@@ -134,11 +170,29 @@ struct Message {
     isolate: usize,
     /// Which life of the isolate sent it.
     life: u64,
+    plan: usize,
     cost: u64,
     report: Option<Report>,
     /// By the isolate's clock.
     asked: u64,
     gives_back: bool,
+    /// Whether the platform may send it once more.
+    repeats: bool,
+}
+
+/// Policies that are one decision.
+struct Plan {
+    json: String,
+    /// Which of all policies they are.
+    positions: Vec<usize>,
+}
+
+/// A use, under a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    at: u64,
+    cost: u64,
+    plan: usize,
 }
 
 struct Isolate {
@@ -148,7 +202,8 @@ struct Isolate {
     skew: i64,
     /// How much slower or faster it runs, in millionths.
     drift: i64,
-    waiting: Vec<(u64, u64)>,
+    /// The plan, the number and the cost of each hit that waits.
+    waiting: Vec<(usize, u64, u64)>,
     /// The messages under way.
     open: Vec<u64>,
 }
@@ -163,16 +218,20 @@ impl Isolate {
 struct World {
     random: Random,
     faults: Faults,
-    policies: String,
+    plans: Vec<Plan>,
     account: Account<Disk>,
     isolates: Vec<Isolate>,
     events: BinaryHeap<(Reverse<(u64, u64)>, usize)>,
     bodies: Vec<Option<Event>>,
     free: Vec<usize>,
     number: u64,
-    uses: Vec<(u64, u64)>,
+    uses: Vec<Use>,
     starts: Vec<u64>,
     scale: u64,
+    /// How far the object's clock has stepped back.
+    behind: u64,
+    /// The latest time that it showed.
+    latest: u64,
     resting: bool,
     messages: u64,
     writes_before: u64,
@@ -182,23 +241,37 @@ struct World {
 
 impl World {
     fn new(policy: &Policy, load: Load, faults: Faults, seed: u64, credit: bool, leases: bool) -> Self {
+        let plan = Plan::new(&[(0, policy)]);
+        Self::with_plans(vec![plan], policy.scale(), load, faults, seed, credit, leases)
+    }
+
+    /// Makes a world in which each hit is under one of several plans. `scale` is that of the first policy.
+    fn with_plans(
+        plans: Vec<Plan>,
+        scale: u64,
+        load: Load,
+        faults: Faults,
+        seed: u64,
+        credit: bool,
+        leases: bool,
+    ) -> Self {
         let mut random = Random(seed);
+        let drift = if faults.drift > 0 { faults.drift } else { 2_000 };
         let isolates = (0..load.isolates)
             .map(|_| Isolate {
                 holder: new_holder(),
                 life: 0,
                 skew: if faults.skewed { random.below(600_000) as i64 - 300_000 } else { 0 },
-                drift: if faults.skewed { random.below(4_000) as i64 - 2_000 } else { 0 },
+                drift: if faults.skewed { random.below(2 * drift) as i64 - drift as i64 } else { 0 },
                 waiting: Vec::new(),
                 open: Vec::new(),
             })
             .collect();
-        let disk = Disk { row: None, writes: 0, random: Random(seed ^ 0xd15c) };
-        let policies = super::wire::json_of(&Policies::from(policy.clone())).unwrap().get().to_string();
+        let disk = Disk { row: None, writes: 0, random: Random(seed ^ 0xd15c), broken: faults.broken };
         Self {
             random,
             faults,
-            policies,
+            plans,
             account: Account::stored_in(disk, String::new()),
             isolates,
             events: BinaryHeap::new(),
@@ -207,7 +280,9 @@ impl World {
             number: 0,
             uses: Vec::new(),
             starts: Vec::new(),
-            scale: policy.scale(),
+            scale,
+            behind: 0,
+            latest: 0,
             resting: false,
             messages: 0,
             writes_before: 0,
@@ -257,29 +332,33 @@ impl World {
         match event {
             Event::Hit { cost } => {
                 let isolate = self.random.below(self.isolates.len() as u64) as usize;
-                self.hit(isolate, cost, now);
+                let plans = self.plans.len() as u64;
+                let plan = if plans > 1 { self.random.below(plans) as usize } else { 0 };
+                self.hit(isolate, plan, cost, now);
             }
+            Event::Settle { plan, id, used } => self.settle(plan, id, used, now),
             Event::Arrive(message) => self.arrive(message, now),
             Event::Answer { message, said, counted_at } => self.answer(message, said, counted_at, now),
             Event::GiveUp(message) => self.give_up(&message, now),
-            Event::Impatient { isolate, life, waiting, cost } => {
+            Event::Impatient { isolate, life, plan, waiting, cost } => {
                 let own = &mut self.isolates[isolate];
-                if let Some(at) = own.waiting.iter().position(|&(known, _)| known == waiting && own.life == life) {
+                if let Some(at) = own.waiting.iter().position(|&(_, known, _)| known == waiting && own.life == life) {
                     own.waiting.remove(at);
-                    self.send(isolate, cost, None, false, now);
+                    self.send(isolate, plan, cost, None, false, now);
                 }
             }
-            Event::Return { isolate, life, asked } => {
+            Event::Return { isolate, life, plan, asked } => {
                 let own = &mut self.isolates[isolate];
                 let time = own.clock(now);
                 if own.life == life
-                    && let Some(report) = own.holder.give_back(KEY, asked, time)
+                    && let Some(report) = own.holder.give_back(KEYS[plan], asked, time)
                 {
-                    self.send(isolate, 0, Some(report), true, now);
+                    self.send(isolate, plan, 0, Some(report), true, now);
                 }
             }
             Event::Rest => {
-                self.resting = self.account.rest(now).unwrap();
+                // What fails is forgotten, as after a crash.
+                self.resting = self.account.rest(now - self.behind).unwrap_or(false);
                 if self.resting {
                     self.at(now + super::credit::QUIET, Event::Rest);
                 }
@@ -292,8 +371,23 @@ impl World {
             let row = core::mem::take(&mut self.account.row.row);
             let random = Random(self.random.next());
             self.writes_before += self.account.row.writes;
-            self.account = Account::stored_in(Disk { row, writes: 0, random }, String::new());
+            let broken = self.faults.broken;
+            self.account = Account::stored_in(Disk { row, writes: 0, random, broken }, String::new());
             self.resting = false;
+        }
+        self.latest = self.latest.max(now - self.behind);
+        if self.random.once_in(self.faults.stepped) {
+            let step = self.random.below(300);
+            // By more than a period it is a wrong reading, which a key need not follow.
+            self.behind += if now - self.behind + MOST_BACK > self.latest + step { step } else { 0 };
+        }
+        if self.random.once_in(self.faults.alarm)
+            && self.account.expire(now - self.behind).is_ok_and(|expired| expired.empty)
+        {
+            self.account.row.row = None;
+        }
+        if self.random.once_in(self.faults.reserved) {
+            self.reserve(now);
         }
         if self.random.once_in(self.faults.crashed_isolate) {
             let which = self.random.below(self.isolates.len() as u64) as usize;
@@ -310,44 +404,76 @@ impl World {
             let back = self.random.once_in(2);
             let own = &mut self.isolates[which];
             own.skew += if back { -step - 11_000 } else { step };
-            let _ = now;
         }
     }
 
-    fn hit(&mut self, isolate: usize, cost: u64, now: u64) {
+    /// Does an operation at the object; `None` if the storage failed.
+    fn apply(&mut self, plan: usize, operation: Operation<'_>, now: u64) -> Option<Reply> {
+        let request = Request { operation, settles: &[], policies: &self.plans[plan].json, credit: self.credit };
+        match self.account.apply(request, now - self.behind) {
+            Ok(reply) => Some(reply),
+            Err(Fault::Platform(_)) => None,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    /// Reserves some; a part of it is used, and that is settled before or after its end, or never.
+    fn reserve(&mut self, now: u64) {
+        let plan = self.random.below(self.plans.len() as u64) as usize;
+        let (cost, ttl) = (1 + self.random.below(20), 1 + self.random.below(3_000));
+        let random = u128::from(self.random.next());
+        let operation = Operation::Reserve { costs: Costs::All(cost), ttl: Some(ttl), random };
+        let Some(Reply::Reserved { id: Some(id), .. }) = self.apply(plan, operation, now) else { return };
+        let (used, after) = (self.random.below(cost + 1), self.random.below(ttl));
+        let late = if self.random.once_in(4) { 2 * ttl } else { 0 };
+        self.uses.push(Use { at: now + after, cost: used, plan });
+        self.at(now + after + late, Event::Settle { plan, id, used });
+    }
+
+    fn settle(&mut self, plan: usize, id: ReservationId, used: u64, now: u64) {
+        let operation = Operation::Settle { id, used: Some(Costs::All(used)) };
+        match self.apply(plan, operation, now) {
+            None | Some(Reply::Settled { settlement: Settlement::Settled | Settlement::Expired, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hit(&mut self, isolate: usize, plan: usize, cost: u64, now: u64) {
         let own = &mut self.isolates[isolate];
         let time = own.clock(now);
-        let denied = || own.holder.denied(KEY, cost, time);
+        let denied = || own.holder.denied(KEYS[plan], cost, time);
         let step = match self.leases {
-            true => own.holder.hit(KEY, cost, time),
+            true => own.holder.hit(KEYS[plan], cost, time),
             false => denied().map_or(Step::Ask, |decision| Step::Decided { decision, renewal: None }),
         };
         match step {
             Step::Decided { decision, renewal } => {
+                assert!(decision.remaining <= decision.limit);
                 if decision.allowed {
-                    self.uses.push((now, cost));
+                    self.uses.push(Use { at: now, cost, plan });
                 }
                 if let Some(report) = renewal {
-                    self.send(isolate, 0, Some(report), false, now);
+                    self.send(isolate, plan, 0, Some(report), false, now);
                 }
             }
-            Step::Ask => self.send(isolate, cost, None, false, now),
-            Step::Renew(report) => self.send(isolate, cost, Some(report), false, now),
+            Step::Ask => self.send(isolate, plan, cost, None, false, now),
+            Step::Renew(report) => self.send(isolate, plan, cost, Some(report), false, now),
             Step::Wait => {
                 self.number += 1;
                 let (waiting, life) = (self.number, own.life);
-                own.waiting.push((waiting, cost));
-                self.at(now + PATIENCE, Event::Impatient { isolate, life, waiting, cost });
+                own.waiting.push((plan, waiting, cost));
+                self.at(now + PATIENCE, Event::Impatient { isolate, life, plan, waiting, cost });
             }
         }
     }
 
-    fn send(&mut self, isolate: usize, cost: u64, report: Option<Report>, gives_back: bool, now: u64) {
+    fn send(&mut self, isolate: usize, plan: usize, cost: u64, report: Option<Report>, gives_back: bool, now: u64) {
         self.number += 1;
         self.messages += 1;
         let (number, own) = (self.number, &mut self.isolates[isolate]);
         own.open.push(number);
-        let message = Message { number, isolate, life: own.life, cost, report, asked: own.clock(now), gives_back };
+        let (life, asked) = (own.life, own.clock(now));
+        let message = Message { number, isolate, life, plan, cost, report, asked, gives_back, repeats: true };
         self.at(now + TIMEOUT, Event::GiveUp(message.clone()));
         if !self.random.once_in(self.faults.lost) {
             let late = if self.random.once_in(self.faults.late) { self.random.below(6_000) } else { 0 };
@@ -360,14 +486,14 @@ impl World {
         let operation = match &message.report {
             None => Operation::Hit { cost: message.cost },
             Some(Report { id, used, size, ttl }) => {
-                let renewal = Renewal { id: *id, used: *used, size: *size, ttl: *ttl, random: message.number.into() };
+                // The object draws it anew for a message that is repeated.
+                let random = u128::from(message.number) << 1 | u128::from(message.repeats);
+                let renewal = Renewal { id: *id, used: *used, size: *size, ttl: *ttl, random };
                 Operation::Lease { cost: message.cost, renewal }
             }
         };
-        let policies = self.policies.clone();
-        let request = Request { operation, settles: &[], policies: &policies, credit: self.credit };
-        let reply = self.account.apply(request, now).unwrap();
-        self.note_start(now);
+        let Some(reply) = self.apply(message.plan, operation, now) else { return };
+        self.note_start(now - self.behind);
         let (decision, open, lease) = match reply {
             Reply::Decision { decision, open } => (decision, open, None),
             Reply::Leased { decision, open, lease } => (decision, open, lease),
@@ -380,7 +506,14 @@ impl World {
         let said = Said { cost: message.cost, decision, certain: open.lasts(), lease };
         // The object counted it, whether or not its reply arrives.
         if decision.allowed && message.cost > 0 {
-            self.uses.push((now, message.cost));
+            self.uses.push(Use { at: now, cost: message.cost, plan: message.plan });
+        }
+        assert!(decision.remaining <= decision.limit);
+        if message.repeats && self.random.once_in(self.faults.repeated) {
+            // The first reply was lost.
+            let after = 1 + self.random.below(if self.random.clone().once_in(2) { 20 } else { 3_000 });
+            self.at(now + after, Event::Arrive(Message { repeats: false, ..message }));
+            return;
         }
         if self.random.once_in(self.faults.lost) || self.random.once_in(self.faults.cancelled) {
             return;
@@ -401,7 +534,7 @@ impl World {
     }
 
     fn answer(&mut self, message: Message, said: Said, _: u64, now: u64) {
-        let Message { number, isolate, life, cost, ref report, asked, gives_back } = message;
+        let Message { number, isolate, life, plan, cost, ref report, asked, gives_back, .. } = message;
         let own = &mut self.isolates[isolate];
         let Some(at) = own.open.iter().position(|&open| open == number).filter(|_| own.life == life) else { return };
         own.open.swap_remove(at);
@@ -409,26 +542,27 @@ impl World {
         if gives_back {
             return;
         }
-        own.holder.replied(KEY, said, report.is_some(), asked, time);
-        if cost > 0 && !said.decision.allowed && own.holder.spend(KEY, cost, time).is_some() {
-            self.uses.push((now, cost));
+        own.holder.replied(KEYS[plan], said, report.is_some(), asked, time);
+        if cost > 0 && !said.decision.allowed && own.holder.spend(KEYS[plan], cost, time).is_some() {
+            self.uses.push(Use { at: now, cost, plan });
         }
         if report.is_some() {
             if let Some(lease) = said.lease.filter(|_| !self.random.once_in(10)) {
-                self.at(now + lease.life * 9 / 10, Event::Return { isolate, life, asked });
+                self.at(now + lease.life * 9 / 10, Event::Return { isolate, life, plan, asked });
             }
-            self.serve_waiting(isolate, now);
+            self.serve_waiting(isolate, plan, now);
         }
     }
 
-    fn serve_waiting(&mut self, isolate: usize, now: u64) {
-        for (_, cost) in core::mem::take(&mut self.isolates[isolate].waiting) {
+    fn serve_waiting(&mut self, isolate: usize, plan: usize, now: u64) {
+        let waiting = &mut self.isolates[isolate].waiting;
+        for (_, _, cost) in waiting.extract_if(.., |(of, ..)| *of == plan).collect::<Vec<_>>() {
             let own = &mut self.isolates[isolate];
             let time = own.clock(now);
-            if own.holder.spend(KEY, cost, time).is_some() {
-                self.uses.push((now, cost));
+            if own.holder.spend(KEYS[plan], cost, time).is_some() {
+                self.uses.push(Use { at: now, cost, plan });
             } else {
-                self.send(isolate, cost, None, false, now);
+                self.send(isolate, plan, cost, None, false, now);
             }
         }
     }
@@ -441,13 +575,13 @@ impl World {
         };
         own.open.swap_remove(at);
         if message.report.is_some() && !message.gives_back {
-            own.holder.failed(KEY);
-            self.serve_waiting(message.isolate, now);
+            own.holder.failed(KEYS[message.plan]);
+            self.serve_waiting(message.isolate, message.plan, now);
         }
     }
 
     fn admitted(&self) -> u64 {
-        self.uses.iter().map(|&(_, cost)| cost).sum()
+        self.uses.iter().map(|own| own.cost).sum()
     }
 
     fn writes(&self) -> u64 {
@@ -455,9 +589,24 @@ impl World {
     }
 }
 
+impl Plan {
+    /// Makes a plan of policies, each with its position among all.
+    fn new(policies: &[(usize, &Policy)]) -> Self {
+        let list: Vec<Policy> = policies.iter().map(|&(_, policy)| policy.clone()).collect();
+        let json = super::wire::json_of(&Policies::new(list).unwrap()).unwrap().get().to_string();
+        Self { json, positions: policies.iter().map(|&(position, _)| position).collect() }
+    }
+}
+
 /// Fails if the uses of a key are more than its policy's definition allows.
 fn check(policy: &Policy, world: &World) {
-    let mut uses = world.uses.clone();
+    check_at(0, policy, world);
+}
+
+/// Fails if the uses under the plans that a policy is in are more than its definition allows.
+fn check_at(position: usize, policy: &Policy, world: &World) {
+    let is_counted = |own: &&Use| world.plans[own.plan].positions.contains(&position);
+    let mut uses: Vec<(u64, u64)> = world.uses.iter().filter(is_counted).map(|own| (own.at, own.cost)).collect();
     uses.sort_unstable();
     let (limit, scale) = (u128::from(policy.limit()), policy.scale());
     let within = |from: u64, to: u64| {
@@ -579,6 +728,7 @@ fn no_more_is_admitted_than_allowed_whatever_fails() {
                 crashed_isolate: [0, 2_000][random.below(2) as usize],
                 skewed: random.once_in(2),
                 cancelled: often,
+                ..Faults::default()
             };
             let (credit, leases) = (!random.once_in(4), !random.once_in(5));
             let mut world = World::new(policy, load, faults, seed, credit, leases);
@@ -648,7 +798,7 @@ fn a_cold_key_and_one_near_its_limit_ask_for_every_hit() {
 #[test]
 fn a_cold_key_and_one_near_its_limit_write_every_allowed_hit() {
     let rows = |policy: Policy, pause: u64, credit: bool| {
-        let disk = Disk { row: None, writes: 0, random: Random(7) };
+        let disk = Disk { row: None, writes: 0, random: Random(7), broken: 0 };
         let mut account = Account::stored_in(disk, String::new());
         let policies = super::wire::json_of(&Policies::from(free(policy))).unwrap();
         for number in 0..50 {
@@ -664,4 +814,205 @@ fn a_cold_key_and_one_near_its_limit_write_every_allowed_hit() {
         assert_eq!(rows(policy.clone(), pause, true), rows(policy, pause, false));
     }
     assert!(rows(Policy::fix_window(10_000, "1h").unwrap(), 100, true) < 10);
+}
+
+/// Faults of every kind, each more or less often; and traffic.
+fn anything(random: &mut Random) -> (Load, Faults) {
+    let mut one_of = |choices: &[u64]| choices[random.below(choices.len() as u64) as usize];
+    let load = Load {
+        isolates: one_of(&[1, 2, 5, 20]),
+        hits: 12_000,
+        rate: one_of(&[300, 2_000, 8_000]),
+        bursts: one_of(&[0, 1]) > 0,
+        largest_cost: one_of(&[1, 1, 5, 60]),
+    };
+    let faults = Faults {
+        lost: one_of(&[0, 50]),
+        late: one_of(&[0, 50]),
+        crashed_object: one_of(&[0, 50, 200, 2_000]),
+        crashed_isolate: one_of(&[0, 2_000]),
+        skewed: one_of(&[0, 1]) > 0,
+        cancelled: one_of(&[0, 50]),
+        repeated: one_of(&[0, 10, 100]),
+        broken: one_of(&[0, 0, 30, 300]),
+        stepped: 0,
+        alarm: one_of(&[0, 100, 3_000]),
+        reserved: one_of(&[0, 100, 1_000]),
+        // Less than the margin by which a holder stops before the end.
+        drift: 100_000,
+    };
+    (load, faults)
+}
+
+#[test]
+fn messages_that_are_repeated_storage_that_fails_and_alarms_admit_no_more() {
+    for (number, policy) in policies().iter().enumerate() {
+        for round in 0..4_u64 {
+            let seed = 1_000_000 + number as u64 * 1_000 + round;
+            let (load, faults) = anything(&mut Random(seed ^ 0x7041));
+            let mut world = World::new(policy, load, faults, seed, true, round != 3);
+            world.run(load);
+            check(policy, &world);
+            assert!(world.admitted() > 0);
+        }
+    }
+}
+
+#[test]
+fn an_object_whose_clock_steps_back_admits_no_more() {
+    // Time is true here, so only policies without windows of the clock have an oracle.
+    let has_no_window =
+        |policy: &&Policy| !policy.algorithm().contains("fix") && !policy.algorithm().contains("counter");
+    for (number, policy) in policies().iter().filter(has_no_window).enumerate() {
+        for round in 0..8_u64 {
+            let seed = 2_000_000 + number as u64 * 1_000 + round;
+            let (load, faults) = anything(&mut Random(seed ^ 0x7041));
+            let stepped = [100, 1_000, 5_000][round as usize % 3];
+            // Those who reserve do not know of the object's clock.
+            let faults = Faults { stepped, reserved: 0, ..faults };
+            let mut world = World::new(policy, load, faults, seed, true, true);
+            world.run(load);
+            check(policy, &world);
+        }
+    }
+}
+
+#[test]
+fn several_policies_in_one_decision_each_hold() {
+    let named = |name: &str, policy: &Policy| policy.clone().named(name).unwrap();
+    let all = policies();
+    for round in 0..60_u64 {
+        let seed = 3_000_000 + round;
+        let mut random = Random(seed ^ 0x7041);
+        let mut any = |name| named(name, &all[random.below(all.len() as u64) as usize]);
+        let (mut first, mut second) = (any("first"), any("second"));
+        // The windows of a key are known of the first policy alone.
+        while second.algorithm() == "fix_window_per_key" {
+            (first, second) = (named("first", &second), any("second"));
+        }
+        let (load, faults) = anything(&mut random);
+        let plan = Plan::new(&[(0, &first), (1, &second)]);
+        let mut world = World::with_plans(vec![plan], first.scale(), load, faults, seed, true, true);
+        world.run(load);
+        check_at(0, &first, &world);
+        check_at(1, &second, &world);
+    }
+}
+
+#[test]
+fn several_plans_on_one_key_each_hold_also_when_a_limit_changes() {
+    let all: Vec<Policy> = policies().into_iter().filter(|policy| policy.algorithm() != "fix_window_per_key").collect();
+    for round in 0..60_u64 {
+        let seed = 4_000_000 + round;
+        let mut random = Random(seed ^ 0x7041);
+        let mut any = |name| all[random.below(all.len() as u64) as usize].clone().named(name).unwrap();
+        let (first, second) = (any("first"), any("second"));
+        // A deploy is under way: some have a lower limit, under which no more is admitted than under the higher one.
+        let lower = match first.algorithm() {
+            "fix_window" => free(Policy::fix_window(first.limit() / 2, first.scale()).unwrap()).named("first").unwrap(),
+            "sliding_counter" => {
+                free(Policy::sliding_counter(first.limit() / 2, first.scale()).unwrap()).named("first").unwrap()
+            }
+            _ => first.clone(),
+        };
+        let plans = vec![
+            Plan::new(&[(0, &first)]),
+            Plan::new(&[(0, &first), (1, &second)]),
+            Plan::new(&[(1, &second)]),
+            Plan::new(&[(0, &lower)]),
+        ];
+        let (load, faults) = anything(&mut random);
+        let mut world = World::with_plans(plans, first.scale(), load, faults, seed, true, true);
+        world.run(load);
+        check_at(0, &first, &world);
+        check_at(1, &second, &world);
+    }
+}
+
+/// An account with credit, and what it is asked.
+struct Teller {
+    account: Account<Disk>,
+    policies: String,
+}
+
+impl Teller {
+    /// Makes an account that has credit by now, at [`START`].
+    fn with_credit(policy: Policy) -> Self {
+        let policies = super::wire::json_of(&Policies::from(free(policy))).unwrap().get().to_string();
+        let disk = Disk { row: None, writes: 0, random: Random(7), broken: 0 };
+        let mut own = Self { account: Account::stored_in(disk, String::new()), policies };
+        while own.account.row.writes < 8 {
+            own.hit(START);
+        }
+        own
+    }
+
+    fn apply(&mut self, operation: Operation<'_>, now: u64) -> Reply {
+        let request = Request { operation, settles: &[], policies: &self.policies, credit: true };
+        self.account.apply(request, now).unwrap()
+    }
+
+    fn hit(&mut self, now: u64) {
+        assert!(
+            matches!(self.apply(Operation::Hit { cost: 1 }, now), Reply::Decision { decision, .. } if decision.allowed)
+        );
+    }
+
+    fn lease(&mut self, id: Option<ReservationId>, used: u64, size: u64, now: u64) -> crate::Lease {
+        let renewal = Renewal { id, used, size, ttl: 1_000, random: 42 };
+        match self.apply(Operation::Lease { cost: 0, renewal }, now) {
+            Reply::Leased { lease: Some(lease), .. } => lease,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn count(&mut self, now: u64) -> u64 {
+        match self.apply(Operation::Get { policy: None }, now) {
+            Reply::Number(count) => count,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn crash(&mut self) {
+        let row = self.account.row.row.take();
+        let disk = Disk { row, writes: 0, random: Random(8), broken: 0 };
+        self.account = Account::stored_in(disk, String::new());
+    }
+
+    /// Returns how many rows an operation writes.
+    fn rows(&mut self, operation: impl FnOnce(&mut Self)) -> u64 {
+        let before = self.account.row.writes;
+        operation(self);
+        self.account.row.writes - before
+    }
+}
+
+#[test]
+fn a_report_is_taken_out_of_the_credit() {
+    let mut own = Teller::with_credit(Policy::fix_window(10_000, "1h").unwrap());
+    let hits = own.count(START);
+    let lease = own.lease(None, 0, 600, START);
+    // Most of it was spent, and little is left: the row must not have it whole.
+    own.lease(Some(lease.id), 590, 1, START);
+    own.crash();
+    let left = own.lease(Some(lease.id), 5, 1, START).amount;
+    assert!(own.count(START) >= hits + 595 + left, "{left}");
+}
+
+#[test]
+fn a_credit_does_not_cover_what_may_be_used_after_its_end() {
+    let second = 1_000;
+    let mut own = Teller::with_credit(Policy::sliding_counter(100_000, "1h").unwrap());
+    assert_eq!(own.rows(|own| own.hit(START + 29 * second)), 0);
+    assert_eq!(own.rows(|own| assert!(own.lease(None, 0, 3, START + 29 * second + 500).amount > 0)), 1);
+    // Now there is a credit from then on.
+    assert_eq!(own.rows(|own| own.hit(START + 59 * second)), 0);
+    assert_eq!(own.rows(|own| own.hit(START + 60 * second)), 1);
+}
+
+#[test]
+fn a_clock_that_steps_back_ends_a_credit() {
+    let mut own = Teller::with_credit(Policy::fix_window(10_000, "1h").unwrap());
+    assert_eq!(own.rows(|own| own.hit(START + 5)), 0);
+    assert_eq!(own.rows(|own| own.hit(START + 4)), 1);
 }
