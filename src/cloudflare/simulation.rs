@@ -492,7 +492,12 @@ impl World {
                 Operation::Lease { cost: message.cost, renewal }
             }
         };
-        let Some(reply) = self.apply(message.plan, operation, now) else { return };
+        let Some(reply) = self.apply(message.plan, operation, now) else {
+            // The isolate hears of it at once.
+            let delay = 1 + self.random.below(15);
+            self.at(now + delay, Event::GiveUp(message));
+            return;
+        };
         self.note_start(now - self.behind);
         let (decision, open, lease) = match reply {
             Reply::Decision { decision, open } => (decision, open, None),
@@ -1015,4 +1020,38 @@ fn a_clock_that_steps_back_ends_a_credit() {
     let mut own = Teller::with_credit(Policy::fix_window(10_000, "1h").unwrap());
     assert_eq!(own.rows(|own| own.hit(START + 5)), 0);
     assert_eq!(own.rows(|own| own.hit(START + 4)), 1);
+}
+
+#[test]
+fn a_credit_that_was_not_saved_covers_nothing() {
+    let mut own = Teller::with_credit(Policy::fix_window(10_000, "1h").unwrap());
+    own.account.row.broken = 1;
+    let operation = Operation::Inc { policy: None, cost: 1 };
+    let request = Request { operation, settles: &[], policies: &own.policies, credit: true };
+    assert!(matches!(own.account.apply(request, START), Err(Fault::Platform(_))));
+    own.account.row.broken = 0;
+    assert_eq!(own.rows(|own| own.hit(START)), 1);
+}
+
+#[test]
+fn a_credit_that_was_written_back_covers_nothing() {
+    let mut own = Teller::with_credit(Policy::fix_window(10_000, "1h").unwrap());
+    assert_eq!(own.rows(|own| (0..20).for_each(|_| own.hit(START))), 0);
+    assert_eq!(own.rows(|own| assert!(!own.account.rest(START + 5_000).unwrap())), 1);
+    assert_eq!(own.rows(|own| own.hit(START + 5_000)), 1);
+}
+
+#[test]
+fn a_lease_is_as_old_as_the_question() {
+    let mut holder = new_holder();
+    for _ in 0..3 {
+        holder.hit(KEYS[0], 1, START);
+    }
+    let Step::Renew(_) = holder.hit(KEYS[0], 5, START) else { panic!("there is no renewal") };
+    let id = "0000000000000000000000000000002a.lw.a".parse().unwrap();
+    let lease = Some(crate::Lease { id, amount: 50, life: 875, counts_down: false });
+    let decision = crate::Decision { allowed: true, limit: 100, remaining: 50, ..crate::Decision::NOTHING };
+    holder.replied(KEYS[0], Said { cost: 5, decision, certain: 0, lease }, true, START, START + 600);
+    assert!(holder.spend(KEYS[0], 1, START + 874).is_some());
+    assert!(holder.spend(KEYS[0], 1, START + 875).is_none());
 }
