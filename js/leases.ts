@@ -113,7 +113,7 @@ export class Leases {
     } finally {
       this.#wake(key);
     }
-    if (life > 0) background(this.#giveBackLater(key, sentAt, life, ask));
+    if (life > 0) background(this.#giveBackLater(key, sentAt, life, ask).catch(() => {}));
     const decision = withoutLease(reply);
     return cost > 0 ? this.#orSpent(key, cost, decision) : decision;
   }

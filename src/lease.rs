@@ -12,6 +12,7 @@ use crate::algorithm::rule::Rule;
 use crate::costs::PositionCosts;
 use crate::extra::KeyMut;
 use crate::memory::OutOfMemory;
+use crate::number::check_cost;
 use crate::open::Reserved;
 use crate::policy_states::{Entry, PolicyStates};
 use crate::reservation::{bits_of, random_of};
@@ -79,8 +80,10 @@ pub struct Lease {
 }
 
 impl Renewal {
-    /// Checks that the requested duration is in range.
+    /// Checks that the numbers are in range.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        check_cost(self.used)?;
+        check_cost(self.size)?;
         check_lease_ttl(self.ttl.into()).map(|_| ())
     }
 }
@@ -153,6 +156,10 @@ impl KeyMut<'_> {
         // An id may be that of a reservation, which lasts longer.
         let (end, lasts) = (reserved.end(), reserved.end().saturating_sub(now).min(MAX_LEASE_TTL));
         let (amount, _) = self.extra.open.bounds(index);
+        // A policy that was added since has nothing of it: then it may not be spent, and its end charges it.
+        if amount == 0 {
+            return None;
+        }
         let id = ReservationId { random: random_of(reserved.bits()), end, by_policy: false };
         Some(Lease { id, amount, life: lasts - lasts / MARGIN, counts_down })
     }
@@ -207,5 +214,49 @@ impl KeyMut<'_> {
         self.refresh(now);
         outcome.changed = true;
         Ok(self.extra.open.find(bits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Answer, Denied, Ledger, MAX, Operation, Policies, Policy};
+
+    const NOW: u64 = 1_800_000_000_000;
+
+    fn window(name: &str) -> Policy {
+        Policy::fix_window(1_000, "1m").unwrap().denied(Denied::Free).unwrap().named(name).unwrap()
+    }
+
+    fn renew(ledger: &mut Ledger, id: Option<ReservationId>, used: u64, size: u64) -> Result<Option<Lease>, Error> {
+        let renewal = Renewal { id, used, size, ttl: 1_000, random: 42 };
+        match ledger.apply(Operation::Lease { cost: 0, renewal }, NOW)?.0 {
+            Answer::Leased { lease, .. } => Ok(lease),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_policy_that_came_since_a_lease_was_granted_has_it_too_or_it_is_not_spent() {
+        for size in [1, 50, 120] {
+            let mut before = Ledger::new(window("a")).unwrap();
+            let lease = renew(&mut before, None, 0, 100).unwrap().unwrap();
+            let mut after = Ledger::new(Policies::new([window("a"), window("b")]).unwrap()).unwrap();
+            after.load(&before.record(NOW).unwrap(), NOW).unwrap();
+            let left = renew(&mut after, Some(lease.id), 10, size).unwrap().map_or(0, |lease| lease.amount);
+            let count = after.apply(Operation::Get { policy: Some("b") }, NOW).unwrap().0;
+            assert_eq!(count, Answer::Number(10 + left), "{size}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_change_nothing() {
+        let mut ledger = Ledger::new(window("a")).unwrap();
+        let lease = renew(&mut ledger, None, 0, 100).unwrap().unwrap();
+        for wrong in [MAX + 1, u64::MAX - 1, u64::MAX] {
+            assert_eq!(renew(&mut ledger, Some(lease.id), wrong, 1).unwrap_err().code(), "invalid_cost");
+            assert_eq!(renew(&mut ledger, Some(lease.id), 1, wrong).unwrap_err().code(), "invalid_cost");
+        }
+        assert_eq!(ledger.apply(Operation::Get { policy: None }, NOW).unwrap().0, Answer::Number(100));
     }
 }

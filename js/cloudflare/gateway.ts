@@ -161,7 +161,8 @@ async function decideOne(
   }
   const response = isolate.clientResponse(check.set, numbers);
   if (isAllowed(numbers)) return { headers: response.headers };
-  if (!check.shadow) isolate.remember(check, numbers, now);
+  // Where there are leases, they have remembered it for as long as it is certain.
+  if (!check.shadow && !check.leases) isolate.remember(check, numbers, now);
   return { response: denied(request, env, isolate, check, response, false) };
 }
 

@@ -225,7 +225,12 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     this.#isResting = true;
     setTimeout(() => {
       this.#isResting = false;
-      if (this.#object.call((object) => object.returnCredit(Date.now()))) this.#restLater();
+      try {
+        if (this.#object.call((object) => object.returnCredit(Date.now()))) this.#restLater();
+      } catch (error) {
+        // The row still holds the credit, and its end charges it.
+        console.error(JSON.stringify({ event: "error", via: "object", failure: "credit", cause: String(error) }));
+      }
     }, quiet);
   }
 

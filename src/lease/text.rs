@@ -5,8 +5,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::holder::CERTAIN;
-use super::{DEFAULT_LEASE_TTL, Lease};
-use crate::{Decision, Violated};
+use super::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL};
+use crate::{Decision, MAX, Violated};
 
 /// Whether a denial can end early, other than by `set` and `reset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,15 +109,14 @@ fn from_lease(&Lease { id, amount, life, counts_down }: &Lease) -> String {
 fn to_lease(written: &str) -> Option<Lease> {
     let mut parts = written.split(',');
     let id = parts.next()?.parse().ok()?;
-    let mut number = || parts.next()?.parse::<u64>().ok();
-    let (amount, life, counts_down) = (number()?, number()?, number()? == 1);
+    let mut number = |most: u64| parts.next()?.parse::<u64>().ok().filter(|&number| number <= most);
+    let (amount, life, counts_down) = (number(MAX)?, number(MAX_LEASE_TTL)?, number(1)? == 1);
     parts.next().is_none().then_some(Lease { id, amount, life, counts_down })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MAX;
 
     #[test]
     fn decisions_cross_and_come_back() {
@@ -151,6 +150,11 @@ mod tests {
         assert_eq!(split_lease("1 2 3 4 5 6 7 8"), Some(("1 2 3 4 5 6 7 8", None)));
         for wrong in ["", ",1,2,3", "0000000000000000000000000000002a.lw.a,1,2", "x,1,2,0"] {
             assert_eq!(split_lease(&format!("1 2 3 4 5 6 7 8 {wrong}")), None);
+        }
+        // A holder adds to these numbers.
+        for wrong in ["9007199254740992,875,0", "5,10001,0", "5,18446744073709551615,0", "5,875,2"] {
+            let id = lease.id;
+            assert_eq!(split_lease(&format!("1 2 3 4 5 6 7 8 {id},{wrong}")), None, "{wrong}");
         }
     }
 }

@@ -416,7 +416,7 @@ describe("what asks as if there were no leases", () => {
     "a key that is hit now and then": async (limiter, moved) => {
       for (let number = 0; number < 20; number++) {
         await limiter.hit("a");
-        await moved.pass(400);
+        await moved.pass(600);
       }
     },
     "many keys that are hit once": (limiter) => times(100, (number) => limiter.hit(`${number}`)),
