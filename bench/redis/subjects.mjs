@@ -25,7 +25,9 @@ function flexible(client, limit, options = {}) {
 function tollgate(client, limit, options = {}) {
   const policy = { algorithm: "fix_window_per_key", limit, scale: "1h" };
   const limiter = new RedisLimiter(policy, { client, timeout: "20s", ...options });
-  return async (key) => (await limiter.hit(key)).allowed;
+  const hit = async (key) => (await limiter.hit(key)).allowed;
+  // Otherwise it would give leases back while others are measured.
+  return Object.assign(hit, { end: () => limiter[Symbol.dispose]() });
 }
 
 export const subjects = {

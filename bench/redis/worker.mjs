@@ -36,9 +36,12 @@ async function atRate(hit, { keys, rate, seconds }, start) {
 
 process.on("disconnect", () => process.exit());
 let run;
+let end;
 process.on("message", async ({ go, subject, limit, start, ...task }) => {
   if (go) {
-    process.send({ result: await run() });
+    const result = await run();
+    end?.();
+    process.send({ result });
     return;
   }
   const hit = await subjects[subject](client, limit);
@@ -49,6 +52,7 @@ process.on("message", async ({ go, subject, limit, start, ...task }) => {
     );
   // And under load for a while: leases grow with what is used.
   if (task.warmUp > 0) await flatOut(hit, { ...task, seconds: task.warmUp }, start);
+  end = hit.end;
   run = () => (task.rate ? atRate(hit, task, start) : flatOut(hit, task, start));
   process.send({ ready: true });
 });

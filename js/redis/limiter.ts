@@ -112,7 +112,8 @@ export class RedisLimiter {
    */
   hit(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
     if (policies !== undefined) return this.#decide("h", key, cost, policies);
-    if (this.#leases !== undefined && typeof cost === "number")
+    // A hit of no cost only asks.
+    if (this.#leases !== undefined && typeof cost === "number" && cost > 0)
       return this.#hitLeased(this.#leases, key, cost);
     const denied = this.#deny(key, cost);
     return denied === undefined ? this.#decide("h", key, cost, policies) : Promise.resolve(denied);
@@ -331,8 +332,8 @@ export class RedisLimiter {
   /** Asks Redis for a hit, or with a report for the renewal of a lease, too. */
   async #askIssuer(key: string, cost: number, report: string | undefined): Promise<Numbers> {
     if (report === undefined) {
-      const decision = this.#deny(key, cost) ?? ((await this.#ask(...plainHit(key, cost))) as Decision);
-      return numbersOf(decision, this.#read.names, uncertain);
+      const decision = this.#deny(key, cost) ?? (await this.#ask("h", key, { text: `h${cost}` }));
+      return numbersOf(decision as Decision, this.#read.names, uncertain);
     }
     const random = randomBits().slice(1).map(hexOf).join("");
     const given = { text: `l${cost}:${report}:${random}`, ttl: this.#options.leaseTtl };
@@ -461,10 +462,6 @@ const operationOf = (
   resolve: Operation["resolve"],
   reject: Operation["reject"],
 ): Operation => ({ kind, text, position, call, ttl, isRelaxing, since, resolve, reject });
-
-/** A hit that asks for no lease. One of no cost only asks. */
-const plainHit = (key: string, cost: number): [kind: "h" | "peek", key: string, given: Given] =>
-  cost === 0 ? ["peek", key, { text: "0" }] : ["h", key, { text: `h${cost}` }];
 
 /** How numbers say of a denial that it may end at any time: how long it lasts is known by the states. */
 const uncertain = 2;

@@ -37,6 +37,7 @@ export async function use(): Promise<void> {
       name: "api",
       timeout: "1s",
       onError: "deny",
+      leases: { ttl: "2s" },
       fallback: new RateLimiter(policy),
       maxKeys: 10,
       restore: false,
