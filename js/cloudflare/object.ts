@@ -229,7 +229,9 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
         if (this.#object.call((object) => object.returnCredit(Date.now()))) this.#restLater();
       } catch (error) {
         // The row still holds the credit, and its end charges it.
-        console.error(JSON.stringify({ event: "error", via: "object", failure: "credit", cause: String(error) }));
+        console.error(
+          JSON.stringify({ event: "error", via: "object", failure: "credit", cause: String(error) }),
+        );
       }
     }, quiet);
   }
