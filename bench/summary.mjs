@@ -71,6 +71,11 @@ const summary = [
     ]),
     rows: [
       ["allowed, and written", "allowed, Tollgate's object ÷ allowed, object by hand"],
+      ["allowed with `credit`", "allowed, Tollgate's object with credit ÷ allowed, object by hand"],
+      [
+        "allowed through the gateway with `leases` and `credit`",
+        "allowed, Tollgate's gateway with leases ÷ allowed, gateway by hand",
+      ],
       ["denied ÷ its allowed", "denied, Tollgate's object ÷ allowed, object by hand"],
       ["denied by the deny cache ÷ its allowed", "denied, Tollgate's gateway ÷ allowed, object by hand"],
     ].map(([name, row]) => [name, row, row]),

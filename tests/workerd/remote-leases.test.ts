@@ -163,11 +163,11 @@ it("a cold key sends one request for each hit", async () => {
     await pass(1_000);
   }
   expect(operationsOf(asked)).toEqual(Array(40).fill("hit"));
-  // Three hits a second are not worth a lease.
+  // Two hits a second are not worth a lease.
   asked.length = 0;
   for (let count = 0; count < 20; count += 1) {
     await during(remote.hit("lukewarm"));
-    await pass(400);
+    await pass(600);
   }
   expect(operationsOf(asked)).toEqual(Array(20).fill("hit"));
 });
@@ -268,7 +268,7 @@ describe("a Worker that does not answer", () => {
         const right = network.answer;
         network.answer = answer;
         let [failures, fromLease] = [0, 0];
-        for (let count = 0; count < 25; count += 1) {
+        for (let count = 0; count < 40; count += 1) {
           const outcome = await during(remote.hit(key)).catch((error) => error);
           const failed = onError === "throw" ? { code: "unanswered" } : { reason: "error" };
           if (outcome.reason === "error" || outcome instanceof Error) {
