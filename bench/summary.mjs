@@ -89,6 +89,8 @@ const summary = [
     ],
     rows: [
       ["**tollgate**", ...Array(3).fill("**tollgate**")],
+      ["**tollgate, leases of 1 s**", ...Array(3).fill("**tollgate, leases of 1 s**")],
+      ["**tollgate, leases of 10 s**", ...Array(3).fill("**tollgate, leases of 10 s**")],
       ["rate-limiter-flexible", ...Array(3).fill("rate-limiter-flexible")],
       ["rate-limiter-flexible, blocking in memory", null, null, "rate-limiter-flexible, blocking in memory"],
       ["rate-limit-redis", ...Array(3).fill("rate-limit-redis")],
