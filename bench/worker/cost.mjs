@@ -17,7 +17,7 @@ const counted = {
   Tollgate: { entry: worker("counted-own.js"), upstream, bindings: gateway({}) },
 };
 
-/** What a hot key costs, by what the configuration allows. */
+/** The subjects of a hot key: one for each mode of the configuration. */
 const modes = {
   "by hand": { entry: worker("counted-by-hand.js"), upstream },
   "Tollgate, by default": { entry: worker("counted-own.js"), upstream, bindings: gateway({}) },
@@ -80,7 +80,7 @@ async function count({ url: origin }) {
   return results;
 }
 
-/** What is counted of one Worker when one key is hit at a steady rate, after its first seconds. */
+/** Counts the calls and rows of one Worker while one key is hit at a steady rate, after its first seconds. */
 async function countHot({ url: origin }) {
   await hitSteadily(origin, hot.warmUp);
   await fetch(`${origin}/counts`);

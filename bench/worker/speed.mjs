@@ -28,7 +28,7 @@ const onlyAllowed = [
 ];
 const onlyDenied = [withoutCache];
 
-/** What is measured in each case. */
+/** Returns the subjects of a kind of hit. */
 const measured = (kind) =>
   Object.keys(subjects).filter((name) => !(kind === "denied" ? onlyAllowed : onlyDenied).includes(name));
 

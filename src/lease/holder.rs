@@ -278,3 +278,19 @@ impl Report {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn a_hundred_thousand_cold_keys_are_all_asked_for_and_few_are_known() {
+        let mut holder = Holder::new(10_000, 1_000, true);
+        // Miri is a thousand times slower.
+        for number in 0..if cfg!(miri) { 100 } else { 100_000_u64 } {
+            assert_eq!(holder.hit(&format!("key:{number}"), 1, 1_000 + number), Step::Ask);
+            assert!(holder.len() <= 10_000);
+        }
+    }
+}
