@@ -37,9 +37,6 @@ export type Operation =
 /** What the Worker asks of the objects of one decision over several keys: to reserve for a moment, and to give back. */
 export type Hold = "hold" | "release";
 
-/** How long nothing may come before credit is written back, in milliseconds. */
-const quiet = 2_000;
-
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
  *
@@ -221,7 +218,9 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Writes credit back when the key has gone quiet, if there is some. An object that is gone by then has it charged. */
   #restLater(): void {
-    if (this.#isResting || !this.#object.call((object) => object.hasCredit())) return;
+    if (this.#isResting) return;
+    const delay = this.#object.call((object) => object.creditDelay());
+    if (delay === 0) return;
     this.#isResting = true;
     setTimeout(() => {
       this.#isResting = false;
@@ -233,7 +232,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
           JSON.stringify({ event: "error", via: "object", failure: "credit", cause: String(error) }),
         );
       }
-    }, quiet);
+    }, delay);
   }
 
   /** Asks what is more than an amount. */

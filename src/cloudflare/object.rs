@@ -7,6 +7,7 @@ use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
 use super::account::{Account, Expired, Request as AccountRequest};
+use super::credit::QUIET;
 use super::object_error::ObjectError;
 use super::{message, wire};
 
@@ -68,11 +69,11 @@ impl RateLimiterObject {
         Ok(self.account.borrow_mut().apply(request, now)?.to_text())
     }
 
-    /// Returns whether there is credit that is worth returning when the key goes quiet.
+    /// Returns after how many milliseconds to return credit, if the key is quiet until then; 0 if no credit is worth it.
     #[doc(hidden)]
-    #[wasm_bindgen(js_name = hasCredit)]
-    pub fn has_credit(&self) -> bool {
-        self.account.borrow().has_credit()
+    #[wasm_bindgen(js_name = creditDelay)]
+    pub fn credit_delay(&self) -> f64 {
+        if self.account.borrow().has_credit() { QUIET as f64 } else { 0.0 }
     }
 
     /// Returns unspent credit by writing the row without it, if the key is quiet. Returns true if it is still in use, and
