@@ -10,7 +10,14 @@ const summary = [
     title: "In Node, `fix_window`",
     columns: [
       ["a hit, 65,536 keys", "Node and the browser", "Time of a hit", "ns a hit", "65,536 keys", "ns"],
-      ["memory a key", "Node and the browser", "Memory, 200,000 keys", "", "bytes a key beyond the key", "B"],
+      [
+        "memory per key",
+        "Node and the browser",
+        "Memory, 200,000 keys",
+        "",
+        "bytes a key beyond the key",
+        "B",
+      ],
       [
         "import to first decision",
         "Node and the browser",
@@ -36,7 +43,7 @@ const summary = [
         "tollgate",
         "tollgate, RateLimiter alone",
       ],
-      ["a `Map` by hand", "hand-written Map", "hand-written Map", null, null],
+      ["a hand-written `Map`", "hand-written Map", "hand-written Map", null, null],
       ["express-rate-limit", ...Array(3).fill("express-rate-limit MemoryStore"), null],
       [
         "rate-limiter-flexible",
@@ -50,8 +57,8 @@ const summary = [
     title: "In Rust, `token_bucket`",
     columns: [
       ["a hit, 65,536 keys", "Native Rust", "Time per hit", "", "65536 keys, system clock"],
-      ["memory a key", "Native Rust", "Bytes per key", "", "all in", "B"],
-      ["longest hit while a million keys come", "Native Rust", "The longest hit", "", "longest"],
+      ["memory per key", "Native Rust", "Bytes per key", "", "all in", "B"],
+      ["longest hit as a million keys arrive", "Native Rust", "The longest hit", "", "longest"],
     ],
     rows: [
       ["**tollgate**", ...Array(3).fill("**tollgate**, token_bucket")],
@@ -61,7 +68,7 @@ const summary = [
     ],
   },
   {
-    title: "In workerd, hits a second ÷ those of a Worker and an object by hand",
+    title: "In workerd, hits per second relative to a hand-written Worker and object",
     columns: ["one object", "1,000 objects"].map((column) => [
       column,
       "The Worker",
@@ -70,18 +77,21 @@ const summary = [
       column,
     ]),
     rows: [
-      ["allowed, and written", "allowed, Tollgate's object ÷ allowed, object by hand"],
+      ["allowed, and stored", "allowed, Tollgate's object ÷ allowed, object by hand"],
       ["allowed with `credit`", "allowed, Tollgate's object with credit ÷ allowed, object by hand"],
       [
         "allowed through the gateway with `leases` and `credit`",
         "allowed, Tollgate's gateway with leases ÷ allowed, gateway by hand",
       ],
-      ["denied ÷ its allowed", "denied, Tollgate's object ÷ allowed, object by hand"],
-      ["denied by the deny cache ÷ its allowed", "denied, Tollgate's gateway ÷ allowed, object by hand"],
+      ["denied, relative to its allowed hits", "denied, Tollgate's object ÷ allowed, object by hand"],
+      [
+        "denied by the deny cache, relative to its allowed hits",
+        "denied, Tollgate's gateway ÷ allowed, object by hand",
+      ],
     ].map(([name, row]) => [name, row, row]),
   },
   {
-    title: "Over Redis, hits a second (how many times that Tollgate makes)",
+    title: "Over Redis, hits per second (Tollgate's multiple)",
     columns: [
       ["one key, 10 processes", "Redis", "Hits a second", "", "one key, 10 processes"],
       ["1,000 keys, 10 processes", "Redis", "Hits a second", "", "1,000 keys, 10 processes"],
@@ -98,13 +108,12 @@ const summary = [
   },
   {
     title: "Waiting: 100,000 calls through `Throttle`",
-    columns: ["to queue a call", "to let it through", "memory a call", "too early"].map((column) => [
-      column,
-      "Waiting: Throttle",
-      "",
-      "",
-      column,
-    ]),
+    columns: [
+      ["to queue a call", "to queue a call"],
+      ["to run it", "to let it through"],
+      ["memory per call", "memory a call"],
+      ["calls too early", "too early"],
+    ].map(([name, column]) => [name, "Waiting: Throttle", "", "", column]),
     rows: [
       ["**tollgate**", ...Array(4).fill("**tollgate**")],
       ["p-throttle", ...Array(4).fill("p-throttle")],

@@ -9,7 +9,7 @@ const node = (file) => () => show(process.execPath, [inProject(file), "--save"])
 
 /** Each writes its own section of bench/RESULTS.md. */
 const benches = {
-  native: () => show("cargo", ["bench", "--features", "system-clock", "--bench", "native", "--", "--save"]),
+  native: () => show("cargo", ["bench", "-p", "tollgate-benches", "--", "--save"]),
   node: node("bench/node/main.mjs"),
   throttle: node("bench/throttle/main.mjs"),
   replay: node("bench/replay/main.mjs"),

@@ -32,6 +32,9 @@ const folderOf = (rust) => (rust.from === "rustup" ? inProject("target") : inPro
 /** Checks and tests for wasm, beside those for this machine: macros and build scripts are compiled once for both. */
 export const wasmTargetArgs = (rust) => [...forWasm, "--target-dir", folderOf(rust)];
 
+/** The folder of what is shipped. */
+export const releaseFolder = (rust) => join(folderOf(rust), "wasm");
+
 const wasmOptFlags = [
   "--strip-debug",
   "--strip-producers",
@@ -45,13 +48,13 @@ const glue = ["--target", "web", "--omit-default-module-path", "--experimental-r
 /** As small as wasm-opt makes it. Nothing lies in the first kilobyte of memory: there the stack ends. */
 const smallest = ["-Oz", "--low-memory-unused", "--converge"];
 
-/** As fast: for servers, where a log is replayed for every reply. */
+/** As fast as it makes it. */
 const fastest = ["-O3", "--low-memory-unused"];
 
 const cargoHome = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
 
 /** Nothing of this machine's folders in what is shipped, and SHA-256 in a loop instead of unrolled. */
-const rustFlags = [
+export const rustFlags = [
   `--remap-path-prefix=${join(cargoHome, "registry/src")}=`,
   "--cfg",
   'sha2_backend_soft="compact"',
@@ -60,30 +63,36 @@ const rustFlags = [
 /** Functions that are shorter than the calls of them are inlined: the default of "z" inlines fewer. */
 const inlining = "-Cllvm-args=-inline-threshold=25";
 
-/** The crates in bindings/ that are compiled to wasm. */
-const bindings = ["worker", "npm", "redis", "headers", "lease"];
+/** The crates in bindings/ that are compiled to wasm. The first takes the longest to finish. */
+const bindings = ["worker", "redis", "npm", "lease", "headers"];
 
-/** Compiles a crate of bindings/ into build/<name>/: the wasm and its glue. */
-export async function buildBinding(name, { rust, wasmBindgen }) {
+/** Redis's replays a log for every reply. */
+const isFast = (name) => name === "redis";
+
+/** Compiles a crate of bindings/ to wasm, as small or as fast as it is to be. Returns the file. */
+async function compileBinding(name, rust) {
   const crate = `tollgate-${name}`;
-  // In a folder of its own, since cargo lets only one build at a time into a folder.
-  const target = join(folderOf(rust), "wasm", name);
   // Other bindings contain the one for leases, which is a wasm of its own only here.
   const build =
     name === "lease" ? ["rustc", "--crate-type", "cdylib", "--features", "standalone"] : ["build"];
+  const inlines = name !== "worker" && !isFast(name);
+  // Other flags need another folder: in the same one, each build would compile what the last one had.
+  const target = inlines ? join(releaseFolder(rust), "inlining") : releaseFolder(rust);
   const args = [...build, "--release", "--lib", "-p", crate, ...forWasm, "--target-dir", target];
-  const isFast = name === "redis";
-  const flags = name === "worker" || isFast ? rustFlags : [...rustFlags, inlining];
-  const optimized = isFast ? fastest : smallest;
+  const flags = inlines ? [...rustFlags, inlining] : rustFlags;
   // Small first: elsewhere the time goes into other things than arithmetic.
   const env = {
     ...rust.env,
-    CARGO_PROFILE_RELEASE_OPT_LEVEL: isFast ? "3" : "z",
+    CARGO_PROFILE_RELEASE_OPT_LEVEL: isFast(name) ? "3" : "z",
     CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f"),
   };
   await show(rust.cargo, args, { env });
-  const file = `wasm32-unknown-unknown/release/${crate.replaceAll("-", "_")}.wasm`;
-  const compiled = join(target, file);
+  return join(target, "wasm32-unknown-unknown/release", `${crate.replaceAll("-", "_")}.wasm`);
+}
+
+/** Writes build/<name>/: the optimised wasm and its glue. */
+async function finishBinding(name, compiled, wasmBindgen) {
+  const optimized = isFast(name) ? fastest : smallest;
   const out = inProject("build", name);
   const stamp = createHash("sha256")
     .update(readFileSync(compiled))
@@ -100,8 +109,24 @@ export async function buildBinding(name, { rust, wasmBindgen }) {
   saySize(join(out, "tollgate_bg.wasm"));
 }
 
+/** Compiles one crate after the other, since they share most dependencies, and finishes each beside the next. */
+async function buildBindings({ rust, wasmBindgen }) {
+  const finishing = [];
+  try {
+    for (const name of bindings) {
+      const compiled = await compileBinding(name, rust);
+      const finish = finishBinding(name, compiled, wasmBindgen);
+      // Its error is thrown below, when the others have ended.
+      finish.catch(() => {});
+      finishing.push(finish);
+    }
+  } finally {
+    await together(finishing);
+  }
+}
+
 /** Writes what TypeScript must know of Rust. */
-async function generate() {
+export async function generate() {
   const file = inProject("js/core/generated.ts");
   await quiet("generated.ts", "cargo", ["run", "--quiet", "-p", "tollgate-npm", "--bin", "generate", file]);
   await quiet("biome", bin("biome"), ["format", "--write", file]);
@@ -119,8 +144,12 @@ function saySize(file) {
 
 export async function build(found) {
   await generate();
-  // Each ends in work for one core: link-time optimisation, then wasm-opt.
-  await together(bindings.map((name) => buildBinding(name, found)));
+  await buildGenerated(found);
+}
+
+/** Builds all that is built from the generated sources. */
+export async function buildGenerated(found) {
+  await buildBindings(found);
   await buildPackage();
   await buildPage();
 }

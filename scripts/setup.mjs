@@ -8,10 +8,9 @@ import { packages } from "./setup/packages.mjs";
 import { redis } from "./setup/redis.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
-import { workerBuild } from "./setup/worker-build.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, workerBuild, browser, miri, redis];
+export const toTest = [...toBuild, browser, miri, redis];
 export const toBench = [...toBuild, redis];
 
 /**

@@ -1,11 +1,12 @@
 import { optionsGiven } from "./lib/options.mjs";
 import { bold, Failure, green, say, seconds } from "./lib/say.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
+import { sideBySide } from "./test/side-by-side.mjs";
 import { suites } from "./test/suites.mjs";
 
 const given = optionsGiven(
-  { only: { type: "string", multiple: true }, list: { type: "boolean" } },
-  "npm test, npm test -- --list, or npm test -- --only <a word of a suite's name>",
+  { only: { type: "string", multiple: true }, list: { type: "boolean" }, "in-order": { type: "boolean" } },
+  "npm test, npm test -- --list, npm test -- --only <a word of a suite's name>, or npm test -- --in-order",
 );
 
 /** Returns whether a suite is to be run: `--only clippy` chooses every suite whose name contains that word. */
@@ -16,22 +17,26 @@ function table(times) {
   for (const { name, took } of times) say(`  ${name.padEnd(width)}  ${seconds(took).padStart(12)}`);
 }
 
+/** Runs one suite after the other, and prints what they print at once. */
+async function inOrder(chosen, found) {
+  const times = [];
+  for (const [index, suite] of chosen.entries()) {
+    say(bold(`\n[${index + 1}/${chosen.length}] ${suite.name}`));
+    const started = performance.now();
+    await suite.run(found);
+    times.push({ name: suite.name, took: performance.now() - started });
+  }
+  return times;
+}
+
 async function runAll(found) {
   const chosen = suites.filter(wanted);
   if (chosen.length === 0)
     throw new Failure(`no suite has ${given.only.join(" or ")} in its name`, {
       remedy: "npm test -- --list",
     });
-  const times = [];
-  for (const [index, suite] of chosen.entries()) {
-    say(bold(`\n[${index + 1}/${chosen.length}] ${suite.name}`));
-    const started = performance.now();
-    try {
-      await suite.run(found);
-    } finally {
-      times.push({ name: suite.name, took: performance.now() - started });
-    }
-  }
+  const alone = given["in-order"] || new Set(chosen.map(({ queue }) => queue)).size === 1;
+  const times = await (alone ? inOrder(chosen, found) : sideBySide(chosen, found));
   say("");
   table(times);
   say(green(`\nAll ${chosen.length} suites passed.`));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 const TITLE: &str = "## Native Rust";
-const START: &str = "<!-- native: start, written by `cargo bench -- --save` -->";
+const START: &str = "<!-- native: start, written by `npm run bench -- native` -->";
 const END: &str = "<!-- native: end -->";
 
 /// A markdown table.
@@ -37,7 +37,7 @@ pub(crate) fn machine() -> String {
 
 /// The version of a dependency.
 fn locked(name: &str) -> Option<String> {
-    let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).ok()?;
+    let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock")).ok()?;
     let (_, after) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
     Some(after.split_once('"')?.0.into())
 }
@@ -51,7 +51,7 @@ fn said(command: &str, arguments: &[&str]) -> String {
 
 /// Puts the text into its own section of `bench/RESULTS.md`, and leaves all others as they are.
 pub(crate) fn save(text: &str) -> io::Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/RESULTS.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/RESULTS.md");
     let before = match fs::read_to_string(&path) {
         Ok(before) => before,
         Err(error) if error.kind() == io::ErrorKind::NotFound => "# Results\n".into(),

@@ -1,12 +1,19 @@
 import { spawn, spawnSync } from "node:child_process";
+import { setPriority } from "node:os";
+import { collected } from "./output.mjs";
 import { root } from "./paths.mjs";
 import { Failure, ticking } from "./say.mjs";
 
 const children = new Set();
 
+/** Ends all children. What they have started may go on for a moment: cargo does not forward signals. */
+export function stopChildren(signal = "SIGTERM") {
+  for (const child of children) child.kill(signal);
+}
+
 /** Ends all children, and then this process. */
 function stop(signal) {
-  for (const child of children) child.kill(signal);
+  stopChildren(signal);
   process.exitCode = 130;
   // A child that ignores the signal must not keep this process alive.
   setTimeout(() => process.exit(130), 3_000).unref();
@@ -22,8 +29,10 @@ if (process.env.npm_lifecycle_event) {
 }
 
 function start(command, args, options) {
+  // Not detached: Linux compares priorities only within a session.
   const child = spawn(command, args, { cwd: root, ...options });
   children.add(child);
+  if (collected()?.niceness && child.pid) setNiceness(child.pid, collected().niceness);
   const ended = new Promise((resolve) => {
     child.once("error", (error) => resolve({ code: -1, error }));
     child.once("close", (code, signal) => resolve({ code: code ?? -1, signal }));
@@ -31,11 +40,24 @@ function start(command, args, options) {
   return { child, ended };
 }
 
+/** Makes a process, and those that it will start, wait for others that want the cores. */
+function setNiceness(pid, niceness) {
+  try {
+    setPriority(pid, niceness);
+  } catch {
+    // It has ended, or the system has no priorities.
+  }
+}
+
 const line = (command, args) => [command, ...args].join(" ");
 
 /** Runs a command and shows its output. */
 export async function show(command, args, options = {}) {
-  const { ended } = start(command, args, { stdio: "inherit", ...options });
+  const output = collected();
+  const stdio = output ? ["ignore", "pipe", "pipe"] : "inherit";
+  const { child, ended } = start(command, args, { stdio, ...options });
+  if (output)
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", output.write);
   const { code, signal, error } = await ended;
   if (code !== 0) {
     const how = error ? error.message : signal ? `ended by ${signal}` : `exit code ${code}`;

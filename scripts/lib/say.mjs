@@ -1,3 +1,5 @@
+import { collected } from "./output.mjs";
+
 const colour = process.stdout.isTTY && !process.env.NO_COLOR;
 const paint = (code) => (text) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
 
@@ -6,7 +8,11 @@ export const dim = paint(2);
 export const red = paint(31);
 export const green = paint(32);
 
-export const say = (line = "") => console.log(line);
+export function say(line = "") {
+  const output = collected();
+  if (output) output.write(`${line}\n`);
+  else console.log(line);
+}
 
 export function seconds(ms) {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -17,6 +23,8 @@ export function seconds(ms) {
 /** Prints a line every few seconds, until the returned function is called, which returns the time that passed. */
 export function ticking(name, latest = () => "") {
   const started = performance.now();
+  // Nobody waits for lines that are printed later.
+  if (collected()) return () => performance.now() - started;
   const timer = setInterval(() => {
     const note = latest();
     say(dim(`      … ${name}: ${seconds(performance.now() - started)}${note && `  ${note}`}`));

@@ -1,4 +1,4 @@
-import { build, wasmTargetArgs } from "../build.mjs";
+import { buildGenerated, generate, wasmTargetArgs } from "../build.mjs";
 import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
@@ -20,30 +20,44 @@ const seeded = { ...process.env, PROPTEST_RNG_SEED: seed, FAST_CHECK_SEED: seed 
 /** Clippy for the bindings, as they are compiled to wasm. */
 const clippyWasm = (name, what) => ({
   name: `clippy ${name}`,
-  run: (found) => show("cargo", ["clippy", "--lib", ...what, ...clippyTarget(found), ...denyWarnings]),
+  run: (found) => show("cargo", ["clippy", ...what, ...clippyTarget(found), ...denyWarnings]),
 });
 
 /** Runs two files at a time: by default Node leaves a core free, and a small machine has only two. */
 const nodeTest = (files, flags = [], options = {}) =>
   show(bin("node"), [...flags, "--test", "--test-concurrency=2", files], options);
 
-/** The suites, fastest first. */
-export const suites = [
+/** The suites of the crates. They mostly compile, and leave the cores to the package's when those want them. */
+const ofCrates = [
   { name: "cargo fmt", run: () => show("cargo", ["fmt", "--all", "--check"]) },
   {
     name: "clippy",
+    // Cargo lets one command at a time into a target folder, and this one would keep the other queue waiting.
+    after: "generate",
     run: () =>
       show("cargo", [
         "clippy",
         "--workspace",
+        // Its dependencies take longest, and are checked once: for wasm, with its tests.
+        "--exclude",
+        "tollgate-worker",
         "--all-targets",
         "--features",
         "system-clock",
         ...denyWarnings,
       ]),
   },
-  clippyWasm("worker", ["-p", "tollgate-worker"]),
+  clippyWasm("worker", [
+    "-p",
+    "tollgate-worker",
+    "-p",
+    "tollgate",
+    "--features",
+    "tollgate/cloudflare",
+    "--all-targets",
+  ]),
   clippyWasm("npm", [
+    "--lib",
     "-p",
     "tollgate-npm",
     "-p",
@@ -57,9 +71,21 @@ export const suites = [
     name: "cargo test",
     run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),
   },
-  { name: "miri", run: underMiri },
   { name: "rustdoc", run: rustdoc },
-  { name: "build", run: build },
+  { name: "wasm in Node", after: "build", run: inNode },
+  { name: "wasm in Chromium", after: "build", run: inChromium },
+];
+
+/** Suites of the crates that compile in folders of their own. */
+const ofCratesElsewhere = [
+  { name: "miri", run: underMiri },
+  { name: "Rust Worker", after: "build", run: rustWorker },
+];
+
+/** The suites of what is built: the package, the Worker, the page and the documents. */
+const ofPackage = [
+  { name: "generate", run: generate },
+  { name: "build", run: buildGenerated },
   { name: "biome", run: () => show(bin("biome"), ["ci", "--error-on-warnings"]) },
   {
     name: "tsc",
@@ -82,8 +108,6 @@ export const suites = [
   { name: "frameworks", run: () => nodeTest("tests/guard/*.test.mjs", [], { env: seeded }) },
   { name: "redis", run: () => nodeTest("tests/redis/*.test.mjs", [], { env: seeded }) },
   { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
-  { name: "wasm in Node", run: inNode },
-  { name: "wasm in Chromium", run: inChromium },
   {
     name: "workerd",
     run: () =>
@@ -91,7 +115,6 @@ export const suites = [
   },
   { name: "workerd and an origin", run: () => nodeTest("tests/upstream/*.test.mjs") },
   { name: "workerd killed", run: () => nodeTest("tests/durability/*.test.mjs") },
-  { name: "Rust Worker", run: rustWorker },
   { name: "packed tarball", run: inFreshProjects },
   { name: "documents", run: ofDocuments },
   {
@@ -99,4 +122,14 @@ export const suites = [
     // One at a time: two Chromiums on a small machine wait for each other.
     run: () => show(bin("node"), ["--test", "--test-concurrency=1", "tests/browser/*.test.mjs"]),
   },
+];
+
+/** Returns a queue of suites. Those of a queue with a higher niceness leave the cores to the others. */
+const inQueue = (queue, suites, niceness) => suites.map((suite) => ({ ...suite, queue, niceness }));
+
+/** The suites, in queues that run side by side: while one waits for a socket or a browser, the others compile. */
+export const suites = [
+  ...inQueue("crates", ofCrates, 10),
+  ...inQueue("crates elsewhere", ofCratesElsewhere, 15),
+  ...inQueue("package", ofPackage, 0),
 ];

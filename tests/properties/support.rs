@@ -168,7 +168,7 @@ pub(crate) fn check<S: Strategy>(strategy: S, property: impl Fn(S::Value) -> Tes
 }
 
 pub(crate) fn check_cases<S: Strategy>(cases: u32, strategy: S, property: impl Fn(S::Value) -> TestCaseResult) {
-    let persistence = FileFailurePersistence::Direct("tests/properties/regressions.txt");
+    let persistence = FileFailurePersistence::Direct("regressions.txt");
     let config = ProptestConfig { cases, failure_persistence: Some(Box::new(persistence)), ..Default::default() };
     match TestRunner::new(config).run(&strategy, property) {
         Ok(()) => {}

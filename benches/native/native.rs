@@ -1,4 +1,4 @@
-//! Tollgate beside governor in native Rust: `cargo bench`, and `cargo bench -- --save` to keep the numbers.
+//! Tollgate beside governor in native Rust: `cargo bench -p tollgate-benches`, and with `-- --save` to keep the numbers.
 
 mod clock;
 mod memory;
