@@ -37,10 +37,6 @@ pub(crate) trait Algorithm {
     fn limit(&self) -> u64;
     /// Returns how far the clock may be behind a state before the state follows it.
     fn period(&self) -> u64;
-    /// Returns the largest count. Counters saturate there, so that a key stays denied instead of wrapping.
-    fn most(&self) -> u64 {
-        MAX
-    }
 
     /// Returns the state as of `now`. Reads only.
     fn view(&self, state: &Self::State, now: u64) -> Self::View;
@@ -50,6 +46,9 @@ pub(crate) trait Algorithm {
     fn used(&self, view: &Self::View) -> u64;
     /// Adds `cost`, whether it fits or not.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
+    /// Bounds a view that is charged next for a hit that counts even if it is denied: a flood of them must not make a
+    /// state grow.
+    fn bound(&self, _view: &mut Self::View) {}
     /// Gives back `cost`, but no more than is used. A window does not restart.
     fn refund(&self, view: &mut Self::View, cost: u64, now: u64);
     /// Makes the view that of an unused key. Returns the cost to charge so that `count` is used, or so that `count`
@@ -94,7 +93,8 @@ pub(crate) trait Algorithm {
             false if amount > self.limit() => NEVER,
             false => self.fits_at(state, &view, amount),
         };
-        let used = self.used(&view).min(self.most());
+        // Counts saturate, so that a key stays denied instead of wrapping.
+        let used = self.used(&view).min(MAX);
         let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
         // A state that followed the clock is kept even on a denial: else it would follow it again at every hit.
         let changes = charges || self.followed(&view);
@@ -110,7 +110,12 @@ pub(crate) trait Algorithm {
                 let cost = self.wipe(view, count);
                 self.charge(view, cost, now);
             }
-            _ => self.charge(view, act.amount(), now),
+            _ => {
+                if matches!(act, Act::Count(_)) {
+                    self.bound(view);
+                }
+                self.charge(view, act.amount(), now);
+            }
         }
     }
 
@@ -201,6 +206,11 @@ impl Act {
                 Err(Error::InvalidInc { found: if cost < 0 { Found::Described(NEGATIVE) } else { amount.into() } })
             }
         }
+    }
+
+    /// Returns the operation that charges a hit which was decided already.
+    pub(crate) fn charged(cost: u64, allowed: bool) -> Self {
+        if allowed { Self::Inc(cost) } else { Self::Count(cost) }
     }
 
     /// Returns the cost or the count.

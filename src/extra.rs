@@ -107,7 +107,7 @@ impl KeyMut<'_> {
     fn hit_single(&mut self, rule: &Rule, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
         let act = self.policy_states.hit_of(cost);
         let decision = rule.peek_beside(self.entry.as_read(), act, self.extra.open.of(0), now);
-        let act = if act.charges(decision.allowed) { Act::Inc(cost) } else { Act::LOOK };
+        let act = if act.charges(decision.allowed) { Act::charged(cost, decision.allowed) } else { Act::LOOK };
         rule.act(self.entry.reborrow(), act, now, outcome);
         self.note_windows(now);
         decision
@@ -122,7 +122,10 @@ impl KeyMut<'_> {
         outcome: &mut Outcome,
     ) -> Result<Decision, OutOfMemory> {
         let charges = self.policy_states.charges(&decision, costs);
-        let act = |position| if charges { Act::Inc(costs.at(position)) } else { Act::LOOK };
+        let act = |position| match charges {
+            true => Act::charged(costs.at(position), decision.allowed),
+            false => Act::LOOK,
+        };
         self.act_on_all(&act, now, outcome)?;
         Ok(decision)
     }
@@ -269,7 +272,7 @@ impl KeyMut<'_> {
                 } else {
                     rule.act(own.reborrow(), act, now, outcome);
                 }
-                if let Act::Inc(cost @ 1..) = act {
+                if let Act::Inc(cost @ 1..) | Act::Count(cost @ 1..) = act {
                     earlier::charge(&mut self.extra.earlier, position, cost, now, prepares)?;
                 }
             }

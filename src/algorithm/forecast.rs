@@ -37,7 +37,9 @@ impl Rule {
         if !decision.allowed {
             let fits_at =
                 if cost > self.limit() { None } else { Some(self.fits_beside(entry, charged, cost, open, now)) };
-            let denied = self.peek(entry, Act::Inc(charged + sum), now);
+            let mut denied = self.peek(entry, Act::Inc(charged + sum), now);
+            // In a full log, the hit takes the place of the oldest.
+            denied.count = denied.count.min(self.peek(entry, Act::Count(charged), now).count + sum);
             let retry_after = fits_at.map(|fits_at| fits_at.saturating_sub(now));
             decision = Decision { allowed: false, retry_after, violated: decision.violated, ..denied };
         }

@@ -4,13 +4,17 @@
 //! included, is `<= limit`.
 //!
 //! The strictest, and the one whose memory grows with the limit: at most `limit + 1` entries a
-//! key, since hits older than those that make up `limit + 1` cannot change a decision.
+//! key, since hits older than those that make up `limit + 1` cannot change a decision. But another
+//! limit may read the log next, as while a deploy is under way, and must find every hit that was
+//! admitted. So hits that were denied take the place of the oldest, and only what is charged
+//! otherwise, by `inc` or by a settlement, makes a log longer than its limit, up to 1,001.
 
 use super::log::{Hits, Log};
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range};
 use crate::open::OpenOf;
+use crate::policy::schema::MAX_STORED_LOG;
 
 /// The numbers of a `sliding_window` policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +39,8 @@ pub(crate) struct View {
     total: u64,
     /// The cost added at `at`.
     added: u64,
+    /// The largest sum. Beyond it, what is added takes the place of the oldest entries.
+    most: u64,
     /// The cost that the oldest entries give back.
     refunded: u64,
 }
@@ -68,21 +74,33 @@ impl SlidingWindow {
     /// Makes room for `added` words after `dropped` words were dropped. Trimming keeps a log within `most` words, since
     /// each word stands for a cost of at least 1.
     #[inline(always)]
-    fn make_room(&self, log: &mut Log, dropped: u32, added: u32) -> Result<(), OutOfMemory> {
-        let words = u64::from(log.len() - dropped) + u64::from(added);
-        log.reserve(words.min(self.most()), self.most())
+    fn make_room(&self, log: &mut Log, dropped: u32, added: u32, most: u64) -> Result<(), OutOfMemory> {
+        let words = (u64::from(log.len() - dropped) + u64::from(added)).min(most);
+        // Few logs grow beyond their limit: there, room is made for one entry at a time.
+        log.reserve(words, self.most_by_hits())
     }
 
-    /// Adds hits that are not older than the newest. There must be room for them.
+    /// Adds hits that are not older than the newest, and drops the oldest so that the sum is at most `most`. There must
+    /// be room for them.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn add(&self, log: &mut Log, time: u64, cost: u64) {
-        let cost = cost.min(self.most());
-        if log.total + cost > self.most() {
-            Self::trim(log, self.most() - cost);
+    fn add(log: &mut Log, time: u64, cost: u64, most: u64) {
+        let cost = cost.min(most);
+        if log.total + cost > most {
+            Self::trim(log, most - cost);
         }
         log.push(Hits { time, cost });
         log.total += cost;
+    }
+
+    /// Returns the largest sum. Another limit, up to that of stored logs, may read the log next.
+    fn most(&self) -> u64 {
+        self.most_by_hits().max(MAX_STORED_LOG + 1)
+    }
+
+    /// Returns the largest sum that hits make: one more than the limit, so that it is exceeded, but at most [`MAX`].
+    fn most_by_hits(&self) -> u64 {
+        (self.keep + 1).min(MAX)
     }
 
     /// Returns the time from which on a hit of `cost`, which does not fit now, fits beside open amounts. An open amount
@@ -142,17 +160,21 @@ impl Algorithm for SlidingWindow {
         self.scale
     }
 
-    /// Returns the largest sum of a log: one more than the limit, so that it is exceeded, but at most [`MAX`].
-    fn most(&self) -> u64 {
-        (self.keep + 1).min(MAX)
-    }
-
     #[inline(always)]
     fn view(&self, log: &Log, now: u64) -> View {
         let (oldest, latest) = (log.oldest(), log.newest());
         let shift = if latest > now + self.scale { latest - now } else { 0 };
         let newest = latest - shift;
-        let mut view = View { at: now.max(newest), newest, shift, skip: 0, total: log.total, added: 0, refunded: 0 };
+        let mut view = View {
+            at: now.max(newest),
+            newest,
+            shift,
+            skip: 0,
+            total: log.total,
+            added: 0,
+            most: self.most(),
+            refunded: 0,
+        };
         // Most hits skip no entry.
         let counts = |time: u64| time.saturating_sub(shift) + self.scale > view.at;
         if !counts(oldest) {
@@ -171,13 +193,17 @@ impl Algorithm for SlidingWindow {
     }
 
     fn used(&self, view: &View) -> u64 {
-        view.total
+        view.total.min(view.most)
     }
 
     fn charge(&self, view: &mut View, cost: u64, _now: u64) {
         view.total += cost;
         view.added += cost;
         view.newest = view.at;
+    }
+
+    fn bound(&self, view: &mut View) {
+        view.most = self.most_by_hits().max(view.total);
     }
 
     fn refund(&self, view: &mut View, cost: u64, _now: u64) {
@@ -196,11 +222,11 @@ impl Algorithm for SlidingWindow {
             return Ok(());
         }
         let dropped = view.skip.min(log.len());
-        let hits = Hits { time: view.at, cost: view.added.min(self.most()) };
+        let hits = Hits { time: view.at, cost: view.added.min(view.most) };
         // The hits are merged into the newest entry if it has the same time and is not dropped.
         let merges = dropped < log.len() && log.newest() - view.shift == view.at;
         let added = if merges { log.words_to_add(Hits { time: log.newest(), ..hits }) } else { hits.words() };
-        self.make_room(log, dropped, added)
+        self.make_room(log, dropped, added, view.most)
     }
 
     #[inline(always)]
@@ -217,7 +243,7 @@ impl Algorithm for SlidingWindow {
             Self::trim(log, view.total);
         }
         if view.added > 0 {
-            self.add(log, view.at, view.added);
+            Self::add(log, view.at, view.added, view.most);
         }
     }
 
@@ -265,6 +291,7 @@ impl Algorithm for SlidingWindow {
     /// Reads a log. Every hit has its own time, so no number depends on the scale.
     fn import(&self, log: &mut Log, _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (pairs, rest) = numbers.as_chunks::<2>();
+        let most = self.most();
         let mut time = 0;
         for &[since, cost] in pairs {
             let newer = since > 0 || log.len() == 0;
@@ -272,9 +299,9 @@ impl Algorithm for SlidingWindow {
                 return Ok(false);
             }
             time += since;
-            let hits = Hits { time: time as u64, cost: (cost as u64).min(self.most()) };
-            self.make_room(log, 0, hits.words())?;
-            self.add(log, hits.time, hits.cost);
+            let hits = Hits { time: time as u64, cost: (cost as u64).min(most) };
+            self.make_room(log, 0, hits.words(), most)?;
+            Self::add(log, hits.time, hits.cost, most);
         }
         Ok(rest.is_empty())
     }
@@ -314,6 +341,30 @@ mod tests {
         }
         assert_eq!((log.logs[0].len(), log.logs[0].total), (4, 4));
         assert_eq!(log.peek(Act::Hit(1), 990).retry_after, Some(997));
+        assert_eq!(log.act(Act::Inc(96), 990).count, 100);
+        assert_eq!(log.act(Act::Refund(97), 990).count, 3);
+        assert_eq!(log.act(Act::Inc(MAX), 990).count, 1_001);
+    }
+
+    #[test]
+    fn a_lower_limit_leaves_the_hits_that_a_higher_one_counts() {
+        let ten = SlidingWindow::new(10, 1_000);
+        let mut log = Key::new(Rule::SlidingWindow(ten), 0);
+        for now in 0..8 {
+            assert!(log.act(Act::Hit(1), now).allowed);
+        }
+        let mut lower = Key::new(Rule::SlidingWindow(three()), 0);
+        assert!(lower.import(1_000, &log.export()));
+        assert_eq!(lower.act(Act::Hit(1), 20).retry_after, Some(985));
+        // Hits that count although they are denied take the place of the oldest, and what is charged is added.
+        for now in 20..40 {
+            assert_eq!(lower.act(Act::Count(1), now).count, 8);
+        }
+        lower.act(Act::Inc(1), 40);
+        let mut again = Key::new(Rule::SlidingWindow(ten), 0);
+        assert!(again.import(1_000, &lower.export()));
+        assert!(again.act(Act::Hit(1), 50).allowed);
+        assert!(!again.act(Act::Hit(1), 50).allowed);
     }
 
     #[test]

@@ -61,6 +61,9 @@ function fixWindowPerKey({ limit, scale }) {
   };
 }
 
+/** What a log counts up to, if its limit is lower: another process may have a higher one. */
+const longest = 1_000n;
+
 function slidingWindow({ limit, scale, most = limit }) {
   const sum = (hits) =>
     smaller(
@@ -68,14 +71,28 @@ function slidingWindow({ limit, scale, most = limit }) {
       hits.reduce((total, { cost }) => total + cost, 0n),
     );
   const latest = (hits, now) => larger(now, hits.at(-1)?.time ?? 0n);
+  const longer = smaller(max, larger(most, longest) + 1n);
+  /** The newest hits, up to a sum. */
+  const newest = (hits, upTo) => {
+    let excess = hits.reduce((total, { cost }) => total + cost, 0n) - smaller(upTo, max);
+    return hits.flatMap(({ time, cost }) => {
+      const kept = cost - smaller(cost, larger(0n, excess));
+      excess -= cost;
+      return kept > 0n ? [{ time, cost: kept }] : [];
+    });
+  };
   return {
     period: scale,
     fresh: () => [],
     at: (hits, now) => hits.filter(({ time }) => time + scale > latest(hits, now)),
     fits: (hits, cost) => sum(hits) + cost <= limit,
-    add: (hits, cost, now) => [...hits, { time: latest(hits, now), cost }],
-    set: (hits, count, now) => (count === 0n ? [] : [{ time: latest(hits, now), cost: count }]),
-    count: (hits) => smaller(most + 1n, sum(hits)),
+    add: (hits, cost, now) => newest([...hits, { time: latest(hits, now), cost }], longer),
+    // In a full log it takes the place of the oldest.
+    addDenied: (hits, cost, now) =>
+      newest([...hits, { time: latest(hits, now), cost }], larger(most + 1n, sum(hits))),
+    set: (hits, count, now) =>
+      count === 0n ? [] : [{ time: latest(hits, now), cost: smaller(count, longer) }],
+    count: sum,
     remaining: (hits) => limit - sum(hits),
     isUnused: (hits) => hits.length === 0,
   };
@@ -172,7 +189,7 @@ function ask(rule, state, cost, now, countsDenied) {
   const before = rule.at(state, now);
   const allowed = rule.fits(before, cost);
   const charged = cost > 0n && (allowed || countsDenied);
-  const after = charged ? rule.add(before, cost, now) : before;
+  const after = charged ? (rule.addDenied ?? rule.add)(before, cost, now) : before;
   const wait = (holds) => Number(firstTime(now, (time) => holds(rule.at(after, time))) - now);
   const never = Number.POSITIVE_INFINITY;
   const retryAfter = cost > rule.limit ? never : wait((later) => allowed || rule.fits(later, cost));

@@ -1,6 +1,6 @@
 //! Every algorithm once more, as slowly and plainly as possible: whole logs, nothing saturated, and waits found by search.
 
-use tollgate::{Denied, MAX, Operation};
+use tollgate::{Denied, MAX, MAX_STORED_LOG, Operation};
 
 use crate::support::*;
 
@@ -29,6 +29,8 @@ pub(crate) enum State {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) spec: Spec,
+    /// The limit of the limiter, for which a log is kept, where `spec` is that of a call.
+    pub(crate) keep: u64,
     pub(crate) state: State,
 }
 
@@ -51,7 +53,7 @@ impl From<tollgate::Decision> for Verdict {
 
 impl Model {
     pub(crate) fn new(spec: Spec) -> Self {
-        Self { spec, state: State::Unused }
+        Self { keep: spec.limit, spec, state: State::Unused }
     }
 
     /// The state at `now`: what is over is gone, what flows has flowed, and what is far ahead has come along.
@@ -97,7 +99,7 @@ impl Model {
                 State::Bucket { at, content }
             }
         };
-        Self { spec: self.spec.clone(), state }
+        Self { spec: self.spec.clone(), state, ..*self }
     }
 
     /// So many hits, in parts: a hit is `scale` of them, so that there are no fractions.
@@ -135,7 +137,6 @@ impl Model {
         let limit = i128::from(self.spec.limit);
         (match self.spec.kind {
             TokenBucket => (limit - used).max(0),
-            SlidingWindow => used.min(limit + 1),
             _ => used,
         }) as u64
     }
@@ -149,8 +150,18 @@ impl Model {
         }
     }
 
+    /// Charges a cost. A log counts up to 1,001, or one more than a higher limit.
     pub(crate) fn charge(&mut self, cost: u64, now: u64) {
-        let cost = i128::from(cost);
+        self.charge_up_to(cost, self.keep.max(MAX_STORED_LOG), false, now);
+    }
+
+    /// Charges a hit that counts even if it is denied: in a full log it takes the place of the oldest.
+    pub(crate) fn charge_denied(&mut self, cost: u64, now: u64) {
+        self.charge_up_to(cost, self.keep, true, now);
+    }
+
+    fn charge_up_to(&mut self, cost: u64, limit: u64, replaces: bool, now: u64) {
+        let (cost, most) = (i128::from(cost), (i128::from(limit) + 1).min(i128::from(MAX)));
         let fresh = match self.spec.kind {
             FixWindow | CalendarWindow => State::Window { start: self.spec.start_of(now), count: 0 },
             FixWindowPerKey => State::Window { start: now, count: 0 },
@@ -168,7 +179,9 @@ impl Model {
             State::Window { count, .. } => *count += cost,
             State::Log(hits) => {
                 let newest = hits.last().map_or(now, |hit| hit.0.max(now));
+                let sum = hits.iter().map(|hit| hit.1).sum::<i128>();
                 hits.push((newest, cost));
+                give_up(hits, sum + cost - most.max(if replaces { sum } else { 0 }));
             }
             // What a counter lost at its end shows, once the rest of it fades.
             State::Pair { current, .. } => *current = (*current + cost).min(i128::from(MAX)),
@@ -190,6 +203,7 @@ impl Model {
             }
             State::Log(hits) => {
                 // What was charged first came last.
+                let count = count.min(i128::from(self.keep.max(MAX_STORED_LOG)) + 1);
                 *hits = hits.last().map(|hit| (hit.0, count)).filter(|hit| hit.1 > 0).into_iter().collect();
             }
             State::Pair { previous, current, .. } => (*previous, *current) = (0, count),
@@ -206,9 +220,6 @@ impl Model {
             State::Unused => {}
             State::Window { count, .. } => *count = (*count - back).max(0),
             State::Log(hits) => {
-                // A count saturates just past the limit, which shows when something is given back.
-                let excess = hits.iter().map(|hit| hit.1).sum::<i128>() - i128::from(self.spec.limit) - 1;
-                give_up(hits, excess);
                 give_up(hits, back);
             }
             State::Pair { previous, current, .. } => {
@@ -223,7 +234,7 @@ impl Model {
     pub(crate) fn hit(&mut self, cost: u64, now: u64) -> Verdict {
         let allowed = self.fits(cost, now);
         if cost > 0 && (allowed || self.spec.denied == Denied::Count) {
-            self.charge(cost, now);
+            self.charge_denied(cost, now);
         } else {
             *self = self.followed(now);
         }

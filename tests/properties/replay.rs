@@ -231,7 +231,7 @@ fn a_lease_is_in_the_base_and_is_renewed_from_it() {
 }
 
 #[test]
-fn a_denial_is_told_beside_leases_and_not_beside_reservations() {
+fn a_denial_is_certain_beside_leases_and_not_beside_other_reservations() {
     let spec = Spec { kind: FixWindow, limit: 100, scale: 60_000, rate: 1, denied: Denied::Free };
     let now = 1_800_000_000_000_u64;
     for (open, beside_leases) in

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tollgate::{
-    Answer, Costs, ManualClock, Operation, Options, Policies, Record, Reservation, ReservationId, Reserve, Settlement,
-    step,
+    Answer, Costs, MAX_STORED_LOG, ManualClock, Operation, Options, Policies, Record, Reservation, ReservationId,
+    Reserve, Settlement, step,
 };
 
 use crate::model::{Model, Verdict, first};
@@ -104,7 +104,7 @@ impl Reserving {
         let count = key.model.count(now);
         match kind {
             TokenBucket => count.saturating_sub(key.sum()),
-            SlidingWindow => (count + key.sum()).min(key.model.spec.limit + 1),
+            SlidingWindow => (count + key.sum()).min(key.model.keep.max(MAX_STORED_LOG) + 1),
             _ => count + key.sum(),
         }
     }
@@ -126,7 +126,7 @@ impl Reserving {
     fn hit(&mut self, cost: u64, now: u64) -> Verdict {
         let allowed = self.fits(cost, now);
         if cost > 0 && (allowed || self.model.spec.denied == tollgate::Denied::Count) {
-            self.model.charge(cost, now);
+            self.model.charge_denied(cost, now);
         } else {
             self.model = self.model.followed(now);
         }

@@ -128,10 +128,9 @@ fn a_store_whose_numbers_change_equals_the_model(kind: Kind) {
         for (step, deed, change) in story {
             now = step.from(now, model.spec.period());
             if let Some((limit, rate)) = change {
-                // A log forgets what a lower limit does not need.
-                let limit = if kind == SlidingWindow { limit.min(model.spec.limit) } else { limit };
                 model.spec = Spec { limit, rate, ..model.spec };
                 model.reserving.model.spec = model.spec.clone();
+                model.reserving.model.keep = limit;
             }
             if kind == TokenBucket && matches!(deed, Deed::Act(Act::Refund(_))) {
                 // What a refund leaves are the tokens of this capacity: a larger one would not be full.

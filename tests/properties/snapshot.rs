@@ -88,7 +88,6 @@ fn another_limit_or_rate_keeps_the_content(kind: Kind) {
         prop_assert!(afresh.is_empty());
         let expected = match kind {
             TokenBucket => held.min(limit),
-            SlidingWindow => held.min(limit + 1),
             _ => held,
         };
         prop_assert_eq!(again.get(&1).unwrap(), expected);
