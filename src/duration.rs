@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn rejects_everything_else() {
         for text in [
             "",
             "1",

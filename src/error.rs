@@ -94,7 +94,7 @@ pub enum Error {
         /// The names of the limiter's policies.
         known: Vec<Box<str>>,
     },
-    /// The limiter holds as many keys as it may, and its option says to deny new ones.
+    /// The limiter has as many keys as `max_keys` allows, and its `on_full` denies new ones.
     Full {
         /// The option `max_keys`.
         max_keys: u32,

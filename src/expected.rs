@@ -41,7 +41,7 @@ pub enum Expected {
     UniqueName,
     /// A key of a store outside the process.
     Key,
-    /// One of some words.
+    /// One of some strings.
     OneOf(&'static [&'static str]),
     /// One of the names of options.
     Option(Cow<'static, [&'static str]>),
@@ -61,7 +61,7 @@ pub enum Expected {
     StoredLimit,
     /// The id of a reservation.
     Reservation,
-    /// Anything else, in words.
+    /// A description of anything else.
     Described(&'static str),
 }
 
@@ -104,9 +104,9 @@ impl Display for Expected {
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
             Self::UniqueName => f.write_str(wording::UNIQUE_NAME),
             Self::Key => f.write_str(wording::KEY),
-            Self::OneOf(words) => {
-                for (position, word) in words.iter().enumerate() {
-                    write!(f, "{}{}", if position == 0 { "" } else { " or " }, Quoted(word))?;
+            Self::OneOf(strings) => {
+                for (position, string) in strings.iter().enumerate() {
+                    write!(f, "{}{}", if position == 0 { "" } else { " or " }, Quoted(string))?;
                 }
                 Ok(())
             }
@@ -119,7 +119,7 @@ impl Display for Expected {
             Self::FillableCapacity => fill(f, wording::FILLABLE_CAPACITY, &["max"], &[&MAX]),
             Self::StoredLimit => f.write_str(wording::STORED_LIMIT),
             Self::Reservation => f.write_str(wording::RESERVATION),
-            Self::Described(words) => f.write_str(words),
+            Self::Described(text) => f.write_str(text),
         }
     }
 }

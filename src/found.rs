@@ -9,7 +9,7 @@ use crate::wording::{FRACTION, NEGATIVE, TOO_LARGE};
 
 /// A rejected value, with as much detail as an error message shows.
 ///
-/// Numbers other than integers in range are described in words, so that every language shows them alike.
+/// Numbers other than integers in range have a description, so that every language shows them alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Found {
@@ -19,7 +19,7 @@ pub enum Found {
     Integer(u64),
     /// A string.
     Text(Box<str>),
-    /// Anything else, in words.
+    /// A description of anything else.
     Described(&'static str),
     /// A key of that many bytes, which is too long to show.
     Bytes(usize),
@@ -60,7 +60,7 @@ impl Display for Found {
             Self::Missing => f.write_str("nothing"),
             Self::Integer(number) => number.fmt(f),
             Self::Text(text) => Quoted(text).fmt(f),
-            Self::Described(words) => f.write_str(words),
+            Self::Described(text) => f.write_str(text),
             Self::Bytes(bytes) => write!(f, "a string of {bytes} bytes"),
         }
     }

@@ -48,8 +48,8 @@
 //! # }
 //! ```
 //!
-//! In a program the clock is `SystemClock`, of the feature `system-clock`. [`Options`](crate::Options) bound the number
-//! of keys and say what is cleaned, and when.
+//! In a program the clock is `SystemClock`, of the feature `system-clock`. [`Options`](crate::Options) limit the number of
+//! keys and determine which keys are removed, and when.
 //!
 //! # Several policies at once
 //!

@@ -10,8 +10,8 @@ use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span, che
 
 /// The arguments of a reservation: costs, duration, and 128 random bits for its id.
 ///
-/// The bits are an argument because the core has no source of randomness, as it has no clock. Use bits that nobody can
-/// guess: whoever knows an id can settle its reservation.
+/// The bits are an argument because the core has no source of randomness, as it has no clock. Use bits that cannot be
+/// guessed: anyone who knows an id can settle its reservation.
 ///
 /// ```
 /// use tollgate::{Costs, Limiter, ManualClock, Policy, Reserve, Settlement};
@@ -42,7 +42,7 @@ pub struct Reserve<'a> {
 }
 
 impl<'a> Reserve<'a> {
-    /// Reserves a cost of 1, for as long as the policies say, with an id of these random bits.
+    /// Reserves a cost of 1, for the default duration of the policies, with an id of these random bits.
     pub fn new(random: u128) -> Self {
         Self { random, costs: Costs::All(1), ttl: None, policies: None }
     }

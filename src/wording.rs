@@ -1,4 +1,4 @@
-//! The wording of errors. `js/core/generated.ts` has the same texts, so that both languages say the same.
+//! The texts of error messages. `js/core/generated.ts` has the same texts, so that both languages have the same messages.
 
 use core::fmt::{self, Display, Formatter, Write};
 

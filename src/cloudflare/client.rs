@@ -13,7 +13,7 @@ use crate::{
 
 /// Limits by key, exact everywhere: each key is a [`RateLimiterObject`](super::RateLimiterObject).
 ///
-/// Each operation is one `fetch` to the key's object; it is retried once if the platform says that this helps.
+/// Each operation is one `fetch` to the key's object; it is retried once if the platform marks its error as retryable.
 ///
 /// ```no_run
 /// use tollgate::Policy;

@@ -220,7 +220,7 @@ impl NamedDecision {
 /// Applies the operation of a question in JSON, and returns the answer in JSON. Only the platform's errors are returned
 /// as `Err`; others are an answer.
 pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ObjectError> {
-    let reply = match ask(account, question, now) {
+    let reply = match apply(account, question, now) {
         Ok(reply) => reply,
         Err(ObjectError::Coded { code, message }) => Message::Error { code: code.into(), message },
         Err(platform) => return Err(platform),
@@ -229,7 +229,8 @@ pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<
     Ok(serde_json::to_string(&reply).unwrap_or_default())
 }
 
-fn ask(account: &mut Account, question: &str, now: u64) -> Result<Message, ObjectError> {
+/// Applies the operation of a question in JSON.
+fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, ObjectError> {
     let invalid = |error: serde_json::Error| ObjectError::Coded { code: "invalid_request", message: error.to_string() };
     let question: Question<'_> = serde_json::from_str(question).map_err(invalid)?;
     let amounts = question.checked_amounts()?;

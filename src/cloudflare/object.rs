@@ -51,7 +51,7 @@ impl DurableObject for RateLimiterObject {
 #[wasm_bindgen]
 impl RateLimiterObject {
     /// Applies one operation under policies in JSON. Returns a decision as eight numbers in a string, followed by the id
-    /// of a reservation, and any other result as one word.
+    /// of a reservation, and any other result as one field.
     #[doc(hidden)]
     pub fn apply(
         &self,

@@ -5,7 +5,7 @@ use wasm_bindgen::JsValue;
 /// An error of the object, which JavaScript throws.
 #[derive(Debug)]
 pub enum ObjectError {
-    /// An error with a `code`, by which callers tell errors apart.
+    /// An error with a stable `code`, for programs.
     Coded {
         /// The stable name of the error.
         code: &'static str,

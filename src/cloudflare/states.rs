@@ -331,7 +331,7 @@ mod tests {
             Policy::leaky_bucket(9, 2, "1s").unwrap(),
             Policy::concurrency(9, "1s").unwrap(),
         ];
-        let mut words = [0; 3];
+        let mut settlements = [0; 3];
         for round in 0..400 {
             let mut below = numbers(round);
             let mut own = policies.to_vec();
@@ -364,13 +364,13 @@ mod tests {
                 assert_eq!(found, expected, "round {round}, step {step}: {operation:?} at {now}");
                 match found {
                     Answer::Reserved { id: Some(id), .. } => ids.push(id),
-                    Answer::Settled(Settlement::Settled) => words[0] += 1,
-                    Answer::Settled(Settlement::Expired) => words[1] += 1,
-                    Answer::Settled(Settlement::Closed) => words[2] += 1,
+                    Answer::Settled(Settlement::Settled) => settlements[0] += 1,
+                    Answer::Settled(Settlement::Expired) => settlements[1] += 1,
+                    Answer::Settled(Settlement::Closed) => settlements[2] += 1,
                     _ => {}
                 }
             }
         }
-        assert!(words.iter().all(|&count| count > 300), "{words:?}");
+        assert!(settlements.iter().all(|&count| count > 300), "{settlements:?}");
     }
 }

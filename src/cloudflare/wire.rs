@@ -36,7 +36,7 @@ pub enum Reply {
 
 impl Reply {
     /// Returns a decision as eight numbers in a string, followed by the id of a reservation or a lease; any other result
-    /// as one word.
+    /// as one field.
     pub fn to_text(self) -> String {
         match self {
             Self::Decision { decision, open } => from_decision(&decision, open),
@@ -103,7 +103,7 @@ pub fn lease_ttl(value: &Value) -> Result<u64, Error> {
     value.as_duration().filter(|ttl| *ttl <= MAX_LEASE_TTL).ok_or_else(wrong)
 }
 
-/// Parses the report of a lease's holder, one word: id (may be empty), used, size and ttl, separated by commas.
+/// Parses the report of a lease's holder, one field: id (may be empty), used, size and ttl, separated by commas.
 fn renewal(written: &str) -> Result<Renewal, ObjectError> {
     let invalid =
         || ObjectError::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };

@@ -268,7 +268,7 @@ impl Known {
 }
 
 impl Report {
-    /// Returns the report as one word: id, used, size and ttl, separated by commas.
+    /// Returns the report as one field: id, used, size and ttl, separated by commas.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         if let Some(id) = &self.id {

@@ -84,7 +84,7 @@ pub fn certain_for(written: &str) -> u64 {
     Certainty::ALL.into_iter().find(|certainty| Some(certainty.number()) == number).map_or(0, Certainty::lasts)
 }
 
-/// Appends a lease, if there is one, to a written decision as the ninth word.
+/// Appends a lease, if there is one, to a written decision as the ninth field.
 pub fn with_lease(decision: String, lease: Option<&Lease>) -> String {
     match lease {
         Some(lease) => format!("{decision} {}", from_lease(lease)),
@@ -100,7 +100,7 @@ pub fn split_lease(written: &str) -> Option<(&str, Option<Lease>)> {
     }
 }
 
-/// Returns a lease as one word: id, amount, life, and 1 if the count falls as it is spent, separated by commas.
+/// Returns a lease as one field: id, amount, life, and 1 if the count falls as it is spent, separated by commas.
 fn from_lease(&Lease { id, amount, life, counts_down }: &Lease) -> String {
     format!("{id},{amount},{life},{}", u8::from(counts_down))
 }

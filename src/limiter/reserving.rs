@@ -13,7 +13,7 @@ use crate::store::slots::{SlotError, Slots};
 use crate::{Clock, Costs, Error, Reservation, ReservationId, Reserve, Reserving, Settlement, Span};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
-    /// Decides as a hit does and, if allowed, sets the amount aside: it counts as used until it is settled or expires.
+    /// Decides as a hit does and, if allowed, reserves the amount: it counts as used until it is settled or expires.
     ///
     /// A reservation that is not settled by its end is charged in full, so that a crash never admits more.
     ///

@@ -216,8 +216,8 @@ impl<'de> Visitor<'de> for DraftVisitor {
         Ok(PolicyDraft::of_value(Value::Text(text.into())))
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<PolicyDraft, E> {
-        Ok(PolicyDraft::of_value(Value::Bool(truth)))
+    fn visit_bool<E>(self, value: bool) -> Result<PolicyDraft, E> {
+        Ok(PolicyDraft::of_value(Value::Bool(value)))
     }
 
     fn visit_unit<E>(self) -> Result<PolicyDraft, E> {

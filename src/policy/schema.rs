@@ -110,7 +110,7 @@ pub(crate) const TOKEN_BUCKET: usize = 4;
 pub(crate) const LEAKY_BUCKET: usize = 5;
 pub(crate) const CONCURRENCY: usize = 6;
 
-/// The words of `denied`. In the bindings they are the numbers 1 and 2; 0 is "left out".
+/// The values of `denied`. In the bindings they are the numbers 1 and 2; 0 is a missing value.
 pub const DENIED_WORDS: &[&str] = &["count", "free"];
 
 /// The units of a duration, in milliseconds.
@@ -157,7 +157,7 @@ pub const DEFAULT_MAX_KEYS: u32 = 1_000_000;
 /// The default of `clean_period`, in milliseconds.
 pub const DEFAULT_CLEAN_PERIOD: u64 = 60_000;
 
-/// The words of `on_full`.
+/// The values of `on_full`.
 pub const ON_FULL_WORDS: &[&str] = &["evict", "deny"];
 
 /// The longest key, in UTF-8 bytes, that a store outside the process takes.

@@ -30,7 +30,7 @@ pub enum Value {
     Number(f64),
     /// A string.
     Text(String),
-    /// Anything else, in words: `"an array"`.
+    /// A description of anything else: `"an array"`.
     Other(&'static str),
 }
 
@@ -48,7 +48,7 @@ impl Value {
             Self::Bool(false) => Found::Described("false"),
             Self::Number(number) => (*number).into(),
             Self::Text(text) => text.as_str().into(),
-            Self::Other(words) => Found::Described(words),
+            Self::Other(description) => Found::Described(description),
         }
     }
 
@@ -108,8 +108,8 @@ impl<'de> Visitor<'de> for ValueVisitor {
         Ok(Value::Text(text.into()))
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(Value::Bool(truth))
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {

@@ -1,53 +1,54 @@
 //! The base of a value: the states after an entry as text, and the tokens of recent entries.
 //!
-//! Numbers are written in base 36, each as its difference to the last but one: a log has times and costs by turns, and so
-//! takes a few characters for each hit.
+//! Numbers are in base 36, and each is the difference to the number two places before it. The state of a sliding window
+//! alternates times and costs, so each hit takes a few characters.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Unreadable;
-use super::entry::PROCESS;
+use super::ReplayError;
+use super::entry::PROCESS_LENGTH;
 use super::text::{Cursor, push_number};
 use crate::memory::push;
 
-/// How long the base remembers an entry's token after the entry, in milliseconds. A client that sends an entry again
-/// after that is past the entry's deadline.
-const REMEMBERED: u64 = 60_000;
+/// How long the base keeps the token of an entry, in milliseconds. A client that resends the entry later is past the
+/// entry's deadline.
+const TOKEN_TTL: u64 = 60_000;
 
-/// The highest number of a process's entries, and when that entry came.
+/// The highest number among the entries of a process, and the time of its last entry. With it the store detects an entry
+/// that is sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) process: [u8; PROCESS],
+    pub(super) process: [u8; PROCESS_LENGTH],
     pub(super) number: u64,
     pub(super) at: u64,
 }
 
 impl Token {
-    /// Whether a base that ends at `stamp` has to remember it.
+    /// Returns whether a base of time `stamp` must contain the token.
     pub(super) fn is_recent(&self, stamp: u64) -> bool {
-        self.at + REMEMBERED > stamp
+        self.at + TOKEN_TTL > stamp
     }
 }
 
 /// Appends lists of numbers: `,` between numbers, `;` between lists.
 pub(super) fn push_lists(text: &mut String, lists: &[Vec<i64>]) {
-    for (position, list) in lists.iter().enumerate() {
-        if position > 0 {
+    for (index, list) in lists.iter().enumerate() {
+        if index > 0 {
             text.push(';');
         }
-        for (at, &number) in list.iter().enumerate() {
-            if at > 0 {
+        for (position, &number) in list.iter().enumerate() {
+            if position > 0 {
                 text.push(',');
             }
-            let before = if at < 2 { 0 } else { list[at - 2] };
+            let before = if position < 2 { 0 } else { list[position - 2] };
             push_number(text, number.wrapping_sub(before));
         }
     }
 }
 
-/// Reads lists of numbers until a byte that ends them, which stays.
-pub(super) fn lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<i64>>, Unreadable> {
+/// Reads lists of numbers, up to the first byte that is not part of one.
+pub(super) fn read_lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<i64>>, ReplayError> {
     let mut lists = Vec::new();
     loop {
         let mut list: Vec<i64> = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<i64>>, Unreadable
     }
 }
 
-/// Appends the tokens that a base which ends at `stamp` has to remember, each as process, number and age.
+/// Appends the tokens that a base of time `stamp` must contain, each as process, number and age.
 pub(super) fn push_tokens(text: &mut String, tokens: &[Token], stamp: u64) {
     for token in tokens.iter().filter(|token| token.is_recent(stamp)) {
         text.push('~');
@@ -76,14 +77,14 @@ pub(super) fn push_tokens(text: &mut String, tokens: &[Token], stamp: u64) {
     }
 }
 
-/// Reads the tokens of a base that ends at `stamp`.
-pub(super) fn tokens(cursor: &mut Cursor<'_>, stamp: u64) -> Result<Vec<Token>, Unreadable> {
+/// Reads the tokens of a base of time `stamp`.
+pub(super) fn read_tokens(cursor: &mut Cursor<'_>, stamp: u64) -> Result<Vec<Token>, ReplayError> {
     let mut tokens = Vec::new();
     while cursor.take(b'~') {
         let process = cursor.bytes()?;
         let number = cursor.number()? as u64;
         cursor.expect(b'.')?;
-        let age = u64::try_from(cursor.number()?).map_err(|_| Unreadable::Malformed)?;
+        let age = u64::try_from(cursor.number()?).map_err(|_| ReplayError::Malformed)?;
         push(&mut tokens, Token { process, number, at: stamp.saturating_sub(age) })?;
     }
     Ok(tokens)
@@ -105,7 +106,7 @@ mod tests {
         for written in all {
             let mut text = String::new();
             push_lists(&mut text, &written);
-            assert_eq!(lists(&mut Cursor::new(&text)), Ok(written), "{text}");
+            assert_eq!(read_lists(&mut Cursor::new(&text)), Ok(written), "{text}");
         }
     }
 
@@ -118,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_remembered_for_a_minute() {
-        let token = |process, number, at| Token { process: [process; PROCESS], number, at };
+    fn tokens_are_kept_for_a_minute() {
+        let token = |process, number, at| Token { process: [process; PROCESS_LENGTH], number, at };
         let (old, young) = (token(b'a', 7, 10_000), token(b'b', 1_295, 10_001));
         let mut text = String::new();
         push_tokens(&mut text, &[old, young], 70_000);
         assert_eq!(text, "~bbbbbbbbzz.1aan");
-        assert_eq!(tokens(&mut Cursor::new(&text), 70_000), Ok(vec![young]));
+        assert_eq!(read_tokens(&mut Cursor::new(&text), 70_000), Ok(vec![young]));
     }
 }

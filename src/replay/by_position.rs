@@ -1,4 +1,4 @@
-//! Operations on a ledger with costs by the positions of its policies, perhaps under the rules of one call.
+//! Operations of a ledger for replays: costs are by position of the policy, and rules may be those of one call.
 
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
@@ -11,15 +11,15 @@ use crate::reservation::bits_of;
 use crate::{Decision, Error, Ledger, ReservationId, Settlement};
 
 impl Ledger {
-    /// Makes rules with the numbers of one call rules for these states. Returns whether they can be.
-    pub(super) fn adjust(&mut self, call: &mut [Rule]) -> bool {
-        self.policy_states.adjust(call)
+    /// Adjusts the rules of one call to these states. Returns false if they do not match the policies.
+    pub(super) fn adjust(&mut self, rules: &mut [Rule]) -> bool {
+        self.policy_states.adjust(rules)
     }
 
-    /// Whether all reservations that are open have such bits.
-    pub(super) fn has_only(&self, is_such: fn(Bits) -> bool) -> bool {
+    /// Returns whether the bits of every open reservation satisfy `predicate`.
+    pub(super) fn all_open(&self, predicate: fn(Bits) -> bool) -> bool {
         let open = &self.states.extra.open;
-        (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| is_such(reserved.bits()))
+        (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| predicate(reserved.bits()))
     }
 
     /// Returns the highest count that the policy at a position may be set to.
@@ -27,7 +27,7 @@ impl Ledger {
         self.policy_states.most_to_set(position)
     }
 
-    /// Decides a hit; `None` for rules are the own.
+    /// Decides a hit, under the rules of the policies if `rules` is `None`.
     pub(super) fn hit_at(
         &mut self,
         costs: &PositionCosts,
@@ -46,7 +46,7 @@ impl Ledger {
         Ok(decision)
     }
 
-    /// Returns what such a hit would return.
+    /// Returns the decision that such a hit would get.
     pub(super) fn peek_at(&self, costs: &PositionCosts, rules: Option<&[Rule]>, now: u64) -> Result<Decision, Error> {
         let Self { policy_states, states, .. } = self;
         let rules = rules.unwrap_or(policy_states.rules());
@@ -56,13 +56,14 @@ impl Ledger {
         Ok(KeyStates::read(policy_states, states.entry(), &states.extra, now, peek)?)
     }
 
-    /// Returns what a hit would return where nothing is open.
-    pub(super) fn peek_closed(&self, cost: u64, now: u64) -> Decision {
+    /// Returns the decision that a hit would get, for a key without open reservations.
+    pub(super) fn peek_without_open(&self, cost: u64, now: u64) -> Decision {
         let Self { policy_states, states, .. } = self;
         policy_states.peek(policy_states.rules(), states.entry(), &PositionCosts::All(cost), now)
     }
 
-    /// Decides a hit and, if it is allowed, opens a reservation. Returns its end, too.
+    /// Decides a hit and, if it is allowed, opens a reservation. Returns the decision and the reservation's end; 0 if it is
+    /// denied.
     pub(super) fn reserve_at(
         &mut self,
         costs: &PositionCosts,
@@ -81,7 +82,7 @@ impl Ledger {
         Ok((decision, if decision.allowed { reserved.end() } else { 0 }))
     }
 
-    /// Closes a reservation and charges what was used.
+    /// Closes a reservation and charges the used amounts.
     pub(super) fn settle_at(&mut self, id: ReservationId, used: &PositionCosts, now: u64) -> Result<Settlement, Error> {
         check_time(now)?;
         let Self { policy_states, states, .. } = self;

@@ -1,7 +1,7 @@
-//! An entry of a log: a time, operations, and the mark of whoever wrote it.
+//! An entry of a log: a time, operations, and the mark of its writer.
 
-use super::Unreadable;
-use super::policy_set::FINGERPRINT;
+use super::ReplayError;
+use super::policy_set::FINGERPRINT_LENGTH;
 use super::text::Cursor;
 use crate::costs::{AS_RESERVED, PositionCosts};
 use crate::open::Bits;
@@ -9,22 +9,23 @@ use crate::policy::schema::MAX_POLICIES;
 use crate::reservation::check_ttl;
 use crate::{MAX, Renewal, ReservationId};
 
-/// How many characters name a process.
-pub(super) const PROCESS: usize = 8;
+/// The number of characters of a process's id.
+pub(super) const PROCESS_LENGTH: usize = 8;
 
-/// How many digits a time has.
-const TIME: usize = 13;
+/// The number of digits of a time.
+const TIME_DIGITS: usize = 13;
 
-/// The mark of an entry: the process that wrote it, its rising number there, and the fingerprint of its policies.
+/// The mark of an entry: the process that wrote it, the entry's number in that process, which increases, and the
+/// fingerprint of its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    pub(super) process: [u8; PROCESS],
+    pub(super) process: [u8; PROCESS_LENGTH],
     pub(super) number: u64,
-    pub(super) fingerprint: [u8; FINGERPRINT],
+    pub(super) fingerprint: [u8; FINGERPRINT_LENGTH],
 }
 
 impl Mark {
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, Unreadable> {
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, ReplayError> {
         cursor.expect(b'!')?;
         let process = cursor.bytes()?;
         let number = cursor.number()? as u64;
@@ -33,7 +34,7 @@ impl Mark {
     }
 }
 
-/// What an operation costs: one number, or one for each position as text.
+/// The amounts of an operation: one number for all policies, or the text of one number for each policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amounts<'a> {
     All(u64),
@@ -41,49 +42,49 @@ pub(super) enum Amounts<'a> {
 }
 
 impl<'a> Amounts<'a> {
-    /// Reads amounts up to a byte that is none of theirs.
+    /// Reads amounts, up to the first byte that is not part of them.
     fn read(cursor: &mut Cursor<'a>) -> Self {
-        Self::of(cursor.amounts())
+        Self::new(cursor.amounts())
     }
 
-    /// Returns the amounts of a text.
-    pub(super) fn of(text: &'a str) -> Self {
-        match Cursor::new(text).only_decimal() {
+    /// Returns the amounts of a text. [`at_positions`](Self::at_positions) checks them.
+    pub(super) fn new(text: &'a str) -> Self {
+        match Cursor::new(text).into_decimal() {
             Some(amount) => Self::All(amount),
             None => Self::Each(text),
         }
     }
 
-    /// Returns the costs under so many policies. `_` stands for as much as was reserved.
-    pub(super) fn at_positions(self, policies: usize) -> Result<PositionCosts, Unreadable> {
+    /// Returns the amounts by position, for a number of policies. `_` is the reserved amount.
+    pub(super) fn at_positions(self, policies: usize) -> Result<PositionCosts, ReplayError> {
         let text = match self {
-            Self::All(amount) => return checked(amount).map(PositionCosts::All),
+            Self::All(amount) => return check_amount(amount).map(PositionCosts::All),
             Self::Each(text) => text,
         };
-        let mut costs = [AS_RESERVED; MAX_POLICIES];
-        let mut count = 0;
-        for (cost, item) in costs.iter_mut().zip(text.split(',')) {
-            if item != "_" {
-                *cost = checked(Cursor::new(item).only_decimal().ok_or(Unreadable::Malformed)?)?;
-            }
-            count += 1;
+        if text.split(',').count() != policies {
+            return Err(ReplayError::Malformed);
         }
-        if count == policies { Ok(PositionCosts::Each(costs)) } else { Err(Unreadable::Malformed) }
+        let mut costs = [AS_RESERVED; MAX_POLICIES];
+        for (cost, item) in costs.iter_mut().zip(text.split(',')).filter(|(_, item)| *item != "_") {
+            *cost = check_amount(Cursor::new(item).into_decimal().ok_or(ReplayError::Malformed)?)?;
+        }
+        Ok(PositionCosts::Each(costs))
     }
 }
 
-fn checked(amount: u64) -> Result<u64, Unreadable> {
-    if amount <= MAX { Ok(amount) } else { Err(Unreadable::Malformed) }
+/// Checks that an amount is in range.
+fn check_amount(amount: u64) -> Result<u64, ReplayError> {
+    if amount <= MAX { Ok(amount) } else { Err(ReplayError::Malformed) }
 }
 
 /// An operation of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op<'a> {
-    /// So many hits of a cost, perhaps under the policies of a call.
+    /// One or more hits of the same cost. `call_policies` is the text of policies that apply to this operation only.
     Hit {
         costs: Amounts<'a>,
         times: u64,
-        call: Option<&'a str>,
+        call_policies: Option<&'a str>,
     },
     Inc {
         cost: i64,
@@ -100,7 +101,7 @@ pub(super) enum Op<'a> {
         costs: Amounts<'a>,
         ttl: u64,
         random: u128,
-        call: Option<&'a str>,
+        call_policies: Option<&'a str>,
     },
     Settle {
         id: ReservationId,
@@ -118,110 +119,113 @@ pub(super) enum Op<'a> {
 }
 
 impl<'a> Op<'a> {
-    /// Reads an operation. One of a later version is unreadable: skipped, it would be decided differently here and there.
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Unreadable> {
+    /// Reads an operation. An unknown one is an error: if it were skipped, this process and its writer would decide later
+    /// operations differently.
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ReplayError> {
         match cursor.next()? {
             b'h' => {
                 let costs = Amounts::read(cursor);
                 let times = if cursor.take(b'*') { cursor.decimal()? } else { 1 };
-                Ok(Self::Hit { costs, times, call: call(cursor)? })
+                Ok(Self::Hit { costs, times, call_policies: read_call_policies(cursor)? })
             }
-            b'i' => Ok(Self::Inc { cost: cursor.signed()?, position: position(cursor)? }),
-            b's' => Ok(Self::Set { count: cursor.decimal()?, position: position(cursor)? }),
+            b'i' => Ok(Self::Inc { cost: cursor.signed()?, position: read_position(cursor)? }),
+            b's' => Ok(Self::Set { count: cursor.decimal()?, position: read_position(cursor)? }),
             b'r' => Ok(Self::Reset { reservations: cursor.decimal()? == 1 }),
             b'v' => {
                 let costs = Amounts::read(cursor);
                 cursor.expect(b':')?;
-                let ttl = ttl(cursor)?;
+                let ttl = read_ttl(cursor)?;
                 cursor.expect(b':')?;
-                Ok(Self::Reserve { costs, ttl, random: random::<RANDOM>(cursor)?, call: call(cursor)? })
+                let random = read_random::<RANDOM_DIGITS>(cursor)?;
+                Ok(Self::Reserve { costs, ttl, random, call_policies: read_call_policies(cursor)? })
             }
-            b't' => Ok(Self::Settle { id: id(cursor)?, used: Amounts::read(cursor) }),
-            b'x' => Ok(Self::Extend { id: id(cursor)?, ttl: ttl(cursor)? }),
-            b'l' => lease(cursor),
-            _ => Err(Unreadable::Version),
+            b't' => Ok(Self::Settle { id: read_id(cursor)?, used: Amounts::read(cursor) }),
+            b'x' => Ok(Self::Extend { id: read_id(cursor)?, ttl: read_ttl(cursor)? }),
+            b'l' => read_lease(cursor),
+            _ => Err(ReplayError::UnsupportedVersion),
         }
     }
 }
 
-/// How many digits the random bits of a reservation have.
-const RANDOM: usize = 32;
+/// The number of hexadecimal digits of a reservation's random bits.
+const RANDOM_DIGITS: usize = 32;
 
-/// How many digits those of a lease have. The bits before them are 0, so that a base need not say which of its reservations
-/// are leases.
-const LEASE_RANDOM: usize = 24;
+/// The number of hexadecimal digits of a lease's random bits. The first 32 bits of its id are 0, so a base needs no flag
+/// for leases.
+const LEASE_RANDOM_DIGITS: usize = 24;
 
-/// Whether a reservation with these bits is a lease. A plain one has such bits once in four thousand million times.
+/// Returns whether a reservation with these bits is a lease. Another reservation has such bits with a probability of
+/// 1 in 2³².
 pub(super) fn is_lease(bits: Bits) -> bool {
     bits[0] == 0
 }
 
-/// Reads the rest of a lease: the cost of the hit, what its holder reports as one word, and random bits.
-fn lease<'a>(cursor: &mut Cursor<'a>) -> Result<Op<'a>, Unreadable> {
-    let cost = checked(cursor.decimal()?)?;
+/// Reads the fields of a lease: the cost of the hit, the holder's report, and random bits.
+fn read_lease<'a>(cursor: &mut Cursor<'a>) -> Result<Op<'a>, ReplayError> {
+    let cost = check_amount(cursor.decimal()?)?;
     cursor.expect(b':')?;
     let id = match cursor.until(b",")? {
         "" => None,
-        text => Some(text.parse().map_err(|_| Unreadable::Malformed)?),
+        text => Some(text.parse().map_err(|_| ReplayError::Malformed)?),
     };
     let mut number = || {
         cursor.expect(b',')?;
-        checked(cursor.decimal()?)
+        check_amount(cursor.decimal()?)
     };
     let (used, size, ttl) = (number()?, number()?, number()?);
     cursor.expect(b':')?;
-    let renewal = Renewal { id, used, size, ttl, random: random::<LEASE_RANDOM>(cursor)? };
+    let renewal = Renewal { id, used, size, ttl, random: read_random::<LEASE_RANDOM_DIGITS>(cursor)? };
     Ok(Op::Lease { cost, renewal })
 }
 
-/// Takes random bits of so many hexadecimal digits.
-fn random<const DIGITS: usize>(cursor: &mut Cursor<'_>) -> Result<u128, Unreadable> {
+/// Reads random bits of `DIGITS` hexadecimal digits.
+fn read_random<const DIGITS: usize>(cursor: &mut Cursor<'_>) -> Result<u128, ReplayError> {
     let digits = cursor.bytes::<DIGITS>()?;
-    let text = core::str::from_utf8(&digits).map_err(|_| Unreadable::Malformed)?;
-    u128::from_str_radix(text, 16).map_err(|_| Unreadable::Malformed)
+    let text = core::str::from_utf8(&digits).map_err(|_| ReplayError::Malformed)?;
+    u128::from_str_radix(text, 16).map_err(|_| ReplayError::Malformed)
 }
 
-fn call<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, Unreadable> {
-    if cursor.take(b'@') { cursor.up_to(b';').map(Some) } else { Ok(None) }
+fn read_call_policies<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, ReplayError> {
+    if cursor.take(b'@') { cursor.until_or_rest(b';').map(Some) } else { Ok(None) }
 }
 
-fn position(cursor: &mut Cursor<'_>) -> Result<usize, Unreadable> {
+fn read_position(cursor: &mut Cursor<'_>) -> Result<usize, ReplayError> {
     cursor.expect(b':')?;
     Ok(cursor.decimal()? as usize)
 }
 
-fn ttl(cursor: &mut Cursor<'_>) -> Result<u64, Unreadable> {
-    check_ttl(cursor.decimal()?.into()).map_err(|_| Unreadable::Malformed)
+fn read_ttl(cursor: &mut Cursor<'_>) -> Result<u64, ReplayError> {
+    check_ttl(cursor.decimal()?.into()).map_err(|_| ReplayError::Malformed)
 }
 
-fn id(cursor: &mut Cursor<'_>) -> Result<ReservationId, Unreadable> {
-    let id = cursor.until(b":")?.parse().map_err(|_| Unreadable::Malformed)?;
+fn read_id(cursor: &mut Cursor<'_>) -> Result<ReservationId, ReplayError> {
+    let id = cursor.until(b":")?.parse().map_err(|_| ReplayError::Malformed)?;
     cursor.expect(b':')?;
     Ok(id)
 }
 
-/// Takes a time of 13 digits.
-pub(super) fn time(cursor: &mut Cursor<'_>) -> Result<u64, Unreadable> {
-    let digits = cursor.bytes::<TIME>()?;
+/// Reads a time of 13 digits.
+pub(super) fn read_time(cursor: &mut Cursor<'_>) -> Result<u64, ReplayError> {
+    let digits = cursor.bytes::<TIME_DIGITS>()?;
     digits.iter().try_fold(0, |time, digit| match digit {
         b'0'..=b'9' => Ok(10 * time + u64::from(digit - b'0')),
-        _ => Err(Unreadable::Malformed),
+        _ => Err(ReplayError::Malformed),
     })
 }
 
-/// An entry, whose operations are still to be read.
+/// An entry whose operations are not parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
     pub(super) at: u64,
-    /// The text of its policies, where they changed.
+    /// The text of its policies, if they differ from those of the entry before.
     pub(super) policies: Option<&'a str>,
     ops: Cursor<'a>,
     pub(super) mark: Mark,
 }
 
 impl<'a> Entry<'a> {
-    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, Unreadable> {
-        let at = time(cursor)?;
+    pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ReplayError> {
+        let at = read_time(cursor)?;
         let policies = match cursor.take(b'@') {
             true => {
                 let text = cursor.until(b";!")?;
@@ -234,16 +238,35 @@ impl<'a> Entry<'a> {
         Ok(Self { at, policies, ops, mark: Mark::read(cursor)? })
     }
 
-    /// Calls `work` with each operation. Stops at the first error.
-    pub(super) fn each(mut self, mut work: impl FnMut(Op<'a>) -> Result<(), Unreadable>) -> Result<(), Unreadable> {
+    /// Calls `apply` with each operation. Stops at the first error.
+    pub(super) fn for_each_op(
+        mut self,
+        mut apply: impl FnMut(Op<'a>) -> Result<(), ReplayError>,
+    ) -> Result<(), ReplayError> {
         loop {
-            work(Op::read(&mut self.ops)?)?;
+            apply(Op::read(&mut self.ops)?)?;
             if self.ops.is_empty() {
                 return Ok(());
             }
-            // What follows an operation may be a field of a later version.
+            // Other bytes after an operation may be a field of a later version.
             if !self.ops.take(b';') {
-                return Err(Unreadable::Version);
+                return Err(ReplayError::UnsupportedVersion);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_amount_for_each_policy() {
+        for amounts in [2, MAX_POLICIES - 1, MAX_POLICIES, MAX_POLICIES + 1] {
+            let text = ["1", "_"].repeat(amounts)[..amounts].join(",");
+            for policies in [2, MAX_POLICIES - 1, MAX_POLICIES] {
+                let is_read = Amounts::new(&text).at_positions(policies).is_ok();
+                assert_eq!(is_read, amounts == policies, "{amounts} amounts, {policies} policies");
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Policies with the text and the fingerprint by which a log names them.
+//! Policies with their text and fingerprint in a log.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::text::Cursor;
-use super::{SEMANTICS, Unreadable};
+use super::{ReplayError, SEMANTICS};
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{self, Window};
 use crate::ledger::check_stored;
@@ -13,50 +13,50 @@ use crate::policy::schema::ALGORITHM_SCHEMAS;
 use crate::scale::Scale;
 use crate::{Denied, Error, MAX, Policies, Policy};
 
-/// How many characters a fingerprint has: 64 bits, six in each.
-pub(super) const FINGERPRINT: usize = 11;
+/// The number of characters of a fingerprint: 64 bits, six in each character.
+pub(super) const FINGERPRINT_LENGTH: usize = 11;
 
-/// A hash of at least 64 good bits, the same in every process.
+/// A hash function with 64 well-distributed bits, the same in every process.
 pub type Hash = fn(&str) -> u64;
 
-/// Policies, as an entry of a log names them.
+/// Policies with their text and fingerprint.
 #[derive(Debug)]
 pub(super) struct PolicySet {
     pub(super) policies: Policies,
     pub(super) text: String,
-    pub(super) fingerprint: [u8; FINGERPRINT],
-    /// Whether a denied hit changes nothing.
+    pub(super) fingerprint: [u8; FINGERPRINT_LENGTH],
+    /// Whether denied hits are free, so that they change no state.
     pub(super) denied_free: bool,
 }
 
 impl PolicySet {
     pub(super) fn new(policies: Policies, hash: Hash) -> Result<Self, Error> {
         check_stored(&policies)?;
-        let text = text_of(&policies);
-        let fingerprint = characters(hash(&format!("{SEMANTICS};{text}")));
+        let text = format_policies(&policies);
+        let fingerprint = encode(hash(&format!("{SEMANTICS};{text}")));
         let denied_free = policies.denied() == Denied::Free;
         Ok(Self { policies, text, fingerprint, denied_free })
     }
 
-    /// Reads the policies of an entry from their text.
-    pub(super) fn read(text: &str, hash: Hash) -> Result<Self, Unreadable> {
-        let set = Self::new(policies_of(text)?, hash)?;
-        // There is one text for the same policies.
-        if set.text == text { Ok(set) } else { Err(Unreadable::Malformed) }
+    /// Parses the text of policies.
+    pub(super) fn parse(text: &str, hash: Hash) -> Result<Self, ReplayError> {
+        let set = Self::new(parse_policies(text)?, hash)?;
+        // The same policies always have the same text.
+        if set.text == text { Ok(set) } else { Err(ReplayError::Malformed) }
     }
 
-    /// Returns the longest that a state lasts after a hit, without debt.
-    pub(super) fn longest(&self) -> u64 {
-        let longest = |policy: &Policy| match policy.rule {
-            // The hits of a window count in the next one, too.
+    /// Returns how long a state lasts at most after a hit, in milliseconds, if there is no debt.
+    pub(super) fn max_lifetime(&self) -> u64 {
+        let lifetime = |policy: &Policy| match policy.rule {
+            // A sliding counter weighs the hits of one window in the next one.
             Rule::Window(Window { kind: window::Kind::Sliding, scale, .. }) => 2 * scale,
             rule => rule.period(),
         };
-        self.policies.iter().map(longest).max().unwrap_or(0).min(MAX)
+        self.policies.iter().map(lifetime).max().unwrap_or(0).min(MAX)
     }
 }
 
-/// Returns a name for the shape of policies, which does not change with their numbers.
+/// Returns a fingerprint of the policies' names and algorithms, which does not depend on their numbers.
 pub(super) fn shape(policies: &Policies, hash: Hash) -> String {
     let mut text = String::new();
     for (name, policy) in policies.names().zip(policies.iter()) {
@@ -65,22 +65,23 @@ pub(super) fn shape(policies: &Policies, hash: Hash) -> String {
         text.push_str(name);
         text.push('\n');
     }
-    characters(hash(&text)).iter().take(8).map(|&byte| char::from(byte)).collect()
+    encode(hash(&text)).iter().take(8).map(|&byte| char::from(byte)).collect()
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-fn characters(bits: u64) -> [u8; FINGERPRINT] {
-    let mut characters = [0; FINGERPRINT];
+/// Encodes 64 bits as characters, six bits in each.
+fn encode(bits: u64) -> [u8; FINGERPRINT_LENGTH] {
+    let mut characters = [0; FINGERPRINT_LENGTH];
     for (position, character) in characters.iter_mut().enumerate() {
         *character = ALPHABET[(bits >> (6 * position) & 63) as usize];
     }
     characters
 }
 
-/// Returns policies as a text of letters, digits and `.,'%_-`: the position of the algorithm, limit, rate and scale, what
-/// denied hits do if that was chosen, and the name if one was given.
-fn text_of(policies: &Policies) -> String {
+/// Returns the text of policies, in letters, digits and `.,'%_-`: for each the position of the algorithm, limit, rate and
+/// scale; `c` or `f` if `denied` is set; and the name if there is one.
+fn format_policies(policies: &Policies) -> String {
     let mut text = String::new();
     for (position, policy) in policies.iter().enumerate() {
         if position > 0 {
@@ -96,13 +97,14 @@ fn text_of(policies: &Policies) -> String {
         }
         if let Some(name) = policy.name() {
             text.push('\'');
-            push_name(&mut text, name);
+            push_escaped(&mut text, name);
         }
     }
     text
 }
 
-fn push_name(text: &mut String, name: &str) {
+/// Appends a name with all bytes escaped that the format reserves.
+fn push_escaped(text: &mut String, name: &str) {
     for byte in name.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => text.push(char::from(byte)),
@@ -111,12 +113,12 @@ fn push_name(text: &mut String, name: &str) {
     }
 }
 
-fn policies_of(text: &str) -> Result<Policies, Unreadable> {
-    let list: Result<Vec<Policy>, Unreadable> = text.split(',').map(policy_of).collect();
+fn parse_policies(text: &str) -> Result<Policies, ReplayError> {
+    let list: Result<Vec<Policy>, ReplayError> = text.split(',').map(parse_policy).collect();
     Ok(Policies::new(list?)?)
 }
 
-fn policy_of(text: &str) -> Result<Policy, Unreadable> {
+fn parse_policy(text: &str) -> Result<Policy, ReplayError> {
     let (numbers, name) = text.split_once('\'').map_or((text, None), |(numbers, name)| (numbers, Some(name)));
     let mut cursor = Cursor::new(numbers);
     let algorithm = cursor.decimal()? as usize;
@@ -127,9 +129,9 @@ fn policy_of(text: &str) -> Result<Policy, Unreadable> {
     let (limit, rate, scale) = (number()?, number()?, number()?);
     if algorithm >= ALGORITHM_SCHEMAS.len() {
         // An algorithm of a later version.
-        return Err(Unreadable::Version);
+        return Err(ReplayError::UnsupportedVersion);
     }
-    let scale = Scale::from_number(scale, algorithm).ok_or(Unreadable::Malformed)?;
+    let scale = Scale::from_number(scale, algorithm).ok_or(ReplayError::Malformed)?;
     let (limit, rate) = (limit.max(0) as u64, rate.max(0) as u64);
     let mut policy = Policy::from_numbers(algorithm, limit, rate, scale)?;
     if cursor.take(b'c') {
@@ -138,20 +140,20 @@ fn policy_of(text: &str) -> Result<Policy, Unreadable> {
         policy = policy.denied(Denied::Free)?;
     }
     if !cursor.is_empty() {
-        return Err(Unreadable::Version);
+        return Err(ReplayError::UnsupportedVersion);
     }
     match name {
-        Some(name) => Ok(policy.named(&name_of(name)?)?),
+        Some(name) => Ok(policy.named(&unescape(name)?)?),
         None => Ok(policy),
     }
 }
 
-fn name_of(text: &str) -> Result<String, Unreadable> {
+fn unescape(text: &str) -> Result<String, ReplayError> {
     let mut parts = text.split('%');
     let mut name = parts.next().unwrap_or_default().to_string();
     for part in parts {
-        let (code, rest) = part.split_at_checked(2).ok_or(Unreadable::Malformed)?;
-        let byte = u8::from_str_radix(code, 16).map_err(|_| Unreadable::Malformed)?;
+        let (code, rest) = part.split_at_checked(2).ok_or(ReplayError::Malformed)?;
+        let byte = u8::from_str_radix(code, 16).map_err(|_| ReplayError::Malformed)?;
         name.push(char::from(byte));
         name.push_str(rest);
     }
@@ -162,7 +164,7 @@ fn name_of(text: &str) -> Result<String, Unreadable> {
 pub(super) mod tests {
     use super::*;
 
-    /// A hash that is good enough for tests.
+    /// FNV-1a, which is good enough for tests.
     pub(in crate::replay) fn hash(text: &str) -> u64 {
         text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
     }
@@ -182,14 +184,14 @@ pub(super) mod tests {
             Policy::leaky_bucket(5, 3, "1h").unwrap().denied(Denied::Free).unwrap().named("x").unwrap(),
         ]);
         for set in [one, several] {
-            let read = PolicySet::read(&set.text, hash).unwrap();
+            let read = PolicySet::parse(&set.text, hash).unwrap();
             assert_eq!((&read.policies, read.fingerprint), (&set.policies, set.fingerprint));
             assert!(!set.text.bytes().any(|byte| b"!@;|~* \n".contains(&byte)), "{}", set.text);
         }
     }
 
     #[test]
-    fn a_fingerprint_tells_numbers_apart_and_a_shape_does_not() {
+    fn a_fingerprint_depends_on_numbers_and_a_shape_does_not() {
         let (ten, eleven) = (Policy::fix_window(10, "1m").unwrap(), Policy::fix_window(11, "1m").unwrap());
         assert_ne!(set([ten.clone()]).fingerprint, set([eleven.clone()]).fingerprint);
         let (ten, eleven) = (Policies::from(ten), Policies::from(eleven));
@@ -198,12 +200,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_text_that_is_none_is_an_error() {
+    fn an_invalid_text_is_an_error() {
         for text in ["", "0", "0.1.1", "0.0.1.1", "0.1.1.0", "x.1.1.1", "0.1.1.1'%", "0.1.1.1'%zz", "0.1.1.1,"] {
-            assert_eq!(PolicySet::read(text, hash).unwrap_err(), Unreadable::Malformed, "{text}");
+            assert_eq!(PolicySet::parse(text, hash).unwrap_err(), ReplayError::Malformed, "{text}");
         }
         for text in ["99.1.1.1", "0.1.1.1z", "0.1.1.1.5"] {
-            assert_eq!(PolicySet::read(text, hash).unwrap_err(), Unreadable::Version, "{text}");
+            assert_eq!(PolicySet::parse(text, hash).unwrap_err(), ReplayError::UnsupportedVersion, "{text}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! One key's states, kept by replaying its log.
+//! The states of one key, computed by replaying its log.
 
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-use super::Unreadable;
+use super::ReplayError;
 use super::base::{self, Token};
 use super::entry::{self, Amounts, Entry, Mark, Op};
 use super::policy_set::PolicySet;
-use super::replicas::Sets;
+use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::rule::Rule;
@@ -17,27 +17,27 @@ use crate::costs::PositionCosts;
 use crate::memory::{OutOfMemory, push};
 use crate::{Error, Ledger, Operation, Record};
 
-/// The most hits that one run of an entry stands for.
-const MOST_TIMES: u64 = 10_000;
+/// The highest number of hits in one operation.
+const MAX_TIMES: u64 = 10_000;
 
-/// How many tokens are kept before old ones are dropped.
-const TOKENS: usize = 64;
+/// The number of tokens from which on expired ones are dropped.
+const MANY_TOKENS: usize = 64;
 
-/// One key's states under the policies of its last entry.
+/// The states of one key, under the policies of its last entry.
 #[derive(Debug)]
 pub(super) struct Replica {
     ledger: Ledger,
     set: Arc<PolicySet>,
-    /// Whether an entry or a base was read. Before that, any policies may start.
+    /// Whether an entry or a base was read. The first one determines the policies.
     started: bool,
     /// The time of the last entry.
     stamp: u64,
     tokens: Vec<Token>,
 }
 
-/// What is asked of the states.
+/// The kinds of operations that only read.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Question {
+pub(super) enum ReadingKind {
     Peek,
     Get,
     ExpiresAt,
@@ -46,57 +46,57 @@ pub(super) enum Question {
 /// An operation that only reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading<'a> {
-    pub(super) question: Question,
+    pub(super) kind: ReadingKind,
     pub(super) costs: Amounts<'a>,
     pub(super) position: usize,
-    pub(super) call: Option<&'a str>,
+    pub(super) call_policies: Option<&'a str>,
 }
 
-/// What a replay has seen.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    /// The own entry.
-    pub(super) own: bool,
-    /// An entry under other policies.
-    pub(super) foreign: bool,
+/// The entries that a replay found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// The caller's own entry was among them. Its results are in [`Replicas::results`](super::Replicas::results).
+    pub own: bool,
+    /// Entries under other policies were among them.
+    pub foreign: bool,
 }
 
 impl Replica {
-    /// A key never used.
-    pub(super) fn new(set: &Arc<PolicySet>) -> Result<Self, Unreadable> {
+    /// Returns the replica of a key without entries.
+    pub(super) fn new(set: &Arc<PolicySet>) -> Result<Self, ReplayError> {
         let ledger = Ledger::new(set.policies.clone())?;
         Ok(Self { ledger, set: Arc::clone(set), started: false, stamp: 0, tokens: Vec::new() })
     }
 
-    /// Returns a replica of a whole value after its version.
-    pub(super) fn load(cursor: &mut Cursor<'_>, sets: &mut Sets) -> Result<Self, Unreadable> {
+    /// Reads the base of a value, which follows its format version; without one the replica has no states.
+    pub(super) fn load(cursor: &mut Cursor<'_>, sets: &mut PolicySets) -> Result<Self, ReplayError> {
         if !cursor.take(b'b') {
             return Self::new(sets.own());
         }
-        let stamp = entry::time(cursor)?;
-        let set = sets.find(cursor.until(b"|!")?)?;
+        let stamp = entry::read_time(cursor)?;
+        let set = sets.get(cursor.until(b"|!")?)?;
         cursor.expect(b'|')?;
-        let states = base::lists(cursor)?;
-        let mut more = |byte| if cursor.take(byte) { base::lists(cursor) } else { Ok(Vec::new()) };
-        let (earlier, reservations) = (more(b':')?, more(b'=')?);
+        let states = base::read_lists(cursor)?;
+        let mut optional = |byte| if cursor.take(byte) { base::read_lists(cursor) } else { Ok(Vec::new()) };
+        let (earlier, reservations) = (optional(b':')?, optional(b'=')?);
         cursor.expect(b'|')?;
-        let tokens = base::tokens(cursor, stamp)?;
+        let tokens = base::read_tokens(cursor, stamp)?;
         if Mark::read(cursor)?.fingerprint != set.fingerprint {
-            return Err(Unreadable::Version);
+            return Err(ReplayError::UnsupportedVersion);
         }
         let mut replica = Self { started: true, stamp, tokens, ..Self::new(&set)? };
         replica.ledger.load(&Record::new(&set.policies, states, earlier, reservations), stamp)?;
         Ok(replica)
     }
 
-    /// Returns the states after the last entry as the base of a value, without its mark.
+    /// Returns the states after the last entry as the base of a value, without the mark of that entry.
     pub(super) fn base(&self) -> String {
         let mut text = String::new();
         let _ = write!(text, "b{:013}{}|", self.stamp, self.set.text);
         base::push_lists(&mut text, &self.ledger.states());
-        for (mark, lists) in [(':', self.ledger.earlier(self.stamp)), ('=', self.ledger.reservations())] {
+        for (separator, lists) in [(':', self.ledger.earlier(self.stamp)), ('=', self.ledger.reservations())] {
             if !lists.is_empty() {
-                text.push(mark);
+                text.push(separator);
                 base::push_lists(&mut text, &lists);
             }
         }
@@ -105,131 +105,138 @@ impl Replica {
         text
     }
 
-    /// Replays the entries of a text. The results of the entry of `own` are added to `results`.
+    /// Replays the entries of a text. Adds the results of the caller's own entry to `results`; `own` is its process and
+    /// number.
     pub(super) fn replay(
         &mut self,
         cursor: &mut Cursor<'_>,
-        sets: &mut Sets,
+        sets: &mut PolicySets,
         own: (&[u8], u64),
         results: &mut Results,
-    ) -> Result<Seen, Unreadable> {
-        let mut seen = Seen::default();
+    ) -> Result<Replayed, ReplayError> {
+        let mut replayed = Replayed::default();
         while !cursor.is_empty() {
             let entry = Entry::read(cursor)?;
             let is_own = entry.mark.process == *own.0 && entry.mark.number == own.1;
-            self.start(&entry, sets)?;
-            seen.foreign |= !Arc::ptr_eq(&self.set, sets.own());
-            seen.own |= is_own;
+            self.switch_policies(&entry, sets)?;
+            replayed.foreign |= !Arc::ptr_eq(&self.set, sets.own());
+            replayed.own |= is_own;
             let results = if is_own { Some(&mut *results) } else { None };
             self.apply(entry, sets, results)?;
-            self.remember(&entry)?;
+            self.record_token(&entry)?;
         }
-        Ok(seen)
+        Ok(replayed)
     }
 
-    /// Goes over to the policies of an entry.
-    fn start(&mut self, entry: &Entry<'_>, sets: &mut Sets) -> Result<(), Unreadable> {
+    /// Switches to the policies of an entry.
+    fn switch_policies(&mut self, entry: &Entry<'_>, sets: &mut PolicySets) -> Result<(), ReplayError> {
         if let Some(text) = entry.policies
             && text != self.set.text
         {
-            let set = sets.find(text)?;
-            self.ledger = if self.started { self.under(&set, entry.at)? } else { Ledger::new(set.policies.clone())? };
+            let set = sets.get(text)?;
+            self.ledger =
+                if self.started { self.converted(&set, entry.at)? } else { Ledger::new(set.policies.clone())? };
             self.set = set;
         } else if entry.policies.is_none() && !self.started {
-            return Err(Unreadable::Malformed);
+            return Err(ReplayError::Malformed);
         }
         self.started = true;
-        if entry.mark.fingerprint == self.set.fingerprint { Ok(()) } else { Err(Unreadable::Version) }
+        if entry.mark.fingerprint == self.set.fingerprint { Ok(()) } else { Err(ReplayError::UnsupportedVersion) }
     }
 
-    /// Returns the states as they are under other policies from `now` on.
-    fn under(&self, set: &PolicySet, now: u64) -> Result<Ledger, Unreadable> {
+    /// Returns the states converted to other policies at `now`.
+    fn converted(&self, set: &PolicySet, now: u64) -> Result<Ledger, ReplayError> {
         let mut ledger = Ledger::new(set.policies.clone())?;
-        // It is made also of states that have ended: whether they have depends on who asks, and every process must come to
-        // the same.
+        // Expired states are converted too: whether a state has expired can differ between processes, and all must get the
+        // same result.
         let (states, earlier) = (self.ledger.states(), self.ledger.earlier(now));
         let record = Record::new(&self.set.policies, states, earlier, self.ledger.reservations());
         ledger.load(&record, now)?;
         Ok(ledger)
     }
 
-    fn apply(&mut self, entry: Entry<'_>, sets: &mut Sets, results: Option<&mut Results>) -> Result<(), Unreadable> {
+    fn apply(
+        &mut self,
+        entry: Entry<'_>,
+        sets: &mut PolicySets,
+        results: Option<&mut Results>,
+    ) -> Result<(), ReplayError> {
         let now = entry.at;
         let mut results = results;
-        entry.each(|op| match op {
-            Op::Hit { times, .. } if times > MOST_TIMES => Err(Unreadable::Malformed),
-            Op::Hit { costs, times, call } => {
+        entry.for_each_op(|op| match op {
+            Op::Hit { times, .. } if times > MAX_TIMES => Err(ReplayError::Malformed),
+            Op::Hit { costs, times, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let rules = call.map(|text| sets.call(text, &mut self.ledger)).transpose()?;
+                let rules = sets.call_rules(call_policies, &mut self.ledger)?;
                 for _ in 0..times {
-                    let result = self.under_call(&rules, |ledger, rules| ledger.hit_at(&costs, rules, now))?;
-                    add(&mut results, result, |results, decision| results.decision(&decision))?;
+                    let result = self.apply_under(&rules, |ledger, rules| ledger.hit_at(&costs, rules, now))?;
+                    add_result(&mut results, result, |results, decision| results.push_decision(&decision))?;
                 }
                 Ok(())
             }
             Op::Inc { cost, position } => {
                 let operation = Operation::Inc { policy: None, cost };
-                self.operate(operation, position, now, &mut results)
+                self.apply_at(operation, position, now, &mut results)
             }
             Op::Set { count, position } => {
-                self.operate(Operation::Set { policy: None, count }, position, now, &mut results)
+                self.apply_at(Operation::Set { policy: None, count }, position, now, &mut results)
             }
             Op::Reset { reservations } => {
                 let was_used = self.ledger.expires_at(now) > 0;
                 let operation = if reservations { Operation::ResetAll } else { Operation::Reset };
-                let result = rejected(self.ledger.apply(operation, now))?;
-                add(&mut results, result, |results, _| results.number(was_used.into()))
+                let result = none_if_rejected(self.ledger.apply(operation, now))?;
+                add_result(&mut results, result, |results, _| results.push_number(was_used.into()))
             }
-            Op::Reserve { costs, ttl, random, call } => {
+            Op::Reserve { costs, ttl, random, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let rules = call.map(|text| sets.call(text, &mut self.ledger)).transpose()?;
+                let rules = sets.call_rules(call_policies, &mut self.ledger)?;
                 let result =
-                    self.under_call(&rules, |ledger, rules| ledger.reserve_at(&costs, rules, random, ttl, now))?;
-                add(&mut results, result, |results, (decision, end)| results.reservation(&decision, end))
+                    self.apply_under(&rules, |ledger, rules| ledger.reserve_at(&costs, rules, random, ttl, now))?;
+                add_result(&mut results, result, |results, (decision, end)| results.push_reservation(&decision, end))
             }
             Op::Settle { id, used } => {
                 let used = used.at_positions(self.set.policies.len())?;
-                let result = rejected(self.ledger.settle_at(id, &used, now))?;
-                add(&mut results, result, |results, settlement| results.settlement(settlement, 0))
+                let result = none_if_rejected(self.ledger.settle_at(id, &used, now))?;
+                add_result(&mut results, result, |results, settlement| results.push_settlement(settlement, 0))
             }
             Op::Extend { id, ttl } => {
-                let result = rejected(self.ledger.extend_at(id, ttl, now))?;
-                add(&mut results, result, |results, settlement| results.settlement(settlement, now + ttl))
+                let result = none_if_rejected(self.ledger.extend_at(id, ttl, now))?;
+                add_result(&mut results, result, |results, settlement| results.push_settlement(settlement, now + ttl))
             }
-            Op::Lease { cost, renewal } => self.operate(Operation::Lease { cost, renewal }, 0, now, &mut results),
+            Op::Lease { cost, renewal } => self.apply_at(Operation::Lease { cost, renewal }, 0, now, &mut results),
         })
     }
 
-    /// Does an operation under the rules of a call, if it has any. `None` inside are rules that do not fit.
-    fn under_call<T>(
+    /// Applies an operation under the rules of a call. Returns `None` if it was rejected.
+    fn apply_under<T>(
         &mut self,
-        rules: &Option<Option<Vec<Rule>>>,
-        work: impl FnOnce(&mut Ledger, Option<&[Rule]>) -> Result<T, Error>,
-    ) -> Result<Option<T>, Unreadable> {
+        rules: &CallRules,
+        apply: impl FnOnce(&mut Ledger, Option<&[Rule]>) -> Result<T, Error>,
+    ) -> Result<Option<T>, ReplayError> {
         match rules {
-            None => rejected(work(&mut self.ledger, None)),
-            Some(Some(rules)) => rejected(work(&mut self.ledger, Some(rules))),
-            Some(None) => Ok(None),
+            CallRules::Default => none_if_rejected(apply(&mut self.ledger, None)),
+            CallRules::Own(rules) => none_if_rejected(apply(&mut self.ledger, Some(rules))),
+            CallRules::Mismatch => Ok(None),
         }
     }
 
-    /// Does an operation on the policy at a position.
-    fn operate(
+    /// Applies an operation to the policy at a position.
+    fn apply_at(
         &mut self,
         operation: Operation<'_>,
         position: usize,
         now: u64,
         results: &mut Option<&mut Results>,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), ReplayError> {
         if position >= self.set.policies.len() {
-            return Err(Unreadable::Malformed);
+            return Err(ReplayError::Malformed);
         }
-        let result = rejected(self.ledger.apply_at(operation, position, now))?;
-        add(results, result, |results, (answer, _)| results.answer(answer))
+        let result = none_if_rejected(self.ledger.apply_at(operation, position, now))?;
+        add_result(results, result, |results, (answer, _)| results.push_answer(answer))
     }
 
-    /// Remembers an entry by its token.
-    fn remember(&mut self, entry: &Entry<'_>) -> Result<(), Unreadable> {
+    /// Records the token of an entry.
+    fn record_token(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
         let Mark { process, number, .. } = entry.mark;
         self.stamp = entry.at;
         if let Some(token) = self.tokens.iter_mut().find(|token| token.process == process) {
@@ -237,7 +244,7 @@ impl Replica {
             token.at = entry.at;
             return Ok(());
         }
-        if self.tokens.len() >= TOKENS {
+        if self.tokens.len() >= MANY_TOKENS {
             let stamp = self.stamp;
             self.tokens.retain(|token| token.is_recent(stamp));
         }
@@ -245,90 +252,88 @@ impl Replica {
         Ok(push(&mut self.tokens, Token { process, number, at: entry.at })?)
     }
 
-    /// Reads the states at a moment under a limiter's own policies.
+    /// Adds the result of an operation that only reads, under the limiter's own policies.
     pub(super) fn read(
         &mut self,
         reading: Reading<'_>,
-        sets: &mut Sets,
+        sets: &mut PolicySets,
         now: u64,
         results: &mut Results,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), ReplayError> {
         let own = Arc::clone(sets.own());
-        let mut converted = if Arc::ptr_eq(&self.set, &own) { None } else { Some(self.under(&own, now)?) };
+        let mut converted = if Arc::ptr_eq(&self.set, &own) { None } else { Some(self.converted(&own, now)?) };
         let ledger = converted.as_mut().unwrap_or(&mut self.ledger);
-        let Reading { question, costs, position, call } = reading;
-        let operation = match question {
-            Question::Peek => {
+        let Reading { kind, costs, position, call_policies } = reading;
+        let operation = match kind {
+            ReadingKind::Peek => {
                 let costs = costs.at_positions(own.policies.len())?;
-                let rules = match call {
-                    Some(call) => match sets.call(call, ledger)? {
-                        Some(rules) => Some(rules),
-                        None => return Ok(results.rejected()?),
-                    },
-                    None => None,
+                let rules = match sets.call_rules(call_policies, ledger)? {
+                    CallRules::Default => None,
+                    CallRules::Own(rules) => Some(rules),
+                    CallRules::Mismatch => return Ok(results.push_rejected()?),
                 };
-                return Ok(results.decision(&ledger.peek_at(&costs, rules.as_deref(), now)?)?);
+                return Ok(results.push_decision(&ledger.peek_at(&costs, rules.as_deref(), now)?)?);
             }
-            Question::Get => Operation::Get { policy: None },
-            Question::ExpiresAt => Operation::ExpiresAt { policy: None },
+            ReadingKind::Get => Operation::Get { policy: None },
+            ReadingKind::ExpiresAt => Operation::ExpiresAt { policy: None },
         };
-        Ok(results.answer(ledger.apply_at(operation, position, now)?.0)?)
+        Ok(results.push_answer(ledger.apply_at(operation, position, now)?.0)?)
     }
 
-    /// Adds the decision of a hit that is denied at every moment from `earliest` to `latest`, as far as the states show.
-    /// Returns false if it may be allowed. Where something is open, that may be given back at any time: such a denial is told
-    /// only `beside_leases`, if all of it is leases.
+    /// Adds the decision of a hit that is denied at every time from `earliest` to `latest`, as far as the states show.
+    /// Returns false if it may be allowed. An open reservation can be given back at any time, so it makes a denial uncertain,
+    /// unless `beside_leases` is set and only leases are open.
     pub(super) fn deny(
         &self,
         cost: u64,
         (earliest, latest): (u64, u64),
         beside_leases: bool,
-        sets: &Sets,
+        sets: &PolicySets,
         results: &mut Results,
-    ) -> Result<bool, Unreadable> {
+    ) -> Result<bool, ReplayError> {
         let is_own = self.started && Arc::ptr_eq(&self.set, sets.own());
         let is_open = self.ledger.has_open();
-        if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.has_only(entry::is_lease)) {
+        if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.all_open(entry::is_lease)) {
             return Ok(false);
         }
         let peek = |now| match is_open {
             true => self.ledger.peek_at(&PositionCosts::All(cost), None, now),
-            false => Ok(self.ledger.peek_closed(cost, now)),
+            false => Ok(self.ledger.peek_without_open(cost, now)),
         };
-        // The wait is that of the earliest moment, so that it is never too short.
+        // The decision is that of the earliest time, so that `retry_after` is never too short.
         let (decision, later) = (peek(earliest)?, peek(latest)?);
         if decision.allowed || later.allowed {
             return Ok(false);
         }
-        results.decision(&decision)?;
+        results.push_decision(&decision)?;
         Ok(true)
     }
 
-    /// Returns when the last of the states ends; 0 if they have ended at `now`.
+    /// Returns the time at which the last state ends; 0 if all have ended by `now`.
     pub(super) fn ends_at(&self, now: u64) -> u64 {
         self.ledger.expires_at(now)
     }
 }
 
-/// Adds the result of an operation, or that it was rejected, where results are wanted.
-fn add<T>(
+/// Adds the result of an operation, or that it was rejected. Results are `None` for the entries of others.
+fn add_result<T>(
     results: &mut Option<&mut Results>,
     result: Option<T>,
-    work: impl FnOnce(&mut Results, T) -> Result<(), OutOfMemory>,
-) -> Result<(), Unreadable> {
+    push: impl FnOnce(&mut Results, T) -> Result<(), OutOfMemory>,
+) -> Result<(), ReplayError> {
     let Some(results) = results else { return Ok(()) };
     match result {
-        Some(result) => Ok(work(results, result)?),
-        None => Ok(results.rejected()?),
+        Some(result) => Ok(push(results, result)?),
+        None => Ok(results.push_rejected()?),
     }
 }
 
-/// Returns `None` for an operation that was rejected: that changes nothing, and is so in every process. One that ran out of
-/// memory is not.
-fn rejected<T>(result: Result<T, Error>) -> Result<Option<T>, Unreadable> {
+/// Returns `None` for an operation that was rejected, which changes no state and happens in every process alike. Only a lack
+/// of memory is an error, since other processes may have enough.
+fn none_if_rejected<T>(result: Result<T, Error>) -> Result<Option<T>, ReplayError> {
     match result {
         Ok(result) => Ok(Some(result)),
-        Err(error) if error == OutOfMemory.into() => Err(Unreadable::OutOfMemory),
+        Err(error) if error == OutOfMemory.into() => Err(ReplayError::OutOfMemory),
         Err(_) => Ok(None),
     }
 }

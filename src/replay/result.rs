@@ -1,4 +1,4 @@
-//! The results of replayed operations, as numbers.
+//! The results of replayed operations as numbers, which JavaScript reads from memory.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,8 +7,8 @@ use crate::lease::text::{Certainty, from_decision, with_lease};
 use crate::memory::{OutOfMemory, push};
 use crate::{Answer, Decision, Lease, Reason, Settlement};
 
-/// How many numbers a result has: its kind, then count, limit, remaining, retry after, reset after, position of the policy,
-/// bits of the policies that denied, and the end of a reservation.
+/// The count of numbers in a result: its kind, count, limit, remaining, retry after, reset after, position of the policy,
+/// violated policies as bits, and the end of a reservation.
 pub const NUMBERS_PER_RESULT: usize = 9;
 
 /// The kinds of results.
@@ -17,52 +17,47 @@ pub mod kind {
     pub const DENIED: f64 = 0.0;
     /// A hit was allowed.
     pub const ALLOWED: f64 = 1.0;
-    /// A hit was denied for want of room.
+    /// A reservation was denied because too many are open.
     pub const FULL: f64 = 2.0;
-    /// A count or a time follows, and no decision.
+    /// The result is a count, a time or a settlement instead of a decision.
     pub const NUMBER: f64 = 3.0;
     /// The operation was rejected.
     pub const REJECTED: f64 = 4.0;
 }
 
-/// What a replay comes to as a number: bits if it is at least 0, else why a text was not replayed.
+/// The status of a replay: flags if it succeeded, a negative number if it failed.
 pub mod status {
-    /// The own entry was there.
+    /// The text contained the caller's own entry.
     pub const OWN: i32 = 1;
-    /// There were entries under other policies.
+    /// The text contained entries under other policies.
     pub const FOREIGN: i32 = 2;
     /// The text is not a log.
     pub const MALFORMED: i32 = -1;
-    /// It is of another version.
+    /// The text is of another version.
     pub const VERSION: i32 = -2;
-    /// There is no memory.
+    /// There is not enough memory.
     pub const OUT_OF_MEMORY: i32 = -3;
 }
 
-/// The results of closing or extending a reservation, by number.
-pub mod settlement {
-    use crate::Settlement;
+/// The outcomes of closing or extending a reservation. A result has the position in this list.
+pub const SETTLEMENTS: [Settlement; 4] =
+    [Settlement::Settled, Settlement::Extended, Settlement::Expired, Settlement::Closed];
 
-    /// The words for the numbers.
-    pub const WORDS: [Settlement; 4] =
-        [Settlement::Settled, Settlement::Extended, Settlement::Expired, Settlement::Closed];
-}
-
-/// The operations that only read, by number.
+/// The numbers of the operations that only read.
 pub mod reading {
     /// Returns the decision of a hit.
     pub const PEEK: u32 = 0;
     /// Returns a count.
     pub const GET: u32 = 1;
-    /// Returns when a state ends.
+    /// Returns the time at which a state ends.
     pub const EXPIRES_AT: u32 = 2;
 }
 
-/// Results, one after the other.
+/// The results of a replay, in order.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) numbers: Vec<f64>,
-    /// Decisions with leases as text, each after its place among the results.
+    /// The decisions of renewals with their leases as text, each with the index of its result.
     leases: Vec<(usize, String)>,
 }
 
@@ -73,25 +68,26 @@ impl Results {
     }
 
     /// Adds the decision of a renewal, with the lease as text.
-    pub(super) fn lease(&mut self, decision: &Decision, lease: Option<&Lease>) -> Result<(), OutOfMemory> {
-        let place = self.numbers.len() / NUMBERS_PER_RESULT;
-        // A denial is known to last by the states, which are here, and not by the text.
+    pub(super) fn push_lease(&mut self, decision: &Decision, lease: Option<&Lease>) -> Result<(), OutOfMemory> {
+        let index = self.numbers.len() / NUMBERS_PER_RESULT;
+        // The replica has the states, and decides from them how long a denial lasts. The text need not contain it.
         let text = with_lease(from_decision(decision, Certainty::Uncertain), lease);
-        push(&mut self.leases, (place, text))?;
-        self.decision(decision)
+        push(&mut self.leases, (index, text))?;
+        self.push_decision(decision)
     }
 
-    /// Returns the decision and the lease at a place among the results; `None` if it is not of a renewal.
-    pub(super) fn lease_at(&self, place: usize) -> Option<&str> {
-        self.leases.iter().find(|(own, _)| *own == place).map(|(_, text)| &text[..])
+    /// Returns the decision and the lease of a result as text; `None` if it is not the result of a renewal.
+    pub(super) fn lease(&self, index: usize) -> Option<&str> {
+        self.leases.iter().find(|(own, _)| *own == index).map(|(_, text)| &text[..])
     }
 
-    pub(super) fn decision(&mut self, decision: &Decision) -> Result<(), OutOfMemory> {
-        self.reservation(decision, 0)
+    /// Adds the decision of a hit.
+    pub(super) fn push_decision(&mut self, decision: &Decision) -> Result<(), OutOfMemory> {
+        self.push_reservation(decision, 0)
     }
 
-    /// Adds the decision of a reservation, and when it ends.
-    pub(super) fn reservation(&mut self, decision: &Decision, end: u64) -> Result<(), OutOfMemory> {
+    /// Adds the decision of a reservation, and its end.
+    pub(super) fn push_reservation(&mut self, decision: &Decision, end: u64) -> Result<(), OutOfMemory> {
         let kind = match (decision.allowed, decision.reason) {
             (true, _) => kind::ALLOWED,
             (false, Some(Reason::Full)) => kind::FULL,
@@ -110,31 +106,34 @@ impl Results {
         ])
     }
 
-    pub(super) fn number(&mut self, number: u64) -> Result<(), OutOfMemory> {
-        self.ending(number, 0)
+    /// Adds a count or a time.
+    pub(super) fn push_number(&mut self, number: u64) -> Result<(), OutOfMemory> {
+        self.push_number_and_end(number, 0)
     }
 
-    /// Adds what became of a reservation, and when it ends.
-    pub(super) fn settlement(&mut self, settlement: Settlement, end: u64) -> Result<(), OutOfMemory> {
-        let number = settlement::WORDS.iter().position(|&known| known == settlement);
-        self.ending(number.unwrap_or_default() as u64, end)
+    /// Adds the outcome of closing or extending a reservation, and its end.
+    pub(super) fn push_settlement(&mut self, settlement: Settlement, end: u64) -> Result<(), OutOfMemory> {
+        let position = SETTLEMENTS.iter().position(|&known| known == settlement);
+        self.push_number_and_end(position.unwrap_or_default() as u64, end)
     }
 
-    fn ending(&mut self, number: u64, end: u64) -> Result<(), OutOfMemory> {
+    fn push_number_and_end(&mut self, number: u64, end: u64) -> Result<(), OutOfMemory> {
         self.push([kind::NUMBER, number as f64, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, end as f64])
     }
 
-    pub(super) fn answer(&mut self, answer: Answer) -> Result<(), OutOfMemory> {
+    /// Adds the result of a ledger's operation.
+    pub(super) fn push_answer(&mut self, answer: Answer) -> Result<(), OutOfMemory> {
         match answer {
-            Answer::Decision(decision) | Answer::Reserved { decision, .. } => self.decision(&decision),
-            Answer::Leased { decision, lease } => self.lease(&decision, lease.as_ref()),
-            Answer::Number(number) => self.number(number),
-            Answer::Settled(settlement) => self.settlement(settlement, 0),
-            Answer::Done => self.number(0),
+            Answer::Decision(decision) | Answer::Reserved { decision, .. } => self.push_decision(&decision),
+            Answer::Leased { decision, lease } => self.push_lease(&decision, lease.as_ref()),
+            Answer::Number(number) => self.push_number(number),
+            Answer::Settled(settlement) => self.push_settlement(settlement, 0),
+            Answer::Done => self.push_number(0),
         }
     }
 
-    pub(super) fn rejected(&mut self) -> Result<(), OutOfMemory> {
+    /// Adds the result of an operation that the ledger rejected.
+    pub(super) fn push_rejected(&mut self) -> Result<(), OutOfMemory> {
         self.push([kind::REJECTED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     }
 

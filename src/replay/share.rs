@@ -1,18 +1,19 @@
-//! Policies that allow a share of what others allow.
+//! Lowers policies to a share of their limits and rates.
 
 use crate::algorithm::rule::Rule;
 use crate::scale::Scale;
 use crate::{Error, MAX, Policies, Policy};
 use alloc::vec::Vec;
 
-/// How finely a share is told: in millionths.
-const WHOLE: u64 = 1_000_000;
+/// Shares are in millionths.
+const MILLION: u64 = 1_000_000;
 
-/// Returns policies that allow `millionths` of what these allow, and one hit at the least. Buckets flow more slowly.
+/// Returns policies with `millionths` of the limits and rates, and a limit of at least 1. A bucket's rate is lowered by a
+/// longer period.
 pub fn share(policies: &Policies, millionths: u64) -> Result<Policies, Error> {
-    let millionths = millionths.clamp(1, WHOLE);
-    let part = |whole: u64| (u128::from(whole) * u128::from(millionths) / u128::from(WHOLE)) as u64;
-    let longer = |time: u64| (u128::from(time) * u128::from(WHOLE)).div_ceil(u128::from(millionths));
+    let millionths = millionths.clamp(1, MILLION);
+    let part = |whole: u64| (u128::from(whole) * u128::from(millionths) / u128::from(MILLION)) as u64;
+    let longer = |time: u64| (u128::from(time) * u128::from(MILLION)).div_ceil(u128::from(millionths));
     let shared = |policy: &Policy| {
         let rule = &policy.rule;
         let scale = match rule {
@@ -35,16 +36,16 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_rounded_down_to_one_hit_at_the_least() {
+    fn a_share_is_rounded_down_to_at_least_one_hit() {
         assert_eq!(quarter(Policy::fix_window(103, "1m").unwrap()), Policy::fix_window(25, "1m").unwrap());
         assert_eq!(quarter(Policy::sliding_window(1, "1m").unwrap()), Policy::sliding_window(1, "1m").unwrap());
     }
 
     #[test]
-    fn a_bucket_flows_more_slowly() {
+    fn a_bucket_has_a_longer_period() {
         assert_eq!(quarter(Policy::token_bucket(10, 3, 1_001).unwrap()), Policy::token_bucket(2, 3, 4_004).unwrap());
         let named = Policy::leaky_bucket(MAX, 1_000, 1).unwrap().named("n").unwrap();
         assert_eq!(quarter(named.clone()).name(), Some("n"));
-        assert_eq!(share(&named.clone().into(), WHOLE).unwrap().iter().next(), Some(&named));
+        assert_eq!(share(&named.clone().into(), MILLION).unwrap().iter().next(), Some(&named));
     }
 }

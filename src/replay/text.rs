@@ -1,8 +1,8 @@
-//! Numbers as text, and a cursor that reads them.
+//! Numbers as text, and a cursor that parses them.
 
 use alloc::string::String;
 
-use super::Unreadable;
+use super::ReplayError;
 
 const RADIX: u64 = 36;
 
@@ -26,7 +26,7 @@ pub(super) fn push_number(text: &mut String, number: i64) {
     text.push_str(core::str::from_utf8(&digits[first..]).unwrap_or_default());
 }
 
-/// Reads a text from the front.
+/// The part of a text that is not parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
@@ -41,12 +41,12 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// Returns the next byte and leaves it there.
+    /// Returns the next byte without taking it.
     pub(super) fn peek(&self) -> Option<u8> {
         self.rest.first().copied()
     }
 
-    /// Takes the next byte if it is this one.
+    /// Takes the next byte if it is `byte`. Returns whether it was.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         if found {
@@ -55,33 +55,33 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes this byte, which must come next.
-    pub(super) fn expect(&mut self, byte: u8) -> Result<(), Unreadable> {
-        if self.take(byte) { Ok(()) } else { Err(Unreadable::Malformed) }
+    /// Takes `byte`, which must come next.
+    pub(super) fn expect(&mut self, byte: u8) -> Result<(), ReplayError> {
+        if self.take(byte) { Ok(()) } else { Err(ReplayError::Malformed) }
     }
 
-    /// Takes the next byte, whatever it is.
-    pub(super) fn next(&mut self) -> Result<u8, Unreadable> {
-        let (&byte, rest) = self.rest.split_first().ok_or(Unreadable::Malformed)?;
+    /// Takes the next byte.
+    pub(super) fn next(&mut self) -> Result<u8, ReplayError> {
+        let (&byte, rest) = self.rest.split_first().ok_or(ReplayError::Malformed)?;
         self.rest = rest;
         Ok(byte)
     }
 
-    /// Takes so many bytes.
-    pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
-        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(Unreadable::Malformed)?;
+    /// Takes the next `N` bytes.
+    pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], ReplayError> {
+        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(ReplayError::Malformed)?;
         self.rest = rest;
         Ok(*bytes)
     }
 
-    /// Takes the text before the next of these bytes, which stays.
-    pub(super) fn until(&mut self, ends: &[u8]) -> Result<&'a str, Unreadable> {
-        let end = self.rest.iter().position(|byte| ends.contains(byte)).ok_or(Unreadable::Malformed)?;
+    /// Takes the text before the next of the bytes in `ends`, one of which must follow.
+    pub(super) fn until(&mut self, ends: &[u8]) -> Result<&'a str, ReplayError> {
+        let end = self.rest.iter().position(|byte| ends.contains(byte)).ok_or(ReplayError::Malformed)?;
         self.text(end)
     }
 
-    /// Takes the text before the next of this byte, which stays, or all of it.
-    pub(super) fn up_to(&mut self, end: u8) -> Result<&'a str, Unreadable> {
+    /// Takes the text before the next `end`, or the rest if there is none.
+    pub(super) fn until_or_rest(&mut self, end: u8) -> Result<&'a str, ReplayError> {
         self.text(self.rest.iter().position(|&byte| byte == end).unwrap_or(self.rest.len()))
     }
 
@@ -92,53 +92,53 @@ impl<'a> Cursor<'a> {
         self.text(end).unwrap_or_default()
     }
 
-    /// Returns the decimal number that all of the text is.
-    pub(super) fn only_decimal(mut self) -> Option<u64> {
+    /// Parses the rest as a decimal number; `None` if invalid.
+    pub(super) fn into_decimal(mut self) -> Option<u64> {
         self.decimal().ok().filter(|_| self.is_empty())
     }
 
-    fn text(&mut self, length: usize) -> Result<&'a str, Unreadable> {
+    fn text(&mut self, length: usize) -> Result<&'a str, ReplayError> {
         let (text, rest) = self.rest.split_at(length);
         self.rest = rest;
-        core::str::from_utf8(text).map_err(|_| Unreadable::Malformed)
+        core::str::from_utf8(text).map_err(|_| ReplayError::Malformed)
     }
 
-    /// Takes a decimal number of any length.
-    pub(super) fn decimal(&mut self) -> Result<u64, Unreadable> {
+    /// Takes a decimal number.
+    pub(super) fn decimal(&mut self) -> Result<u64, ReplayError> {
         self.digits(10)
     }
 
-    /// Takes a decimal number, perhaps below 0.
-    pub(super) fn signed(&mut self) -> Result<i64, Unreadable> {
+    /// Takes a decimal number that may be negative.
+    pub(super) fn signed(&mut self) -> Result<i64, ReplayError> {
         self.integer(10)
     }
 
-    /// Takes a number in base 36.
-    pub(super) fn number(&mut self) -> Result<i64, Unreadable> {
+    /// Takes a number in base 36 that may be negative.
+    pub(super) fn number(&mut self) -> Result<i64, ReplayError> {
         self.integer(RADIX)
     }
 
-    fn integer(&mut self, radix: u64) -> Result<i64, Unreadable> {
+    fn integer(&mut self, radix: u64) -> Result<i64, ReplayError> {
         let negative = self.take(b'-');
         let number = self.digits(radix)?;
         match (i64::try_from(number), negative) {
             (Ok(number), false) => Ok(number),
             (Ok(number), true) => Ok(-number),
             (Err(_), true) if number == i64::MIN.unsigned_abs() => Ok(i64::MIN),
-            _ => Err(Unreadable::Malformed),
+            _ => Err(ReplayError::Malformed),
         }
     }
 
-    fn digits(&mut self, radix: u64) -> Result<u64, Unreadable> {
+    fn digits(&mut self, radix: u64) -> Result<u64, ReplayError> {
         let mut number = 0_u64;
         let mut count = 0;
         while let Some(digit) = self.peek().and_then(digit_of).filter(|&digit| digit < radix) {
             number =
-                number.checked_mul(radix).and_then(|number| number.checked_add(digit)).ok_or(Unreadable::Malformed)?;
+                number.checked_mul(radix).and_then(|number| number.checked_add(digit)).ok_or(ReplayError::Malformed)?;
             self.rest = &self.rest[1..];
             count += 1;
         }
-        if count == 0 { Err(Unreadable::Malformed) } else { Ok(number) }
+        if count == 0 { Err(ReplayError::Malformed) } else { Ok(number) }
     }
 }
 
@@ -166,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_malformed() {
+    fn a_text_that_is_not_a_number_is_malformed() {
         for text in ["", "-", "Z", "zzzzzzzzzzzzzzzz", "-zzzzzzzzzzzzzz"] {
-            assert_eq!(Cursor::new(text).number(), Err(Unreadable::Malformed), "{text}");
+            assert_eq!(Cursor::new(text).number(), Err(ReplayError::Malformed), "{text}");
         }
     }
 }

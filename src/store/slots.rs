@@ -35,8 +35,8 @@ pub(crate) use sweep::FREED_AT_MOST;
 /// The end of the list of free slots.
 const NO_SLOT: u32 = u32::MAX;
 
-/// The most words that the states of one key take.
-const MOST_WORDS: usize = 3 * MAX_POLICIES;
+/// The highest number of words in the states of one key.
+const MAX_WORDS: usize = 3 * MAX_POLICIES;
 
 /// Why a key got no slot. No state was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -366,11 +366,11 @@ impl Slots {
     }
 
     /// Returns a slot's entry, or that of a key never used, which is made in `unused`.
-    fn entry_of<'a>(&'a self, slot: Option<u32>, now: u64, unused: &'a mut Option<[u64; MOST_WORDS]>) -> Entry<'a> {
+    fn entry_of<'a>(&'a self, slot: Option<u32>, now: u64, unused: &'a mut Option<[u64; MAX_WORDS]>) -> Entry<'a> {
         match slot {
             Some(slot) if !self.is_stale(slot, now) => self.entries.get(slot),
             _ => {
-                let words = unused.insert([0; MOST_WORDS]);
+                let words = unused.insert([0; MAX_WORDS]);
                 let words = &mut words[..self.policy_states.size().word];
                 self.policy_states.clear(EntryMut { words, logs: &mut [] }, now);
                 Entry { words, logs: &[] }
@@ -447,7 +447,7 @@ mod tests {
     fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
         for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
             let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new()).unwrap();
-            assert_eq!(slots.policy_states.size().word, MOST_WORDS);
+            assert_eq!(slots.policy_states.size().word, MAX_WORDS);
             let costs = PositionCosts::All(2);
             assert_eq!(slots.peek(None, None, &costs, 0), slots.hit::<OutOfMemory>(None, None, &costs, 0));
         }

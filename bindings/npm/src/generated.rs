@@ -158,7 +158,7 @@ fn replay() -> Constant {
                 ("rejected", replay::kind::REJECTED),
             ]),
         ),
-        ("settlements", format!("{:?}", replay::settlement::WORDS.map(Settlement::as_str))),
+        ("settlements", format!("{:?}", replay::SETTLEMENTS.map(Settlement::as_str))),
         ("numbersPerResult", format!("{}", replay::NUMBERS_PER_RESULT)),
     ];
     let about = "Statuses, operations and results of the replay of a log.";

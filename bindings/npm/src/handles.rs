@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// A handle of a value in a table. The generation tells the values that were at one position apart.
+/// A handle of a value in a table. The generation distinguishes the values that were at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// The position in the table.

@@ -2,12 +2,12 @@
 
 use wasm_bindgen::JsValue;
 
-use crate::items::Refusal;
+use crate::request_error::RequestError;
 
 /// An error of the binding, which JavaScript throws.
 #[derive(Debug)]
 pub enum BindingError {
-    /// An error with a `code`, by which callers tell errors apart.
+    /// An error with a stable `code`, for programs.
     Coded {
         /// The stable name of the error.
         code: &'static str,
@@ -24,8 +24,8 @@ impl From<tollgate::Error> for BindingError {
     }
 }
 
-impl From<Refusal> for BindingError {
-    fn from(Refusal { code, message }: Refusal) -> Self {
+impl From<RequestError> for BindingError {
+    fn from(RequestError { code, message }: RequestError) -> Self {
         Self::Coded { code, message }
     }
 }

@@ -4,12 +4,12 @@ use tollgate::cloudflare::wire::milliseconds;
 use tollgate::{Policy, Span};
 
 use crate::cors::{self, Cors};
-use crate::items::Refusal;
 use crate::leases;
 use crate::path::normalise;
 use crate::pattern::Pattern;
 use crate::policies::{PolicySet, named_policies};
-use crate::reader::{FieldError, FieldErrors, Reader, whole, words};
+use crate::reader::{FieldError, FieldErrors, Reader, integer, non_empty_text};
+use crate::request_error::RequestError;
 use crate::rules::{self, Defaults, Rule};
 use crate::tree::Tree;
 
@@ -70,8 +70,8 @@ impl Config {
     pub(crate) fn read(tree: Tree) -> Result<Self, FieldErrors> {
         let mut errors = FieldErrors::new();
         let mut reader = Reader::new(String::new(), tree, &mut errors);
-        let on_error = reader.word("onError", ON_ERROR).unwrap_or(OnError::Allow);
-        let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(false);
+        let on_error = reader.choice("onError", ON_ERROR).unwrap_or(OnError::Allow);
+        let case_sensitive = reader.boolean("caseSensitive").unwrap_or(false);
         let headers = &[("standard", Headers::Standard), ("legacy", Headers::Legacy), ("none", Headers::None)];
         let mut config = Self {
             upstream: reader.read("upstream", UPSTREAM, upstream),
@@ -79,13 +79,13 @@ impl Config {
             prefix: reader.read("prefix", PREFIX, prefix).unwrap_or(PREFIX_BY_DEFAULT.into()),
             origins: cors::origins(&mut reader).unwrap_or_default(),
             cors: cors::read(&mut reader),
-            headers: reader.word("headers", headers).unwrap_or(Headers::Standard),
+            headers: reader.choice("headers", headers).unwrap_or(Headers::Standard),
             timeout: reader.read("timeout", TIMEOUT, span).unwrap_or(2_000),
-            deny_cache: reader.read("denyCache", TRUTH, truth).unwrap_or(true),
+            deny_cache: reader.boolean("denyCache").unwrap_or(true),
             leases: leases::read(&mut reader).unwrap_or_default(),
-            credit: reader.read("credit", TRUTH, truth).unwrap_or(false),
-            method_override: reader.read("methodOverride", TRUTH, truth).unwrap_or(false),
-            plain_keys: reader.word("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
+            credit: reader.boolean("credit").unwrap_or(false),
+            method_override: reader.boolean("methodOverride").unwrap_or(false),
+            plain_keys: reader.choice("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
             named: Vec::new(),
             sets: Vec::new(),
             rules: Vec::new(),
@@ -113,7 +113,7 @@ impl Config {
     }
 
     /// Returns the policies of these names as one set.
-    pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, Refusal> {
+    pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, RequestError> {
         PolicySet::of(names, &self.named)
     }
 }
@@ -122,18 +122,18 @@ const UPSTREAM: &str = "the name of a service binding, or a URL such as \"https:
 
 fn upstream(tree: &Tree) -> Option<String> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
-    words(tree).filter(|words| match address(words) {
+    non_empty_text(tree).filter(|name| match address(name) {
         // The request's own path and query follow it.
         Some(rest) => {
             !rest.starts_with('/') && rest.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\\".contains(&byte))
         }
-        None => words.bytes().all(letter),
+        None => name.bytes().all(letter),
     })
 }
 
 /// Reads whether requests pass while the configuration has errors.
 fn on_misconfigured(reader: &mut Reader<'_>) -> bool {
-    reader.word("onMisconfigured", &[("deny", false), ("pass", true)]).unwrap_or(false)
+    reader.choice("onMisconfigured", &[("deny", false), ("pass", true)]).unwrap_or(false)
 }
 
 /// Returns the upstream and the prefix of a configuration that has errors, if its `onMisconfigured` is `"pass"` and these
@@ -174,7 +174,7 @@ const PREFIX: &str = "a path of at least one segment, such as \"/_tollgate\", wi
 
 fn prefix(tree: &Tree) -> Option<String> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
-    words(tree).filter(|path| {
+    non_empty_text(tree).filter(|path| {
         let plain = normalise(path) == *path;
         plain && path.len() > 1 && path.bytes().all(letter)
     })
@@ -185,19 +185,10 @@ const TIMEOUT: &str = "milliseconds from 1 to 2147483647, or text such as \"250m
 pub(crate) fn span(tree: &Tree) -> Option<u64> {
     let span = match tree {
         Tree::Text(text) => Span::from(text.as_str()),
-        other => Span::from(whole(other)?),
+        other => Span::from(integer(other)?),
     };
     // A timer of the platform takes 31 bits.
     milliseconds(span).filter(|milliseconds| *milliseconds <= 0x7fff_ffff)
-}
-
-pub(crate) const TRUTH: &str = "true or false";
-
-pub(crate) fn truth(tree: &Tree) -> Option<bool> {
-    match tree {
-        Tree::Truth(truth) => Some(*truth),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

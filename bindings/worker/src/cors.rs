@@ -1,7 +1,7 @@
 //! The origins whose pages may read responses that the gateway makes itself: denials, rejections and errors.
 
-use crate::config::{ORIGIN, TRUTH, is_origin, truth};
-use crate::reader::{FieldError, Reader, invalid, words};
+use crate::config::{ORIGIN, is_origin};
+use crate::reader::{FieldError, Reader, invalid, non_empty_text};
 
 /// The origins that may read a response of the gateway itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Cors {
     let Some(tree) = reader.take("cors") else { return Cors::default() };
     let mut own = Reader::new(reader.path_of("cors"), tree, reader.errors);
     let origins = origins(&mut own).unwrap_or_else(|| Cors::default().origins);
-    let credentials = own.read("credentials", TRUTH, truth).unwrap_or(false);
+    let credentials = own.boolean("credentials").unwrap_or(false);
     if credentials && origins.iter().any(|origin| origin == "*") {
         let problem = "need origins by their names: browsers accept no \"*\" with credentials".into();
         own.errors.push(FieldError { path: own.path_of("credentials"), problem });
@@ -36,7 +36,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Cors {
 pub(crate) fn origins(reader: &mut Reader<'_>) -> Option<Vec<String>> {
     let mut origins = Vec::new();
     for (path, tree) in reader.list("origins")? {
-        match words(&tree).filter(|origin| is_origin(origin)) {
+        match non_empty_text(&tree).filter(|origin| is_origin(origin)) {
             Some(origin) => origins.push(origin),
             None => reader.errors.push(invalid(path, &tree, ORIGIN)),
         }

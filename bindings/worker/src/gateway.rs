@@ -8,11 +8,12 @@ use wasm_bindgen::prelude::*;
 use crate::binding_error::BindingError;
 use crate::config::{Config, Headers, OnError, open_gate};
 use crate::digest::keyed_digest;
-use crate::items::{self, Item, Refusal};
+use crate::items::{self, Item};
 use crate::key::{Part, Source};
 use crate::plan::{self, LimitCheck, Plan, plan};
 use crate::policies::PolicySet;
 use crate::reader::FieldError;
+use crate::request_error::RequestError;
 use crate::rules::{Limit, Mode, Rule};
 use crate::tokens;
 use crate::tree::Tree;
@@ -45,7 +46,7 @@ impl Gateway {
     /// Reads the configuration. Throws all its errors at once: a list of paths and problems.
     #[wasm_bindgen(constructor)]
     pub fn new(config: JsValue) -> Result<Gateway, JsValue> {
-        let tree = serde_wasm_bindgen::from_value(config).unwrap_or(Tree::Nothing);
+        let tree = serde_wasm_bindgen::from_value(config).unwrap_or(Tree::Null);
         let config = Config::read(tree).map_err(|errors| listed(&errors))?;
         let tokens = tokens::policy().map_err(BindingError::from)?;
         Ok(Self { tokens, config })
@@ -152,7 +153,7 @@ impl Gateway {
         for item in items {
             list.extend([match item {
                 Ok(item) => item_parts(&item)?,
-                Err(Refusal { code, message }) => Array::of2(&code.into(), &message.into()),
+                Err(RequestError { code, message }) => Array::of2(&code.into(), &message.into()),
             }]);
         }
         list.extend([JsValue::from(batch)]);
@@ -168,7 +169,7 @@ impl Gateway {
         amount: f64,
         of: Option<String>,
     ) -> Result<Array, BindingError> {
-        item_parts(&items::made(&self.config, operation, &names, key, wire::amount_of(operation, amount)?, of)?)
+        item_parts(&Item::new(&self.config, operation, &names, key, wire::amount_of(operation, amount)?, of)?)
     }
 
     /// Returns the digest of a key for logs. Only the owner of the secret can compute it.

@@ -2,7 +2,7 @@
 
 use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL};
 
-use crate::config::{span, truth};
+use crate::config::span;
 use crate::reader::Reader;
 use crate::tree::Tree;
 
@@ -19,12 +19,10 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Option<u64>> {
             own.finish();
             Some(Some(ttl.unwrap_or(DEFAULT_LEASE_TTL)))
         }
-        tree => match truth(&tree) {
-            Some(has_leases) => Some(has_leases.then_some(DEFAULT_LEASE_TTL)),
-            None => {
-                reader.refuse("leases", &tree, ACCEPTS);
-                None
-            }
-        },
+        Tree::Bool(has_leases) => Some(has_leases.then_some(DEFAULT_LEASE_TTL)),
+        other => {
+            reader.reject("leases", &other, ACCEPTS);
+            None
+        }
     }
 }

@@ -20,6 +20,7 @@ mod plan;
 mod policies;
 mod reader;
 mod reading;
+mod request_error;
 mod rules;
 mod text;
 mod tokens;

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use tollgate::cloudflare::wire::{counts_denied, free_by_default};
 use tollgate::{Error, Ledger, Policies, Policy, PolicyDraft};
 
-use crate::items::Refusal;
 use crate::reader::{FieldError, FieldErrors, invalid};
+use crate::request_error::RequestError;
 use crate::text::{listed, shown};
 use crate::tree::Tree;
 
@@ -17,11 +17,11 @@ pub(crate) struct PolicySet {
 
 impl PolicySet {
     /// Returns the set of the policies with these names.
-    pub(crate) fn of(names: &[String], named: &[(String, Policy)]) -> Result<Self, Refusal> {
+    pub(crate) fn of(names: &[String], named: &[(String, Policy)]) -> Result<Self, RequestError> {
         let find = |name: &String| {
             let known = || listed(named.iter().map(|(known, _)| known.as_str()));
             let found = named.iter().find(|(known, _)| known == name).map(|(_, policy)| policy.clone());
-            found.ok_or_else(|| Refusal::unknown_policy("policy", Some(name), &known()))
+            found.ok_or_else(|| RequestError::unknown_policy("policy", Some(name), &known()))
         };
         Ok(Self::new(Policies::new(names.iter().map(find).collect::<Result<Vec<_>, _>>()?)?))
     }

@@ -1,5 +1,7 @@
 //! Reads a table field by field, and collects every error with its path.
 
+use std::fmt::Display;
+
 use tollgate::MAX;
 
 use crate::text::{listed, shown};
@@ -22,7 +24,7 @@ impl std::fmt::Display for FieldError {
 /// All errors of a configuration or a request.
 pub(crate) type FieldErrors = Vec<FieldError>;
 
-/// A field: its name in camelCase, its name as it was written, and what it holds.
+/// A field: its name in camelCase, its name as it was written, and its value.
 type Field = (String, String, Tree);
 
 /// A table whose fields are taken one by one. The fields that are left at the end are unknown.
@@ -56,13 +58,13 @@ impl<'a> Reader<'a> {
         self.known.push(field);
         let at = self.fields.iter().position(|(name, ..)| name == field)?;
         match self.fields.remove(at).2 {
-            Tree::Nothing => None,
+            Tree::Null => None,
             value => Some(value),
         }
     }
 
     /// Adds the error of a field that has an invalid value.
-    pub(crate) fn refuse(&mut self, field: &str, found: &Tree, accepts: &str) {
+    pub(crate) fn reject(&mut self, field: &str, found: &Tree, accepts: impl Display) {
         let path = self.path_of(field);
         self.errors.push(invalid(path, found, accepts));
     }
@@ -71,22 +73,30 @@ impl<'a> Reader<'a> {
     pub(crate) fn read<T>(
         &mut self,
         field: &'static str,
-        accepts: &str,
+        accepts: impl Display,
         read: impl Fn(&Tree) -> Option<T>,
     ) -> Option<T> {
         let found = self.take(field)?;
         let value = read(&found);
         if value.is_none() {
-            self.refuse(field, &found, accepts);
+            self.reject(field, &found, accepts);
         }
         value
     }
 
-    /// Takes a field that is one of these words.
-    pub(crate) fn word<T: Copy>(&mut self, field: &'static str, words: &[(&str, T)]) -> Option<T> {
-        let names: Vec<String> = words.iter().map(|(word, _)| shown(word)).collect();
-        self.read(field, &format!("one of {}", names.join(", ")), |found| match found {
-            Tree::Text(found) => words.iter().find(|(word, _)| word == found).map(|(_, meaning)| *meaning),
+    /// Takes a field whose value is one of the names in `choices`.
+    pub(crate) fn choice<T: Copy>(&mut self, field: &'static str, choices: &[(&str, T)]) -> Option<T> {
+        let names: Vec<String> = choices.iter().map(|(name, _)| shown(name)).collect();
+        self.read(field, format!("one of {}", names.join(", ")), |found| match found {
+            Tree::Text(found) => choices.iter().find(|(name, _)| name == found).map(|(_, choice)| *choice),
+            _ => None,
+        })
+    }
+
+    /// Takes a field that is true or false.
+    pub(crate) fn boolean(&mut self, field: &'static str) -> Option<bool> {
+        self.read(field, "true or false", |found| match found {
+            Tree::Bool(value) => Some(*value),
             _ => None,
         })
     }
@@ -117,16 +127,16 @@ impl<'a> Reader<'a> {
 }
 
 /// Returns the error of a field that has an invalid value or none.
-pub(crate) fn invalid(path: String, found: &Tree, accepts: &str) -> FieldError {
+pub(crate) fn invalid(path: String, found: &Tree, accepts: impl Display) -> FieldError {
     let problem = match found {
-        Tree::Nothing => format!("is required ({accepts})"),
+        Tree::Null => format!("is required ({accepts})"),
         found => format!("{} is not {accepts}", described(found)),
     };
     FieldError { path, problem }
 }
 
 /// Returns an integer from 0 to the largest that the core accepts; `None` for anything else.
-pub(crate) fn whole(tree: &Tree) -> Option<u64> {
+pub(crate) fn integer(tree: &Tree) -> Option<u64> {
     match *tree {
         Tree::Number(number) if number as u64 as f64 == number && number as u64 <= MAX => Some(number as u64),
         _ => None,
@@ -134,7 +144,7 @@ pub(crate) fn whole(tree: &Tree) -> Option<u64> {
 }
 
 /// Returns a text that is not empty; `None` for anything else.
-pub(crate) fn words(tree: &Tree) -> Option<String> {
+pub(crate) fn non_empty_text(tree: &Tree) -> Option<String> {
     match tree {
         Tree::Text(text) if !text.is_empty() => Some(text.clone()),
         _ => None,
@@ -144,8 +154,8 @@ pub(crate) fn words(tree: &Tree) -> Option<String> {
 /// Returns a value as an error message shows it.
 fn described(tree: &Tree) -> String {
     match tree {
-        Tree::Nothing => "null".into(),
-        Tree::Truth(truth) => truth.to_string(),
+        Tree::Null => "null".into(),
+        Tree::Bool(value) => value.to_string(),
         Tree::Number(number) => number.to_string(),
         Tree::Text(text) => shown(text),
         Tree::List(_) => "a list".into(),
@@ -156,11 +166,11 @@ fn described(tree: &Tree) -> String {
 /// Returns a name in camelCase: TOML files are written in snake_case, JSON in camelCase, and both are read.
 fn camel_case(name: &str) -> String {
     let mut parts = name.split('_');
-    let mut whole = String::from(parts.next().unwrap_or_default());
+    let mut name = String::from(parts.next().unwrap_or_default());
     for part in parts {
         let mut letters = part.chars();
-        whole.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
-        whole.push_str(letters.as_str());
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
     }
-    whole
+    name
 }

@@ -2,12 +2,12 @@
 
 use tollgate::Policy;
 
-use crate::config::{ON_ERROR, OnError, TRUTH, truth};
+use crate::config::{ON_ERROR, OnError};
 use crate::key::{self, Part};
 use crate::method::{METHODS, Methods};
 use crate::pattern::{self, Pattern};
 use crate::policies::PolicySet;
-use crate::reader::{FieldError, FieldErrors, Reader, invalid, whole, words};
+use crate::reader::{FieldError, FieldErrors, Reader, integer, invalid, non_empty_text};
 use crate::text::{AMOUNT, listed, shown};
 use crate::tree::Tree;
 
@@ -82,16 +82,16 @@ pub(crate) fn read(
     let before = errors.len();
     let mut reader = Reader::new(path, tree, errors);
     let modes = &[("enforce", Mode::Enforce), ("shadow", Mode::Shadow), ("skip", Mode::Skip)];
-    let mode = reader.word("mode", modes).unwrap_or(Mode::Enforce);
+    let mode = reader.choice("mode", modes).unwrap_or(Mode::Enforce);
     let methods = methods(&mut reader);
     let pattern = pattern(&mut reader);
     let missing = &[("ip", Missing::Ip), ("deny", Missing::Deny), ("skip", Missing::Skip)];
-    let missing = reader.word("missing", missing).unwrap_or(Missing::Ip);
-    let cost = reader.read("cost", AMOUNT, whole).unwrap_or(1);
-    let on_error = reader.word("onError", ON_ERROR).unwrap_or(defaults.on_error);
-    let case_sensitive = reader.read("caseSensitive", TRUTH, truth).unwrap_or(defaults.case_sensitive);
-    let leases = reader.read("leases", TRUTH, truth).unwrap_or(defaults.leases);
-    let credit = reader.read("credit", TRUTH, truth).unwrap_or(defaults.credit);
+    let missing = reader.choice("missing", missing).unwrap_or(Missing::Ip);
+    let cost = reader.read("cost", AMOUNT, integer).unwrap_or(1);
+    let on_error = reader.choice("onError", ON_ERROR).unwrap_or(defaults.on_error);
+    let case_sensitive = reader.boolean("caseSensitive").unwrap_or(defaults.case_sensitive);
+    let leases = reader.boolean("leases").unwrap_or(defaults.leases);
+    let credit = reader.boolean("credit").unwrap_or(defaults.credit);
     let limits = match reader.list("limits") {
         Some(list) => limits(&mut reader, list, mode, named, sets, cost),
         None => limit(&mut reader, mode, named, sets, cost).into_iter().collect(),
@@ -148,7 +148,7 @@ fn limits(
     let mut limits = Vec::new();
     for (path, tree) in list {
         let mut own = Reader::new(path, tree, reader.errors);
-        let cost = own.read("cost", AMOUNT, whole).unwrap_or(cost);
+        let cost = own.read("cost", AMOUNT, integer).unwrap_or(cost);
         limits.extend(limit(&mut own, mode, named, sets, cost));
         own.finish();
     }
@@ -158,19 +158,19 @@ fn limits(
 fn methods(reader: &mut Reader<'_>) -> Methods {
     let mut methods = Methods::default();
     for (path, tree) in reader.list("method").unwrap_or_default() {
-        match words(&tree).and_then(|name| Methods::named(&name)) {
+        match non_empty_text(&tree).and_then(|name| Methods::named(&name)) {
             Some(method) => methods = methods.with(method),
-            None => reader.errors.push(invalid(path, &tree, &format!("one of {}", listed(METHODS)))),
+            None => reader.errors.push(invalid(path, &tree, format!("one of {}", listed(METHODS)))),
         }
     }
     methods
 }
 
 fn pattern(reader: &mut Reader<'_>) -> Option<Pattern> {
-    let found = reader.take("path").unwrap_or(Tree::Nothing);
-    let pattern = words(&found).and_then(|written| Pattern::parse(&written));
+    let found = reader.take("path").unwrap_or(Tree::Null);
+    let pattern = non_empty_text(&found).and_then(|written| Pattern::parse(&written));
     if pattern.is_none() {
-        reader.refuse("path", &found, pattern::ACCEPTS);
+        reader.reject("path", &found, pattern::ACCEPTS);
     }
     pattern
 }
@@ -184,7 +184,7 @@ fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
     }
     let mut parts = Vec::new();
     for (path, tree) in list {
-        match words(&tree).and_then(|written| Part::parse(&written)) {
+        match non_empty_text(&tree).and_then(|written| Part::parse(&written)) {
             Some(part) => parts.push(part),
             None => reader.errors.push(invalid(path, &tree, key::ACCEPTS)),
         }
@@ -197,11 +197,11 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
     let before = reader.errors.len();
     let mut names = Vec::new();
     for (path, tree) in reader.list("policies").unwrap_or_default() {
-        match words(&tree) {
+        match non_empty_text(&tree) {
             Some(name) if named.iter().any(|(known, _)| *known == name) => names.push(name),
             // The policy is invalid, and its own errors say so.
             Some(name) if has_errors(&name, reader.errors) => return None,
-            _ => reader.errors.push(invalid(path, &tree, &accepted(named))),
+            _ => reader.errors.push(invalid(path, &tree, accepted(named))),
         }
     }
     if mode == Mode::Skip {
@@ -215,7 +215,7 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
         return None;
     }
     if names.is_empty() {
-        reader.errors.push(invalid(path, &Tree::Nothing, "the name of a policy, or several"));
+        reader.errors.push(invalid(path, &Tree::Null, "the name of a policy, or several"));
         return None;
     }
     let problem = match PolicySet::of(&names, named) {

@@ -1,16 +1,18 @@
 //! Values and lists as error messages show them.
 
-/// The most characters of a text that an error message repeats.
-const SHOWN: usize = 64;
+use tollgate::{Expected, MAX};
 
-/// Describes the accepted costs and counts in error messages.
-pub(crate) const AMOUNT: &str = "an integer from 0 to 9007199254740991";
+/// The highest number of characters of a text that an error message shows.
+const MAX_SHOWN: usize = 64;
+
+/// The accepted costs and counts.
+pub(crate) const AMOUNT: Expected = Expected::Integer { min: 0, max: MAX };
 
 /// Returns a text in quotes, on one line and not too long.
 pub(crate) fn shown(found: &str) -> String {
     let mut short = String::new();
     for (position, character) in found.chars().enumerate() {
-        if position == SHOWN {
+        if position == MAX_SHOWN {
             short.push('…');
             break;
         }

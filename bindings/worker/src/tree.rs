@@ -6,13 +6,13 @@ use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 
 /// The deepest nesting of data. No valid data is nested deeper, and deeper data could exhaust the stack.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Plain data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
-    Nothing,
-    Truth(bool),
+    Null,
+    Bool(bool),
     Number(f64),
     Text(String),
     List(Vec<Tree>),
@@ -21,7 +21,7 @@ pub(crate) enum Tree {
 
 impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Level(DEEPEST).deserialize(deserializer)
+        Level(MAX_DEPTH).deserialize(deserializer)
     }
 }
 
@@ -50,8 +50,8 @@ impl<'de> Visitor<'de> for Level {
         f.write_str("plain data")
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Tree, E> {
-        Ok(Tree::Truth(truth))
+    fn visit_bool<E>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Bool(value))
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<Tree, E> {
@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Level {
     }
 
     fn visit_unit<E>(self) -> Result<Tree, E> {
-        Ok(Tree::Nothing)
+        Ok(Tree::Null)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
@@ -111,8 +111,8 @@ impl<'de> Deserializer<'de> for Tree {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
-            Self::Nothing => visitor.visit_unit(),
-            Self::Truth(truth) => visitor.visit_bool(truth),
+            Self::Null => visitor.visit_unit(),
+            Self::Bool(value) => visitor.visit_bool(value),
             Self::Number(number) => visitor.visit_f64(number),
             Self::Text(text) => visitor.visit_string(text),
             Self::List(list) => SeqDeserializer::new(list.into_iter()).deserialize_any(visitor),
@@ -122,7 +122,7 @@ impl<'de> Deserializer<'de> for Tree {
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
-            Self::Nothing => visitor.visit_none(),
+            Self::Null => visitor.visit_none(),
             other => visitor.visit_some(other),
         }
     }
@@ -138,11 +138,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_nested_so_deep_and_no_deeper() {
+    fn data_that_is_nested_too_deeply_is_an_error() {
         let nested =
             |depth: usize| serde_json::from_str::<Tree>(&format!("{}1{}", "[".repeat(depth), "]".repeat(depth)));
-        assert!(nested(DEEPEST).is_ok());
-        assert_eq!(nested(DEEPEST + 1).unwrap_err().to_string(), "data is nested too deeply at line 1 column 9");
+        assert!(nested(MAX_DEPTH).is_ok());
+        assert_eq!(nested(MAX_DEPTH + 1).unwrap_err().to_string(), "data is nested too deeply at line 1 column 9");
     }
 
     #[test]

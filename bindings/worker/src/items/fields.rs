@@ -1,0 +1,200 @@
+//! The fields of an item that depend on its operation.
+
+use serde::Deserialize;
+use tollgate::cloudflare::wire::{self, Amount, Question};
+use tollgate::{Error, Expected, Policies, Reservation, Value};
+
+use super::{Item, is_on_one_policy};
+use crate::config::Config;
+use crate::reader::{Reader, integer, invalid, non_empty_text};
+use crate::request_error::RequestError;
+use crate::text::{AMOUNT, listed};
+use crate::tree::Tree;
+
+/// All fields of an item except its policies.
+#[derive(Default)]
+pub(super) struct Fields {
+    key: String,
+    id: Option<String>,
+    amount: Option<i64>,
+    /// One amount for each policy, by name.
+    amounts: Option<Vec<(String, f64)>>,
+    ttl: Option<Value>,
+    /// For `lease`: the spent amount.
+    used: Option<u64>,
+    /// For `lease`: the requested amount.
+    size: Option<u64>,
+    settles: Vec<String>,
+    reservations: bool,
+    of: Option<String>,
+}
+
+impl Fields {
+    /// Reads the fields of an operation. The reader collects their errors.
+    pub(super) fn read(reader: &mut Reader<'_>, operation: &str) -> Self {
+        let mut fields = Self::default();
+        match operation {
+            "settle" | "cancel" | "extend" => fields.id = Some(required_text(reader, "id", Expected::Reservation)),
+            _ => fields.key = required_text(reader, "key", Expected::Key),
+        }
+        match operation {
+            "hit" | "peek" | "reserve" => fields.read_amounts(reader, "cost"),
+            "lease" => {
+                fields.id = reader.read("id", Expected::Reservation, non_empty_text);
+                fields.amount = reader.read("cost", AMOUNT, integer).map(|cost| cost as i64);
+                fields.used = reader.read("used", AMOUNT, integer);
+                fields.size = reader.read("size", AMOUNT, integer);
+            }
+            "settle" => fields.read_amounts(reader, "used"),
+            "inc" => fields.amount = reader.read("cost", Expected::SignedInteger, signed_integer),
+            "set" => fields.amount = required_count(reader),
+            "reset" => fields.reservations = reader.boolean("reservations").unwrap_or_default(),
+            _ => {}
+        }
+        if matches!(operation, "reserve" | "extend" | "lease") {
+            fields.ttl = reader.take("ttl").and_then(|tree| Value::deserialize(tree).ok());
+        }
+        if operation == "reserve" {
+            fields.settles = read_ids(reader, "settles");
+        }
+        if is_on_one_policy(operation) {
+            fields.of = reader.read("of", "the name of one of the policies", non_empty_text);
+        }
+        fields
+    }
+
+    /// Reads one number, or one for each policy by its name.
+    fn read_amounts(&mut self, reader: &mut Reader<'_>, field: &'static str) {
+        let path = reader.path_of(field);
+        match reader.take(field) {
+            None => {}
+            Some(Tree::Table(by_policy)) => {
+                let mut amounts = Vec::new();
+                for (name, tree) in by_policy {
+                    match integer(&tree) {
+                        Some(amount) => amounts.push((name, amount as f64)),
+                        None => reader.errors.push(invalid(format!("{path}.{name}"), &tree, AMOUNT)),
+                    }
+                }
+                self.amounts = Some(amounts);
+            }
+            Some(found) => match integer(&found) {
+                Some(amount) => self.amount = Some(amount as i64),
+                None => reader.reject(field, &found, format!("{AMOUNT}, or one for each policy by its name")),
+            },
+        }
+    }
+
+    /// Returns the item of these fields, under the policies with these names.
+    pub(super) fn into_item(self, config: &Config, operation: &str, names: &[String]) -> Result<Item, RequestError> {
+        let key = match &self.id {
+            Some(id) if operation == "lease" => lease_key(id, &self.key)?,
+            Some(id) => id.parse::<Reservation<String>>()?.key,
+            None => self.key.clone(),
+        };
+        let default_amount = i64::from(matches!(operation, "hit" | "peek" | "inc" | "reserve"));
+        let amount = self.amount.unwrap_or(default_amount);
+        let item = Item::new(config, operation, names, &key, amount, self.of.clone())?;
+        for (name, _) in self.amounts.iter().flatten() {
+            if !item.policies.names().any(|known| known == name) {
+                let field = if operation == "settle" { "used" } else { "cost" };
+                return Err(RequestError::unknown_policy(field, Some(name), &listed(item.policies.names())));
+            }
+        }
+        let ttl = match (operation, &self.ttl) {
+            ("lease", ttl) => ttl.as_ref().map(wire::lease_ttl),
+            ("extend", None) => Some(wire::ttl(&Value::Null)),
+            (_, ttl) => ttl.as_ref().map(wire::ttl),
+        };
+        let ttl = ttl.transpose()?;
+        let needs_question = match operation {
+            "hit" | "peek" => self.amounts.is_some(),
+            "reset" => self.reservations,
+            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend" | "lease"),
+        };
+        if !needs_question {
+            return Ok(item);
+        }
+        let credit = config.credit && operation == "lease";
+        let question = self.into_question(operation, &item.policies, &key, ttl, credit)?;
+        Ok(Item { question: Some(question), ..item })
+    }
+
+    /// Returns the question in JSON.
+    fn into_question(
+        self,
+        operation: &str,
+        policies: &Policies,
+        key: &str,
+        ttl: Option<u64>,
+        credit: bool,
+    ) -> Result<String, Error> {
+        let policies = wire::json_of(policies)?;
+        let by_policy =
+            |list: Vec<(String, f64)>| list.into_iter().map(|(name, amount)| (name.into(), Amount(amount))).collect();
+        let question = Question {
+            amount: self.amount.map(|amount| Amount(amount as f64)),
+            used: self.used.map(|used| Amount(used as f64)),
+            size: self.size.map(|size| Amount(size as f64)),
+            credit,
+            amounts: self.amounts.map(by_policy),
+            ttl: ttl.map(|ttl| Value::Number(ttl as f64)),
+            id: self.id.map(Into::into),
+            key: Some(key.into()),
+            settles: self.settles.into_iter().map(Into::into).collect(),
+            reservations: self.reservations,
+            ..Question::new(operation, &policies)
+        };
+        Ok(question.to_json())
+    }
+}
+
+/// Returns the key of a lease. Checks that the lease is of `key` and has one amount for all policies.
+fn lease_key(id: &str, key: &str) -> Result<String, Error> {
+    let reservation = id.parse::<Reservation<String>>()?;
+    if reservation.key == key && !reservation.id.is_by_policy() {
+        Ok(reservation.key)
+    } else {
+        Err(Error::InvalidReservation { found: id.into() })
+    }
+}
+
+/// Returns an integer of either sign; `None` for anything else.
+fn signed_integer(tree: &Tree) -> Option<i64> {
+    match *tree {
+        Tree::Number(number) if number < 0.0 => integer(&Tree::Number(-number)).map(|amount| -(amount as i64)),
+        _ => integer(tree).map(|amount| amount as i64),
+    }
+}
+
+fn required_count(reader: &mut Reader<'_>) -> Option<i64> {
+    let found = reader.take("count").unwrap_or(Tree::Null);
+    let count = integer(&found);
+    if count.is_none() {
+        reader.reject("count", &found, AMOUNT);
+    }
+    count.map(|count| count as i64)
+}
+
+/// Takes a field that must be a text. Returns an empty one if it is not.
+fn required_text(reader: &mut Reader<'_>, field: &'static str, accepts: Expected) -> String {
+    match reader.take(field).unwrap_or(Tree::Null) {
+        Tree::Text(text) => text,
+        other => {
+            reader.reject(field, &other, accepts);
+            String::new()
+        }
+    }
+}
+
+/// Takes a field that is the id of a reservation, or a list of ids.
+fn read_ids(reader: &mut Reader<'_>, field: &'static str) -> Vec<String> {
+    let mut ids = Vec::new();
+    for (path, tree) in reader.list(field).unwrap_or_default() {
+        match non_empty_text(&tree) {
+            Some(id) => ids.push(id),
+            None => reader.errors.push(invalid(path, &tree, Expected::Reservation)),
+        }
+    }
+    ids
+}

@@ -1,0 +1,115 @@
+//! Tests of the items of request bodies.
+
+use super::*;
+
+/// Returns the items of a body, each shown as text or the message of its error.
+fn items(operation: &str, json: &str) -> Result<Vec<Result<String, String>>, String> {
+    let toml = r#"
+        [policies]
+        api = { algorithm = "fix_window", limit = 5, scale = "1m" }
+        day = { algorithm = "fix_window", limit = 9, scale = "1d" }
+    "#;
+    let config = Config::read(toml::from_str(toml).unwrap()).unwrap();
+    let (items, _) = read(&config, operation, serde_json::from_str(json).unwrap()).map_err(|error| error.message)?;
+    let shown =
+        |item: Item| format!("{} {} {:?}{}", item.object, item.amount, item.of, item.question.unwrap_or_default());
+    Ok(items.into_iter().map(|item| item.map(shown).map_err(|error| error.message)).collect())
+}
+
+#[test]
+fn a_body_has_one_item_or_a_batch() {
+    assert_eq!(items("hit", r#"{"policy":"api","key":"a"}"#).unwrap(), [Ok("/key=1:a 1 None".into())]);
+    let many = items("inc", r#"[{"policy":["api","day"],"key":"a","cost":2,"of":"day"},{"policy":"api"}]"#).unwrap();
+    assert_eq!(many[0], Ok("/key=1:a 2 Some(\"day\")".into()));
+    assert!(many[1].as_ref().unwrap_err().starts_with("key: is required"));
+}
+
+#[test]
+fn an_item_with_more_than_an_amount_has_a_question() {
+    let item = |operation: &str, json: &str| items(operation, json).unwrap().remove(0);
+    let api = r#"[{"algorithm":"fix_window","limit":5,"scale":60000,"name":"api","denied":"free"}]"#;
+    let question = |object: &str, amount: i64, operation: &str, rest: &str| {
+        Ok(format!(r#"{object} {amount} None{{"operation":"{operation}","policies":{api},{rest}}}"#))
+    };
+    assert_eq!(
+        item("hit", r#"{"policy":"api","key":"a","cost":{"api":3}}"#),
+        question("/key=1:a", 1, "hit", r#""amounts":[["api",3]],"key":"a""#)
+    );
+    assert_eq!(
+        item("reserve", r#"{"policy":"api","key":"a","cost":2,"ttl":"2s","settles":"x"}"#),
+        question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"a","settles":["x"]"#)
+    );
+    let id = "0000000000000000000000000000002a.lw.a.sb.c";
+    assert_eq!(
+        item("settle", &format!(r#"{{"policy":"api","id":"{id}"}}"#)),
+        question("/key=3:b.c", 0, "settle", &format!(r#""id":"{id}","key":"b.c""#))
+    );
+    let id = "0000000000000000000000000000002a.lw.a.sa";
+    assert_eq!(
+        item("lease", &format!(r#"{{"policy":"api","key":"a","id":"{id}","cost":1,"used":3,"size":8,"ttl":"2s"}}"#)),
+        question("/key=1:a", 1, "lease", &format!(r#""amount":1,"ttl":2000,"id":"{id}","key":"a","used":3,"size":8"#))
+    );
+    assert_eq!(item("lease", r#"{"policy":"api","key":"a"}"#), question("/key=1:a", 0, "lease", r#""key":"a""#));
+    assert_eq!(
+        item("reset", r#"{"policy":"api","key":"a","reservations":true}"#),
+        question("/key=1:a", 0, "reset", r#""key":"a","reservations":true"#)
+    );
+    assert_eq!(item("reset", r#"{"policy":"api","key":"a","reservations":false}"#), Ok("/key=1:a 0 None".into()));
+    assert_eq!(item("inc", r#"{"policy":"api","key":"a","cost":-3}"#), Ok("/key=1:a -3 None".into()));
+}
+
+#[test]
+fn errors_are_named() {
+    for (operation, json, start) in [
+        ("hit", "3", "3 is not an object"),
+        ("hit", r#"{"key":"a"}"#, "policy: is required"),
+        ("hit", r#"{"policy":7,"key":"a"}"#, "policy: 7"),
+        ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: is required"),
+        ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not one of api, day"),
+        ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: \"api\" is not unique"),
+        ("hit", r#"{"policy":"api","key":""}"#, "key: an empty string"),
+        ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
+        ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not"),
+        ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: unknown field"),
+        ("hit", r#"{"policy":"api","key":"a","cost":{"api":-1}}"#, "cost.api: -1 is not an integer"),
+        ("hit", r#"{"policy":"api","key":"a","cost":{"day":1}}"#, "cost: \"day\" is not one of api"),
+        ("inc", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not an integer from -9007199254740991"),
+        ("reserve", r#"{"policy":"api","key":"a","ttl":"2d"}"#, "ttl: \"2d\" is not"),
+        (
+            "reserve",
+            r#"{"policy":"api","key":"a","settles":[7]}"#,
+            "settles[0]: 7 is not the id of a reservation, as reserve",
+        ),
+        ("settle", r#"{"policy":"api","key":"a"}"#, "id: is required"),
+        ("settle", r#"{"policy":"api","id":"lost"}"#, "id: \"lost\" is not"),
+        ("extend", r#"{"policy":"api","id":"0000000000000000000000000000002a.lw.a.sa"}"#, "ttl is required"),
+        ("lease", r#"{"policy":"api"}"#, "key: is required"),
+        ("lease", r#"{"policy":"api","key":"a","cost":{"api":1}}"#, "cost: an object is not an integer from 0"),
+        ("lease", r#"{"policy":"api","key":"a","used":-1}"#, "used: -1 is not an integer from 0"),
+        ("lease", r#"{"policy":"api","key":"a","size":0.5}"#, "size: 0.5 is not an integer from 0"),
+        ("lease", r#"{"policy":"api","key":"a","ttl":10001}"#, "ttl: 10001 is not a duration of at most ten seconds"),
+        ("lease", r#"{"policy":"api","key":"a","ttl":0}"#, "ttl: 0 is not a duration of at most ten seconds"),
+        ("lease", r#"{"policy":"api","key":"a","id":7}"#, "id: 7 is not the id"),
+        ("lease", r#"{"policy":"api","key":"a","id":"lost"}"#, "id: \"lost\" is not"),
+        (
+            "lease",
+            r#"{"policy":"api","key":"a","id":"0000000000000000000000000000002a.lw.a.sb"}"#,
+            "id: \"0000000000000000000000000000002a.lw.a.sb\" is not",
+        ),
+        (
+            "lease",
+            r#"{"policy":"api","key":"a","id":"0000000000000000000000000000002a.lw.p.sa"}"#,
+            "id: \"0000000000000000000000000000002a.lw.p.sa\" is not",
+        ),
+        ("lease", r#"{"policy":"api","key":"a","settles":[]}"#, "settles: unknown field"),
+        ("reset", r#"{"policy":"api","key":"a","reservations":1}"#, "reservations: 1 is not true or false"),
+        ("set", r#"{"policy":"api","key":"a"}"#, "count: is required"),
+        ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not one of api"),
+        ("get", r#"{"policy":["api","day"],"key":"a"}"#, "of: is required with several policies"),
+    ] {
+        let problem = items(operation, json).unwrap().remove(0).unwrap_err();
+        assert!(problem.starts_with(start), "{json}: {problem}");
+    }
+    assert!(items("hit", "[]").unwrap_err().starts_with("a batch of 0"));
+    assert!(items("hit", &format!("[{}1]", "1,".repeat(100))).unwrap_err().starts_with("a batch of 101"));
+}
