@@ -1,5 +1,5 @@
 import { checkNames } from "./checks.ts";
-import { inWords, refused, refusedAs, type TollgateError } from "./error.ts";
+import { fieldError, invalidField, inWords, type TollgateError } from "./error.ts";
 
 /** Options of `ipKey`. */
 export interface IpKeyOptions {
@@ -30,7 +30,7 @@ export function ipKey(address: string, options: IpKeyOptions = {}): string {
   checkNames(options, ["ipv6Prefix"]);
   const { ipv6Prefix = 64 } = options;
   if (!Number.isInteger(ipv6Prefix) || ipv6Prefix < 1 || ipv6Prefix > 128)
-    throw refused("invalid_option", "ipv6Prefix", ipv6Prefix, "an integer from 1 to 128");
+    throw invalidField("invalid_option", "ipv6Prefix", ipv6Prefix, "an integer from 1 to 128");
   const key = typeof address === "string" ? keyOf(address, ipv6Prefix) : undefined;
   if (key === undefined) throw notAnAddress(address);
   return key;
@@ -143,5 +143,5 @@ function notAnAddress(found: unknown): TollgateError {
   const examples = 'such as "192.0.2.1", "2001:db8::1" or "[2001:db8::1]:443"';
   const expected = `an IP address; use one ${examples}`;
   const words = found === undefined ? undefined : inWords(found);
-  return refusedAs("invalid_address", "address", words, expected, `an IP address ${examples}`);
+  return fieldError("invalid_address", "address", words, expected, `an IP address ${examples}`);
 }

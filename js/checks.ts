@@ -1,18 +1,18 @@
 import { optionText, unsupportedVersionText } from "./core/generated.ts";
-import { fill, inWords, refused, refusedAs, TollgateError } from "./error.ts";
+import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
 import type { Key } from "./types.ts";
 
 /** Checks that a key has a type that a Map compares by value and a snapshot can contain. */
 export function checkKey(key: unknown): asserts key is Key {
   if (typeof key === "string" || typeof key === "bigint" || Number.isFinite(key)) return;
   const hint = typeof key === "object" && key !== null ? "; join its parts into one string" : "";
-  throw refusedAs("invalid_key", "key", inWords(key), `a string, finite number or bigint${hint}`);
+  throw fieldError("invalid_key", "key", inWords(key), `a string, finite number or bigint${hint}`);
 }
 
 /** Checks that options are an object. */
 export function checkIsObject(options: unknown): asserts options is object {
   if (typeof options !== "object" || options === null || Array.isArray(options))
-    throw refused("invalid_option", "options", options, "an object");
+    throw invalidField("invalid_option", "options", options, "an object");
 }
 
 /** Checks the names of options, so that a misspelt option is not silently ignored. */
@@ -20,7 +20,7 @@ export function checkNames(options: unknown, known: readonly string[]): void {
   checkIsObject(options);
   for (const name of Object.keys(options)) {
     if (!known.includes(name))
-      throw refused("invalid_option", "options", name, fill(optionText, { known: known.join(", ") }));
+      throw invalidField("invalid_option", "options", name, fill(optionText, { known: known.join(", ") }));
   }
 }
 
@@ -40,7 +40,7 @@ export function checkFunctions<Names extends string>(
   for (const name of names) {
     const given = options[name];
     if (given !== undefined && typeof given !== "function")
-      throw refused("invalid_option", name, given, "a function");
+      throw invalidField("invalid_option", name, given, "a function");
   }
 }
 

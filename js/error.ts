@@ -109,14 +109,14 @@ export const integer = (min: number, max: number = Number.MAX_SAFE_INTEGER): str
  * @internal
  */
 export const wrongAmount = (field: "cost" | "count", amount: unknown, max?: number): TollgateError =>
-  refused(`invalid_${field}`, field, amount, integer(0, max));
+  invalidField(`invalid_${field}`, field, amount, integer(0, max));
 
 /**
  * Returns the error for an invalid cost of `inc`, which may be negative.
  * @internal
  */
 export const wrongInc = (amount: unknown): TollgateError =>
-  refused("invalid_cost", "cost", amount, fill(signedIntegerText, { max: Number.MAX_SAFE_INTEGER }));
+  invalidField("invalid_cost", "cost", amount, fill(signedIntegerText, { max: Number.MAX_SAFE_INTEGER }));
 
 /**
  * The accepted keys of a store outside the process, in words.
@@ -128,14 +128,18 @@ export const keyAccepts: string = keyText;
  * Returns the error for a field whose value is invalid or missing.
  * @internal
  */
-export const refused = (code: ErrorCode, field: string, found: unknown, expected: string): TollgateError =>
-  refusedAs(code, field, found === undefined ? undefined : inWords(found), expected);
+export const invalidField = (
+  code: ErrorCode,
+  field: string,
+  found: unknown,
+  expected: string,
+): TollgateError => fieldError(code, field, found === undefined ? undefined : inWords(found), expected);
 
 /**
- * Returns the same error for a value in words; `undefined` if it is missing.
+ * Returns the same error for a value that is already in words; `undefined` if it is missing.
  * @internal
  */
-export function refusedAs(
+export function fieldError(
   code: ErrorCode,
   field: string,
   found: string | undefined,

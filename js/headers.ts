@@ -5,7 +5,7 @@ import { elements } from "./core/elements.ts";
 import { status } from "./core/generated.ts";
 import { allowed } from "./core/module.ts";
 import { isInteger } from "./durations.ts";
-import { refused } from "./error.ts";
+import { invalidField } from "./error.ts";
 import { ReadPolicies, tooSlow } from "./policies.ts";
 import type { Decision, Policies } from "./types.ts";
 
@@ -103,7 +103,7 @@ function readDecision(decision: Decision, names: readonly string[]): DecisionNum
     isWait(resetAfter);
   if (!isDecision) {
     const expected = "a decision that hit or peek returned under these policies";
-    throw refused("invalid_decision", "decision", decision, expected);
+    throw invalidField("invalid_decision", "decision", decision, expected);
   }
   return { allowed, limit, remaining, retryAfter, resetAfter, position, violated };
 }
@@ -138,7 +138,7 @@ export function rateLimitHeaders(
 ): Record<string, string> {
   checkNames(options, ["legacy"]);
   const { legacy = false } = options;
-  if (typeof legacy !== "boolean") throw refused("invalid_option", "legacy", legacy, "true or false");
+  if (typeof legacy !== "boolean") throw invalidField("invalid_option", "legacy", legacy, "true or false");
   const read = readPolicies(policies);
   const { allowed, limit, remaining, retryAfter, resetAfter, position } = readDecision(decision, read.names);
   if (allowed && !legacy && remaining <= longest && resetAfter <= longest)
@@ -166,6 +166,6 @@ export function rateLimitHeaders(
 export function problemBody(decision: Decision, policies: Policies): string {
   const read = readPolicies(policies);
   const { allowed: isAllowed, violated } = readDecision(decision, read.names);
-  if (isAllowed) throw refused("invalid_decision", "decision", "allowed", "a decision that was denied");
+  if (isAllowed) throw invalidField("invalid_decision", "decision", "allowed", "a decision that was denied");
   return problem_body(violated, read.lines);
 }

@@ -27,11 +27,24 @@ export type AskIssuer = (cost: number, report: string | undefined) => Promise<st
  */
 export type Background = (work: Promise<unknown>) => void;
 
+/**
+ * Ignores errors of work that no caller awaits: renewals, and leases that are given back.
+ * @internal
+ */
+export const unawaited: Background = (work) => void work.catch(() => {});
+
 /** How long a hit waits for the renewal of another request, in milliseconds. */
 const renewalWait = 50;
 
 /** The part of its life after which a lease that was not renewed is given back. */
 const givenBackAfter = 0.9;
+
+/** The hits of a key that wait for a renewal. */
+interface WaitingHits {
+  readonly wakes: Set<() => void>;
+  /** When the last of them started to wait. */
+  since: number;
+}
 
 /**
  * The leases of one process: hits on a hot key spend its lease, and the issuer gets a message only to renew it. All state
@@ -41,8 +54,8 @@ const givenBackAfter = 0.9;
 export class Leases {
   readonly #core: LeaseCore;
   readonly #now: () => number;
-  /** Hits that wait for a renewal, by key. */
-  readonly #waiting = new Map<string, Set<() => void>>();
+  /** Hits that wait for a renewal, by key; the key with the most recent one is last. */
+  readonly #waiting = new Map<string, WaitingHits>();
 
   constructor(core: LeaseCore, now: () => number) {
     this.#core = core;
@@ -129,26 +142,40 @@ export class Leases {
    * that sent the renewal may be cancelled, and then no waiting hit is woken.
    */
   async #wait(key: string, cost: number, ask: AskIssuer): Promise<Numbers> {
-    const waiting = this.#waiting.get(key) ?? new Set();
-    this.#waiting.set(key, waiting);
+    const waiting = this.#waitingFor(key);
     let stop = () => {};
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, renewalWait);
-      waiting.add(resolve);
+      waiting.wakes.add(resolve);
       stop = () => {
         clearTimeout(timer);
-        waiting.delete(resolve);
+        waiting.wakes.delete(resolve);
       };
     });
     stop();
-    if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
+    if (waiting.wakes.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
     return this.#core.spend(key, cost, this.#now()) ?? this.ask(key, cost, ask);
+  }
+
+  /** Returns the waiting hits of a key, for one that starts to wait now. Drops those of keys whose waits are over. */
+  #waitingFor(key: string): WaitingHits {
+    const now = this.#now();
+    // A hit removes itself, unless its request was cancelled.
+    for (const [other, { since }] of this.#waiting) {
+      if (Math.abs(now - since) <= 2 * renewalWait) break;
+      this.#waiting.delete(other);
+    }
+    const waiting = this.#waiting.get(key) ?? { wakes: new Set(), since: now };
+    waiting.since = now;
+    this.#waiting.delete(key);
+    this.#waiting.set(key, waiting);
+    return waiting;
   }
 
   #wake(key: string): void {
     const waiting = this.#waiting.get(key);
     this.#waiting.delete(key);
-    for (const wake of waiting ?? []) wake();
+    for (const wake of waiting?.wakes ?? []) wake();
   }
 
   /** Gives the unspent part of a lease back shortly before its end, unless it is renewed by then. */

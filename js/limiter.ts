@@ -4,7 +4,7 @@ import { Results } from "./core/results.ts";
 import { type CopiedStates, saved } from "./core/states.ts";
 import { costsByPosition, usedByPosition } from "./costs.ts";
 import { ttlExpected } from "./durations.ts";
-import { refused, type TollgateError, wrongAmount, wrongInc } from "./error.ts";
+import { invalidField, type TollgateError, wrongAmount, wrongInc } from "./error.ts";
 import { storedKey } from "./keys.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
@@ -201,7 +201,7 @@ export class RateLimiter {
   reset(key: Key, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations = false } = copiedOptions(options, ["reservations"]);
     if (typeof reservations !== "boolean")
-      throw refused("invalid_option", "reservations", reservations, "a boolean");
+      throw invalidField("invalid_option", "reservations", reservations, "a boolean");
     const now = checkTime(this.#clock());
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
@@ -351,7 +351,7 @@ export class RateLimiter {
   /** Moves the end of a reservation, and returns it. */
   #extendUntil(id: string, ttl: Duration): "expired" | "closed" | number {
     const lasts = readTtl(ttl);
-    if (lasts === undefined) throw refused("invalid_option", "ttl", ttl, ttlExpected());
+    if (lasts === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
     let end = 0;
     const word = this.#close(
       id,

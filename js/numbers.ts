@@ -59,14 +59,17 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
   };
 }
 
+/** The first number of a denial that may end at any time: a decision does not say how long it is certain. */
+const uncertain = 2;
+
 /**
- * Returns the numbers of a decision. `certainty` is the first number of a denial: 0 if it lasts until its `retryAfter`.
+ * Returns the numbers of a decision.
  * @internal
  */
-export function numbersOf(decision: Decision, names: readonly string[], certainty: 0 | 2 | 3): Numbers {
+export function numbersOf(decision: Decision, names: readonly string[]): Numbers {
   const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated } = decision;
   const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
   const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
   const position = Math.max(0, names.indexOf(policy));
-  return [allowed ? 1 : certainty, count, limit, remaining, wait, resetAfter, position, bits >>> 0].join(" ");
+  return [allowed ? 1 : uncertain, count, limit, remaining, wait, resetAfter, position, bits >>> 0].join(" ");
 }

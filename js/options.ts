@@ -1,7 +1,7 @@
 import { checkFunctions, copiedOptions } from "./checks.ts";
 import { schema } from "./core/generated.ts";
 import { durationExpected, isInteger, milliseconds, ttlExpected } from "./durations.ts";
-import { integer, refused } from "./error.ts";
+import { integer, invalidField } from "./error.ts";
 import { oneOf } from "./policy.ts";
 import type { Options, ReserveOptions } from "./types.ts";
 
@@ -24,7 +24,7 @@ export function readOptions(given: Options): ReadOptions {
   checkFunctions(options, ["clock", "beforeClean"]);
   const { clock = Date.now, beforeClean } = options;
   const wrong = (name: keyof Options, expected: string) =>
-    refused("invalid_option", name, options[name], expected);
+    invalidField("invalid_option", name, options[name], expected);
   const maxKeys = options.maxKeys ?? schema.defaultMaxKeys;
   if (!isInteger(maxKeys, 1, schema.maxKeys)) throw wrong("maxKeys", integer(1, schema.maxKeys));
   const onFull = options.onFull ?? "evict";
@@ -53,6 +53,6 @@ export function readReserveOptions(given: ReserveOptions): {
   const { ttl: written, policies } = copiedOptions(given, ["ttl", "policies"]);
   const ttl = written === undefined ? undefined : readTtl(written);
   if (written !== undefined && ttl === undefined)
-    throw refused("invalid_option", "ttl", written, ttlExpected());
+    throw invalidField("invalid_option", "ttl", written, ttlExpected());
   return { ttl, policies };
 }

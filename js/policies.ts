@@ -16,7 +16,7 @@ import {
   uniqueNameText,
   unknownPolicyText,
 } from "./core/generated.ts";
-import { fill, inWords, refused, refusedAs, TollgateError } from "./error.ts";
+import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
 import { type ReadPolicy, readPolicy } from "./policy.ts";
 import type { Origin, Policies, Policy } from "./types.ts";
 
@@ -72,7 +72,7 @@ export class ReadPolicies {
   unfit(code: number, expected: string): TollgateError {
     const position = status.at - code;
     const field = this.#policy(position).limit == null ? "capacity" : "limit";
-    return refused("invalid_policy", field, this.limit(position), expected);
+    return invalidField("invalid_policy", field, this.limit(position), expected);
   }
 
   #policy(position: number): { readonly limit?: unknown } {
@@ -137,10 +137,10 @@ function checkTogether(policies: readonly ReadPolicy[]): void {
   const { length } = policies;
   if (length < 1 || length > schema.maxPolicies) {
     const found = length === 0 ? noPoliciesText : manyPoliciesText;
-    throw refusedAs("invalid_policy", "policies", found, policiesText);
+    throw fieldError("invalid_policy", "policies", found, policiesText);
   }
   if (length > 1 && policies.some(({ denied }) => denied === 1))
-    throw refused("invalid_policy", "denied", schema.deniedWords[0], freeAmongSeveralText);
+    throw invalidField("invalid_policy", "denied", schema.deniedWords[0], freeAmongSeveralText);
 }
 
 /** Returns the origins of states. A policy's name is its own, or its algorithm's, with a number if that is taken. */
@@ -150,7 +150,7 @@ function originsOf(policies: readonly ReadPolicy[]): Origin[] {
   const isTaken = (name: string) => origins.some((origin) => origin.name === name);
   for (const { name: own, algorithm, numbers } of policies) {
     if (own !== undefined && isTaken(own))
-      throw refusedAs("invalid_policy", "name", inWords(own), uniqueNameText);
+      throw fieldError("invalid_policy", "name", inWords(own), uniqueNameText);
     let name = own ?? algorithm;
     for (let number = 2; own === undefined && (given.includes(name) || isTaken(name)); number++)
       name = `${algorithm}-${number}`;

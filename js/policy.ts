@@ -26,7 +26,7 @@ import {
   minutes,
   ttlExpected,
 } from "./durations.ts";
-import { type ErrorCode, fill, integer, inWords, refusedAs, TollgateError } from "./error.ts";
+import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "./error.ts";
 
 /** A validated policy. */
 export interface ReadPolicy {
@@ -111,13 +111,13 @@ function unknownField(written: string, found: AlgorithmSchema): TollgateError {
 }
 
 const givenTwice = (found: AlgorithmSchema, role: Role) =>
-  refusedAs("invalid_policy", fieldOf(found, role), secondValueText, onceText);
+  fieldError("invalid_policy", fieldOf(found, role), secondValueText, onceText);
 
 const fieldOf = ({ fields }: AlgorithmSchema, role: Role): string =>
   Object.keys(fields).find((name) => fields[name]?.role === role) ?? role;
 
 const wrong = (code: ErrorCode, field: string, value: unknown, expected: string, forms?: string) =>
-  refusedAs(code, field, value == null ? undefined : inWords(value), expected, forms);
+  fieldError(code, field, value == null ? undefined : inWords(value), expected, forms);
 
 /** Returns the limit or the rate; 1 if the algorithm has none. */
 function amount(found: AlgorithmSchema, values: Values, role: "limit" | "rate"): number {

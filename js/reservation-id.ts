@@ -1,5 +1,5 @@
 import { reservationText } from "./core/generated.ts";
-import { refused } from "./error.ts";
+import { invalidField } from "./error.ts";
 import type { Key } from "./types.ts";
 
 /** The contents of a reservation's id. */
@@ -50,7 +50,7 @@ export function parsedId(text: unknown): ReservationId {
   const [, hex = "", end = "", costs, kind, written = ""] =
     (typeof text === "string" && form.exec(text)) || [];
   const key = keyOf(kind, written);
-  if (key === undefined) throw refused("invalid_reservation", "id", text, reservationText);
+  if (key === undefined) throw invalidField("invalid_reservation", "id", text, reservationText);
   const bits = [0, 8, 16, 24].map((at) => Number.parseInt(hex.slice(at, at + 8), 16));
   return { key, bits, end: Number.parseInt(end, 36), isByPolicy: costs === "p" };
 }

@@ -3,7 +3,7 @@ import { elements } from "./core/elements.ts";
 import { earlierUnplacedText, reservationNumbersText } from "./core/generated.ts";
 import { copiedLists, unreadable } from "./core/states.ts";
 import { isInteger } from "./durations.ts";
-import { refused } from "./error.ts";
+import { invalidField } from "./error.ts";
 import { keyFrom } from "./keys.ts";
 import type { Key, Policy, Snapshot } from "./types.ts";
 
@@ -21,9 +21,9 @@ const expected = "a snapshot that snapshot() returned";
 
 /** Reads and checks the outer form of a snapshot. */
 export function readSnapshot(snapshot: Snapshot): ReadSnapshot {
-  const wrong = (field: string, found: unknown) => refused("invalid_state", field, found, expected);
+  const wrong = (field: string, found: unknown) => invalidField("invalid_state", field, found, expected);
   if (typeof snapshot === "string")
-    throw refused("invalid_state", "snapshot", snapshot, `${expected}; read the text with JSON.parse`);
+    throw invalidField("invalid_state", "snapshot", snapshot, `${expected}; read the text with JSON.parse`);
   if (typeof snapshot !== "object" || snapshot === null) throw wrong("snapshot", snapshot);
   const { version, policies, keys, earlier, reservations } = snapshot;
   if (!Number.isSafeInteger(version)) throw wrong("snapshot.version", version);

@@ -12,7 +12,7 @@ import {
   unreadable,
   unreadableAs,
 } from "./core/states.ts";
-import { fill, inWords, refused, TollgateError, wrongAmount, wrongInc } from "./error.ts";
+import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./error.ts";
 import { readOptions } from "./options.ts";
 import { ReadPolicies } from "./policies.ts";
 import { isTime } from "./time.ts";
@@ -66,11 +66,11 @@ export function step(
   policy?: string,
 ): Step {
   if (!operations.includes(operation))
-    throw refused("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
+    throw invalidField("invalid_operation", "operation", operation, `one of ${operations.join(", ")}`);
   if (typeof amount !== "number") throw wrongAmount("cost", amount);
-  if (!isTime(now)) throw refused("invalid_time", "now", now, "a time in milliseconds since the epoch");
+  if (!isTime(now)) throw invalidField("invalid_time", "now", now, "a time in milliseconds since the epoch");
   if (policy !== undefined && typeof policy !== "string")
-    throw refused("unknown_policy", "policy", policy, "the name of a policy");
+    throw invalidField("unknown_policy", "policy", policy, "the name of a policy");
   const own = new ReadPolicies(policies);
   const afresh = new Set<string>();
   const stored = state == null ? undefined : readState(state);
@@ -144,14 +144,15 @@ type Copied = Pick<State, "policies"> & CopiedStates;
 
 /** Copies a stored state, each part read once, and checks the copy. */
 function readState(state: State): Copied {
-  if (typeof state !== "object") throw refused("invalid_state", "state", state, "a state that step returned");
+  if (typeof state !== "object")
+    throw invalidField("invalid_state", "state", state, "a state that step returned");
   const { version, policies, states, earlier, reservations } = state;
   if (!Array.isArray(policies))
-    throw refused("invalid_state", "state.policies", policies, "an array that step returned");
+    throw invalidField("invalid_state", "state.policies", policies, "an array that step returned");
   const origins = elements(policies).map((origin) => {
     const { name, algorithm, scale } = (origin ?? {}) as Partial<Origin>;
     if (typeof name !== "string" || typeof algorithm !== "string" || typeof scale !== "number")
-      throw refused("invalid_state", "state.policies", policies, "an array that step returned");
+      throw invalidField("invalid_state", "state.policies", policies, "an array that step returned");
     return { name, algorithm, scale };
   });
   if (!Number.isSafeInteger(version)) throw unreadable("it has no version");

@@ -15,7 +15,7 @@ interface KeyLimit extends LimitFacts {
 }
 
 /** The plan of a request: a rule that denies it for lack of a key, or the limits of each rule, which are one decision. */
-type Plan = { readonly refusedBy: number } | readonly (readonly KeyLimit[])[];
+type Plan = { readonly deniedBy: number } | readonly (readonly KeyLimit[])[];
 
 /** The number of the plan without limits. */
 const unlimited = 0;
@@ -85,9 +85,9 @@ export class RulesCandidate implements Candidate {
 
   /** Decides one rule after the other until one denies. Rules that only report are decided in any case. */
   #isAllowed(plan: Plan, weight: number): boolean {
-    if ("refusedBy" in plan) {
+    if ("deniedBy" in plan) {
       this.#refused += 1;
-      this.#count(plan.refusedBy, true);
+      this.#count(plan.deniedBy, true);
       return false;
     }
     let isAllowed = true;
@@ -138,7 +138,7 @@ export class RulesCandidate implements Candidate {
 
   /** Parses a plan: the number of a rule that denies, or lines of a limit and an object, grouped by rule. */
   #parsed(text: string): Plan {
-    if (!text.includes(" ")) return { refusedBy: Number(text) };
+    if (!text.includes(" ")) return { deniedBy: Number(text) };
     const rules: KeyLimit[][] = [];
     for (const line of text.split("\n")) {
       const limit = this.#limits[Number.parseInt(line, 10)] as LimitFacts;

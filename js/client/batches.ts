@@ -1,30 +1,32 @@
 import { type ErrorCode, TollgateError } from "../error.ts";
-import { senseless } from "./decision.ts";
+import { invalidResponse } from "./decision.ts";
 
-/** How many items the Worker takes at once. */
-const most = 100;
+/** The most items that the Worker accepts in a request. */
+const maxItems = 100;
 
-interface Waiting {
+interface PendingItem {
   readonly item: unknown;
-  readonly resolve: (answer: unknown) => void;
+  readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-interface Failed {
+/** The error of one item in the Worker's response. */
+interface ItemError {
   readonly code: ErrorCode;
   readonly message: string;
 }
 
-/** What the Worker says of a request that it refuses as a whole. */
+/** The Worker's response to a request that it rejects as a whole. */
 interface Problem {
   readonly code?: ErrorCode;
   readonly title?: string;
   readonly detail?: string;
 }
 
-/** What is asked in one tick, in one request for each operation. */
+/** Sends the items of one tick together, in one request for each operation. */
 export class Batches {
-  #waiting = new Map<string, Waiting[]>();
+  /** The items that wait for the end of the tick, by operation. */
+  #pending = new Map<string, PendingItem[]>();
   #url: string;
   #token: string;
   #timeout: number;
@@ -37,49 +39,55 @@ export class Batches {
     this.#fetch = fetch;
   }
 
-  ask(operation: string, item: unknown): Promise<unknown> {
-    if (this.#waiting.size === 0) queueMicrotask(() => this.#send());
+  /** Adds an item, and returns its result. */
+  add(operation: string, item: unknown): Promise<unknown> {
+    if (this.#pending.size === 0) queueMicrotask(() => this.#flush());
     return new Promise((resolve, reject) => {
-      const waiting = this.#waiting.get(operation) ?? [];
-      waiting.push({ item, resolve, reject });
-      this.#waiting.set(operation, waiting);
+      const pending = this.#pending.get(operation) ?? [];
+      pending.push({ item, resolve, reject });
+      this.#pending.set(operation, pending);
     });
   }
 
-  #send(): void {
-    const all = this.#waiting;
-    this.#waiting = new Map();
-    for (const [operation, waiting] of all) {
-      for (let at = 0; at < waiting.length; at += most) this.#settle(operation, waiting.slice(at, at + most));
+  #flush(): void {
+    const all = this.#pending;
+    this.#pending = new Map();
+    for (const [operation, pending] of all) {
+      for (let at = 0; at < pending.length; at += maxItems)
+        this.#settle(operation, pending.slice(at, at + maxItems));
     }
   }
 
-  async #settle(operation: string, waiting: readonly Waiting[]): Promise<void> {
+  /** Sends items, and settles their promises. */
+  async #settle(operation: string, pending: readonly PendingItem[]): Promise<void> {
     try {
-      const answers = await this.#answers(
+      const results = await this.#send(
         operation,
-        waiting.map(({ item }) => item),
+        pending.map(({ item }) => item),
       );
-      for (const [at, { resolve, reject }] of waiting.entries()) {
-        const answer = answers[at] as { readonly error?: Failed } | null;
-        if (typeof answer !== "object" || answer === null) reject(senseless("answer"));
-        else if (answer.error === undefined) resolve(answer);
-        else reject(new TollgateError(answer.error?.code ?? "unanswered", String(answer.error?.message)));
+      for (const [at, { resolve, reject }] of pending.entries()) {
+        const result = results[at] as { readonly error?: ItemError } | null;
+        if (typeof result !== "object" || result === null) reject(invalidResponse("result"));
+        else if (result.error === undefined) resolve(result);
+        else reject(new TollgateError(result.error?.code ?? "unanswered", String(result.error?.message)));
       }
     } catch (error) {
-      for (const { reject } of waiting) reject(error);
+      for (const { reject } of pending) reject(error);
     }
   }
 
-  async #answers(operation: string, items: readonly unknown[]): Promise<readonly unknown[]> {
+  /** Sends items in one request, and returns their results in the same order. */
+  async #send(operation: string, items: readonly unknown[]): Promise<readonly unknown[]> {
     const request = new Request(`${this.#url}/v1/${operation}`, {
       method: "POST",
       headers: { Authorization: `Bearer ${this.#token}`, "Content-Type": "application/json" },
       body: JSON.stringify(items),
       signal: AbortSignal.timeout(this.#timeout),
     });
-    const fail = (how: string) => (cause: unknown) => {
-      throw new TollgateError("unanswered", `${this.#url} ${how}; see docs/several-processes.md`, { cause });
+    const fail = (reason: string) => (cause: unknown) => {
+      throw new TollgateError("unanswered", `${this.#url} ${reason}; see docs/several-processes.md`, {
+        cause,
+      });
     };
     const response = await this.#fetch(request).catch((cause) => fail(`did not answer: ${cause}`)(cause));
     const { ok, status } = response;
@@ -87,14 +95,14 @@ export class Batches {
       .json()
       .catch(fail(`answered ${status} and no JSON: is that the Worker's address, with its prefix?`));
     if (ok && Array.isArray(body) && body.length === items.length) return body;
-    throw failure(this.#url, status, (body ?? {}) as Problem);
+    throw requestError(this.#url, status, (body ?? {}) as Problem);
   }
 }
 
-/** A refusal of the whole request: the caller's mistake, or the Worker's trouble. */
-function failure(url: string, status: number, { code, title, detail }: Problem): TollgateError {
-  const told = [title ?? "nothing that can be understood", ...(detail ? [detail] : [])];
-  const message = `${url} answered ${status}: ${told.join(". ")}`;
+/** Returns the error for a request that the Worker rejected as a whole. */
+function requestError(url: string, status: number, { code, title, detail }: Problem): TollgateError {
+  const reasons = [title ?? "the response has no results and no error", ...(detail ? [detail] : [])];
+  const message = `${url} answered ${status}: ${reasons.join(". ")}`;
   if (status === 401 || status === 403)
     return new TollgateError("unauthorized", `${message}; see docs/gateway.md`);
   return new TollgateError(status >= 500 || code === undefined ? "unanswered" : code, message);

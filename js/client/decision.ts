@@ -2,18 +2,18 @@ import { isInteger } from "../durations.ts";
 import { TollgateError } from "../error.ts";
 import type { Decision } from "../types.ts";
 
-/** A decision in JSON, where never is null. */
-type Wire = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
+/** A decision in JSON, which has no infinity: a hit that never fits has a `retryAfter` of null. */
+type JsonDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
 
 const isText = (value: unknown): boolean => typeof value === "string";
 
-/** A wait may be longer than the largest count, and must fit into 64 bits. */
+/** Returns true for a wait. It may be longer than the largest safe integer, and must fit into 64 bits. */
 const isWait = (value: unknown): boolean =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 63;
 
-function isDecision(answer: unknown): answer is Wire {
-  const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated } = (answer ??
-    {}) as Partial<Wire>;
+function isDecision(value: unknown): value is JsonDecision {
+  const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated } = (value ??
+    {}) as Partial<JsonDecision>;
   return (
     typeof allowed === "boolean" &&
     [count, limit, remaining].every((number) => isInteger(number)) &&
@@ -25,12 +25,12 @@ function isDecision(answer: unknown): answer is Wire {
   );
 }
 
-/** Reads a decision of the Worker's. Throws if it is none. */
-export function decisionOf(answer: unknown): Decision {
-  if (!isDecision(answer)) throw senseless("decision");
-  return { ...answer, retryAfter: answer.retryAfter ?? Number.POSITIVE_INFINITY };
+/** Reads a decision from the Worker's JSON. Throws if it is invalid. */
+export function decisionOf(value: unknown): Decision {
+  if (!isDecision(value)) throw invalidResponse("decision");
+  return { ...value, retryAfter: value.retryAfter ?? Number.POSITIVE_INFINITY };
 }
 
-/** The error of an answer that is not what was asked for: as good as none. */
-export const senseless = (expected: string): TollgateError =>
-  new TollgateError("unanswered", `the Worker answered something that is no ${expected}`);
+/** Returns the error for an invalid response, after which `onError` decides as if there were none. */
+export const invalidResponse = (expected: string): TollgateError =>
+  new TollgateError("unanswered", `the Worker's response is not a ${expected}`);

@@ -3,11 +3,12 @@ import { reserveAll } from "../reserve-all.ts";
 import type { RemoteLimiter } from "./remote.ts";
 
 /**
- * Decides over several keys, of one limiter or several, all or nothing: takes each cost if all keys may act now, and none
- * otherwise. All are asked at once. A denial sends a second message, which gives back what the others set aside; what an
- * allowed one took is charged with the next `hitAll` or `reserve` of its key, or after five seconds, and counts until then.
+ * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
+ * none otherwise. It reserves every cost at once. If a key denies, a second request cancels the other reservations. If all
+ * allow, each reservation is settled with the next `hitAll` or `reserve` on its key, or charged after five seconds; it
+ * counts as used meanwhile.
  *
- * A client that crashes in between costs each key at most what it asked for.
+ * A client that crashes in between charges each key at most its cost.
  *
  * @example
  * ```ts

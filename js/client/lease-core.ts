@@ -3,14 +3,15 @@ import wasm from "../../build/lease/tollgate_bg.wasm";
 import { allowed } from "../core/module.ts";
 import type { LeaseCore } from "../leases.ts";
 
-/** How many keys a limiter knows something of. */
-const knownKeys = 10_000;
+/** How many keys a limiter has leases or recent traffic of, at most. */
+const maxKeys = 10_000;
 
-/** How many instances of the wasm there were, and whether the last one can be used. */
+/** How many instances of the wasm were created. */
 let instances = 0;
+/** Whether the last one is usable: it has not trapped. */
 let isUsable = false;
 
-/** Makes sure that there is an instance. After a trap a new one takes over. */
+/** Creates an instance of the wasm unless one is usable. */
 function start(): void {
   if (isUsable) return;
   if (instances > 0) __wbg_reset_state();
@@ -20,32 +21,32 @@ function start(): void {
 }
 
 /**
- * Returns the arithmetic of leases of so many milliseconds. A trap loses what was held, which is charged at its end, and
- * costs no hit: the issuer is asked.
+ * Returns the leases of a holder in wasm, with a duration of `ttl` milliseconds. A trap loses them, and they are charged
+ * at their ends; it fails no hit, since the hit is sent to the issuer.
  */
 export function leaseCore(ttl: number): LeaseCore {
-  const made = () => {
+  const create = () => {
     start();
-    // The API does not say for how long a denial is certain.
-    return { leases: new WasmLeases(knownKeys, ttl, false), instance: instances };
+    // Denials are not remembered: the API does not say how long one is certain.
+    return { leases: new WasmLeases(maxKeys, ttl, false), instance: instances };
   };
-  let own = made();
+  let current = create();
   const run = <Result>(work: (leases: WasmLeases) => Result, otherwise: Result): Result => {
     try {
-      if (!isUsable || own.instance !== instances) own = made();
-      return work(own.leases);
+      if (!isUsable || current.instance !== instances) current = create();
+      return work(current.leases);
     } catch {
-      // The wasm throws nothing by itself.
+      // The wasm has no errors of its own, so this is a trap.
       isUsable = false;
       return otherwise;
     }
   };
   return {
-    denied: (...given) => run((leases) => leases.denied(...given), undefined),
-    hit: (...given) => run((leases) => leases.hit(...given), "?"),
-    spend: (...given) => run((leases) => leases.spend(...given), undefined),
-    replied: (...given) => run((leases) => leases.replied(...given), 0),
-    failed: (...given) => run((leases) => leases.failed(...given), undefined),
-    giveBack: (...given) => run((leases) => leases.giveBack(...given), undefined),
+    denied: (...args) => run((leases) => leases.denied(...args), undefined),
+    hit: (...args) => run((leases) => leases.hit(...args), "?"),
+    spend: (...args) => run((leases) => leases.spend(...args), undefined),
+    replied: (...args) => run((leases) => leases.replied(...args), 0),
+    failed: (...args) => run((leases) => leases.failed(...args), undefined),
+    giveBack: (...args) => run((leases) => leases.giveBack(...args), undefined),
   };
 }

@@ -2,20 +2,20 @@ import { leaseTtl } from "../core/generated.ts";
 import { isInteger } from "../durations.ts";
 import { TollgateError } from "../error.ts";
 import { holderClock } from "../holder-clock.ts";
-import { type AskIssuer, type Background, Leases } from "../leases.ts";
+import { type AskIssuer, Leases, unawaited } from "../leases.ts";
 import { named, numbersOf } from "../numbers.ts";
 import type { Decision } from "../types.ts";
 import { isWellFormed } from "../well-formed.ts";
-import { decisionOf, senseless } from "./decision.ts";
+import { decisionOf, invalidResponse } from "./decision.ts";
 
-/** Asks the Worker for an operation on a key. */
+/** Sends an operation on a key to the Worker. */
 type AskWorker = (
   operation: "hit" | "lease",
   item: { readonly key: string; readonly [field: string]: unknown },
 ) => Promise<unknown>;
 
-/** What the Worker answers to `lease`. */
-interface Leased {
+/** The Worker's result of the operation `lease`. */
+interface LeaseResult {
   readonly decision: unknown;
   readonly lease: {
     readonly id: unknown;
@@ -25,23 +25,17 @@ interface Leased {
   } | null;
 }
 
-/** Nobody waits for a renewal or for what is given back. */
-const background: Background = (work) => void work.catch(() => {});
-
-/** How certain a denial is: the API does not say. */
-const uncertain = 2;
-
-/** The hits of a limiter that holds leases. */
+/** The hits of a limiter with leases. */
 export class LeasedHits {
   readonly #names: readonly string[];
   readonly #ask: AskWorker;
-  /** There are none until the wasm is loaded, nor where it cannot be. */
+  /** `undefined` until the wasm is loaded, and where it cannot be. */
   #leases: Leases | undefined;
 
   constructor(ttl: number, names: readonly string[], ask: AskWorker) {
     this.#names = names;
     this.#ask = ask;
-    // A file of its own: a page without leases does not load it.
+    // A file of its own, so that a page without leases does not load it.
     import("./lease-core.ts")
       .then(({ leaseCore }) => {
         this.#leases = new Leases(leaseCore(ttl), holderClock());
@@ -49,7 +43,7 @@ export class LeasedHits {
       .catch(() => {});
   }
 
-  /** Decides a hit from what is held, or asks; `undefined` if it is none that may be leased. */
+  /** Decides a hit from a lease or by the Worker; `undefined` if the hit cannot use a lease. */
   hit(key: string, cost: unknown): Promise<Decision> | undefined {
     // The core would round a cost, and read each lone surrogate as the same character. The Worker rejects them.
     if (this.#leases === undefined || !isInteger(cost, 1) || !isWellFormed(key)) return undefined;
@@ -58,39 +52,40 @@ export class LeasedHits {
 
   async #hit(leases: Leases, key: string, cost: number): Promise<Decision> {
     const ask: AskIssuer = (cost, report) =>
-      report === undefined ? this.#plain(key, cost) : this.#renewed(key, cost, report);
+      report === undefined ? this.#sendHit(key, cost) : this.#sendRenewal(key, cost, report);
     try {
-      return named(await leases.hit(key, cost, ask, background), this.#names);
+      return named(await leases.hit(key, cost, ask, unawaited), this.#names);
     } catch (error) {
       if (error instanceof TollgateError) throw error;
       throw new TollgateError("unanswered", String(error), { cause: error });
     }
   }
 
-  async #plain(key: string, cost: number): Promise<string> {
+  async #sendHit(key: string, cost: number): Promise<string> {
     return this.#numbers(await this.#ask("hit", { key, cost }));
   }
 
-  /** Sends a report, in which an id has no key, and returns the decision with the lease behind it. */
-  async #renewed(key: string, cost: number, report: string): Promise<string> {
-    const end = `.s${key}`;
-    const [held, ...numbers] = report.split(",");
+  /** Sends a report, whose lease id is without its key, and returns the numbers of the decision and the lease. */
+  async #sendRenewal(key: string, cost: number, report: string): Promise<string> {
+    const keySuffix = `.s${key}`;
+    const [shortId, ...numbers] = report.split(",");
     const [used, size, ttl] = numbers.map(Number);
-    const id = held ? held + end : undefined;
-    const answer = (await this.#ask("lease", { key, cost, id, used, size, ttl })) as Leased;
-    const decision = this.#numbers(answer.decision);
-    if (answer.lease === null) return decision;
-    const lease = answer.lease ?? {};
-    if (typeof lease.id !== "string" || !lease.id.endsWith(end)) throw senseless("lease");
-    const { id: named, amount, life, countsDown } = lease;
-    if (!isInteger(amount) || !isInteger(life, 0, leaseTtl.max)) throw senseless("lease");
-    return `${decision} ${named.slice(0, -end.length)},${amount},${life},${countsDown === true ? 1 : 0}`;
+    const id = shortId ? shortId + keySuffix : undefined;
+    const result = (await this.#ask("lease", { key, cost, id, used, size, ttl })) as LeaseResult;
+    const decision = this.#numbers(result.decision);
+    if (result.lease === null) return decision;
+    const { id: newId, amount, life, countsDown } = result.lease ?? {};
+    if (typeof newId !== "string" || !newId.endsWith(keySuffix)) throw invalidResponse("lease");
+    if (!isInteger(amount) || !isInteger(life, 0, leaseTtl.max)) throw invalidResponse("lease");
+    return `${decision} ${newId.slice(0, -keySuffix.length)},${amount},${life},${countsDown === true ? 1 : 0}`;
   }
 
-  #numbers(answer: unknown): string {
-    const decision = decisionOf(answer);
+  /** Returns the numbers of a decision in JSON. Throws if it is invalid or of other policies. */
+  #numbers(value: unknown): string {
+    const decision = decisionOf(value);
     const names = [decision.policy, ...decision.violated];
-    if (!names.every((name) => this.#names.includes(name))) throw senseless("decision of these policies");
-    return numbersOf(decision, this.#names, uncertain);
+    if (!names.every((name) => this.#names.includes(name)))
+      throw invalidResponse("decision of these policies");
+    return numbersOf(decision, this.#names);
   }
 }

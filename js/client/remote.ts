@@ -4,51 +4,55 @@ import { copiedCosts } from "../copied-costs.ts";
 import { durationFormsText, leaseTtl, leaseTtlText, reservationText } from "../core/generated.ts";
 import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
-import { fill, keyAccepts, refused, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { fill, invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
 import { decisionOf } from "./decision.ts";
 import { LeasedHits } from "./leased-hits.ts";
 
-/** Where the Worker is, and what to do when it cannot be asked. */
+/** Options of a limiter over a Worker. */
 export interface RemoteOptions {
   /** The Worker's address with its prefix: `https://limits.example.com/_tollgate`. */
   readonly url: string | URL;
   /** The token of the Worker's HTTP API. */
   readonly token: string;
-  /** One of the Worker's policies by its name, or several that are one decision. */
+  /** The name of one of the Worker's policies, or the names of several that are one decision. */
   readonly policy: string | readonly string[];
-  /** How long to wait for an answer, in milliseconds; two seconds by default. */
+  /** How long a request may take, in milliseconds; two seconds by default. */
   readonly timeout?: number | undefined;
-  /** What `hit`, `peek` and `reserve` answer when there is no answer: by default nothing, they throw. */
+  /**
+   * The result of `hit`, `peek` and `reserve` without a response: an error (the default), or a decision with the reason
+   * `"error"`.
+   */
   readonly onError?: "allow" | "deny" | "throw" | undefined;
   /** The `fetch` to use, for instance that of a service binding. */
   readonly fetch?: ((request: Request) => Promise<Response>) | undefined;
   /**
-   * Whether hits on a hot key are allowed from a lease: an amount that the Worker sets aside for this limiter, which is
-   * spent without asking and reported later. Never more is allowed than without leases. By default every hit asks.
+   * Whether hits on a hot key are allowed from a lease: an amount that the Worker reserves for this limiter, which spends
+   * it without requests and reports it later. The fleet never admits more than without leases. By default every hit is
+   * sent.
    */
   readonly leases?: boolean | LeaseOptions | undefined;
 }
 
-/** How a limiter holds leases. */
+/** Options for leases. */
 export interface LeaseOptions {
-  /** How long a lease lasts at the most; one second by default, and at most ten. */
+  /** How long a lease lasts; a second by default, at most ten. */
   readonly ttl?: Duration | undefined;
 }
 
-/** How a reservation is made. */
+/** Options of a reservation. */
 export interface RemoteReserveOptions {
   /** How long it lasts; by default the `ttl` of a concurrency policy, or one minute. At most a day. */
   readonly ttl?: Duration | undefined;
-  /** Nothing: the numbers are those of the Worker. */
+  /** Not accepted: the numbers are those of the Worker. */
   readonly policies?: undefined;
 }
 
 /**
  * A limiter whose keys are in a Tollgate Worker: one budget for a whole fleet. The same methods as `RateLimiter`,
- * asynchronous. What is asked in one tick goes in one request.
+ * asynchronous. Operations of one tick and kind share a request.
  *
  * @example
  * ```ts
@@ -73,7 +77,7 @@ export interface RemoteReserveOptions {
 export class RemoteLimiter {
   #batches: Batches;
   #policy: string | readonly string[];
-  #leased: LeasedHits | undefined;
+  #leasedHits: LeasedHits | undefined;
   #onError: "allow" | "deny" | "throw";
   #unsettled = new Unsettled();
 
@@ -81,185 +85,196 @@ export class RemoteLimiter {
     checkNames(options, optionNames);
     checkFunctions(options, ["fetch"]);
     const { url, token, policy, timeout = 2_000, onError = "throw" } = options;
-    // What was found is not told: it may be a secret, if not the right one.
+    // The error does not show the value: it may be another secret.
     if (typeof token !== "string" || !/^[!-~]+$/.test(token))
-      throw new TollgateError("invalid_option", "token: give the TOLLGATE_TOKEN of the Worker");
+      throw new TollgateError(
+        "invalid_option",
+        "token is required (the TOLLGATE_TOKEN of the Worker: printable ASCII, no spaces)",
+      );
     checkPolicy(policy);
     if (!["allow", "deny", "throw"].includes(onError))
-      throw refused("invalid_option", "onError", onError, '"allow", "deny" or "throw"');
+      throw invalidField("invalid_option", "onError", onError, '"allow", "deny" or "throw"');
     if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
-      throw refused("invalid_option", "timeout", timeout, "a number of milliseconds up to 2147483647");
+      throw invalidField("invalid_option", "timeout", timeout, "a number of milliseconds up to 2147483647");
     const request = options.fetch ?? ((request: Request) => fetch(request));
     this.#batches = new Batches(address(url), token, timeout, request);
     this.#policy = policy;
     this.#onError = onError;
     const ttl = readLeases(options.leases);
     if (ttl !== undefined)
-      this.#leased = new LeasedHits(ttl, [policy].flat(), (operation, item) => this.#ask(operation, item));
+      this.#leasedHits = new LeasedHits(ttl, [policy].flat(), (operation, item) =>
+        this.#send(operation, item),
+      );
   }
 
   /**
-   * Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. Only one
-   * number can be taken from a lease.
+   * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. Only
+   * hits with one number can use a lease.
    */
   hit(key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", key, cost);
   }
 
-  /** What a hit would answer. Changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(key: string, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", key, cost);
   }
 
   /**
    * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
-   * ends and it is charged in full. By default that is the `ttl` of a concurrency policy, or a minute.
+   * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute.
    */
   async reserve(key: string, cost: Costs = 1, options: RemoteReserveOptions = {}): Promise<AsyncReservation> {
     const { ttl, policies } = copiedOptions(options, ["ttl", "policies"]);
     if (policies !== undefined)
-      throw refused("invalid_option", "policies", policies, "undefined: the numbers are those of the Worker");
+      throw invalidField(
+        "invalid_option",
+        "policies",
+        policies,
+        "undefined: the numbers are those of the Worker",
+      );
     if (ttl !== undefined) checkTtl(ttl);
     const copy = copiedCosts(cost);
     const ids = this.#unsettled.take(key);
     const settles = ids.length === 0 ? undefined : ids;
     try {
-      const answer = await this.#ask<WireReservation>("reserve", { key, cost: copy, ttl, settles });
-      const { id, expiresAt } = answer;
-      return new AsyncReservation(this.#settling, key, decisionOf(answer.decision), id ?? "", expiresAt ?? 0);
+      const result = await this.#send<JsonReservation>("reserve", { key, cost: copy, ttl, settles });
+      const { id, expiresAt } = result;
+      return new AsyncReservation(this.#settling, key, decisionOf(result.decision), id ?? "", expiresAt ?? 0);
     } catch (error) {
-      return new AsyncReservation(this.#settling, key, this.#without(error), "", 0);
+      return new AsyncReservation(this.#settling, key, this.#decideByOnError(error), "", 0);
     }
   }
 
   /**
-   * Closes a reservation by its id and charges what was used; by default all of it. Answers `"settled"`, `"expired"` (it
-   * had been charged in full) or `"closed"` (it had been settled).
+   * Closes a reservation by its id and charges the used amount, by default all of it. Returns `"settled"`, `"expired"`
+   * (it had been charged in full) or `"closed"` (it had been settled).
    */
   async settle(id: string, used?: Costs): Promise<Settlement> {
     const copy = used === undefined ? undefined : copiedCosts(used);
-    return (await this.#onReservation("settle", id, { used: copy })).settlement as Settlement;
+    return (await this.#sendById("settle", id, { used: copy })).settlement as Settlement;
   }
 
-  /** Closes a reservation by its id without charging anything. */
+  /** Closes a reservation by its id without a charge. */
   async cancel(id: string): Promise<Settlement> {
-    return (await this.#onReservation("cancel", id, {})).settlement as Settlement;
+    return (await this.#sendById("cancel", id, {})).settlement as Settlement;
   }
 
-  /** Moves the end of a reservation, by its id, to so long from now. */
+  /** Moves the end of a reservation, by its id, to `ttl` from now. */
   async extend(id: string, ttl: Duration): Promise<Extension> {
     checkTtl(ttl);
-    return (await this.#onReservation("extend", id, { ttl })).settlement as Extension;
+    return (await this.#sendById("extend", id, { ttl })).settlement as Extension;
   }
 
   /**
-   * Adds without asking, and answers the count; a negative cost gives back. With several policies, `policy` names the one
-   * that counts it.
+   * Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. With several
+   * policies, `policy` is the name of the one to charge.
    */
   async inc(key: string, cost = 1, policy?: string): Promise<number> {
     if (!Number.isFinite(cost)) throw wrongInc(cost);
-    return this.#ask<{ count: number }>("inc", { key, cost, of: policy }).then(({ count }) => count);
+    return this.#send<{ count: number }>("inc", { key, cost, of: policy }).then(({ count }) => count);
   }
 
-  /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count. */
+  /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
   set(key: string, count: number, policy?: string): Promise<number> {
-    return this.#ask<{ count: number }>("set", { key, count, of: policy }).then(({ count }) => count);
+    return this.#send<{ count: number }>("set", { key, count, of: policy }).then(({ count }) => count);
   }
 
-  /** The key's count. */
+  /** Returns the key's count. */
   get(key: string, policy?: string): Promise<number> {
-    return this.#ask<{ count: number }>("get", { key, of: policy }).then(({ count }) => count);
+    return this.#send<{ count: number }>("get", { key, of: policy }).then(({ count }) => count);
   }
 
-  /** When the key's state ends, in milliseconds since the epoch; 0 when it has none. */
+  /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(key: string, policy?: string): Promise<number> {
-    return this.#ask<{ expiresAt: number }>("expires_at", { key, of: policy }).then(
+    return this.#send<{ expiresAt: number }>("expires_at", { key, of: policy }).then(
       ({ expiresAt }) => expiresAt,
     );
   }
 
   /**
-   * Forgets what the key used. Says whether there was anything to forget. Reservations stay open, unless `reservations`
-   * says to drop them.
+   * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
     const { reservations } = copiedOptions(options, ["reservations"]);
     if (reservations !== undefined && typeof reservations !== "boolean")
-      throw refused("invalid_option", "reservations", reservations, "a boolean");
-    return (await this.#ask<{ reset: boolean }>("reset", { key, reservations })).reset;
+      throw invalidField("invalid_option", "reservations", reservations, "a boolean");
+    return (await this.#send<{ reset: boolean }>("reset", { key, reservations })).reset;
   }
 
   async #decision(operation: string, key: string, cost: Costs): Promise<Decision> {
     const copy = copiedCosts(cost);
     checkKey(key);
     try {
-      const leased = operation === "hit" ? this.#leased?.hit(key, copy) : undefined;
-      return await (leased ?? this.#ask(operation, { key, cost: copy }).then(decisionOf));
+      const leased = operation === "hit" ? this.#leasedHits?.hit(key, copy) : undefined;
+      return await (leased ?? this.#send(operation, { key, cost: copy }).then(decisionOf));
     } catch (error) {
-      return this.#without(error);
+      return this.#decideByOnError(error);
     }
   }
 
-  /** The decision when there is none, or the error. */
-  #without(error: unknown): Decision {
-    const unanswered = error instanceof TollgateError && error.code === "unanswered";
-    if (this.#onError === "throw" || !unanswered) throw error;
-    return without(this.#onError === "allow");
+  /** Returns the decision by `onError` for a request without a response. Throws the error otherwise. */
+  #decideByOnError(error: unknown): Decision {
+    const isUnanswered = error instanceof TollgateError && error.code === "unanswered";
+    if (this.#onError === "throw" || !isUnanswered) throw error;
+    return decisionOnError(this.#onError === "allow");
   }
 
-  /** What a reservation needs of the limiter. */
+  /** The methods for reservations. */
   readonly #settling: AsyncSettling = {
     settle: (id, used) => this.settle(id, used),
     extendUntil: async (id, ttl) => {
       checkTtl(ttl);
-      const { settlement, expiresAt } = await this.#onReservation("extend", id, { ttl });
+      const { settlement, expiresAt } = await this.#sendById("extend", id, { ttl });
       return expiresAt ?? (settlement as "expired" | "closed");
     },
     settleLater: (key, id) => this.#unsettled.add(key, id),
   };
 
-  async #onReservation(
+  /** Sends an operation on a reservation. */
+  async #sendById(
     operation: string,
     id: string,
-    more: Readonly<Record<string, unknown>>,
+    fields: Readonly<Record<string, unknown>>,
   ): Promise<{ settlement: Settlement | Extension; expiresAt?: number }> {
-    if (typeof id !== "string" || id.length > longestId)
-      throw refused("invalid_reservation", "id", id, reservationText);
-    return (await this.#batches.ask(operation, { policy: this.#policy, id, ...more })) as never;
+    if (typeof id !== "string" || id.length > maxIdLength)
+      throw invalidField("invalid_reservation", "id", id, reservationText);
+    return (await this.#batches.add(operation, { policy: this.#policy, id, ...fields })) as never;
   }
 
-  async #ask<Answer = unknown>(
+  /** Sends an operation on a key. */
+  async #send<Result = unknown>(
     operation: string,
     { key, ...rest }: { key: string; [name: string]: unknown },
-  ): Promise<Answer> {
+  ): Promise<Result> {
     checkKey(key);
-    // In JSON, what is no number may pass for one that was left out.
+    // NaN and infinity would become null in JSON, as if the count were left out.
     if ("count" in rest && !Number.isFinite(rest["count"])) throw wrongAmount("count", rest["count"]);
-    return (await this.#batches.ask(operation, { policy: this.#policy, key, ...rest })) as Answer;
+    return (await this.#batches.add(operation, { policy: this.#policy, key, ...rest })) as Result;
   }
 }
 
-/** Sent along, a key that is far too long would have the whole batch refused. The Worker counts bytes. */
+/** Checks a key, since the Worker would reject the whole batch for one that is far too long. The Worker counts bytes. */
 function checkKey(key: unknown): void {
-  if (typeof key !== "string" || key.length > 1024) throw refused("invalid_key", "key", key, keyAccepts);
+  if (typeof key !== "string" || key.length > 1024) throw invalidField("invalid_key", "key", key, keyAccepts);
 }
 
-/** A reservation in JSON, where what a denied one does not have is null. */
-interface WireReservation {
+/** A reservation in JSON. A denied one has null for its id and end. */
+interface JsonReservation {
   readonly decision: unknown;
   readonly id: string | null;
   readonly expiresAt: number | null;
 }
 
-/** A key of 1024 characters, and what stands before it in an id. */
-const longestId = 1024 + 64;
+/** The longest id: a key of 1024 characters and the part before it. */
+const maxIdLength = 1024 + 64;
 
 function checkTtl(ttl: unknown): void {
-  if (milliseconds(ttl) === undefined) throw refused("invalid_option", "ttl", ttl, ttlExpected());
+  if (milliseconds(ttl) === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
 }
 
-/** The decision when there is none. */
-const without = (allowed: boolean): Decision => ({
+/** Returns the decision for a request without a response. */
+const decisionOnError = (allowed: boolean): Decision => ({
   allowed,
   count: 0,
   limit: 0,
@@ -273,28 +288,34 @@ const without = (allowed: boolean): Decision => ({
 
 const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch", "leases"];
 
-/** Returns how long leases last, in milliseconds; `undefined` if there are none. */
+/** Checks the option `leases`, and returns their duration in milliseconds; `undefined` if there are none. */
 function readLeases(leases: unknown): number | undefined {
   if (leases === undefined || leases === false) return undefined;
   if (leases === true) return leaseTtl.byDefault;
   if (!isRecord(leases))
-    throw refused("invalid_option", "leases", leases, 'true, false, or an object such as { ttl: "2s" }');
+    throw invalidField("invalid_option", "leases", leases, 'true, false, or an object such as { ttl: "2s" }');
   const { ttl = leaseTtl.byDefault } = copiedOptions(leases as LeaseOptions, ["ttl"]);
   const time = milliseconds(ttl);
   if (time !== undefined && time <= leaseTtl.max) return time;
-  throw refused("invalid_option", "leases.ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
+  throw invalidField("invalid_option", "leases.ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
 }
 
+/** Checks the option `url`, and returns it without slashes at its end. */
 function address(url: string | URL): string {
   const { href, protocol } = URL.canParse(String(url)) ? new URL(url) : { href: "", protocol: "" };
   if (protocol === "https:" || protocol === "http:") return href.replace(/\/+$/, "");
-  throw refused("invalid_option", "url", url, 'an address such as "https://limits.example.com/_tollgate"');
+  throw invalidField(
+    "invalid_option",
+    "url",
+    url,
+    'an address such as "https://limits.example.com/_tollgate"',
+  );
 }
 
 function checkPolicy(policy: unknown): void {
   const names: unknown[] = Array.isArray(policy) ? policy : [policy];
   if (names.length > 0 && names.every((name) => typeof name === "string" && name !== "")) return;
-  throw refused(
+  throw invalidField(
     "invalid_option",
     "policy",
     policy,

@@ -26,7 +26,10 @@ interface PlatformError {
   readonly retryable?: boolean;
 }
 
-/** Sends an operation to an object, and retries once if the platform says so. Rejects with `Unanswered`. */
+/**
+ * Sends an operation to an object, and retries once, within the timeout, if the platform says so. Rejects with
+ * `Unanswered`.
+ */
 export function ask(
   env: TollgateEnv,
   timeout: number,
@@ -59,7 +62,11 @@ function send<Reply>(
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Reply>,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
+    let isTimedOut = false;
+    const timer = setTimeout(() => {
+      isTimedOut = true;
+      reject(new Unanswered("timeout"));
+    }, timeout);
     const replied = (reply: Reply) => {
       clearTimeout(timer);
       resolve(reply);
@@ -76,7 +83,8 @@ function send<Reply>(
         otherwise(error as PlatformError);
       }
     };
-    attempt((error) => (mayRetry(error) ? attempt(failed) : failed(error)));
+    // After the timeout a retry would charge a hit that the caller has already decided without.
+    attempt((error) => (mayRetry(error) && !isTimedOut ? attempt(failed) : failed(error)));
   });
 }
 

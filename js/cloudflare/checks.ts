@@ -1,6 +1,6 @@
 import { reservationText } from "../core/generated.ts";
 import { ttlExpected } from "../durations.ts";
-import { keyAccepts, refused, type TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import type { Policies } from "../types.ts";
 import type { Hold, Operation } from "./object.ts";
 
@@ -13,19 +13,19 @@ export function checkAmount(operation: Operation | Hold, amount: unknown): asser
 /** Checks that a reservation's `ttl` can be written as JSON; Rust checks its value. */
 export function checkTtl(ttl: unknown): void {
   if (typeof ttl !== "string" && !Number.isFinite(ttl))
-    throw refused("invalid_option", "ttl", ttl, ttlExpected());
+    throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
 }
 
 /** Checks that the id of a reservation is a string; Rust parses it. */
 export function checkId(id: unknown): asserts id is string {
   if (typeof id !== "string" || !id.isWellFormed())
-    throw refused("invalid_reservation", "id", id, reservationText);
+    throw invalidField("invalid_reservation", "id", id, reservationText);
 }
 
 /** Checks the option `reservations` of `reset`. */
 export function checkReservations(reservations: unknown): void {
   if (reservations !== undefined && typeof reservations !== "boolean")
-    throw refused("invalid_option", "reservations", reservations, "a boolean");
+    throw invalidField("invalid_option", "reservations", reservations, "a boolean");
 }
 
 /** Checks that a key can be encoded as UTF-8; Rust checks its length. */
@@ -38,12 +38,12 @@ export const brokenKey = (key: unknown): TollgateError | undefined =>
   typeof key === "string" && !key.isWellFormed() ? wrongKey(key) : undefined;
 
 const wrongKey = (key: unknown) =>
-  refused("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);
+  invalidField("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);
 
 /** Checks that a policy's name is a string or `undefined`. */
 export function checkName(name: unknown): asserts name is string | undefined {
   if (name === undefined || typeof name === "string") return;
-  throw refused("unknown_policy", "policy", name, "the name of one of the policies");
+  throw invalidField("unknown_policy", "policy", name, "the name of one of the policies");
 }
 
 /** Returns the names of policies as a list, from one name or a list. */
@@ -51,7 +51,7 @@ export function policyNames(policy: unknown): string[] {
   const names: unknown[] = Array.isArray(policy) ? policy : [policy];
   for (const name of names) {
     if (typeof name !== "string")
-      throw refused("unknown_policy", "policy", name, "the name of a policy, or a list");
+      throw invalidField("unknown_policy", "policy", name, "the name of a policy, or a list");
   }
   return names as string[];
 }
@@ -61,6 +61,6 @@ export function policiesAsJson(policies: Policies): string {
   try {
     return JSON.stringify(policies) ?? "null";
   } catch {
-    throw refused("invalid_policy", "policies", policies, "a policy, or a list of them");
+    throw invalidField("invalid_policy", "policies", policies, "a policy, or a list of them");
   }
 }

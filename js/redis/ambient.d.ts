@@ -1,4 +1,4 @@
-/** What is used of Node, whose types the package does not ask for. */
+/** The parts of Node that are used here. The package does not depend on the types of Node. */
 declare module "node:crypto" {
   export function createHash(algorithm: "sha1"): {
     update(text: string): { digest(encoding: "hex"): string };

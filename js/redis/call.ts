@@ -2,7 +2,7 @@ import type { KeyLog } from "./key-log.ts";
 import type { Batch } from "./operation.ts";
 import type { Result } from "./replicas.ts";
 
-/** A call of the script for one key. It may be sent several times, until Redis has done it or its time is over. */
+/** A call of the script for one key. It may be sent several times, until Redis has executed it or it times out. */
 export class Call {
   readonly log: KeyLog;
   readonly batch: Batch;
@@ -10,22 +10,22 @@ export class Call {
   readonly number: number;
   /** The mark of its entry; empty if it has none. */
   readonly mark: string;
-  /** When it is given up, by the local clock. */
-  readonly due: number;
-  /** Called when it is given up. */
-  readonly giveUp: () => void;
+  /** When it times out, by the local clock. */
+  readonly deadline: number;
+  /** Called at the deadline. */
+  readonly timeOut: () => void;
   /** Whether the text of the policies is sent. */
-  withText = false;
-  /** The base that is proposed; empty if none is. */
+  withPolicies = false;
+  /** The base that replaces the log up to the known mark; empty for none. */
   base = "";
-  /** The time to live that is to be set, whatever the policies say; 0 if there is none. */
+  /** The time to live that the key must get, in milliseconds; 0 if the policies decide. */
   ttl = 0;
   /** When it was last sent, by the local clock. */
   sentAt = 0;
-  /** How often it was sent. */
+  /** How many times it was sent. */
   sends = 0;
-  /** Set when nobody waits for it any more. */
-  isOver = false;
+  /** Whether its operations are settled. A later reply is ignored. */
+  isEnded = false;
   /** The results, once they are known. */
   results: readonly Result[] | undefined;
 
@@ -33,18 +33,18 @@ export class Call {
     log: KeyLog,
     batch: Batch,
     token: { readonly number: number; readonly mark: string },
-    due: number,
-    giveUp: (call: Call) => void,
+    deadline: number,
+    timeOut: (call: Call) => void,
   ) {
     this.log = log;
     this.batch = batch;
     this.number = token.number;
     this.mark = token.mark;
-    this.due = due;
-    this.giveUp = () => giveUp(this);
+    this.deadline = deadline;
+    this.timeOut = () => timeOut(this);
   }
 
-  /** Returns how long its entry is. */
+  /** The length of its entry in the log: 13 digits of time, the operations and the mark. */
   get entryLength(): number {
     return this.mark === "" ? 0 : 13 + this.batch.text.length + this.mark.length;
   }

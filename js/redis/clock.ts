@@ -1,29 +1,29 @@
-/** What is known of Redis's clock, by the last reply. Local times are those of `performance.now()`. */
+/** An estimate of Redis's time by its last reply. Local times are those of `performance.now()`. */
 export class RedisClock {
   /** Redis's time in the reply; 0 before the first. */
-  #stamp = 0;
+  #redisTime = 0;
   #sentAt = 0;
   #receivedAt = 0;
 
-  /** Notes that a call was sent and its reply received at these local times, and that Redis's time in between was `stamp`. */
-  note(stamp: number, sentAt: number, receivedAt: number): void {
-    this.#stamp = stamp;
+  /** Records that Redis's time was `redisTime` at some moment between the local times `sentAt` and `receivedAt`. */
+  update(redisTime: number, sentAt: number, receivedAt: number): void {
+    this.#redisTime = redisTime;
     this.#sentAt = sentAt;
     this.#receivedAt = receivedAt;
   }
 
-  /** Returns how old the last reply is. */
+  /** Returns the age of the last reply, in milliseconds; infinity before the first. */
   age(now: number): number {
-    return this.#stamp === 0 ? Number.POSITIVE_INFINITY : now - this.#receivedAt;
+    return this.#redisTime === 0 ? Number.POSITIVE_INFINITY : now - this.#receivedAt;
   }
 
-  /** Returns the latest that Redis's time can be now; 0 if nothing is known. */
+  /** Returns the latest time that it can be in Redis now; 0 before the first reply. */
   latest(now: number): number {
-    return this.#stamp === 0 ? 0 : Math.ceil(this.#stamp + now - this.#sentAt) + 1;
+    return this.#redisTime === 0 ? 0 : Math.ceil(this.#redisTime + now - this.#sentAt) + 1;
   }
 
-  /** Returns the earliest that Redis's time can be now; 0 if nothing is known. */
+  /** Returns the earliest time that it can be in Redis now; 0 before the first reply. */
   earliest(now: number): number {
-    return this.#stamp === 0 ? 0 : Math.floor(this.#stamp + now - this.#receivedAt);
+    return this.#redisTime === 0 ? 0 : Math.floor(this.#redisTime + now - this.#receivedAt);
   }
 }

@@ -1,45 +1,45 @@
-/** Something that is given up at a local time. */
-export interface Due {
-  readonly due: number;
-  giveUp(): void;
+/** An item that times out, by the local clock. */
+export interface Timed {
+  readonly deadline: number;
+  timeOut(): void;
 }
 
-/** Gives up what is not finished in time, with one timer for all. */
+/** The deadlines of pending items, with one timer for all. */
 export class Deadlines {
-  readonly #pending = new Set<Due>();
+  readonly #pending = new Set<Timed>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
 
-  add(item: Due): void {
+  add(item: Timed): void {
     this.#pending.add(item);
-    if (item.due < this.#firesAt) this.#set(item.due);
+    if (item.deadline < this.#firesAt) this.#setTimer(item.deadline);
   }
 
-  remove(item: Due): void {
+  remove(item: Timed): void {
     this.#pending.delete(item);
     if (this.#pending.size > 0) return;
     clearTimeout(this.#timer);
     this.#firesAt = Number.POSITIVE_INFINITY;
   }
 
-  #set(due: number): void {
+  #setTimer(deadline: number): void {
     clearTimeout(this.#timer);
-    this.#firesAt = due;
-    // After a process was busy for long, its timers come before the replies that have arrived; those are read first.
+    this.#firesAt = deadline;
+    // In a process that was blocked, timers fire before the replies that have arrived are read. Those come first.
     const fire = () => setImmediate(() => this.#check());
-    this.#timer = setTimeout(fire, Math.max(0, Math.ceil(due - performance.now())));
+    this.#timer = setTimeout(fire, Math.max(0, Math.ceil(deadline - performance.now())));
   }
 
   #check(): void {
     const now = performance.now();
     let next = Number.POSITIVE_INFINITY;
     for (const item of this.#pending) {
-      if (item.due <= now) {
+      if (item.deadline <= now) {
         this.#pending.delete(item);
-        item.giveUp();
-      } else next = Math.min(next, item.due);
+        item.timeOut();
+      } else next = Math.min(next, item.deadline);
     }
     this.#firesAt = Number.POSITIVE_INFINITY;
-    if (next < Number.POSITIVE_INFINITY) this.#set(next);
+    if (next < Number.POSITIVE_INFINITY) this.#setTimer(next);
   }
 }

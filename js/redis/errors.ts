@@ -1,15 +1,15 @@
 import { replay } from "../core/generated.ts";
 import { inWords, TollgateError } from "../error.ts";
 
-/** The error for an operation that Redis did not answer. It may have been counted. */
-export const unanswered = (key: string, how: string, cause?: unknown): TollgateError =>
+/** Returns the error for an operation without a result from Redis. The operation may have been counted. */
+export const unanswered = (key: string, reason: string, cause?: unknown): TollgateError =>
   new TollgateError(
     "unanswered",
-    `Redis did not answer for ${inWords(key)}: ${how}; see docs/redis.md`,
+    `Redis did not answer for ${inWords(key)}: ${reason}; see docs/redis.md`,
     cause === undefined ? undefined : { cause },
   );
 
-/** The error for a value in Redis that cannot be replayed, by the status of the replay. */
+/** Returns the error for a value in Redis that cannot be replayed, by the status of the replay. */
 export function unreadableValue(key: string, status: number, start = ""): TollgateError {
   const shown = start === "" ? "" : `; it begins with ${inWords(start)}`;
   switch (status) {
@@ -28,6 +28,27 @@ export function unreadableValue(key: string, status: number, start = ""): Tollga
   }
 }
 
-/** Returns true for the reply of a Redis that does not know the script. */
+/** Returns the error for a call whose key lost its states in a trap of the wasm. */
+export const stateLost = (): TollgateError =>
+  new TollgateError("state_lost", "the states of this limiter were lost in a trap; they are read again");
+
+/** Returns the error for an operation that the replay rejected. */
+export const rejectedOperation = (): TollgateError =>
+  new TollgateError("invalid_operation", "the operation does not fit the policies in force");
+
+/** Returns true for Redis's error that it does not have the script. */
 export const isNoScript = (error: unknown): boolean =>
   String((error as { message?: unknown } | null)?.message).startsWith("NOSCRIPT");
+
+/** The codes of errors of Redis, of its values, or of the wasm. All others are errors of the caller. */
+const redisCodes: readonly string[] = [
+  "unanswered",
+  "invalid_state",
+  "unsupported_version",
+  "out_of_memory",
+  "state_lost",
+];
+
+/** Returns true for an error after which `onError` and `fallback` decide. */
+export const isRedisError = (error: unknown): boolean =>
+  error instanceof TollgateError ? redisCodes.includes(error.code) : true;

@@ -1,64 +1,64 @@
 import { replay } from "../core/generated.ts";
-import { inWords, TollgateError } from "../error.ts";
+import { inWords, type TollgateError } from "../error.ts";
 import { Call } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";
 import { Deadlines } from "./deadlines.ts";
-import { isNoScript, unanswered, unreadableValue } from "./errors.ts";
+import { isNoScript, rejectedOperation, stateLost, unanswered, unreadableValue } from "./errors.ts";
 import type { KeyLog } from "./key-log.ts";
 import { type Operation, takeBatch } from "./operation.ts";
 import type { Replicas, Result } from "./replicas.ts";
 import { type Reply, readReply } from "./reply.ts";
 import type { Counters } from "./stats.ts";
 
-/** How often one call is sent at the most. */
-const mostSends = 8;
+/** How many times a call is sent at most. */
+const maxSends = 8;
 
-/** Over how many calls the text of the policies is sent after others wrote under other policies. */
-const mixedCalls = 16;
+/** How many calls send the text of the policies after another process wrote under other policies. */
+const callsWithPolicies = 16;
 
-/** How many calls may be without a reply after they were given up, before new ones fail at once. */
-const mostAbandoned = 256;
+/** How many calls may have timed out without a reply before new ones fail at once. */
+const maxAbandoned = 256;
 
-/** What an exchange is made of. */
+/** The parts of an exchange. */
 export interface ExchangeParts {
   readonly runner: Runner;
   readonly replicas: Replicas;
-  /** Names this limiter in marks: 8 letters or digits. */
+  /** The name of this limiter in marks: 8 letters or digits. */
   readonly process: string;
   readonly timeout: number;
   readonly restore: boolean;
   readonly counters: Counters;
-  /** Settles an operation that got no result. */
-  readonly fail: (operation: Operation, error: unknown) => void;
 }
 
-/** Sends what waits for each key, one call at a time, and replays what comes back. */
+/** Sends the pending operations of each key, one call at a time for a key, and replays the replies. */
 export class Exchange {
   readonly #parts: ExchangeParts;
   readonly #deadlines = new Deadlines();
   readonly #clock = new RedisClock();
+  /** The keys whose calls are sent at the end of this tick. */
   readonly #ready: KeyLog[] = [];
+  /** The number of the last entry. */
   #number = 0;
-  /** How many calls were given up whose promises are pending. */
+  /** How many calls timed out and have no reply yet. */
   #abandoned = 0;
-  #probedAt = Number.NEGATIVE_INFINITY;
+  #lastSendAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
   }
 
-  /** Adds an operation to what waits for a key. It is sent with all others of this tick. */
+  /** Adds an operation on a key. It is sent with all others of this tick. */
   add(log: KeyLog, operation: Operation): void {
-    log.waiting.push(operation);
-    if (operation.isRelaxing) log.relaxing++;
+    log.pending.push(operation);
+    if (operation.isFreeing) log.freeing++;
     if (!log.isBusy) this.#enqueue(log);
   }
 
-  /** Adds an operation that goes with the next call for its key, if there is one. */
-  addLater(log: KeyLog, operation: Operation): void {
-    log.later.push(operation);
-    log.relaxing++;
+  /** Adds an operation that is sent with the next call for its key, if there is one. */
+  addDeferred(log: KeyLog, operation: Operation): void {
+    log.deferred.push(operation);
+    log.freeing++;
   }
 
   #enqueue(log: KeyLog): void {
@@ -69,36 +69,37 @@ export class Exchange {
   /** Sends a call for each key that is ready. */
   #flush(): void {
     const ready = this.#ready.splice(0);
-    // One write for all of them: a write for each would be a system call for each.
-    const streams = this.#parts.runner.streams();
-    for (const stream of streams) stream.cork();
+    // Corked, so that all calls take one system call instead of one each.
+    const sockets = this.#parts.runner.sockets();
+    for (const socket of sockets) socket.cork();
     for (const log of ready) this.#start(log);
-    for (const stream of streams) stream.uncork();
+    for (const socket of sockets) socket.uncork();
   }
 
+  /** Starts a call with the pending operations of a key. */
   #start(log: KeyLog): void {
     const { fingerprint } = this.#parts.replicas;
-    const oldest = log.waiting[0]?.since ?? performance.now();
-    log.waiting.unshift(...log.later.splice(0));
-    const batch = takeBatch(log.waiting);
+    const oldest = log.pending[0]?.since ?? performance.now();
+    log.pending.unshift(...log.deferred.splice(0));
+    const batch = takeBatch(log.pending);
     const hasEntry = batch.writes.length > 0;
     const number = hasEntry ? ++this.#number : 0;
     const mark = hasEntry ? `!${this.#parts.process}${number.toString(36)}.${fingerprint}` : "";
-    const giveUp = (call: Call) => this.#giveUp(call);
-    const call = new Call(log, batch, { number, mark }, oldest + this.#parts.timeout, giveUp);
+    const timeOut = (call: Call) => this.#timeOut(call);
+    const call = new Call(log, batch, { number, mark }, oldest + this.#parts.timeout, timeOut);
     this.#parts.counters.operations += batch.writes.length;
     this.#deadlines.add(call);
     this.#send(call);
   }
 
-  /** Sends a call, by what is known of the log now. */
+  /** Sends a call, with the mark and offset that are known now. */
   #send(call: Call): void {
     const { log } = call;
     const now = performance.now();
     try {
-      const trouble = log.isDropped ? "its states were lost in a trap" : this.#trouble(now);
-      if (trouble !== undefined) throw unanswered(log.name, trouble);
-      if (++call.sends > mostSends) throw unanswered(log.name, "it was asked too often");
+      const reason = log.isDropped ? "its states were lost in a trap" : this.#unavailable(now);
+      if (reason !== undefined) throw unanswered(log.name, reason);
+      if (++call.sends > maxSends) throw unanswered(log.name, "the call was sent too many times");
       call.sentAt = now;
       this.#parts.counters.calls++;
       this.#transmit(call, this.#args(call, now), false);
@@ -107,32 +108,34 @@ export class Exchange {
     }
   }
 
+  /** Returns the arguments of the script, which `script.ts` documents. */
   #args(call: Call, now: number): string[] {
     const { replicas, restore } = this.#parts;
     const { log, batch } = call;
     const latest = log.clock.latest(now) || this.#clock.latest(now);
-    // Without any idea of Redis's time the call only asks for it.
-    const deadline = latest === 0 ? 0 : Math.ceil(latest + call.due - now);
+    // Before the first reply Redis's time is unknown. A deadline of 0 makes the script return only the time.
+    const deadline = latest === 0 ? 0 : Math.ceil(latest + call.deadline - now);
     if (call.base === "" && log.mark !== "" && log.excess > 1) call.base = replicas.base(log.slot);
-    const withText = call.withText || log.mark === "" || log.mixed > 0;
-    // Nothing is written to a value that could not be read, nor twice.
-    const writes = call.results === undefined && !log.isSuspect;
+    const withPolicies = call.withPolicies || log.mark === "" || log.callsWithPolicies > 0;
+    // No entry is written to an unreadable value, and none is written twice.
+    const writes = call.results === undefined && !log.isUnreadable;
     const entry = writes ? batch.text + call.mark : "";
     const args = [`${deadline} ${log.offset} ${this.#ttl(call, latest)} ${Number(restore)}`, log.mark, entry];
-    if (withText || call.base !== "") args.push(withText ? replicas.policiesText : "");
+    if (withPolicies || call.base !== "") args.push(withPolicies ? replicas.policiesText : "");
     if (call.base !== "") args.push(call.base);
     return args;
   }
 
-  /** Returns the time to live: negative if it need not be renewed. */
+  /** Returns the time to live of the key, in milliseconds; negative if it is only for a new key. */
   #ttl(call: Call, latest: number): number {
     const { replicas, timeout } = this.#parts;
     if (call.ttl > 0) return call.ttl;
-    // A reservation that expires is charged then, and that lasts.
-    let lasts = replicas.longest;
-    for (const { ttl } of call.batch.writes) if (ttl > 0) lasts = Math.max(lasts, ttl + replicas.longest);
-    const ttl = Math.max(2 * lasts, 2 * timeout + 1_000);
-    const isDue = call.mark !== "" && !call.log.isSuspect && latest + lasts > call.log.livesUntil;
+    // A reservation is charged when it expires, and the charge lasts as long as any other.
+    let lifetime = replicas.longest;
+    for (const { ttl } of call.batch.writes)
+      if (ttl > 0) lifetime = Math.max(lifetime, ttl + replicas.longest);
+    const ttl = Math.max(2 * lifetime, 2 * timeout + 1_000);
+    const isDue = call.mark !== "" && !call.log.isUnreadable && latest + lifetime > call.log.livesUntil;
     if (isDue) call.ttl = ttl;
     return isDue ? ttl : -ttl;
   }
@@ -140,29 +143,29 @@ export class Exchange {
   #transmit(call: Call, args: readonly string[], byText: boolean): void {
     const { runner, counters } = this.#parts;
     const { name } = call.log;
-    const sent = byText ? runner.byText(name, args) : runner.bySha(name, args);
+    const reply = byText ? runner.byText(name, args) : runner.bySha(name, args);
     const received = (reply: unknown) => this.#receive(call, reply);
     const failed = (error: unknown) => {
-      if (call.isOver) {
+      if (call.isEnded) {
         this.#abandoned--;
       } else if (!byText && isNoScript(error)) {
         counters.scriptLoads++;
         this.#transmit(call, args, true);
       } else this.#fail(call, unanswered(name, String((error as Error | null)?.message ?? error), error));
     };
-    sent.then(received, failed);
+    reply.then(received, failed);
   }
 
-  /** Returns why nothing can be sent now. */
-  #trouble(now: number): string | undefined {
-    if (this.#abandoned >= mostAbandoned && now - this.#probedAt < this.#parts.timeout)
+  /** Returns why no call can be sent now; `undefined` if one can. */
+  #unavailable(now: number): string | undefined {
+    if (this.#abandoned >= maxAbandoned && now - this.#lastSendAt < this.#parts.timeout)
       return `${this.#abandoned} earlier calls have no reply`;
-    this.#probedAt = now;
-    return this.#parts.runner.trouble();
+    this.#lastSendAt = now;
+    return this.#parts.runner.unavailable();
   }
 
   #receive(call: Call, raw: unknown): void {
-    if (call.isOver) {
+    if (call.isEnded) {
       this.#abandoned--;
       return;
     }
@@ -172,16 +175,16 @@ export class Exchange {
       if (reply === undefined) throw unanswered(log.name, `the reply of the script is ${inWords(raw)}`);
       if (log.isDropped) throw stateLost();
       const now = performance.now();
-      log.clock.note(reply.now, call.sentAt, now);
-      this.#clock.note(reply.now, call.sentAt, now);
-      this.#follow(call, reply);
+      log.clock.update(reply.now, call.sentAt, now);
+      this.#clock.update(reply.now, call.sentAt, now);
+      this.#handle(call, reply);
     } catch (error) {
       this.#fail(call, error);
     }
   }
 
-  /** Does what a reply asks for. */
-  #follow(call: Call, reply: Reply): void {
+  /** Handles a reply by its kind, which `script.ts` explains. */
+  #handle(call: Call, reply: Reply): void {
     const { log } = call;
     switch (reply.kind) {
       case "+":
@@ -190,12 +193,12 @@ export class Exchange {
         this.#replay(call, reply);
         break;
       case "t":
-        call.withText = true;
-        log.mixed = mixedCalls;
+        call.withPolicies = true;
+        log.callsWithPolicies = callsWithPolicies;
         this.#send(call);
         break;
       case ">":
-        if (call.due <= performance.now()) throw this.#late(log);
+        if (call.deadline <= performance.now()) throw this.#timeoutError(log);
         this.#send(call);
         break;
       case "x":
@@ -212,13 +215,13 @@ export class Exchange {
     }
   }
 
-  /** Tells a Redis that has lost a key what is known of it, if that still matters. */
+  /** Sends a call again whose key Redis has lost, with a base that restores the key unless its states have ended. */
   #restore(call: Call, now: number): void {
     const { replicas, restore } = this.#parts;
     const { log } = call;
     if (restore && replicas.endsAt(log.slot, now) > 0) {
       call.base = replicas.base(log.slot);
-      call.withText = true;
+      call.withPolicies = true;
     } else {
       replicas.forget(log.slot);
       log.forget();
@@ -227,56 +230,56 @@ export class Exchange {
     this.#send(call);
   }
 
-  /** Replays what a reply has brought, and returns the status of that. */
+  /** Replays the entries or the value in a reply, and returns the status. Throws if they cannot be read. */
   #load(call: Call, reply: Reply): number {
     const { replicas, counters } = this.#parts;
     const { log, base } = call;
-    const { kind, text, at } = reply;
+    const { kind, text, offset } = reply;
     const isWhole = kind === "=" || kind === "l";
     const code = isWhole
       ? replicas.load(log.slot, text, call.number)
       : replicas.replay(log.slot, text, call.number);
     if (code < 0) {
       log.forget();
-      log.isSuspect = true;
+      log.isUnreadable = true;
       throw unreadableValue(log.name, code, text.slice(0, 64));
     }
     if (base !== "") {
-      if (at === 1 + base.length + log.mark.length) counters.bases++;
+      if (offset === 1 + base.length + log.mark.length) counters.bases++;
       if (kind === "=" && text.startsWith(base, 1)) counters.restored++;
       call.base = "";
     }
-    log.follow(reply, call.mark, call.entryLength);
+    log.update(reply, call.mark, call.entryLength);
     if (isWhole) log.livesUntil = 0;
-    if ((code & replay.status.foreign) !== 0) log.mixed = mixedCalls;
-    else if (log.mixed > 0) log.mixed--;
+    if ((code & replay.status.foreign) !== 0) log.callsWithPolicies = callsWithPolicies;
+    else if (log.callsWithPolicies > 0) log.callsWithPolicies--;
     return code;
   }
 
-  /** Replays a reply after which the call is done, unless the key has to live longer. */
+  /** Replays the reply to an executed call, and settles its operations once the key lives long enough. */
   #replay(call: Call, reply: Reply): void {
     const { replicas } = this.#parts;
     const { log, batch } = call;
     const code = this.#load(call, reply);
-    if (log.isSuspect) {
-      log.isSuspect = false;
+    if (log.isUnreadable) {
+      log.isUnreadable = false;
       this.#send(call);
       return;
     }
     if (call.ttl > 0) log.livesUntil = Math.max(log.livesUntil, reply.now + call.ttl);
-    if (call.results === undefined) this.#read(call, code, reply.now);
+    if (call.results === undefined) this.#readResults(call, code, reply.now);
     const ends = batch.writes.length === 0 ? 0 : replicas.endsAt(log.slot, reply.now);
     if (ends <= log.livesUntil) {
       this.#settle(call);
       return;
     }
-    // The answer waits until the key lives long enough.
+    // Without a longer time to live, Redis would drop states before they end.
     call.ttl = 2 * (ends - reply.now);
     this.#send(call);
   }
 
   /** Reads the results of a call whose entry was replayed. */
-  #read(call: Call, code: number, now: number): void {
+  #readResults(call: Call, code: number, now: number): void {
     const { replicas } = this.#parts;
     const { log, batch } = call;
     if (batch.writes.length > 0 && (code & replay.status.own) === 0)
@@ -291,49 +294,43 @@ export class Exchange {
   #settle(call: Call): void {
     const { writes, reads } = call.batch;
     const results = call.results as readonly Result[];
-    let at = 0;
+    let index = 0;
     for (const operations of [writes, reads]) {
       for (const operation of operations) {
-        const result = results[at++];
-        if (result === undefined) operation.reject(rejected());
+        const result = results[index++];
+        if (result === undefined) operation.reject(rejectedOperation());
         else operation.resolve(result);
       }
     }
     this.#end(call);
   }
 
-  #giveUp(call: Call): void {
+  #timeOut(call: Call): void {
     this.#abandoned++;
-    this.#fail(call, this.#late(call.log));
+    this.#fail(call, this.#timeoutError(call.log));
   }
 
-  #late({ name }: KeyLog): TollgateError {
+  #timeoutError({ name }: KeyLog): TollgateError {
     return unanswered(name, `no reply within ${this.#parts.timeout} ms`);
   }
 
   #fail(call: Call, error: unknown): void {
-    const { counters, fail } = this.#parts;
+    const { counters } = this.#parts;
     for (const operations of [call.batch.writes, call.batch.reads]) {
       counters.unanswered += operations.length;
-      for (const operation of operations) fail(operation, error);
+      for (const operation of operations) operation.reject(error);
     }
     this.#end(call);
   }
 
-  /** Goes on with what waits for the key. */
+  /** Ends a call, and starts the next one for its key if there is any. */
   #end(call: Call): void {
     const { log } = call;
-    call.isOver = true;
+    call.isEnded = true;
     this.#deadlines.remove(call);
-    if (log.relaxing > 0) for (const { isRelaxing } of call.batch.writes) if (isRelaxing) log.relaxing--;
+    if (log.freeing > 0) for (const { isFreeing } of call.batch.writes) if (isFreeing) log.freeing--;
     log.isBusy = false;
-    // A value that is far too long is shortened at once, also if nothing is to be said.
-    if (log.waiting.length > 0 || (log.excess > 2 && call.number > 0)) this.#enqueue(log);
+    // A value that is far too long is shortened at once, even without pending operations.
+    if (log.pending.length > 0 || (log.excess > 2 && call.number > 0)) this.#enqueue(log);
   }
 }
-
-const stateLost = () =>
-  new TollgateError("state_lost", "the states of this limiter were lost in a trap; they are read again");
-
-const rejected = () =>
-  new TollgateError("invalid_operation", "the operation does not fit the policies in force");

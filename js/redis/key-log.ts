@@ -2,38 +2,39 @@ import { RedisClock } from "./clock.ts";
 import type { Operation } from "./operation.ts";
 import type { Reply } from "./reply.ts";
 
-/** What a limiter knows of one key's log in Redis. */
+/** The log of one key in Redis, as far as this limiter has read it, and the operations that wait to be sent. */
 export class KeyLog {
   /** The key in Redis. */
   readonly name: string;
-  /** Where its states are in the wasm. */
+  /** The slot of its states in the wasm. */
   readonly slot: number;
   readonly clock: RedisClock = new RedisClock();
-  /** The mark of the last entry that was replayed; empty if nothing is known. */
+  /** The mark of the last replayed entry; empty if none was replayed. */
   mark = "";
-  /** Where that mark ends in the value. */
+  /** The end of that mark in the value. */
   offset = 0;
-  /** Until when the key lives in Redis at the least, by its clock. */
+  /** The key does not expire in Redis before this time, by Redis's clock. */
   livesUntil = 0;
-  /** Over how many more calls the text of the policies is sent along, because others write under other policies. */
-  mixed = 0;
-  /** Set by each use; the eviction looks for keys without it. */
+  /** How many more calls send the text of the policies, because other processes write under other policies. */
+  callsWithPolicies = 0;
+  /** Set by each use; eviction skips the key once and clears it. */
   isUsed = true;
-  readonly waiting: Operation[] = [];
-  /** Operations that go with the next call, and send none by themselves. */
-  readonly later: Operation[] = [];
-  /** Until when a lease of the key may be spent here, by the local clock. */
+  /** Operations that wait for the next call. */
+  readonly pending: Operation[] = [];
+  /** Operations that are sent with the next call but do not cause one. */
+  readonly deferred: Operation[] = [];
+  /** Until when this process may spend a lease of the key, by the holder's clock; 0 if it has none. */
   leasedUntil = 0;
-  /** How many operations wait or are under way after which a denied hit may be allowed. */
-  relaxing = 0;
-  /** Whether a call is to be sent in this tick, or is under way. */
+  /** How many freeing operations wait or are in flight. No hit is denied locally meanwhile. */
+  freeing = 0;
+  /** Whether a call is scheduled or in flight. */
   isBusy = false;
-  /** Set when the value could not be read: the next call only reads, until one can. */
-  isSuspect = false;
-  /** Set when its slot is gone. */
+  /** Whether the value could not be read. Calls then write nothing until one has read it. */
+  isUnreadable = false;
+  /** Whether its slot was released or lost. */
   isDropped = false;
   #baseLength = 0;
-  /** How much others write between two entries of ours. */
+  /** The length of what other processes wrote between the last two entries of this one. */
   #gap = 0;
 
   constructor(name: string, slot: number) {
@@ -41,32 +42,33 @@ export class KeyLog {
     this.slot = slot;
   }
 
-  /** Notes what a reply shows, whose entries were replayed. `own` is the mark of the own entry, `length` that entry's. */
-  follow(reply: Reply, own: string, length: number): void {
-    const { kind, at, text } = reply;
+  /** Updates mark and offset after a reply was replayed. `ownMark` and `ownLength` are those of the own entry. */
+  update(reply: Reply, ownMark: string, ownLength: number): void {
+    const { kind, offset, text } = reply;
     if (kind === "=") {
       this.offset = text.length;
       this.#baseLength = text[1] === "b" ? text.indexOf("!") : 0;
     } else {
-      if (kind === "#") this.#baseLength = this.offset = at;
+      if (kind === "#") this.#baseLength = this.offset = offset;
       this.offset += text.length;
-      this.#gap = Math.max(0, text.length - length);
+      this.#gap = Math.max(0, text.length - ownLength);
     }
     if (text === "") {
       if (kind === "=") this.mark = "";
       return;
     }
-    // A slice would keep the whole reply in memory.
-    this.mark = own !== "" && text.endsWith(own) ? own : copied(text.slice(text.lastIndexOf("!")));
+    // Copied, since a slice would keep the whole reply in memory.
+    this.mark =
+      ownMark !== "" && text.endsWith(ownMark) ? ownMark : copied(text.slice(text.lastIndexOf("!")));
   }
 
-  /** Forgets the log, as if nothing had ever been read of it. */
+  /** Resets mark and offset, so that the next call reads the whole value. */
   forget(): void {
     this.mark = "";
     this.offset = this.#baseLength = this.livesUntil = 0;
   }
 
-  /** Returns how many times longer the value is than it needs to be before a shorter one is proposed. */
+  /** The length of the value divided by the length from which on a shorter one is proposed. */
   get excess(): number {
     return this.offset / (512 + 2 * this.#baseLength + 4 * this.#gap);
   }

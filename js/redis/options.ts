@@ -1,51 +1,62 @@
 import { copiedOptions } from "../checks.ts";
 import { durationFormsText, leaseTtlText, schema } from "../core/generated.ts";
 import { isInteger, milliseconds } from "../durations.ts";
-import { fill, integer, refused } from "../error.ts";
+import { fill, integer, invalidField } from "../error.ts";
 import { oneOf } from "../policy.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
 import type { FallbackLimiter, LeaseOptions, RedisOptions } from "./types.ts";
 
-/** The options that were read. */
+/** Checked options. */
 export interface ReadRedisOptions {
   readonly runner: Runner;
   readonly prefix: string;
   readonly name: string | undefined;
   readonly timeout: number;
   readonly onError: "throw" | "allow" | "deny";
+  /** A limiter, or the share of each limit. */
   readonly fallback: FallbackLimiter | number | undefined;
   readonly maxKeys: number;
   readonly restore: boolean;
-  /** How long a lease lasts, in milliseconds; 0 if there are none. */
+  /** The duration of leases in milliseconds; 0 if there are none. */
   readonly leaseTtl: number;
 }
 
-const known = ["client", "prefix", "name", "timeout", "onError", "fallback", "maxKeys", "restore", "leases"];
+const optionNames = [
+  "client",
+  "prefix",
+  "name",
+  "timeout",
+  "onError",
+  "fallback",
+  "maxKeys",
+  "restore",
+  "leases",
+];
 
-const onErrorWords = ["throw", "allow", "deny"] as const;
+const onErrorValues = ["throw", "allow", "deny"] as const;
 
 const defaultMaxKeys = 100_000;
 
-/** The longest timeout: tokens of entries are remembered for twice as long. */
-const mostTimeout = 30_000;
+/** The longest timeout. Redis keeps marks for twice as long, so that a command which arrives twice is counted once. */
+const maxTimeout = 30_000;
 
-/** Reads a limiter's options. Each is read once. */
+/** Checks the options of a limiter. Each is read once. */
 export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
-  const options = copiedOptions(given, known);
-  const wrong = (name: keyof RedisOptions, expected: string) =>
-    refused("invalid_option", name, options[name], expected);
+  const options = copiedOptions(given, optionNames);
+  const invalid = (name: keyof RedisOptions, expected: string) =>
+    invalidField("invalid_option", name, options[name], expected);
   const { client, prefix = "tollgate:", name, onError = "throw", maxKeys = defaultMaxKeys } = options;
   const timeout = milliseconds(options.timeout ?? 250);
-  if (timeout === undefined || timeout > mostTimeout)
-    throw wrong("timeout", `a duration of at most ${mostTimeout} ms`);
-  if (typeof prefix !== "string" || !isWellFormed(prefix)) throw wrong("prefix", "a string");
+  if (timeout === undefined || timeout > maxTimeout)
+    throw invalid("timeout", `a duration of at most ${maxTimeout} ms`);
+  if (typeof prefix !== "string" || !isWellFormed(prefix)) throw invalid("prefix", "a string");
   if (name !== undefined && (typeof name !== "string" || !/^[\w.-]{1,64}$/.test(name)))
-    throw wrong("name", "1 to 64 letters, digits or any of _ . -");
-  if (!onErrorWords.includes(onError)) throw wrong("onError", oneOf(onErrorWords));
-  if (!isInteger(maxKeys, 1, schema.maxKeys)) throw wrong("maxKeys", integer(1, schema.maxKeys));
+    throw invalid("name", "1 to 64 letters, digits or any of _ . -");
+  if (!onErrorValues.includes(onError)) throw invalid("onError", oneOf(onErrorValues));
+  if (!isInteger(maxKeys, 1, schema.maxKeys)) throw invalid("maxKeys", integer(1, schema.maxKeys));
   const { restore = true } = options;
-  if (typeof restore !== "boolean") throw wrong("restore", "true or false");
+  if (typeof restore !== "boolean") throw invalid("restore", "true or false");
   const fallback = readFallback(options.fallback);
   const leaseTtl = readLeaseTtl(options.leases);
   return { runner: runnerOf(client), prefix, name, timeout, onError, fallback, maxKeys, restore, leaseTtl };
@@ -55,11 +66,11 @@ function readLeaseTtl(leases: unknown): number {
   if (leases === undefined || leases === false) return 0;
   if (leases === true) return schema.defaultLeaseTtl;
   if (typeof leases !== "object" || leases === null || Array.isArray(leases))
-    throw refused("invalid_option", "leases", leases, "true, false or an object with ttl");
+    throw invalidField("invalid_option", "leases", leases, "true, false or an object with ttl");
   const { ttl = schema.defaultLeaseTtl } = copiedOptions(leases as LeaseOptions, ["ttl"]);
   const time = milliseconds(ttl);
   if (time === undefined || time > schema.maxLeaseTtl)
-    throw refused("invalid_option", "ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
+    throw invalidField("invalid_option", "ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
   return time;
 }
 
@@ -69,5 +80,5 @@ function readFallback(fallback: unknown): FallbackLimiter | number | undefined {
   if (typeof hit === "function" && typeof peek === "function") return fallback as FallbackLimiter;
   if (typeof share === "number" && share > 0 && share <= 1) return share;
   const expected = "a limiter such as new RateLimiter(…), or { share } with a number above 0 and up to 1";
-  throw refused("invalid_option", "fallback", share === undefined ? fallback : share, expected);
+  throw invalidField("invalid_option", "fallback", share === undefined ? fallback : share, expected);
 }

@@ -1,37 +1,41 @@
-import { share as sharedPolicies, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
+import { share, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
 import { replay } from "../core/generated.ts";
 import type { Numbers } from "../numbers.ts";
 import type { ReadPolicies } from "../policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Operation, Read } from "./operation.ts";
-import { generation, instance, isGone, lose, run } from "./wasm.ts";
+import { discard, generation, instance, isLost, run } from "./wasm.ts";
 
 const { kind: kinds, numbersPerResult } = replay;
 
-/** A decision, and when the reservation ends that it opened; 0 if it was denied. */
+/** The decision of a reservation, and when the reservation ends; 0 if it was denied. */
 export interface Reserved {
   readonly decision: Decision;
   readonly end: number;
 }
 
-/** What became of a reservation: a word, or its new end. */
+/** The outcome of closing a reservation, or the new end of one that was extended. */
 export type Closing = Settlement | number;
 
-/** A result of a replayed operation; `undefined` if it was rejected. */
+/** The result of a replayed operation; `undefined` if the operation was rejected. */
 export type Result = Decision | number | Reserved | Closing | Numbers | undefined;
 
-const nobody: readonly string[] = Object.freeze([]);
+const noNames: readonly string[] = Object.freeze([]);
 
-/** The replicas of a limiter's keys in the wasm, by slot: a cache of what Redis holds. */
+/** The states of a limiter's keys in the wasm (`bindings/redis`), by slot: replicas of the values in Redis. */
 export class Replicas {
+  /** The policies as entries have them. */
   readonly policiesText: string;
   readonly fingerprint: string;
+  /** A name for the policies' names and algorithms, without their numbers. */
   readonly shape: string;
+  /** The longest lifetime of a state after a hit without debt, in milliseconds. */
   readonly longest: number;
-  /** How long a reservation lasts that does not say. */
+  /** The duration of a reservation without a `ttl`, in milliseconds. */
   readonly defaultTtl: number;
   readonly #names: readonly string[];
-  readonly #alone: readonly string[];
+  /** The violated policies of a denial where there is only one policy. */
+  readonly #frozenNames: readonly string[];
   readonly #json: string;
   readonly #process: string;
   #replicas: WasmReplicas;
@@ -40,10 +44,10 @@ export class Replicas {
 
   constructor(read: ReadPolicies, process: string) {
     this.#names = read.names;
-    this.#alone = Object.freeze([...read.names]);
+    this.#frozenNames = Object.freeze([...read.names]);
     this.#json = JSON.stringify(read.policies);
     this.#process = process;
-    this.#replicas = this.#made();
+    this.#replicas = this.#create();
     this.#generation = generation();
     this.policiesText = run(() => this.#replicas.policiesText());
     this.fingerprint = run(() => this.#replicas.fingerprint());
@@ -52,24 +56,24 @@ export class Replicas {
     this.defaultTtl = run(() => this.#replicas.defaultTtl());
   }
 
-  /** Returns true if a trap has ended the instance that held the replicas; then all slots are gone. */
+  /** Whether a trap has ended the instance of the wasm, and with it all slots. */
   get isLost(): boolean {
-    return isGone(this.#generation);
+    return isLost(this.#generation);
   }
 
-  /** Starts anew in the instance in use. */
-  startAnew(): void {
-    this.#replicas = this.#made();
+  /** Creates the replicas again, without slots, in the current instance. */
+  recreate(): void {
+    this.#replicas = this.#create();
     this.#generation = generation();
     this.#numbers = new Float64Array();
   }
 
-  /** Gives the memory of all slots back. */
+  /** Frees the memory of all slots. */
   free(): void {
     if (!this.isLost) run(() => this.#replicas.free());
   }
 
-  #made(): WasmReplicas {
+  #create(): WasmReplicas {
     instance();
     return run(() => new WasmReplicas(this.#json, this.#process));
   }
@@ -79,15 +83,17 @@ export class Replicas {
     return run(() => this.#replicas.callText(JSON.stringify(policies)));
   }
 
-  /** Whether hits may be leased. */
+  /** Whether hits may be allowed from leases under these policies. */
   get mayLease(): boolean {
     return run(() => this.#replicas.mayLease());
   }
 
+  /** Returns the highest count that the policy at a position can be set to. */
   maxCount(position: number): number {
     return run(() => this.#replicas.maxCount(position));
   }
 
+  /** Takes a slot; a status below 0 if there is no memory. */
   take(): number {
     return run(() => this.#replicas.take());
   }
@@ -96,35 +102,40 @@ export class Replicas {
     run(() => this.#replicas.release(slot));
   }
 
+  /** Resets the states of a slot. */
   forget(slot: number): void {
     run(() => this.#replicas.forget(slot));
   }
 
+  /** Replays a whole value, and returns the status. `number` is that of the own entry; 0 if there is none. */
   load(slot: number, value: string, number: number): number {
     return run(() => this.#replicas.load(slot, value, number));
   }
 
+  /** Replays the entries that follow the last replayed one, and returns the status. */
   replay(slot: number, entries: string, number: number): number {
     return run(() => this.#replicas.replay(slot, entries, number));
   }
 
+  /** Returns a base with the states of a slot, without its mark. */
   base(slot: number): string {
     return run(() => this.#replicas.base(slot));
   }
 
-  /** Adds the result of an operation that only reads. Returns a status below 0 if that fails. */
-  read(slot: number, { kind, text, position, call }: Operation, now: number): number {
-    const question = replay.reading[kind as Read];
-    return run(() => this.#replicas.read(slot, question, text, position, call, now));
+  /** Adds the result of a reading operation to the results. Returns a status below 0 if that fails. */
+  read(slot: number, { kind, text, position, callText }: Operation, now: number): number {
+    const reading = replay.reading[kind as Read];
+    return run(() => this.#replicas.read(slot, reading, text, position, callText, now));
   }
 
+  /** Returns when the last state of a slot ends; 0 if all have ended. */
   endsAt(slot: number, now: number): number {
     return run(() => this.#replicas.endsAt(slot, now));
   }
 
   /**
-   * Returns the decision of a hit that is denied at every moment from `earliest` to `latest`; `undefined` otherwise. Where
-   * leases are open, it is told only `besideLeases`.
+   * Returns the decision of a hit that is denied at every moment from `earliest` to `latest`; `undefined` otherwise, and
+   * while leases are open unless `besideLeases` is set.
    */
   deny(
     slot: number,
@@ -133,52 +144,53 @@ export class Replicas {
     latest: number,
     besideLeases: boolean,
   ): Decision | undefined {
-    // Kept short: under a flood of denials it is all that happens.
+    // Kept short: most of the work under a flood of denials is here.
     let address: number;
     try {
       address = this.#replicas.deny(slot, cost, earliest, latest, besideLeases);
     } catch (error) {
-      lose();
+      discard();
       throw error;
     }
-    return address === 0 ? undefined : (this.#result(this.#look(), address >>> 3) as Decision);
+    return address === 0 ? undefined : (this.#parsed(this.#memory(), address >>> 3) as Decision);
   }
 
-  /** Returns the results of operations, in order, since the last replay. */
+  /** Returns the results of operations since the last replay, in their order. */
   results(operations: readonly Operation[]): Result[] {
     const address = run(() => this.#replicas.resultsAddress());
-    const numbers = this.#look();
-    const results = operations.map(({ kind }, number) =>
-      this.#resultOf(kind, numbers, (address >>> 3) + number * numbersPerResult),
+    const numbers = this.#memory();
+    const results = operations.map(({ kind }, index) =>
+      this.#result(kind, numbers, (address >>> 3) + index * numbersPerResult),
     );
-    // The memory may grow when a text is made, and then the numbers are gone.
-    for (const [number, { kind }] of operations.entries())
-      if (kind === "l" && results[number] !== undefined) results[number] = this.#lease(number);
+    // Last, since creating a text may grow the memory and detach `numbers`.
+    for (const [index, { kind }] of operations.entries())
+      if (kind === "l" && results[index] !== undefined) results[index] = this.#lease(index);
     return results;
   }
 
-  /** Returns the numbers of the decision and the lease that the result at a place is. */
-  #lease(place: number): Numbers | undefined {
-    return run(() => this.#replicas.lease(place));
+  /** Returns the numbers of the decision and of the lease in the result at an index. */
+  #lease(index: number): Numbers | undefined {
+    return run(() => this.#replicas.lease(index));
   }
 
-  #resultOf(kind: Operation["kind"], numbers: Float64Array, at: number): Result {
-    const result = this.#result(numbers, at);
+  #result(kind: Operation["kind"], numbers: Float64Array, at: number): Result {
+    const result = this.#parsed(numbers, at);
     if (result === undefined) return undefined;
     const end = numbers[at + 8] as number;
     if (kind === "v") return { decision: result as Decision, end };
     if (kind !== "t" && kind !== "x") return result;
-    const word = replay.settlements[result as number] as Settlement | "extended";
-    return word === "extended" ? end : word;
+    const outcome = replay.settlements[result as number] as Settlement | "extended";
+    return outcome === "extended" ? end : outcome;
   }
 
-  /** Returns the memory as numbers, which are views of another buffer after it has grown. */
-  #look(): Float64Array {
+  /** Returns the memory as numbers. A view is empty after the memory has grown, and is then replaced. */
+  #memory(): Float64Array {
     if (this.#numbers.length === 0) this.#numbers = new Float64Array(instance().memory.buffer);
     return this.#numbers;
   }
 
-  #result(numbers: Float64Array, at: number): Decision | number | undefined {
+  /** Parses a decision or a number; `undefined` if the operation was rejected. */
+  #parsed(numbers: Float64Array, at: number): Decision | number | undefined {
     const kind = numbers[at];
     if (kind === kinds.number) return numbers[at + 1];
     if (kind === kinds.rejected) return undefined;
@@ -191,19 +203,19 @@ export class Replicas {
       retryAfter: numbers[at + 4] as number,
       resetAfter: numbers[at + 5] as number,
       policy: this.#names[numbers[at + 6] as number] as string,
-      violated: isAllowed ? nobody : this.#violated(numbers[at + 7] as number),
+      violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };
     return kind === kinds.full ? { ...decision, reason: "full" } : decision;
   }
 
   #violated(bits: number): readonly string[] {
-    if (this.#alone.length === 1) return this.#alone;
+    if (this.#frozenNames.length === 1) return this.#frozenNames;
     return this.#names.filter((_, position) => (bits >>> position) & 1);
   }
 }
 
-/** Returns policies that allow a share of what these allow. */
-export function shared(policies: readonly Policy[], share: number): Policy[] {
+/** Returns policies that allow a part of what these allow, above 0 and up to 1. */
+export function sharedPolicies(policies: readonly Policy[], part: number): Policy[] {
   instance();
-  return JSON.parse(run(() => sharedPolicies(JSON.stringify(policies), Math.floor(share * 1e6))));
+  return JSON.parse(run(() => share(JSON.stringify(policies), Math.floor(part * 1e6))));
 }

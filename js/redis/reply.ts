@@ -1,31 +1,31 @@
 /** A reply of the script. */
 export interface Reply {
-  /** Its first character, which says what follows. */
+  /** Its first character, which `script.ts` explains. */
   readonly kind: string;
   /** Redis's time, in milliseconds since the epoch. */
   readonly now: number;
-  /** Where the known mark ends; -1 where that did not change. */
-  readonly at: number;
+  /** The end of the known mark in the value; -1 if it is where the caller expected it. */
+  readonly offset: number;
   /** Entries, or a whole value. */
   readonly text: string;
 }
 
-/** Where the text of a reply begins: after its kind and 13 digits. */
-const head = 14;
+/** The length of the kind and the 13 digits of the time. */
+const headLength = 14;
 
-/** Reads a reply of the script; `undefined` if it is none. */
+/** Parses a reply of the script; `undefined` if invalid. */
 export function readReply(reply: unknown): Reply | undefined {
-  const text = typeof reply === "string" ? reply : textOf(reply);
-  if (text === undefined || text.length < head) return undefined;
+  const text = typeof reply === "string" ? reply : textOfBytes(reply);
+  if (text === undefined || text.length < headLength) return undefined;
   const kind = text[0] as string;
-  const now = Number(text.slice(1, head));
+  const now = Number(text.slice(1, headLength));
   if (!Number.isSafeInteger(now)) return undefined;
-  if (kind !== "#") return { kind, now, at: -1, text: text.slice(head) };
-  const colon = text.indexOf(":", head);
-  const at = Number(text.slice(head, colon));
-  return colon < 0 ? undefined : { kind, now, at, text: text.slice(colon + 1) };
+  if (kind !== "#") return { kind, now, offset: -1, text: text.slice(headLength) };
+  const colon = text.indexOf(":", headLength);
+  const offset = Number(text.slice(headLength, colon));
+  return colon < 0 ? undefined : { kind, now, offset, text: text.slice(colon + 1) };
 }
 
-/** Clients can be set to return bytes. */
-const textOf = (reply: unknown): string | undefined =>
+/** Returns the text of a reply in bytes, which clients can be configured to return; `undefined` for anything else. */
+const textOfBytes = (reply: unknown): string | undefined =>
   reply instanceof Uint8Array ? Buffer.from(reply).toString("latin1") : undefined;

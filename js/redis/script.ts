@@ -1,18 +1,31 @@
 import { createHash } from "node:crypto";
 
 /**
- * The script: it orders and stamps, and knows no algorithm. `docs/redis.md` describes the value of a key.
+ * The script. It orders and timestamps entries, and contains no algorithm. `docs/redis.md` describes the value of a key.
  *
- * KEYS[1] is the key. ARGV, few and short since every hit sends them: 1 the deadline (13 digits, or 0), where the known mark ends, the time to
- * live (negative if it need not be renewed) and whether to restore a lost key; 2 the mark of the last entry that the caller
- * knows, or nothing; 3 the entry without its time: operations and mark, or nothing; 4 the text of its policies, or nothing;
- * 5 a base that ends at the known mark, or nothing.
+ * KEYS[1] is the key. The arguments are few and short, since every hit sends them:
  *
- * The reply begins with a character and the time. `+`: the entries after the known mark; `#`: the same, with the position
- * where the mark ends and a colon before them; `=`: the whole value. In these the entry, if there are operations, was
- * appended now or before. Otherwise nothing was done. `>`: the deadline has passed; `t`: the text of the policies is
- * required; `x`: the key is gone; `l`: the log is too long, and here is the whole value; `v`: the value is of another
- * version or kind, and begins like this.
+ * 1. four numbers: the deadline (13 digits, or 0), the offset where the known mark ends, the time to live in milliseconds
+ *    (negative if only a new key gets it), and 1 if a lost key is to be restored, else 0
+ * 2. the known mark: that of the last entry which the caller has replayed; empty if there is none
+ * 3. the caller's entry without its time, so operations and mark; empty if there is none
+ * 4. the text of the caller's policies; empty or left out if not needed
+ * 5. a base that replaces the log up to the known mark; empty or left out for none
+ *
+ * The reply begins with its kind, one character, and the time. On success, when the caller's entry, if any, was
+ * appended now or before:
+ *
+ * - `+`: the entries after the known mark
+ * - `#`: the same, after the new offset where the known mark ends and a colon
+ * - `=`: the whole value
+ *
+ * Otherwise the value is unchanged:
+ *
+ * - `>`: the deadline has passed
+ * - `t`: the text of the policies is required
+ * - `x`: the key does not exist, although the caller knows a mark
+ * - `l`: the log is too long; the whole value follows
+ * - `v`: the value is of another version or kind; its first 64 characters follow
  */
 export const script = `
 local time = redis.call('TIME')
@@ -84,5 +97,5 @@ if status == '#' then return '#' .. now .. at .. ':' .. tail .. entry end
 return status .. now .. tail .. entry
 `.trim();
 
-/** The name of the script in Redis. */
+/** The SHA-1 of the script, by which Redis knows it. */
 export const scriptSha: string = createHash("sha1").update(script).digest("hex");

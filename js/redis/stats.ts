@@ -3,7 +3,7 @@ import type { RedisStats } from "./types.ts";
 /** The counters of a limiter. */
 export type Counters = { -readonly [Name in Exclude<keyof RedisStats, "keys">]: number };
 
-export const zero = (): Counters => ({
+export const newCounters = (): Counters => ({
   calls: 0,
   operations: 0,
   localDenials: 0,

@@ -2,13 +2,13 @@ import type { Costs, Decision, Duration, Extension, Settlement } from "../types.
 
 /** Sends one command to the node of a key and returns its reply. */
 export interface RedisSender {
-  /** `args` is the whole command: its name, then its arguments, among them the key. */
+  /** Sends the command `args`: its name, then its arguments, which include the key. */
   send(key: string, args: string[]): Promise<unknown>;
 }
 
 /** ioredis and iovalkey: a client, one over Sentinel, or a Cluster. */
 export interface IoredisLike {
-  /** Runs a script by its name. */
+  /** Runs a script by its SHA-1. */
   evalsha(sha: string, keys: number, ...args: string[]): Promise<unknown>;
   /** Runs a script by its text. */
   eval(script: string, keys: number, ...args: string[]): Promise<unknown>;
@@ -20,22 +20,22 @@ export interface IoredisLike {
 
 /** node-redis from version 4 on: a client, a pool, one over Sentinel, or a cluster. */
 export interface NodeRedisLike {
-  /** Runs a script by its name. */
+  /** Runs a script by its SHA-1. */
   evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
   /** Runs a script by its text. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 
-/** What a limiter takes as its client. */
+/** A client that a limiter accepts. */
 export type RedisClient = IoredisLike | NodeRedisLike | RedisSender;
 
-/** A limiter that decides while Redis does not answer: `RateLimiter`, or anything with its `hit` and `peek`. */
+/** A limiter that decides while Redis does not respond: `RateLimiter`, or anything with its `hit` and `peek`. */
 export interface FallbackLimiter {
   /** Decides a hit. */
   hit(key: string, cost?: Costs): Decision | Promise<Decision>;
-  /** Returns the decision of a hit, and changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(key: string, cost?: Costs): Decision | Promise<Decision>;
-  /** Sets a cost aside. Without it, a reservation is a hit. */
+  /** Reserves a cost. Without this method a reservation is decided as a hit. */
   reserve?(
     key: string,
     cost?: Costs,
@@ -43,7 +43,7 @@ export interface FallbackLimiter {
   ): FallbackReservation | Promise<FallbackReservation>;
 }
 
-/** A reservation of such a limiter. */
+/** A reservation of a fallback limiter. */
 export interface FallbackReservation {
   /** The decision. */
   readonly decision: Decision;
@@ -51,59 +51,59 @@ export interface FallbackReservation {
   readonly id: string;
   /** When it ends, in milliseconds since the epoch; 0 if it was denied. */
   readonly expiresAt: number;
-  /** Closes it and charges what was used. */
+  /** Closes it and charges the used amount. */
   settle(used?: Costs): Settlement | Promise<Settlement>;
   /** Moves its end. */
   extend(ttl: Duration): Extension | Promise<Extension>;
 }
 
-/** A part of each limit, for one process. */
+/** A part of each limit that one process may use by itself. */
 export interface FallbackShare {
   /** Above 0, and up to 1. */
   readonly share: number;
 }
 
-/** How leases are held. */
+/** Options for leases. */
 export interface LeaseOptions {
   /** How long a lease lasts; a second by default, at most ten. */
   readonly ttl?: Duration | undefined;
 }
 
-/** How a limiter over Redis is reached and what it does when Redis does not answer. */
+/** Options of a limiter over Redis. */
 export interface RedisOptions {
   /**
    * A client of ioredis, iovalkey or redis (node-redis), for one node, Sentinel or Cluster; or `{ send(key, args) }`, which
-   * sends a command to the node of the key and returns the reply. It is used as it is, never connected or closed.
+   * sends a command to the node of the key and returns the reply. The limiter neither connects nor closes it.
    */
   readonly client: RedisClient;
-  /** What the keys in Redis begin with; `"tollgate:"` by default. */
+  /** The prefix of the keys in Redis; `"tollgate:"` by default. */
   readonly prefix?: string | undefined;
   /**
-   * A name for the limiter in the keys. By default a fingerprint of its policies' names and algorithms, which is the same
-   * when their numbers change. Limiters of the same name and prefix share their keys.
+   * A name for the limiter in the keys. By default a fingerprint of its policies' names and algorithms, which does not
+   * depend on their numbers. Limiters of the same name and prefix share their keys.
    */
   readonly name?: string | undefined;
   /** How long an operation may take; 250 ms by default, at most 30 s. */
   readonly timeout?: Duration | undefined;
-  /** What a hit returns when Redis does not answer: an error (the default), or a decision with the reason `"error"`. */
+  /** The result of a hit while Redis does not respond: an error (the default), or a decision with the reason `"error"`. */
   readonly onError?: "throw" | "allow" | "deny" | undefined;
   /**
-   * Decides hits while Redis does not answer, in place of `onError`: a limiter, or the share of each limit that this
+   * Decides hits while Redis does not respond, instead of `onError`: a limiter, or the share of each limit that this
    * process may use by itself, as a number above 0 and up to 1.
    */
   readonly fallback?: FallbackLimiter | FallbackShare | undefined;
-  /** How many keys' states are kept in memory; 100,000 by default. Of others more has to be read from Redis. */
+  /** How many keys have their states cached in memory; 100,000 by default. For others more is read from Redis. */
   readonly maxKeys?: number | undefined;
-  /** Whether a Redis that has lost a key is told what is known of it; true by default. */
+  /** Whether a key that Redis has lost is written back; true by default. */
   readonly restore?: boolean | undefined;
   /**
-   * Whether this process reserves an amount of a key that it hits often, and allows hits from it without a call; false by
-   * default. Never more is admitted; near the limit a hit may be denied while other processes have something left.
+   * Whether this process leases an amount of a key that it hits often, and allows hits from it without a call; false by
+   * default. The fleet never admits more; near the limit a hit may be denied while other processes have unspent leases.
    */
   readonly leases?: boolean | LeaseOptions | undefined;
 }
 
-/** What happened in a limiter since it was made. */
+/** Counters of a limiter since it was created. */
 export interface RedisStats {
   /** Calls to Redis that were sent. */
   readonly calls: number;
@@ -113,18 +113,18 @@ export interface RedisStats {
   readonly localDenials: number;
   /** Hits that were allowed from a lease. */
   readonly leased: number;
-  /** Times that the script was sent by its text, because Redis did not know it. */
+  /** How many times the script was sent by its text, because Redis did not have it. */
   readonly scriptLoads: number;
   /** Logs that were shortened. */
   readonly bases: number;
-  /** Keys that were told to a Redis which had lost them. */
+  /** Keys that were written back because Redis had lost them. */
   readonly restored: number;
-  /** Operations that Redis did not answer in time, or at all. */
+  /** Operations without a result from Redis, or without one in time. */
   readonly unanswered: number;
-  /** Hits and peeks among them that `onError` or `fallback` decided. */
+  /** Hits, peeks and reservations among them that `onError` or `fallback` decided. */
   readonly decidedWithout: number;
-  /** Keys whose resident states were dropped to make room. */
+  /** Keys whose cached states were dropped to make room. */
   readonly evicted: number;
-  /** Keys that are resident now. */
+  /** Keys whose states are cached now. */
   readonly keys: number;
 }

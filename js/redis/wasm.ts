@@ -3,11 +3,12 @@ import wasm from "../../build/redis/tollgate_bg.wasm";
 import { allowed } from "../core/module.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
 
+/** The current instance; `undefined` before the first and after a trap. */
 let exports: InitOutput | undefined;
-/** How many instances of the wasm there were. */
+/** How many instances were created. */
 let instances = 0;
 
-/** Returns the instance in use. After a trap a new one takes over. */
+/** Returns the current instance, and creates one if there is none. */
 export function instance(): InitOutput {
   if (exports === undefined) {
     if (instances > 0) __wbg_reset_state();
@@ -17,24 +18,24 @@ export function instance(): InitOutput {
   return exports;
 }
 
-/** Returns the number of the instance in use. */
+/** Returns the number of the current instance. */
 export const generation = (): number => instances;
 
-/** Returns true if the instance of that number was ended by a trap. */
-export const isGone = (number: number): boolean => exports === undefined || number !== instances;
+/** Returns true if the instance of that number was lost in a trap. */
+export const isLost = (number: number): boolean => exports === undefined || number !== instances;
 
-/** Ends the instance in use. */
-export function lose(): void {
+/** Discards the current instance, after a trap. */
+export function discard(): void {
   exports = undefined;
 }
 
-/** Runs `work` on the wasm. What it throws by itself are errors with a code; anything else ends the instance. */
+/** Runs `work` on the wasm. Its own errors are strings of code and message; any other is a trap and ends the instance. */
 export function run<Result>(work: () => Result): Result {
   try {
     return work();
   } catch (error) {
     if (typeof error !== "string") {
-      lose();
+      discard();
       throw error;
     }
     const [code, ...message] = error.split("\n");

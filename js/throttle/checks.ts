@@ -1,5 +1,5 @@
 import { checkFunctions, checkNames } from "../checks.ts";
-import { refused } from "../error.ts";
+import { invalidField } from "../error.ts";
 import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
 
 // Written out, since a bundler cannot drop a computed list that is not used.
@@ -34,7 +34,7 @@ export function checkThrottleOptions(options: ThrottleOptions): void {
   checkFromZero(options, "retries", "times");
   const { shared } = options;
   if (shared !== undefined && typeof shared !== "string")
-    throw refused("invalid_option", "shared", shared, "a string");
+    throw invalidField("invalid_option", "shared", shared, "a string");
 }
 
 /** Checks the options of `acquire`, except the key and the cost, which the limiter checks. */
@@ -43,10 +43,10 @@ export function checkAcquireOptions(options: AcquireOptions): void {
   checkFunctions(options, ["onChange"]);
   const { signal, priority = 0 } = options;
   if (signal !== undefined && !isSignal(signal))
-    throw refused("invalid_option", "signal", signal, "an AbortSignal");
+    throw invalidField("invalid_option", "signal", signal, "an AbortSignal");
   checkFromZero(options, "maxWait");
   if (typeof priority !== "number" || Number.isNaN(priority))
-    throw refused("invalid_option", "priority", priority, "a number");
+    throw invalidField("invalid_option", "priority", priority, "a number");
 }
 
 /** Returns whether a value has the methods of a signal that are used: a missing one would fail halfway. */
@@ -63,5 +63,5 @@ export function checkFromZero<Name extends string>(
 ): void {
   const { [name]: given = 0 } = options;
   if (typeof given !== "number" || !(given >= 0))
-    throw refused("invalid_option", name, given, `a number of ${what}, 0 or more`);
+    throw invalidField("invalid_option", name, given, `a number of ${what}, 0 or more`);
 }

@@ -1,5 +1,5 @@
 import { reserveOnlyText } from "../core/generated.ts";
-import { fill, inWords, refused, TollgateError } from "../error.ts";
+import { fill, invalidField, inWords, TollgateError } from "../error.ts";
 import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
 import type { AcquireOptions } from "./throttle.ts";
@@ -53,9 +53,9 @@ export async function running<Result>(
  * @internal
  */
 export function checkRun(work: unknown, { cancelOnThrow = false }: RunOptions, isShared: boolean): void {
-  if (typeof work !== "function") throw refused("invalid_option", "work", work, "a function");
+  if (typeof work !== "function") throw invalidField("invalid_option", "work", work, "a function");
   if (typeof cancelOnThrow !== "boolean")
-    throw refused("invalid_option", "cancelOnThrow", cancelOnThrow, "a boolean");
+    throw invalidField("invalid_option", "cancelOnThrow", cancelOnThrow, "a boolean");
   if (isShared)
     throw new TollgateError(
       "invalid_operation",

@@ -1,4 +1,4 @@
-import { refused } from "../error.ts";
+import { invalidField } from "../error.ts";
 import { checkAcquireOptions } from "./checks.ts";
 import type { AcquireOptions, Throttle } from "./throttle.ts";
 
@@ -23,11 +23,11 @@ export function wrapped<Args extends unknown[], Result>(
   work: (...args: Args) => Result | PromiseLike<Result>,
   { edge, ...options }: WrapOptions,
 ): Wrapped<Args, Result> {
-  if (typeof work !== "function") throw refused("invalid_option", "work", work, "a function");
+  if (typeof work !== "function") throw invalidField("invalid_option", "work", work, "a function");
   checkAcquireOptions(options);
   if (edge === "trailing") return trailing(throttle, work, options);
   if (edge !== "leading" && edge !== undefined)
-    throw refused("invalid_option", "edge", edge, '"leading" or "trailing"');
+    throw invalidField("invalid_option", "edge", edge, '"leading" or "trailing"');
   if (edge === "leading") {
     return async function (this: unknown, ...args) {
       return (await isAllowedNow(throttle, options)) ? work.apply(this, args) : undefined;

@@ -215,20 +215,28 @@ describe("a lease", () => {
     assert.equal(open + count, 1_000);
   });
 
+  /** Returns whether a lease is spent after some time, in which no timer ran. */
+  async function isSpentAfter(pass) {
+    using time = new ControlledTime(setting.redis);
+    const limiter = new RedisLimiter(window, options({ client: time.client, leases: true }));
+    time.now += 1;
+    await heat(limiter);
+    const { leased } = limiter.stats;
+    pass(time);
+    assert.equal((await limiter.hit("a")).allowed, true);
+    return limiter.stats.leased > leased;
+  }
+
   test("ends with its life, also if no timer ran", async () => {
-    for (const [after, isSpent] of [
-      [874, true],
-      [875, false],
-    ]) {
-      using time = new ControlledTime(setting.redis);
-      const limiter = new RedisLimiter(window, options({ client: time.client, leases: true }));
-      time.now += 1;
-      await heat(limiter);
-      const { leased } = limiter.stats;
-      time.now += after;
-      assert.equal((await limiter.hit("a")).allowed, true);
-      assert.equal(limiter.stats.leased > leased, isSpent);
-    }
+    const isSpent = (milliseconds) => isSpentAfter((time) => time.pass(milliseconds));
+    assert.equal(await isSpent(874), true);
+    assert.equal(await isSpent(875), false);
+  });
+
+  test("ends while its machine is suspended", async () => {
+    const isSpent = (milliseconds) => isSpentAfter((time) => time.suspend(milliseconds));
+    assert.equal(await isSpent(870), true);
+    assert.equal(await isSpent(875), false);
   });
 
   test("is left to its end by a process that is disposed of, or whose wasm traps", async () => {

@@ -26,14 +26,22 @@ const reaching =
     return worker.fetch(pathname, { method: "POST", headers: request.headers, body: await request.text() });
   };
 
+/** How many requests are under way. */
+let pending = 0;
+
 /** A limiter, and what it has asked for. The last of the requests can be answered by something else. */
 function limiter(options: Partial<RemoteOptions> = {}, answer = reaching(worker)) {
   const asked: { operation: string; items: Record<string, unknown>[] }[] = [];
   const network = { answer };
   const fetch: Fetch = async (request) => {
-    const items = (await request.clone().json()) as Record<string, unknown>[];
-    asked.push({ operation: new URL(request.url).pathname.slice("/_tollgate/v1/".length), items });
-    return network.answer(request);
+    pending += 1;
+    try {
+      const items = (await request.clone().json()) as Record<string, unknown>[];
+      asked.push({ operation: new URL(request.url).pathname.slice("/_tollgate/v1/".length), items });
+      return await network.answer(request);
+    } finally {
+      pending -= 1;
+    }
   };
   const url = "https://example.com/_tollgate";
   // A machine that is busy with other things is not what is tested.
@@ -61,7 +69,11 @@ async function during<Result>(work: Promise<Result>): Promise<Result> {
 /** Lets so much time pass, and what is sent then come back. */
 async function pass(milliseconds: number): Promise<void> {
   vi.advanceTimersByTime(milliseconds);
-  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => realTimeout(resolve, 0));
+  // An answer may be followed by the next request.
+  for (let quiet = 0, turn = 0; quiet < 3 && turn < 200; turn += 1) {
+    await new Promise((resolve) => realTimeout(resolve, 0));
+    quiet = pending === 0 ? quiet + 1 : 0;
+  }
 }
 
 /** Hits one after the other, and returns how much was allowed. */

@@ -1,9 +1,9 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 
-// The gateway: it counts every request by the rules in wrangler.toml, and passes on what they allow.
+// The gateway: it counts every request by the rules in wrangler.toml, and forwards the allowed ones.
 export { default, RateLimiterObject, Tollgate } from "tollgate/cloudflare";
 
-/** What the gateway protects. Replace it with your own code, or name the URL of your origin in wrangler.toml. */
+/** The origin that the gateway protects. Replace it with your own code, or set the URL of your origin in wrangler.toml. */
 export class Origin extends WorkerEntrypoint {
   fetch(request) {
     return new Response(`${request.method} ${new URL(request.url).pathname} came through\n`);

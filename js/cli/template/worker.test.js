@@ -16,7 +16,7 @@ test("an address may log in five times a minute", async () => {
   assert.ok(Number(denied.headers.get("Retry-After")) > 0);
 });
 
-test("others are not held up", async () => {
+test("other addresses are not limited", async () => {
   const response = await login("192.0.2.2");
   assert.equal(await response.text(), "POST /login came through\n");
   assert.match(response.headers.get("RateLimit"), /^"login";r=4;/);

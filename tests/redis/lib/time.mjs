@@ -1,4 +1,4 @@
-// Redis's time under control: the script reads it from a key of its own, and the local clock moves along.
+// Redis's time under control: the script reads it from a key of its own, and the local clocks move along.
 
 const systemTime = "redis.call('TIME')";
 
@@ -14,31 +14,45 @@ export class ControlledTime {
   #redis;
   #key = `clock:${process.pid}:${++clocks}`;
   #sha;
-  #local = performance.now;
+  #local = { monotonic: performance.now, wall: Date.now };
   #ahead = 0;
+  #suspended = 0;
 
   constructor(redis, now = 1_800_000_000_000) {
     this.#redis = redis;
     this.now = now;
     const start = now;
     // Milliseconds since the limiter's process began, as far as it knows.
-    performance.now = () => this.now - start + this.#ahead;
+    performance.now = () => this.now - start + this.#ahead - this.#suspended;
+    Date.now = () => this.now + this.#ahead;
   }
 
-  /** Sets Redis's clock ahead or back, and leaves the local one. */
+  /** Lets time pass on all clocks, in which no timer runs. */
+  pass(milliseconds) {
+    this.now += milliseconds;
+  }
+
+  /** Suspends the machine for a time: its monotonic clock stands still, and no timer runs. */
+  suspend(milliseconds) {
+    this.now += milliseconds;
+    this.#suspended += milliseconds;
+  }
+
+  /** Sets Redis's clock ahead or back, and leaves the local ones. */
   step(milliseconds) {
     this.now += milliseconds;
     this.#ahead -= milliseconds;
   }
 
-  /** Lets so much time pass on the local clock alone that every denial is too old to hold. */
+  /** Lets so much time pass on the local clocks alone that every denial is too old to hold. */
   forgetDenials() {
     this.#ahead += 2_001;
   }
 
-  /** Gives the local clock back. */
+  /** Gives the local clocks back. */
   [Symbol.dispose]() {
-    performance.now = this.#local;
+    performance.now = this.#local.monotonic;
+    Date.now = this.#local.wall;
   }
 
   client = {

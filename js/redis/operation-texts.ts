@@ -1,0 +1,55 @@
+import { reservationText } from "../core/generated.ts";
+import { asReserved, costsByPosition, usedByPosition } from "../costs.ts";
+import { isInteger } from "../durations.ts";
+import { invalidField, wrongAmount } from "../error.ts";
+import { mismatch, ReadPolicies } from "../policies.ts";
+import { parsedId } from "../reservation-id.ts";
+import type { Costs, Policies } from "../types.ts";
+import type { Replicas } from "./replicas.ts";
+
+/** Writes operations as entries have them, after checking their arguments. */
+export class OperationTexts {
+  readonly #read: ReadPolicies;
+  readonly #replicas: Replicas;
+
+  constructor(read: ReadPolicies, replicas: Replicas) {
+    this.#read = read;
+    this.#replicas = replicas;
+  }
+
+  /** Returns costs: one number, or one for each policy. */
+  costs(costs: Costs): string {
+    if (typeof costs !== "number") return costsByPosition(costs, this.#read, 1).join(",");
+    if (!isInteger(costs)) throw wrongAmount("cost", costs);
+    return `${costs}`;
+  }
+
+  /** Returns the policies of a call; empty if it has none. Throws if they do not fit those of the limiter. */
+  call(policies: Policies | undefined): string {
+    if (policies === undefined) return "";
+    const read = new ReadPolicies(policies);
+    const text = this.#replicas.callText(read.policies);
+    if (text === "") throw mismatch(this.#read, read);
+    return text;
+  }
+
+  /** Returns the key of a reservation, and the operation that settles it. */
+  settlement(id: string, used: Costs | undefined): { key: string; text: string } {
+    const { key, start, isByPolicy } = parsedStart(id);
+    const amounts = usedByPosition(used, this.#read, isByPolicy);
+    return { key, text: `t${start}:${amounts.map((one) => (one === asReserved ? "_" : one)).join(",")}` };
+  }
+
+  /** Returns the key of a reservation, and the operation that moves its end to `ttl` milliseconds from now. */
+  extension(id: string, ttl: number): { key: string; text: string } {
+    const { key, start } = parsedStart(id);
+    return { key, text: `x${start}:${ttl}` };
+  }
+}
+
+/** Parses the id of a reservation. `start` is the id without its key, as entries have it. */
+function parsedStart(id: string): { key: string; start: string; isByPolicy: boolean } {
+  const { key, isByPolicy } = parsedId(id);
+  if (typeof key !== "string") throw invalidField("invalid_reservation", "id", id, reservationText);
+  return { key, start: id.slice(0, id.length - key.length - 2), isByPolicy };
+}
