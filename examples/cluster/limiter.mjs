@@ -1,7 +1,7 @@
 import cluster from "node:cluster";
 import { RateLimiter } from "tollgate";
 
-/** In the primary process: passes on to all the others what one has counted. */
+/** In the primary process: forwards the hits that one worker allowed to all others. */
 export function relay() {
   cluster.on("message", (sender, message) => {
     if (message.inc === undefined) return;
@@ -9,7 +9,7 @@ export function relay() {
   });
 }
 
-/** In a worker: decides by what is known here, and tells the others. Denied hits are free, so nobody need hear of them. */
+/** In a worker: decides by its own count and sends allowed hits to the others. Denied hits are free and not sent. */
 export class ClusterLimiter {
   #limiter;
 

@@ -11,7 +11,7 @@ if (cluster.isPrimary) {
     if (starting === 0) console.log(`http://localhost:${port}`);
   });
 } else {
-  // A window that all clocks agree on, so that all processes count in the same one.
+  // A window that starts at the same time for all, so that all processes count in the same one.
   const limiter = new ClusterLimiter({ algorithm: "fix_window", limit: 10, scale: "1d" });
   createServer((_request, response) => {
     const { allowed } = limiter.hit("everybody");

@@ -1,7 +1,7 @@
 import Fastify from "fastify";
 import { rateLimit } from "tollgate/fastify";
 
-// Behind a proxy, Fastify({ trustProxy: "10.0.0.1" }) with its address makes the address that of the client.
+// Behind a proxy, use Fastify({ trustProxy: "10.0.0.1" }) with the proxy's address to get the client's address.
 const app = Fastify();
 
 const policy = { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" };

@@ -19,7 +19,7 @@ const app = new Hono<App>();
 
 app.get("/", rateLimit<App>({ policy: perIp, limiter: (c) => c.env.LIMITERS }), (c) => c.text("Hello\n"));
 
-// Only failures are charged: a success costs nothing, and no burst has more tries than the limit.
+// Only failures are charged: a success costs nothing, and no burst gets more attempts than the limit.
 app.post(
   "/login",
   rateLimit<App>({ policy: login, limiter: (c) => c.env.LIMITERS, charge: "failures" }),

@@ -4,7 +4,7 @@ import { rateLimit } from "tollgate/hono";
 
 const app = new Hono();
 
-// By the address of the socket. Behind a proxy, give key: (c) => ipKey(…) of the header that your proxy overwrites.
+// Counts by the socket's address. Behind a proxy, set key: (c) => ipKey(…) with the header that your proxy overwrites.
 app.use(rateLimit({ policy: { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" } }));
 app.get("/", (c) => c.text("Hello\n"));
 

@@ -1,7 +1,7 @@
 import Koa from "koa";
 import { rateLimit } from "tollgate/koa";
 
-// Behind a proxy, app.proxy = true and app.maxIpsCount = 1 make the address that of the client.
+// Behind a proxy, set app.proxy = true and app.maxIpsCount = 1 to get the client's address.
 const app = new Koa();
 
 app.use(rateLimit({ policy: { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" } }));

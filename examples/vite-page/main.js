@@ -1,6 +1,6 @@
 import { throttledFetch } from "tollgate";
 
-// A little slower than the API allows, for what is late on its way.
+// A little slower than the API allows, since requests may arrive late.
 const politeFetch = throttledFetch({ algorithm: "token_bucket", capacity: 5, refillRate: 4 });
 
 async function show(response) {

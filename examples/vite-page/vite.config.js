@@ -2,7 +2,7 @@ import { RateLimiter, rateLimitHeaders } from "tollgate";
 
 const limiter = new RateLimiter({ algorithm: "token_bucket", capacity: 5, refillRate: 5 });
 
-/** An API with a limit, to try the page on. */
+/** An API with a limit, for the page to call. */
 function api(server) {
   server.middlewares.use("/api", (_request, response) => {
     const decision = limiter.hit("everybody");

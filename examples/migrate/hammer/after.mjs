@@ -1,6 +1,6 @@
 import { RateLimiter } from "tollgate";
 
-// Hammer is told the scale with each call. Here it belongs to the limiter: one for each scale.
+// Hammer takes the scale with each call. Here it belongs to the limiter, so there is one for each scale.
 const limiters = new Map();
 
 function limiterOf(scale) {

@@ -1,5 +1,5 @@
 import { Ratelimit } from "@upstash/ratelimit";
-import { redis } from "./redis.mjs"; // Redis.fromEnv() where there is one
+import { redis } from "./redis.mjs"; // In production: Redis.fromEnv()
 
 const limiter = new Ratelimit({ redis, limiter: Ratelimit.fixedWindow(5, "1 d") });
 

@@ -31,7 +31,7 @@ async fn greet(_request: Request, context: RouteContext<()>) -> Result<Response>
     users.with_headers(Response::ok(format!("Hello, {key}\n"))?, &decision)
 }
 
-/// Counts a login only if it fails. However many come at once, three are tried; a crash counts as a failure.
+/// Counts a login only if it fails. However many arrive at once, three are checked; a crash counts as a failure.
 async fn login(request: Request, context: RouteContext<()>) -> Result<Response> {
     let failures = Limits::new(&context.env, "LIMITERS", Policy::fix_window_per_key(3, "15m")?.named("failures")?)?;
     let user = context.param("user").map_or("nobody", String::as_str);
@@ -48,7 +48,7 @@ async fn login(request: Request, context: RouteContext<()>) -> Result<Response> 
     Response::error("wrong", 401)
 }
 
-/// Forgets what a user has used. A real Worker would ask who is calling.
+/// Resets the limits of a user. A real Worker would check who is calling.
 async fn forgive(_request: Request, context: RouteContext<()>) -> Result<Response> {
     let (users, key) = limits_of_user(&context)?;
     let had_used = users.reset(&key).await?;
