@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, realpathSync, rmSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { releaseFolder, rustFlags } from "../build.mjs";
+import { atFullPriority } from "../lib/output.mjs";
 import { bin, inProject, withPath } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { setUp } from "../lib/steps.mjs";
@@ -34,5 +35,6 @@ export async function rustWorker({ rust, wasmBindgen }) {
     ESBUILD_BIN: realpathSync(bin("esbuild")),
   };
   await show(join(tool.workerBuild, "worker-build"), ["--release"], { cwd: folder, env });
-  await show(bin("node"), ["--test", "tests/rust-worker/*.test.mjs"]);
+  // Only compiling leaves the cores to other suites: a server that never gets one hangs up.
+  await atFullPriority(() => show(bin("node"), ["--test", "tests/rust-worker/*.test.mjs"]));
 }

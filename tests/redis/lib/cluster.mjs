@@ -16,11 +16,14 @@ export async function startCluster() {
   );
   const [first, ...others] = nodes;
   const share = Math.ceil(slots / nodes.length);
-  for (const [number, { redis }] of nodes.entries())
+  for (const [number, { redis }] of nodes.entries()) {
+    await redis.cluster("SET-CONFIG-EPOCH", number + 1);
     await redis.cluster("ADDSLOTSRANGE", number * share, Math.min((number + 1) * share, slots) - 1);
+  }
   for (const { server } of others) await first.redis.cluster("MEET", "127.0.0.1", server.port);
   for (const { redis } of nodes)
     while (!/cluster_state:ok[\s\S]*cluster_known_nodes:3/.test(await redis.cluster("INFO")));
+  await sameEpoch(nodes);
   return {
     nodes,
     /** Moves the slot of a key to another node, while it is used. */
@@ -36,6 +39,7 @@ export async function startCluster() {
         await from.redis.call("MIGRATE", "127.0.0.1", to.server.port, "", 0, 5_000, "KEYS", ...keys);
       }
       for (const { redis } of [to, from]) await redis.cluster("SETSLOT", slot, "NODE", to.id);
+      await sameEpoch(nodes);
     },
     async stop() {
       await Promise.all(
@@ -46,6 +50,15 @@ export async function startCluster() {
       );
     },
   };
+}
+
+/**
+ * Waits until all nodes know the same epoch. A node that does not know the newest takes a slot over under one that another
+ * node has too; while they settle which of them has it, both may give it up.
+ */
+async function sameEpoch(nodes) {
+  const epoch = async ({ redis }) => /current_epoch:\d+/.exec(await redis.cluster("INFO"))?.[0];
+  while (new Set(await Promise.all(nodes.map(epoch))).size > 1);
 }
 
 /** Returns the node that has a slot by its own account. */
