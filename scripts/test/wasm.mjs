@@ -40,6 +40,8 @@ export async function inChromium(found) {
   await runTests(found, {
     CHROMEDRIVER: driver,
     WASM_BINDGEN_USE_BROWSER: "1",
+    // In seconds; the default of 20 is short beside suites that compile.
+    WASM_BINDGEN_TEST_TIMEOUT: "120",
     WASM_BINDGEN_TEST_WEBDRIVER_JSON: capabilities,
   });
 }
