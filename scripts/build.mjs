@@ -14,7 +14,7 @@ import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
 
-/** What rustc emits by default for this target; wasm-opt must be told. */
+/** The features that rustc uses by default for this target. wasm-opt enables them only by flags. */
 const wasmFeatures = [
   "bulk-memory",
   "multivalue",
@@ -32,7 +32,7 @@ const folderOf = (rust) => (rust.from === "rustup" ? inProject("target") : inPro
 /** Checks and tests for wasm, beside those for this machine: macros and build scripts are compiled once for both. */
 export const wasmTargetArgs = (rust) => [...forWasm, "--target-dir", folderOf(rust)];
 
-/** The folder of what is shipped. */
+/** The target folder of the wasm that is shipped. */
 export const releaseFolder = (rust) => join(folderOf(rust), "wasm");
 
 const wasmOptFlags = [
@@ -45,15 +45,15 @@ const wasmOptFlags = [
 /** Web glue that is given its module; the reset function makes a new instance after a trap. */
 const glue = ["--target", "web", "--omit-default-module-path", "--experimental-reset-state-function"];
 
-/** As small as wasm-opt makes it. Nothing lies in the first kilobyte of memory: there the stack ends. */
+/** Makes the wasm small. The first kilobyte of memory is unused: the stack ends there. */
 const smallest = ["-Oz", "--low-memory-unused", "--converge"];
 
-/** As fast as it makes it. */
+/** Makes the wasm fast. */
 const fastest = ["-O3", "--low-memory-unused"];
 
 const cargoHome = process.env.CARGO_HOME ?? join(homedir(), ".cargo");
 
-/** Nothing of this machine's folders in what is shipped, and SHA-256 in a loop instead of unrolled. */
+/** Keeps this machine's folders out of the wasm, and SHA-256 in a loop instead of unrolled. */
 export const rustFlags = [
   `--remap-path-prefix=${join(cargoHome, "registry/src")}=`,
   "--cfg",
@@ -66,10 +66,10 @@ const inlining = "-Cllvm-args=-inline-threshold=25";
 /** The crates in bindings/ that are compiled to wasm. The first takes the longest to finish. */
 const bindings = ["worker", "redis", "npm", "lease", "headers"];
 
-/** Redis's replays a log for every reply. */
+/** Whether a binding is compiled for speed: that for Redis, which replays a log for every reply. */
 const isFast = (name) => name === "redis";
 
-/** Compiles a crate of bindings/ to wasm, as small or as fast as it is to be. Returns the file. */
+/** Compiles a crate of bindings/ to wasm, for size or for speed. Returns the file. */
 async function compileBinding(name, rust) {
   const crate = `tollgate-${name}`;
   // Other bindings contain the one for leases, which is a wasm of its own only here.
@@ -80,7 +80,7 @@ async function compileBinding(name, rust) {
   const target = inlines ? join(releaseFolder(rust), "inlining") : releaseFolder(rust);
   const args = [...build, "--release", "--lib", "-p", crate, ...forWasm, "--target-dir", target];
   const flags = inlines ? [...rustFlags, inlining] : rustFlags;
-  // Small first: elsewhere the time goes into other things than arithmetic.
+  // Size by default: only the replay spends its time in arithmetic.
   const env = {
     ...rust.env,
     CARGO_PROFILE_RELEASE_OPT_LEVEL: isFast(name) ? "3" : "z",
@@ -125,7 +125,7 @@ async function buildBindings({ rust, wasmBindgen }) {
   }
 }
 
-/** Writes what TypeScript must know of Rust. */
+/** Writes the constants and texts that TypeScript shares with Rust. */
 export async function generate() {
   const file = inProject("js/core/generated.ts");
   await quiet("generated.ts", "cargo", ["run", "--quiet", "-p", "tollgate-npm", "--bin", "generate", file]);
@@ -147,7 +147,7 @@ export async function build(found) {
   await buildGenerated(found);
 }
 
-/** Builds all that is built from the generated sources. */
+/** Builds everything else, from the generated sources. */
 export async function buildGenerated(found) {
   await buildBindings(found);
   await buildPackage();

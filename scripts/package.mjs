@@ -74,7 +74,7 @@ const wasmAsText = {
     onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: asText(readFileSync(path)), loader: "text" })),
 };
 
-/** Leaves the wasm out of a bundle: it lies beside it. */
+/** Leaves the wasm out of a bundle: it is a file beside it. */
 const wasmBeside = {
   name: "wasm beside",
   setup: ({ onResolve }) =>
@@ -132,7 +132,7 @@ async function bundleClient(dist) {
   }
 }
 
-/** Leaves the package's own entries out of the command: they lie beside it. */
+/** Leaves the package's own entries out of the command: they are files beside it. */
 const entriesBeside = {
   name: "entries beside",
   setup: ({ onResolve }) =>
@@ -231,7 +231,7 @@ async function bundleAdapters(dist) {
   }
 }
 
-/** Types whose imports are of files that lie beside them. */
+/** Returns types that import from the files beside them. */
 const besides = (declared, extension) =>
   declared
     .replace(/"\.\.\/guard\/[\w-]+\.ts"/g, `"./guard.${extension}"`)

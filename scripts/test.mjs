@@ -1,6 +1,7 @@
 import { optionsGiven } from "./lib/options.mjs";
-import { bold, Failure, green, say, seconds } from "./lib/say.mjs";
+import { Failure, green, say, seconds } from "./lib/say.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
+import { inOrder } from "./test/in-order.mjs";
 import { sideBySide } from "./test/side-by-side.mjs";
 import { suites } from "./test/suites.mjs";
 
@@ -15,18 +16,6 @@ const wanted = ({ name }) => !given.only || given.only.some((word) => name.inclu
 function table(times) {
   const width = Math.max(...times.map(({ name }) => name.length));
   for (const { name, took } of times) say(`  ${name.padEnd(width)}  ${seconds(took).padStart(12)}`);
-}
-
-/** Runs one suite after the other, and prints what they print at once. */
-async function inOrder(chosen, found) {
-  const times = [];
-  for (const [index, suite] of chosen.entries()) {
-    say(bold(`\n[${index + 1}/${chosen.length}] ${suite.name}`));
-    const started = performance.now();
-    await suite.run(found);
-    times.push({ name: suite.name, took: performance.now() - started });
-  }
-  return times;
 }
 
 async function runAll(found) {

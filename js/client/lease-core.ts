@@ -3,7 +3,7 @@ import wasm from "../../build/lease/tollgate_bg.wasm";
 import { allowed } from "../core/module.ts";
 import type { LeaseCore } from "../leases.ts";
 
-/** How many keys a limiter has leases or recent traffic of, at most. */
+/** The most keys whose leases or recent traffic a limiter remembers. */
 const maxKeys = 10_000;
 
 /** How many instances of the wasm were created. */

@@ -14,16 +14,16 @@ import { closedTo } from "./token.ts";
 /** A hundred items fit in this, however long their keys, their ids and their lists of policies are. */
 const largestBody = 2 * 1024 * 1024;
 
-/** Of a request that makes no sense as a whole. */
+/** The code of a request that is invalid as a whole. */
 const code = "invalid_request";
 
-/** Of an object that failed: not the caller's errors. */
+/** The codes of errors of an object. All others are errors of the caller. */
 const failures = ["unanswered", "invalid_state", "unsupported_version"];
 
-/** What an item comes to: what was asked for, or an error. */
+/** The result of an item, or its error. */
 type Result = Record<string, unknown> | { readonly error: ErrorInfo };
 
-/** Answers a request to the HTTP API: `name` is what follows the version in the path. */
+/** Responds to a request to the HTTP API. `name` is the part of the path after the version. */
 export async function api(
   request: Request,
   env: TollgateEnv,
@@ -47,7 +47,7 @@ async function respond(
   if (!operationNames.includes(name))
     return problem(404, "There is no such operation", { code, operations: operationNames });
   if (request.method !== "POST")
-    return problem(405, "Give what is asked as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
+    return problem(405, "Send the operation as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
   const closed = await closedTo(request, env, isolate);
   if (closed) return closed;
   const body = await readBody(request);
@@ -61,17 +61,16 @@ async function readBody(request: Request): Promise<{ json: unknown } | Response>
     return problem(415, "The body must be JSON, and its Content-Type application/json", { code });
   try {
     const text = await textUpTo(largestBody, request);
-    if (text === undefined)
-      return problem(413, `The body may have ${largestBody} bytes at the most`, { code });
+    if (text === undefined) return problem(413, `The body may have at most ${largestBody} bytes`, { code });
     return { json: JSON.parse(text) };
   } catch {
     return problem(400, "The body is not JSON in UTF-8", { code });
   }
 }
 
-/** A body that is not too large; a length that was announced is not believed. */
+/** Returns the text of a body; `undefined` if it is too large. Counts the bytes: `Content-Length` may be wrong. */
 async function textUpTo(most: number, { body }: Request): Promise<string | undefined> {
-  // What is not UTF-8 must not become the same key as something else that is not.
+  // Fatal, since otherwise different invalid bytes would become the same key.
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   let text = "";
   let length = 0;

@@ -19,7 +19,7 @@ import { isolateOf, Misconfigured } from "./isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "./log.ts";
 import { Rebuilt } from "./wasm.ts";
 
-/** What can be asked of an object. */
+/** The operations of an object. */
 export type Operation =
   | "hit"
   | "peek"
@@ -34,7 +34,7 @@ export type Operation =
   | "extend"
   | "lease";
 
-/** What the Worker asks of the objects of one decision over several keys: to reserve for a moment, and to give back. */
+/** Operations of a decision over several keys: `hold` reserves for five seconds, and `release` gives back. */
 export type Hold = "hold" | "release";
 
 /**
@@ -51,7 +51,7 @@ export type Hold = "hold" | "release";
  */
 export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #object: Rebuilt<RustObject>;
-  /** The policies of the last decision, and what they are called. */
+  /** The policies of the last decision, and their names. */
   #named: { readonly json: string; readonly names: readonly string[] } = { json: "", names: [] };
   #isResting = false;
 
@@ -61,14 +61,14 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   /**
-   * Asks whether the key may act now, and takes `cost` if so: one number, or one for each policy by its name. Several
-   * policies are one decision.
+   * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name.
+   * Several policies are one decision.
    */
   hit(policies: Policies, cost: Costs = 1): Decision {
     return this.#reported(this.#decision("hit", policies, cost), cost);
   }
 
-  /** What a hit would answer. Changes nothing. */
+  /** Returns what a hit would return. Changes no state. */
   peek(policies: Policies, cost: Costs = 1): Decision {
     return this.#decision("peek", policies, cost);
   }
@@ -93,70 +93,73 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     const { ttl } = options;
     if (ttl !== undefined) checkTtl(ttl);
     const key = this.ctx.id.name;
-    const reserved = reservedBy(this.#ask("reserve", policies, { ...amounts(cost), ttl, key }));
+    const reserved = reservedBy(this.#applyInJson("reserve", policies, { ...amounts(cost), ttl, key }));
     this.#reported(reserved.decision, cost);
     return reserved;
   }
 
-  /** Closes a reservation under these policies and charges what was used; by default all that was reserved. */
+  /** Closes a reservation under these policies and charges the used amount, by default all of it. */
   settle(policies: Policies, id: string, used?: Costs): Settlement {
     checkId(id);
-    return settlementOf(this.#ask("settle", policies, { ...(used === undefined ? {} : amounts(used)), id }));
+    return settlementOf(
+      this.#applyInJson("settle", policies, { ...(used === undefined ? {} : amounts(used)), id }),
+    );
   }
 
-  /** Closes a reservation under these policies without charging anything. */
+  /** Closes a reservation under these policies without a charge. */
   cancel(policies: Policies, id: string): Settlement {
     checkId(id);
-    return settlementOf(this.#ask("cancel", policies, { id }));
+    return settlementOf(this.#applyInJson("cancel", policies, { id }));
   }
 
-  /** Moves the end of a reservation to so long from now. */
+  /** Moves the end of a reservation to `ttl` from now. */
   extend(policies: Policies, id: string, ttl: Duration): Extension {
     checkId(id);
     checkTtl(ttl);
-    return settlementOf(this.#ask("extend", policies, { id, ttl }));
+    return settlementOf(this.#applyInJson("extend", policies, { id, ttl }));
   }
 
   /**
-   * Adds without asking, and answers the count; a negative cost gives back. With several policies, `policy` names the one
-   * that counts it.
+   * Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. With several
+   * policies, `policy` is the name of the one to charge.
    */
   inc(policies: Policies, cost = 1, policy?: string): number {
     return this.#number("inc", policies, cost, policy);
   }
 
-  /** Makes the key as if `count` had just been used, or leaves it `count` tokens. Answers the count. */
+  /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
   set(policies: Policies, count: number, policy?: string): number {
     return this.#number("set", policies, count, policy);
   }
 
-  /** The key's count. */
+  /** Returns the key's count. */
   get(policies: Policies, policy?: string): number {
     return this.#number("get", policies, 0, policy);
   }
 
-  /** When the key's state ends, in milliseconds since the epoch; 0 when it has none. */
+  /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(policies: Policies, policy?: string): number {
     return this.#number("expires_at", policies, 0, policy);
   }
 
-  /** Forgets the key, but for reservations unless it says so. Says whether there was anything to forget. */
+  /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   reset(policies: Policies, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations } = options;
     checkReservations(reservations);
     if (!reservations) return this.#number("reset", policies, 0) === 1;
-    return (this.#ask("reset", policies, { reservations }) as { reset: boolean }).reset;
+    return (this.#applyInJson("reset", policies, { reservations }) as { reset: boolean }).reset;
   }
 
-  /** What the Worker itself calls for everything that is more than an amount: a question in JSON, and its answer. */
+  /** Applies an operation with more than an amount, for the Worker. Takes a question in JSON, and returns its answer. */
   question(json: string): string {
-    if (typeof json !== "string") throw new TollgateError("invalid_operation", "give a question as JSON");
+    if (typeof json !== "string")
+      throw new TollgateError("invalid_operation", "the question must be a string of JSON");
     const answer = this.#object.call((object) => object.answer(json, Date.now()));
     this.#restLater();
     return answer;
   }
 
-  /** What the Worker itself calls: policies as JSON in, numbers or a mistake out. */
+  /** Applies an operation with one amount, for the Worker. Takes policies in JSON, and returns numbers or an error. */
   apply(
     operation: Operation | Hold,
     policies: string,
@@ -166,7 +169,10 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   ): Numbers | ErrorInfo {
     try {
       if (typeof operation !== "string" || typeof policies !== "string")
-        throw new TollgateError("invalid_operation", "give an operation and policies as JSON");
+        throw new TollgateError(
+          "invalid_operation",
+          "the operation and the policies must be strings, the policies in JSON",
+        );
       return this.#apply(operation, policies, amount, of, credit === true);
     } catch (error) {
       const { code, message } = error as ErrorInfo;
@@ -175,13 +181,13 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     }
   }
 
-  /** What a Worker in Rust calls: an operation as JSON in, its result as JSON out. */
+  /** Applies an operation in JSON, for a Worker in Rust, and responds with its result in JSON. */
   override async fetch(request: Request): Promise<Response> {
     const question = await request.text();
     return new Response(this.question(question), { headers: { "Content-Type": "application/json" } });
   }
 
-  /** Rings when the key may have expired: then everything is deleted, and an abandoned key costs nothing. */
+  /** Fires when the key may have expired. If it has, all its storage is deleted, so that an unused key costs nothing. */
   override async alarm(): Promise<void> {
     const [ended, empty] = this.#object.call((object) => object.expire(Date.now())) as [string, boolean];
     const key = this.#key();
@@ -189,7 +195,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     if (empty) await this.ctx.storage.deleteAll();
   }
 
-  /** Nothing is awaited between reading the time and having written, so no other operation comes in between. */
+  /** Applies an operation. It awaits nothing between reading the time and writing, so that none comes in between. */
   #apply(
     operation: Operation | Hold,
     policies: string,
@@ -206,7 +212,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return answer;
   }
 
-  /** Whether the configuration lets allowed hits be kept in memory, covered by a credit in the row. */
+  /** Returns whether the configuration allows credit: hits in memory that a reserved amount in the row covers. */
   #hasCredit(): boolean {
     try {
       return isolateOf(this.env).hasCredit;
@@ -216,7 +222,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     }
   }
 
-  /** Writes credit back when the key has gone quiet, if there is some. An object that is gone by then has it charged. */
+  /** Writes unspent credit back once the key is quiet. If the object is gone by then, the credit is charged at its end. */
   #restLater(): void {
     if (this.#isResting) return;
     const delay = this.#object.call((object) => object.creditDelay());
@@ -235,8 +241,8 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     }, delay);
   }
 
-  /** Asks what is more than an amount. */
-  #ask(operation: Operation, policies: Policies, more: Readonly<Record<string, unknown>>): Answer {
+  /** Applies an operation that has more than an amount. */
+  #applyInJson(operation: Operation, policies: Policies, more: Readonly<Record<string, unknown>>): Answer {
     const question = JSON.stringify({ operation, ...more });
     const json = `${question.slice(0, -1)},"policies":${policiesAsJson(policies)}}`;
     const answer = JSON.parse(this.question(json)) as Answer;
@@ -255,7 +261,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   #decision(operation: Operation, policies: Policies, cost: Costs): Decision {
     if (typeof cost !== "number") {
-      const answer = this.#ask(operation, policies, amounts(cost)) as { decision: PlainDecision };
+      const answer = this.#applyInJson(operation, policies, amounts(cost)) as { decision: PlainDecision };
       return unplain(answer.decision);
     }
     const json = policiesAsJson(policies);
@@ -269,7 +275,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return Number(this.#apply(operation, policiesAsJson(policies), amount, policy));
   }
 
-  /** The key as the Worker's own logs have it; without a name or a configuration the id, a keyed hash itself. */
+  /** Returns the key as the Worker's logs have it; without a name or a configuration the id, which is a keyed hash. */
   #key(): string {
     const { id } = this.ctx;
     try {
@@ -281,7 +287,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 }
 
-/** Costs as a question has them: one amount, or a list of names and amounts. */
+/** Returns costs as a question has them: one amount, or a list of names and amounts. */
 function amounts(cost: Costs): Readonly<Record<string, unknown>> {
   const copy = copiedCosts(cost);
   return typeof copy === "number" ? { amount: copy } : { amounts: Object.entries(copy) };

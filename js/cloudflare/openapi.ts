@@ -12,7 +12,7 @@ const object = (
 });
 
 const policy = {
-  description: "One of the configured policies by its name, or several that are one decision.",
+  description: "The name of a configured policy, or the names of several that are one decision.",
   oneOf: [text, { type: "array", items: text, minItems: 1, maxItems: 32 }],
 };
 const key = { ...text, minLength: 1, maxLength: 1024, description: "1 to 1024 bytes in UTF-8." };
@@ -23,17 +23,17 @@ const added = {
   minimum: Number.MIN_SAFE_INTEGER,
   maximum: Number.MAX_SAFE_INTEGER,
   default: 1,
-  description: "Below 0 it gives back.",
+  description: "A negative cost gives back.",
 };
 const durationUpTo = (maximum: number, inWords: string) => ({
   description: `Milliseconds, or a text such as ${inWords}.`,
   oneOf: [{ ...whole, minimum: 1, maximum }, text],
 });
 const duration = durationUpTo(86_400_000, "30s; at most a day");
-const id = { ...text, description: "The id of a reservation, as reserve answered it." };
-const of = { ...text, description: "Which of several policies." };
+const id = { ...text, description: "The id of a reservation, as reserve returned it." };
+const of = { ...text, description: "The name of the policy, if there are several." };
 
-const told = {
+const decisionFields = {
   allowed: { type: "boolean" },
   count: whole,
   limit: whole,
@@ -43,8 +43,8 @@ const told = {
   policy: text,
   violated: { type: "array", items: text },
 };
-const reason = { enum: ["full"], description: "As many reservations are open as may be." };
-const decision = object({ ...told, reason }, Object.keys(told));
+const reason = { enum: ["full"], description: "The key has as many open reservations as it may have." };
+const decision = object({ ...decisionFields, reason }, Object.keys(decisionFields));
 const count = object({ count: whole });
 const reserved = object({
   allowed: { type: "boolean" },
@@ -62,10 +62,10 @@ const leased = object({
     oneOf: [
       object({
         id: text,
-        amount: { ...whole, description: "How much is left of it." },
+        amount: { ...whole, description: "The amount that is left." },
         life: {
           ...whole,
-          description: "Milliseconds for which it may be spent, from when it was asked for.",
+          description: "How many milliseconds after the request it may be spent.",
         },
         countsDown: { type: "boolean", description: "Whether the count falls as it is spent." },
       }),
@@ -74,62 +74,62 @@ const leased = object({
   },
 });
 
-type Described = [summary: string, takes: Record<string, unknown>, needs: string[], answers: unknown];
+type Described = [summary: string, takes: Record<string, unknown>, needs: string[], returns: unknown];
 
-/** What each operation takes besides the policy, what of that it needs, and what it answers. */
+/** Each operation: its summary, its fields besides the policy, the required ones among them, and its result. */
 const operations: Record<Operation, Described> = {
-  hit: ["Asks whether the key may act now, and takes the cost if so.", { key, cost }, ["key"], decision],
-  peek: ["What a hit would answer. Changes nothing.", { key, cost }, ["key"], decision],
-  inc: ["Adds without asking.", { key, cost: added, of }, ["key"], count],
+  hit: ["Decides whether the key may act now, and charges the cost if so.", { key, cost }, ["key"], decision],
+  peek: ["Returns what a hit would return. Changes no state.", { key, cost }, ["key"], decision],
+  inc: ["Adds a cost to the count, whether it fits or not.", { key, cost: added, of }, ["key"], count],
   set: [
-    "Makes the key as if so much had just been used.",
+    "Sets the key's count, as if it had just been used, or its tokens.",
     { key, count: whole, of },
     ["key", "count"],
     count,
   ],
-  get: ["The key's count.", { key, of }, ["key"], count],
+  get: ["Returns the key's count.", { key, of }, ["key"], count],
   expires_at: [
-    "When the key's state ends; 0 when it has none.",
+    "Returns when the key's state ends; 0 if it has none.",
     { key, of },
     ["key"],
     object({ expiresAt: whole }),
   ],
   reset: [
-    "Forgets the key, but for its reservations unless told so.",
+    "Removes the key's states, and its reservations if `reservations` is true.",
     { key, reservations: { type: "boolean", default: false } },
     ["key"],
     object({ reset: { type: "boolean" } }),
   ],
   reserve: [
-    "Decides as a hit does, and sets the cost aside until it is settled, or charged in full at its end.",
+    "Decides as a hit does, and reserves the cost until it is settled, or charged in full at its end.",
     { key, cost, ttl: duration, settles: { type: "array", items: id } },
     ["key"],
     reserved,
   ],
   settle: [
-    "Closes a reservation and charges what was used, by default all of it.",
+    "Closes a reservation and charges the used amount, by default all of it.",
     { id, used: { oneOf: [whole, each] } },
     ["id"],
     settled,
   ],
-  cancel: ["Closes a reservation without charging anything.", { id }, ["id"], settled],
+  cancel: ["Closes a reservation without a charge.", { id }, ["id"], settled],
   extend: [
-    "Moves the end of a reservation to so long from now.",
+    "Moves the end of a reservation to `ttl` from now.",
     { id, ttl: duration },
     ["id", "ttl"],
     settlement("extended", "expired", "closed"),
   ],
   lease: [
-    "Decides as a hit does, charges what was spent of a lease, and renews it or gives back the rest.",
+    "Decides as a hit does, charges the spent part of a lease, and renews the lease or gives back the rest.",
     {
       key,
       cost: { ...whole, default: 0 },
-      id: { ...text, description: "The lease that is held, as lease answered it." },
-      used: { ...whole, default: 0, description: "How much of it was spent since the last report." },
+      id: { ...text, description: "The id of the lease, as lease returned it." },
+      used: { ...whole, default: 0, description: "The amount that was spent since the last report." },
       size: {
         ...whole,
         default: 0,
-        description: "How much to set aside, with what is left; 0 gives that back.",
+        description: "The amount to reserve, including the unspent rest; 0 gives the rest back.",
       },
       ttl: durationUpTo(10_000, "2s; at most ten seconds, and one second by default"),
     },
@@ -144,7 +144,7 @@ const problem = (description: string) => ({
   content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
 });
 
-/** One item or a batch in, the same out. */
+/** Returns the schema of one item or a batch. */
 const oneOrMany = (schema: unknown, item = schema) => ({
   oneOf: [schema, { type: "array", items: item, minItems: 1, maxItems: 100 }],
 });
@@ -152,7 +152,7 @@ const oneOrMany = (schema: unknown, item = schema) => ({
 /** The names of all operations. */
 export const operationNames: readonly string[] = Object.keys(operations);
 
-function operation([name, [summary, takes, needs, answers]]: [string, Described]) {
+function operation([name, [summary, takes, needs, returns]]: [string, Described]) {
   const item = {
     ...object({ policy, ...takes }, ["policy", ...needs]),
     additionalProperties: false,
@@ -163,22 +163,22 @@ function operation([name, [summary, takes, needs, answers]]: [string, Described]
     requestBody: { required: true, ...json(oneOrMany(item)) },
     responses: {
       200: {
-        description: "The answer, or one for each item.",
-        ...json(oneOrMany(answers, { oneOf: [answers, { $ref: "#/components/schemas/Failed" }] })),
+        description: "The result, or one for each item.",
+        ...json(oneOrMany(returns, { oneOf: [returns, { $ref: "#/components/schemas/Failed" }] })),
       },
-      400: problem("Something is wrong with what was asked."),
+      400: problem("The request is invalid."),
       401: problem("No token, or a wrong one."),
       403: problem("No token is configured."),
       413: problem("The body is too large."),
       415: problem("The body is not JSON."),
       429: problem("Too many wrong tokens came from this address."),
-      503: problem("The object did not answer."),
+      503: problem("The object did not respond."),
     },
   };
   return [`/v1/${name}`, { post }];
 }
 
-/** The HTTP API in the words of OpenAPI 3.1. */
+/** Returns the OpenAPI 3.1 document of the HTTP API. */
 export const openapi = (prefix: string) => ({
   openapi: "3.1.0",
   info: { title: "Tollgate", version: "1", description: "Rate limits with one shared budget." },

@@ -7,7 +7,7 @@ import { generation, instance, isLost, run } from "./wasm.ts";
 export interface LeaseEvents {
   /** Called when a hit was allowed from a lease. */
   readonly onSpent: () => void;
-  /** Called when a renewal has ended: the key's lease may be spent until then, by the holder's clock; 0 for none. */
+  /** Called when a renewal has ended. The key's lease may be spent before `until`, by the holder's clock; 0 for none. */
   readonly onRenewed: (key: string, until: number) => void;
 }
 

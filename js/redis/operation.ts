@@ -48,7 +48,7 @@ export interface Batch {
   readonly reads: readonly Operation[];
 }
 
-/** The most runs of equal hits in an entry. */
+/** The most runs in an entry. A run is several equal hits, or one operation. */
 const maxRuns = 256;
 
 /** The most operations of each kind, writing and reading, in a call. */

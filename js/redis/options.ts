@@ -38,7 +38,7 @@ const onErrorValues = ["throw", "allow", "deny"] as const;
 
 const defaultMaxKeys = 100_000;
 
-/** The longest timeout. Redis keeps marks for twice as long, so that a command which arrives twice is counted once. */
+/** The longest timeout. Values keep tokens for twice as long, so that a command which arrives twice is counted once. */
 const maxTimeout = 30_000;
 
 /** Checks the options of a limiter. Each is read once. */

@@ -26,7 +26,7 @@ export interface CandidateSummary extends TallySummary {
   readonly rules?: readonly RuleSummary[];
   /** Hits that no rule limits. */
   readonly unlimited?: number;
-  /** Hits that a rule denied because they lack a part of its key. Replays in JSON have this name. */
+  /** Hits that a rule denied because they lack a part of its key. The name is part of the JSON output. */
   readonly refused?: number;
 }
 

@@ -45,7 +45,7 @@ export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
 /** Returns notes on hits without a rule or a key. */
 export const ruleNotes = ({ unlimited = 0, refused = 0 }: CandidateSummary): readonly string[] => [
   ...(unlimited > 0 ? [`${counted(unlimited, "hit")} under no rule.`] : []),
-  ...(refused > 0 ? [`${counted(refused, "hit")} refused for lack of a key.`] : []),
+  ...(refused > 0 ? [`${counted(refused, "hit")} denied for lack of a key.`] : []),
 ];
 
 /** Returns the table of the keys that were denied most. */

@@ -48,7 +48,7 @@ export class HitStore {
     this.localKeys = limiter === undefined || limiter instanceof RateLimiter;
     if (isNamespace(limiter)) {
       if (policy === undefined)
-        throw wrongOption("policy", policy, "the policies that the objects are asked with");
+        throw wrongOption("policy", policy, "the policies by which the objects decide");
       this.#limiter = objectsOf(limiter, policy);
     } else if (limiter !== undefined && typeof limiter.hit !== "function")
       throw wrongOption("limiter", limiter, "a limiter, or a Durable Object namespace with policy");

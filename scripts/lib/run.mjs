@@ -40,7 +40,7 @@ function start(command, args, options) {
   return { child, ended };
 }
 
-/** Makes a process, and those that it will start, wait for others that want the cores. */
+/** Lowers the priority of a process and of those that it will start. */
 function setNiceness(pid, niceness) {
   try {
     setPriority(pid, niceness);

@@ -23,7 +23,7 @@ export function seconds(ms) {
 /** Prints a line every few seconds, until the returned function is called, which returns the time that passed. */
 export function ticking(name, latest = () => "") {
   const started = performance.now();
-  // Nobody waits for lines that are printed later.
+  // Collected output is printed when its suite ends: too late for lines about progress.
   if (collected()) return () => performance.now() - started;
   const timer = setInterval(() => {
     const note = latest();
@@ -53,5 +53,6 @@ export function report(error) {
     console.error(red(`\nFailed: ${error.message}`));
     if (error.remedy) console.error(`What you can do: ${error.remedy}`);
   }
-  process.exitCode = 1;
+  // Not after a signal, whose code is set already.
+  process.exitCode ||= 1;
 }

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,6 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { inProject } from "./paths.mjs";
+import { serve } from "./run.mjs";
 
 const ownWasm = inProject("build/worker/tollgate_bg.wasm");
 
@@ -97,7 +97,8 @@ export async function start(folder, { output = "pipe" } = {}) {
   const port = await freePort();
   const workerd = createRequire(import.meta.url)("workerd").default;
   const args = ["serve", "config.capnp", "--socket-addr", `http=localhost:${port}`, "--control-fd=3"];
-  const child = spawn(workerd, args, { cwd: folder, stdio: ["ignore", output, "pipe", "pipe"] });
+  // Ends with this process, also by a signal: a test runner that is stopped runs no `after`.
+  const { child } = serve(workerd, args, { cwd: folder, stdio: ["ignore", output, "pipe", "pipe"] });
   const said = [];
   child.stdout?.on("data", (chunk) => said.push(String(chunk)));
   child.stderr.on("data", (chunk) => said.push(String(chunk)));

@@ -12,7 +12,7 @@ const folder = inProject("build/rust-worker");
 
 /** Builds the Rust Worker of the examples as its author would, then runs it in workerd. */
 export async function rustWorker({ rust, wasmBindgen }) {
-  // Not before: it takes minutes to compile, and no other suite waits for it.
+  // Set up here, since it takes minutes to compile and no other suite needs it.
   const tool = await setUp([workerBuild]);
   await show("rustfmt", ["--check", "--edition", "2024", inProject("examples/rust-worker/src/lib.rs")]);
   rmSync(folder, { recursive: true, force: true });
@@ -35,6 +35,6 @@ export async function rustWorker({ rust, wasmBindgen }) {
     ESBUILD_BIN: realpathSync(bin("esbuild")),
   };
   await show(join(tool.workerBuild, "worker-build"), ["--release"], { cwd: folder, env });
-  // Only compiling leaves the cores to other suites: a server that never gets one hangs up.
+  // At full priority: workerd closes connections when it gets no core for seconds.
   await atFullPriority(() => show(bin("node"), ["--test", "tests/rust-worker/*.test.mjs"]));
 }

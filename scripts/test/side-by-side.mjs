@@ -39,12 +39,12 @@ async function runOne(suite, run) {
   try {
     await collect(output, () => suite.run(run.found));
   } catch (error) {
-    // The others were stopped because one has failed.
+    // It was stopped because another one has failed, whose error is reported.
     if (run.failed) return;
     run.failed = true;
     stopChildren();
-    // Nobody waits for what the other suites have started.
-    setTimeout(() => process.exit(1), 2_000).unref();
+    // Programs that the other suites have started may keep their pipes open.
+    setTimeout(() => process.exit(process.exitCode || 1), 2_000).unref();
     sayEnd(suite, started, output, red("failed"), run);
     throw error;
   } finally {

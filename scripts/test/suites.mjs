@@ -32,7 +32,7 @@ const ofCrates = [
   { name: "cargo fmt", run: () => show("cargo", ["fmt", "--all", "--check"]) },
   {
     name: "clippy",
-    // Cargo lets one command at a time into a target folder, and this one would keep the other queue waiting.
+    // Cargo locks a target folder for one command: before "generate", this one would block the queue of the package.
     after: "generate",
     run: () =>
       show("cargo", [

@@ -281,7 +281,7 @@ mod tests {
         let (mut log, mut expected) = (Log::default(), VecDeque::new());
         assert_eq!((log.newest(), log.oldest(), log.entry(0)), (0, MAX, None));
         for time in 0..if cfg!(miri) { 100 } else { 1_000 } {
-            // More come than go, in bursts: the oldest lies anywhere in the ring when it grows.
+            // More come than go, in bursts: the oldest can be anywhere in the ring when it grows.
             let gone = if time % 7 == 0 { time as usize % 6 } else { 0 };
             for _ in 0..gone.min(expected.len()) {
                 let oldest: Hits = expected.pop_front().unwrap();

@@ -72,7 +72,7 @@ describe("what it draws is what the core says", () => {
         assert.deepEqual(marks.large.map(spoken), chosen.slice(-marks.large.length).map(spoken));
         assert.deepEqual(marks[state.algorithm].map(spoken), marks.large.map(spoken));
         assert.equal(await page.textContent("#passed"), String(seen[state.algorithm].allowed));
-        assert.equal(await page.textContent("#refused"), String(seen[state.algorithm].denied));
+        assert.equal(await page.textContent("#denied-hits"), String(seen[state.algorithm].denied));
       }),
     );
   }

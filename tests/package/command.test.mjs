@@ -1,13 +1,12 @@
 // `npx tollgate` as the package brings it.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import test, { before } from "node:test";
 import { bin } from "../../scripts/lib/paths.mjs";
-import { outputOf } from "../../scripts/lib/run.mjs";
+import { outputOf, serve } from "../../scripts/lib/run.mjs";
 import { wranglerEnv } from "../../scripts/lib/wrangler.mjs";
 import { freshProject, run } from "./lib/project.mjs";
 
@@ -109,7 +108,7 @@ async function served(t, folder) {
     "--show-interactive-dev-session",
     "false",
   ];
-  const server = spawn(process.execPath, args, {
+  const { child: server } = serve(process.execPath, args, {
     cwd: folder,
     env: wranglerEnv,
     stdio: ["ignore", "pipe", "inherit"],

@@ -33,7 +33,7 @@ export class HitPaths {
     );
   }
 
-  /** Adds an allowed hit: a bar, so that the hits of a burst can be told apart. */
+  /** Adds an allowed hit: a bar, so that the hits of a burst can be distinguished. */
   allow(left, top, high) {
     if (left - this.#lastBar < apart) return;
     this.#lastBar = left;

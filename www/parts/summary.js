@@ -5,7 +5,7 @@ import { span } from "../words.js";
 export function summary({ simulation, now }) {
   const { retryAfter } = simulation.peek(now);
   say(element("passed"), String(simulation.allowed));
-  say(element("refused"), String(simulation.denied));
+  say(element("denied-hits"), String(simulation.denied));
   say(element("open"), String(simulation.open));
   say(element("remaining"), String(simulation.left()));
   say(element("wait"), retryAfter === 0 ? "none" : span(retryAfter));

@@ -327,7 +327,7 @@ pub extern "C" fn moves(index: u32, generation: u32, from: usize) -> i32 {
 #[unsafe(no_mangle)]
 #[allow(clippy::panic)]
 pub extern "C" fn crash() {
-    panic!("a test asked for this panic");
+    panic!("a panic for tests");
 }
 
 /// Writes a decision and returns its status, with the bit for moved slots.

@@ -223,7 +223,7 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
         Ok(_) => "a concurrency policy counts reservations alone, and a rule makes none; reserve by the HTTP API, the \
                   entrypoint or the object"
             .into(),
-        Err(refusal) => refusal.message,
+        Err(error) => error.message,
     };
     reader.errors.push(FieldError { path, problem });
     None

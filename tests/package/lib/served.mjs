@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { serve } from "../../../scripts/lib/run.mjs";
 
-/** Starts the server of an example until the test ends, and answers its address as soon as it says so. */
+/** Starts the server of an example until the test ends, and returns the address that it prints. */
 export async function served(t, folder) {
-  const server = spawn(process.execPath, ["server.mjs"], {
+  const { child: server } = serve(process.execPath, ["server.mjs"], {
     cwd: folder,
     env: { ...process.env, PORT: "0" },
     stdio: ["ignore", "pipe", "inherit"],

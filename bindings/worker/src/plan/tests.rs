@@ -35,7 +35,7 @@ const RULES: &str = r#"
     mode = "shadow"
     [[rules]]
     method = "OPTIONS"
-    path = "/asked"
+    path = "/options"
     policies = "api"
     [[rules]]
     path = "/*"
@@ -60,7 +60,7 @@ fn planned(method: &str, path: &str, headers: &[(&'static str, &'static str)]) -
     planned_by(&with_rules(RULES), method, path, headers)
 }
 
-/// The one object that is asked.
+/// Returns the one object of a plan.
 fn object(plan: Plan) -> String {
     match plan {
         Plan::Check(checks) if checks.len() == 1 => checks[0].object.clone(),
@@ -68,7 +68,7 @@ fn object(plan: Plan) -> String {
     }
 }
 
-/// The rules that are asked, in order.
+/// Returns the rules of a plan, in order.
 pub(super) fn rules(plan: Plan) -> Vec<usize> {
     match plan {
         Plan::Check(checks) => checks.into_iter().map(|check| check.rule).collect(),
@@ -90,8 +90,8 @@ fn the_first_rule_that_matches_decides() {
 fn a_method_is_the_same_in_every_spelling_and_get_is_head_too() {
     assert_eq!(object(planned("post", "/login", ADDRESS)), "/ip=9:192.0.2.1/constant=5:login");
     let config = with_rules("[[rules]]\nmethod = \"GET\"\npath = \"/*\"\npolicies = \"api\"");
-    for (method, asked) in [("GET", true), ("HEAD", true), ("POST", false)] {
-        assert_eq!(planned_by(&config, method, "/", ADDRESS) != Plan::Pass, asked, "{method}");
+    for (method, is_checked) in [("GET", true), ("HEAD", true), ("POST", false)] {
+        assert_eq!(planned_by(&config, method, "/", ADDRESS) != Plan::Pass, is_checked, "{method}");
     }
     let upgrade = [("upgrade", "websocket")];
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"] {
@@ -120,7 +120,7 @@ fn only_a_path_that_is_skipped_in_every_reading_is_let_off() {
 }
 
 #[test]
-fn every_rule_that_a_reading_finds_is_asked_in_order() {
+fn every_rule_that_a_reading_finds_is_checked_in_order() {
     let config = with_rules(
         r#"
         [[rules]]
@@ -180,7 +180,7 @@ fn letter_case_matters_where_a_rule_says_so() {
 }
 
 #[test]
-fn a_budget_that_two_rules_share_is_asked_once_at_the_higher_cost() {
+fn a_budget_that_two_rules_share_is_checked_once_at_the_higher_cost() {
     let config = with_rules(
         r#"
         [[rules]]
@@ -204,7 +204,7 @@ fn a_path_in_a_key_is_the_same_in_every_spelling() {
         assert_eq!(object(named(path)), "/path=4:/a/b", "{path}");
     }
     // To some servers it ends the path, to others the segment.
-    let Plan::Check(checks) = named("/a;/b") else { panic!("not asked") };
+    let Plan::Check(checks) = named("/a;/b") else { panic!("no check") };
     assert_eq!(checks.iter().map(|check| &*check.object).collect::<Vec<_>>(), ["/path=4:/a/b", "/path=2:/a"]);
 }
 
@@ -220,19 +220,19 @@ fn a_missing_part_follows_the_rule() {
 fn preflights_pass_unless_a_rule_names_options() {
     const PREFLIGHT: &[(&str, &str)] = &[("origin", "https://page.example"), ("access-control-request-method", "POST")];
     assert_eq!(planned("OPTIONS", "/login", PREFLIGHT), Plan::Pass);
-    assert_eq!(object(planned("OPTIONS", "/asked", PREFLIGHT)), "/ip=7:unknown");
+    assert_eq!(object(planned("OPTIONS", "/options", PREFLIGHT)), "/ip=7:unknown");
     assert_eq!(object(planned("OPTIONS", "/login", &PREFLIGHT[1..])), "/ip=7:unknown");
     assert_eq!(object(planned("OPTIONS", "/login", &[])), "/ip=7:unknown");
 }
 
 /// The limits and objects of a plan, in order.
 fn limits(plan: Plan) -> Vec<(usize, usize, String)> {
-    let Plan::Check(checks) = plan else { panic!("not asked") };
+    let Plan::Check(checks) = plan else { panic!("no check") };
     checks.into_iter().map(|LimitCheck { rule, limit, object }| (rule, limit, object)).collect()
 }
 
 #[test]
-fn the_limits_of_a_rule_are_asked_together() {
+fn the_limits_of_a_rule_are_checked_together() {
     let config = with_rules(
         r#"
         [[rules]]
@@ -246,7 +246,7 @@ fn the_limits_of_a_rule_are_asked_together() {
     let ip = || "/ip=9:192.0.2.1".to_string();
     assert_eq!(limits(planned_by(&config, "GET", "/a/x", ADDRESS)), [(0, 0, ip()), (0, 1, "/path=4:/a/x".into())]);
     assert_eq!((config.limit(0, 1), config.limit(1, 0)), (1, 2));
-    // In one reading it is below /a, in another it is not. The address is asked once, at the higher cost.
+    // In one reading it is below /a, in another it is not. The address is checked once, at the higher cost.
     let both = limits(planned_by(&config, "GET", "/a/..;/x", ADDRESS));
     assert_eq!(
         both.iter().map(|(rule, limit, _)| (*rule, *limit)).collect::<Vec<_>>(),
