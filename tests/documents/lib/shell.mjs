@@ -16,12 +16,16 @@ export const commandsIn = (text) =>
 const isOption = (word) => word.startsWith("-");
 const all = (words, isKnown) => words.filter((word) => !isOption(word)).find((word) => !isKnown(word));
 
+/** Returns whether npm can install it: a known package, with or without a version, or the packed tarball. */
+const isInstallable = (word) =>
+  word.endsWith(`/tollgate-${manifest.version}.tgz`) || packages.includes(word.replace(/(?<=.)@[^/]*$/, ""));
+
 /** By its first word, what a command names that is not there. */
 const unknown = {
   npm: ([verb, ...words]) => {
     if (["start", "test"].includes(verb)) return verb in manifest.scripts ? undefined : verb;
     if (verb === "run") return words[0] in manifest.scripts ? undefined : words[0];
-    if (verb === "install") return all(words, (name) => packages.includes(name));
+    if (verb === "install") return all(words, isInstallable);
     return verb;
   },
   npx: ([name]) => (packages.includes(name) ? undefined : name),
