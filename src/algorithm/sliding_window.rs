@@ -185,6 +185,8 @@ impl Algorithm for SlidingWindow {
                 view.total -= hits.cost;
             }
         }
+        // A log that was read from a limiter with a higher limit stays as long as it is.
+        view.most = view.most.max(view.total);
         view
     }
 
@@ -212,7 +214,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
-        (view.skip, view.total) = (u32::MAX, 0);
+        (view.skip, view.total, view.most) = (u32::MAX, 0, self.most());
         count
     }
 
@@ -288,10 +290,17 @@ impl Algorithm for SlidingWindow {
         Ok(())
     }
 
-    /// Reads a log. Every hit has its own time, so no number depends on the scale.
+    /// Reads a log. Every hit has its own time, so no number depends on the scale. All of them are kept, since the limit may
+    /// change back.
     fn import(&self, log: &mut Log, _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (pairs, rest) = numbers.as_chunks::<2>();
-        let most = self.most();
+        let (mut total, mut words) = (0_u64, 0_u64);
+        for &[_, cost] in pairs {
+            let hits = Hits { time: 0, cost: cost.max(0) as u64 };
+            (total, words) = (total.saturating_add(hits.cost), words + u64::from(hits.words()));
+        }
+        let most = self.most().max(total.min(MAX));
+        log.reserve(words, words)?;
         let mut time = 0;
         for &[since, cost] in pairs {
             let newer = since > 0 || log.len() == 0;
@@ -299,9 +308,7 @@ impl Algorithm for SlidingWindow {
                 return Ok(false);
             }
             time += since;
-            let hits = Hits { time: time as u64, cost: (cost as u64).min(most) };
-            self.make_room(log, 0, hits.words(), most)?;
-            Self::add(log, hits.time, hits.cost, most);
+            Self::add(log, time as u64, cost as u64, most);
         }
         Ok(rest.is_empty())
     }

@@ -203,3 +203,24 @@ fn a_snapshot_that_does_not_fit_changes_nothing() {
     full.restore(&large.snapshot().unwrap()).unwrap();
     assert_eq!((full.get(&1), full.evicted()), (Ok(1), 0));
 }
+
+/// A limit that is lowered and raised again admits no more, also where it is higher than that of stored logs.
+#[test]
+fn a_lower_limit_leaves_the_hits_of_a_higher_one() {
+    let clock = ManualClock::new(0);
+    for limit in [1_000, 1_001, 1_500, 5_000] {
+        let limiter = |limit| Limiter::<u8, _>::new(Policy::sliding_window(limit, "1m").unwrap(), &clock).unwrap();
+        let (mut high, mut low, mut again) = (limiter(limit), limiter(10), limiter(limit));
+        for _ in 0..limit {
+            assert!(high.hit(&0, 1).unwrap().allowed);
+        }
+        low.restore(&high.snapshot().unwrap()).unwrap();
+        for _ in 0..20 {
+            clock.advance(1);
+            assert!(!low.hit(&0, 1).unwrap().allowed);
+        }
+        again.restore(&low.snapshot().unwrap()).unwrap();
+        assert!(!again.hit(&0, 1).unwrap().allowed, "{limit}");
+        clock.advance(120_000);
+    }
+}
