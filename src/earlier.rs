@@ -113,8 +113,11 @@ impl Earlier {
     fn charge(&mut self, cost: u64, now: u64) {
         let rule = self.rule;
         rule.act(self.entry_mut(), Act::Inc(cost), now, &mut Outcome::default());
-        // A clock that was far ahead must not keep the state for ever.
-        self.until = self.until.min(now + 2 * rule.scale());
+    }
+
+    /// Shortens the time for which it is kept to two scales from `now`: a clock that was far ahead must not keep it for ever.
+    pub(crate) fn shorten(&mut self, now: u64) {
+        self.until = self.until.min(now + 2 * self.rule.scale());
     }
 
     fn entry(&self) -> Entry<'_> {

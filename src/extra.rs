@@ -167,6 +167,7 @@ impl KeyMut<'_> {
         self.expire(now)?;
         let Self { policy_states, entry, extra, .. } = self;
         earlier::change(policy_states, position, entry.reborrow(), &mut extra.earlier, act, now)?;
+        self.shorten_earlier(now);
         self.note_windows(now);
         Ok(self.policy_states.look(position, self.entry.as_read(), &self.extra.open, now).count)
     }
@@ -204,8 +205,10 @@ impl KeyMut<'_> {
         Ok(())
     }
 
-    /// Charges the reservations that have expired, each at its end. Returns whether a reservation changed.
+    /// Drops the earlier states that are no longer kept, and charges the reservations that have expired, each at its end.
+    /// Returns whether a reservation changed.
     pub(crate) fn expire(&mut self, now: u64) -> Result<bool, OutOfMemory> {
+        drop_ended(&mut self.extra.earlier, now);
         if !self.extra.open.is_due(now) {
             return Ok(false);
         }
@@ -261,8 +264,8 @@ impl KeyMut<'_> {
 
     /// Applies an act to the state of each policy; on an error to none. Costs are charged to the earlier states too.
     fn act_on_all(&mut self, act: &dyn Fn(usize) -> Act, now: u64, outcome: &mut Outcome) -> Result<(), OutOfMemory> {
-        drop_ended(&mut self.extra.earlier, now);
         let own = self.policy_states.rules();
+        let mut charges = false;
         for prepares in [true, false] {
             // The rules of a call are adjusted to the own rules, so the states stay valid for those.
             for (position, rule) in self.rules.iter().enumerate().take(own.len()) {
@@ -274,11 +277,25 @@ impl KeyMut<'_> {
                 }
                 if let Act::Inc(cost @ 1..) | Act::Count(cost @ 1..) = act {
                     earlier::charge(&mut self.extra.earlier, position, cost, now, prepares)?;
+                    charges = true;
                 }
             }
         }
+        if charges {
+            self.shorten_earlier(now);
+        }
         self.note_windows(now);
         Ok(())
+    }
+
+    /// Keeps the earlier states no longer than is needed, also if the clock was far ahead. Those beside open reservations are
+    /// needed for their charges.
+    fn shorten_earlier(&mut self, now: u64) {
+        let Extra { earlier, open } = &mut *self.extra;
+        for earlier in earlier {
+            let open_until = open.of(earlier.position).amounts().map(|open| open.end).max();
+            earlier.shorten(open_until.unwrap_or(0).max(now));
+        }
     }
 
     /// Updates the sums of the open amounts and when they drain.

@@ -60,6 +60,8 @@ impl Reserving {
     /// The key at `now`: each reservation that has expired is charged at its end.
     fn at(&self, now: u64) -> Self {
         let mut key = self.clone();
+        // Those that come to end at the same time stay in the order of their ends before.
+        key.open.sort_by_key(|open| open.end);
         for open in &mut key.open {
             open.end = open.end.min(now + open.ttl);
         }
@@ -224,13 +226,16 @@ impl Story {
                     Settlement::Settled
                 }
             }),
-            Operation::Extend { id, ttl } => Outcome::Settled(match key.take(random_of(&id)) {
-                None => missing(&id, now),
-                Some(open) => {
-                    key.open.push(Open { start: open.start.max(now), end: now + ttl, ttl, ..open });
-                    Settlement::Extended
-                }
-            }),
+            // It keeps its place before those that end at the same time.
+            Operation::Extend { id, ttl } => {
+                Outcome::Settled(match key.open.iter_mut().find(|open| open.random == random_of(&id)) {
+                    None => missing(&id, now),
+                    Some(open) => {
+                        *open = Open { start: open.start.max(now), end: now + ttl, ttl, ..*open };
+                        Settlement::Extended
+                    }
+                })
+            }
             Operation::Reset => {
                 key.model = Model::new(self.spec.clone());
                 Outcome::Done

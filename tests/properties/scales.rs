@@ -3,7 +3,10 @@
 use num_rational::BigRational;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use tollgate::{Answer, Calendar, Clock, Denied, Limiter, ManualClock, Operation, Policies, Record, Snapshot, step};
+use tollgate::{
+    Answer, Calendar, Clock, Costs, Denied, Ledger, Limiter, ManualClock, Operation, Policies, Record, ReservationId,
+    Snapshot, step,
+};
 
 use crate::support::*;
 
@@ -328,4 +331,48 @@ fn a_limiter_in_memory_decides_as_a_store_of_records_does() {
         }
         Ok(())
     });
+}
+
+/// The state under another scale, through what a store would hold.
+fn under(from: &Ledger, spec: &Spec, now: u64) -> Ledger {
+    let mut ledger = spec.ledger();
+    if let Some(record) = from.record(now) {
+        ledger.load(&record, now).unwrap();
+    }
+    ledger
+}
+
+fn reserve(ledger: &mut Ledger, cost: u64, ttl: u64, random: u128) -> ReservationId {
+    let operation = Operation::Reserve { costs: Costs::All(cost), ttl: Some(ttl), random };
+    match ledger.apply(operation, 0).unwrap().0 {
+        Answer::Reserved { id: Some(id), .. } => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a reservation is charged at its end, in the past, does not shorten the time for which the other scale is kept.
+#[test]
+fn expired_reservations_leave_the_state_of_the_other_scale() {
+    let (long, short) = (spec(SlidingWindow, 10_000), spec(SlidingWindow, 100));
+    let mut ledger = long.ledger();
+    reserve(&mut ledger, 1, 1_000, 1);
+    reserve(&mut ledger, 1, 12_000, 2);
+    let mut ledger = under(&ledger, &short, 20_000);
+    assert!(decision(ledger.apply(Operation::Hit { cost: 5 }, 20_000).unwrap().0).allowed);
+    let mut ledger = under(&ledger, &long, 21_500);
+    let denied = decision(ledger.apply(Operation::Hit { cost: 5 }, 21_500).unwrap().0);
+    assert_eq!((denied.allowed, denied.count, denied.retry_after), (false, 6, Some(8_500)));
+}
+
+/// Nor does a hit, while a reservation is open.
+#[test]
+fn the_state_of_the_other_scale_is_kept_until_open_reservations_are_charged() {
+    let (long, short) = (spec(SlidingWindow, 10_000), spec(SlidingWindow, 100));
+    let mut ledger = long.ledger();
+    let id = reserve(&mut ledger, 4, HOUR, 1);
+    let mut ledger = under(&ledger, &short, 1);
+    assert!(decision(ledger.apply(Operation::Hit { cost: 1 }, 1).unwrap().0).allowed);
+    ledger.apply(Operation::Settle { id, used: None }, 40_000).unwrap();
+    let mut ledger = under(&ledger, &long, 40_200);
+    assert!(!decision(ledger.apply(Operation::Hit { cost: 5 }, 40_200).unwrap().0).allowed);
 }
