@@ -164,7 +164,11 @@ fn described(tree: &Tree) -> String {
 }
 
 /// Returns a name in camelCase: TOML files are written in snake_case, JSON in camelCase, and both are read.
+/// Other names with underscores are left as they are, and so unknown.
 fn camel_case(name: &str) -> String {
+    if name.split('_').any(str::is_empty) {
+        return name.into();
+    }
     let mut parts = name.split('_');
     let mut name = String::from(parts.next().unwrap_or_default());
     for part in parts {

@@ -71,6 +71,8 @@ fn errors_are_named() {
         ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
         ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not"),
         ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: unknown field"),
+        ("hit", r#"{"policy":"api","key_":"a"}"#, "key: is required"),
+        ("hit", r#"{"policy":"api","key":"a","cost_":2}"#, "cost_: unknown field"),
         ("hit", r#"{"policy":"api","key":"a","cost":{"api":-1}}"#, "cost.api: -1 is not an integer"),
         ("hit", r#"{"policy":"api","key":"a","cost":{"day":1}}"#, "cost: \"day\" is not one of api"),
         ("inc", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not an integer from -9007199254740991"),
