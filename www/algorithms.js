@@ -3,46 +3,46 @@ export const algorithms = [
   {
     id: "fix_window",
     title: "Fixed window",
-    says: "Counts hits in windows cut by the clock. Cheap, but a burst on each side of an edge gets through.",
+    says: "Counts hits in windows aligned to the clock. Cheap, but a burst on each side of an edge gets through.",
     fields: ["limit", "scale", "denied"],
     windows: "aligned",
   },
   {
     id: "fix_window_per_key",
     title: "Window per key",
-    says: "A key's window opens with its first hit. No edge that everyone shares.",
+    says: "A key's window starts with its first hit, so keys do not share an edge.",
     fields: ["limit", "scale", "denied"],
     windows: "own",
   },
   {
     id: "sliding_window",
     title: "Sliding window",
-    says: "Remembers every hit. Exact: never more than the limit in any span of that length.",
+    says: "Remembers every hit. Exact: never more than the limit in any period as long as the window.",
     fields: ["limit", "scale", "denied"],
   },
   {
     id: "sliding_counter",
     title: "Sliding counter",
-    says: "Two counters, the older one weighted by its overlap. Nearly a sliding window, in constant memory.",
+    says: "Two counters, the older one weighted by its overlap. Close to a sliding window, in constant memory.",
     fields: ["limit", "scale", "denied"],
     windows: "aligned",
   },
   {
     id: "token_bucket",
     title: "Token bucket",
-    says: "Starts full and refills steadily. Bursts up to the capacity, then the pace of the refill.",
+    says: "Starts full and refills steadily. Allows bursts up to the capacity, then the refill rate.",
     fields: ["capacity", "rate", "per"],
   },
   {
     id: "leaky_bucket",
     title: "Leaky bucket",
-    says: "Each hit fills it, time drains it. Denies what would make it overflow.",
+    says: "Each hit fills it, time drains it. A hit that would overflow it is denied.",
     fields: ["capacity", "rate", "per"],
   },
   {
     id: "concurrency",
     title: "Concurrency",
-    says: "Counts what runs at the same time. Each hit holds a slot for a while, and only reservations count.",
+    says: "Counts hits that run at the same time. Each hit reserves a slot until it ends.",
     fields: ["limit", "run"],
   },
 ];
@@ -51,6 +51,12 @@ export const algorithms = [
 export const ofHits = algorithms.filter(({ id }) => id !== "concurrency");
 
 export const byId = Object.fromEntries(algorithms.map((each) => [each.id, each]));
+
+/** The values of a window's `denied`, and what a denied hit then does. */
+export const deniedChoices = [
+  ["free", "changes nothing"],
+  ["count", "counts too"],
+];
 
 const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
 

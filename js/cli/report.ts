@@ -20,7 +20,7 @@ ${style}${summaryStyle}</style>
 <h1>What a rate limit would have denied</h1>
 ${summaryHtml(summary, 2)}
 </main>
-<footer><p>Written by <code>tollgate replay</code>. Every decision is the core’s, at the log’s own times.</p></footer>
+<footer><p>Written by <code>tollgate replay</code>. The core made every decision, at the times in the log.</p></footer>
 </body>
 </html>
 `;

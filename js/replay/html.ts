@@ -25,10 +25,10 @@ export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
   const { candidates, suggestions, unreadable, withoutKey } = summary;
   return [
     overview(summary),
-    candidates.length > 1 ? table("All of them side by side", comparisonTable(candidates)) : "",
+    candidates.length > 1 ? table("Comparison", comparisonTable(candidates)) : "",
     ...candidates.map((candidate) => details(candidate, level)),
     suggestions.length > 0 ? suggested(suggestions, level) : "",
-    leftOut("that cannot be read", unreadable, level),
+    leftOut("that could not be read", unreadable, level),
     leftOut("without a key", withoutKey, level),
   ].join("\n");
 }
@@ -37,9 +37,9 @@ function overview({ lines, from, to, key, unreadable, withoutKey, late }: Replay
   const when = from === undefined || to === undefined ? "" : ` from ${moment(from)} to ${moment(to)} UTC`;
   const parts = [
     `${counted(lines, "line")}${when}, counted by ${key.length === 0 ? "the keys of the rules" : key.join(" and ")}.`,
-    unreadable.count > 0 ? `${count(unreadable.count)} cannot be read.` : "",
-    withoutKey.count > 0 ? `${count(withoutKey.count)} have no key.` : "",
-    late > 0 ? `${count(late)} were too far out of order, and count at the time of the line before.` : "",
+    unreadable.count > 0 ? `${counted(unreadable.count, "line")} could not be read.` : "",
+    withoutKey.count > 0 ? `${counted(withoutKey.count, "line")} without a key.` : "",
+    late > 0 ? `${counted(late, "line")} too far out of order, counted at the time of the line before.` : "",
   ];
   return `<p class="replay-overview">${escaped(parts.filter((part) => part !== "").join(" "))}</p>`;
 }
@@ -50,9 +50,9 @@ function details(candidate: CandidateSummary, level: number): string {
   const parts = [
     `<dl class="replay-figures">${figuresOf(candidate).map(figure).join("")}</dl>`,
     hits === 0 ? "" : plot(timeline),
-    rules === undefined ? "" : table(`What each rule of ${name} did`, rulesTable(candidate)),
+    rules === undefined ? "" : table(`Hits by rule of ${name}`, rulesTable(candidate)),
     notes === "" ? "" : `<p class="replay-note">${notes}</p>`,
-    worst.length === 0 ? "" : table(mostDenied(name), worstTable(candidate), widths(candidate)),
+    worst.length === 0 ? "" : table(mostDenied(name), keysTable(candidate), widths(candidate)),
   ];
   return `<section class="replay-candidate">
 <h${level}>${escaped(name)}</h${level}>
@@ -60,7 +60,13 @@ ${parts.join("\n")}
 </section>`;
 }
 
-const mostDenied = (name: string) => `The keys that were denied most by ${name}`;
+const mostDenied = (name: string) => `Keys denied most by ${name}`;
+
+/** Returns the table of the keys that were denied most. Its caption says so: the terminal has only the first title. */
+function keysTable(candidate: CandidateSummary): Table {
+  const { head, rows } = worstTable(candidate);
+  return { head: ["key", ...head.slice(1)], rows };
+}
 
 /** Returns the widths of the keys' bars, in percent. */
 const widths = ({ worst }: CandidateSummary): readonly number[] =>
@@ -87,18 +93,18 @@ function plot(timeline: TimelineSummary): string {
   const all = denied.reduce((sum, number) => sum + number, 0);
   const busiest = denied.indexOf(Math.max(...denied));
   const denials =
-    all === 0 ? "none denied" : `denied most from ${moment(timeline.start + busiest * step)} UTC on`;
+    all === 0 ? "none denied" : `most denied in the step from ${moment(timeline.start + busiest * step)} UTC`;
   const label = `Hits from ${from} to ${to} UTC in steps of ${span(step)}, at most ${count(most)}; ${denials}.`;
   return `<figure class="replay-plot">
-<figcaption><span class="key-allowed">allowed</span> <span class="key-denied">denied</span> <span class="most">up to ${counted(most, "hit")} in ${span(step)}</span></figcaption>
+<figcaption><span class="key-allowed">allowed</span> <span class="key-denied">denied</span> <span class="most">each bar ${span(step)}, at most ${counted(most, "hit")}</span></figcaption>
 <svg viewBox="0 0 ${allowed.length} ${height}" preserveAspectRatio="none" role="img" aria-label="${escaped(label)}"><path class="bars-allowed" d="${bars(allowed, [])}"/><path class="bars-denied" d="${bars(denied, allowed)}"/></svg>
 <p class="ends"><span>${from}</span><span>${to} UTC</span></p>
 </figure>`;
 }
 
 const suggested = (suggestions: readonly Suggestion[], level: number) => `<section class="replay-candidate">
-<h${level}>Limits that spare most keys</h${level}>
-${table("The smallest limit under which that share of the keys is never denied", suggestionsTable(suggestions))}
+<h${level}>Suggested limits</h${level}>
+${table("The smallest limit under which each share of the keys is never denied", suggestionsTable(suggestions))}
 </section>`;
 
 function leftOut(what: string, { count: total, examples }: LeftOut, level: number): string {
@@ -117,7 +123,9 @@ function leftOut(what: string, { count: total, examples }: LeftOut, level: numbe
 
 /** Returns a table that scrolls if it is too wide; `bars` are widths in percent beside the second column. */
 function table(caption: string, { head, rows }: Table, bars?: readonly number[]): string {
-  const titles = head.map((title) => (title === "" ? "<td></td>" : `<th scope="col">${escaped(title)}</th>`));
+  const titles = head.map((title) =>
+    title === "" ? "<td></td>" : `<th scope="col">${unbroken(escaped(title))}</th>`,
+  );
   const lines = rows.map(([name = "", ...cells], at) => {
     const bar = bars === undefined ? "" : barOf(bars[at] ?? 0);
     return `<tr><th scope="row">${escaped(name)}</th>${cells
@@ -125,11 +133,14 @@ function table(caption: string, { head, rows }: Table, bars?: readonly number[])
       .join("")}</tr>`;
   });
   return `<div class="replay-table" tabindex="0" role="region" aria-label="${escaped(caption)}"><table>
-<caption>${escaped(caption)}</caption>
+<caption><span>${escaped(caption)}</span></caption>
 <thead><tr>${titles.join("")}</tr></thead>
 <tbody>${lines.join("")}</tbody>
 </table></div>`;
 }
+
+/** Keeps a number and its percent sign on one line. */
+const unbroken = (text: string) => text.replaceAll(" %", "\u00a0%");
 
 const barOf = (width: number) =>
   `<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width="${width}" height="10"/></svg>`;

@@ -44,8 +44,8 @@ export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
 
 /** Returns notes on hits without a rule or a key. */
 export const ruleNotes = ({ unlimited = 0, refused = 0 }: CandidateSummary): readonly string[] => [
-  ...(unlimited > 0 ? [`${counted(unlimited, "hit")} under no rule.`] : []),
-  ...(refused > 0 ? [`${counted(refused, "hit")} denied for lack of a key.`] : []),
+  ...(unlimited > 0 ? [`${counted(unlimited, "hit")} matched no rule.`] : []),
+  ...(refused > 0 ? [`${counted(refused, "hit")} denied for a missing key.`] : []),
 ];
 
 /** Returns the table of the keys that were denied most. */
@@ -73,7 +73,8 @@ export function suggestionsTable(suggestions: readonly Suggestion[]): Table {
   return {
     head: ["", `${first?.percent} %`, "keys denied", ...shares],
     rows: suggestions.map(({ policy, field, limit, keys, keysDenied, others }) => [
-      inWords({ ...policy, [field]: "…" } as unknown as Policy),
+      // The limit is the same whether denied hits count, since no hit was denied when it was measured.
+      inWords({ ...policy, [field]: "…", denied: undefined } as unknown as Policy),
       limitInWords(limit),
       `${count(keysDenied)} (${percent(keysDenied, keys)})`,
       ...others.map((other) => limitInWords(other.limit)),

@@ -65,9 +65,13 @@ export function inWords(policies: Policies): string {
   const name = policy.name === undefined ? "" : `${policy.name}: `;
   const length = (field: unknown) => (typeof field === "number" ? span(field) : String(field));
   if (fields["scale"] !== undefined)
-    return `${name}${policy.algorithm}, ${amount(fields["limit"])} in ${length(fields["scale"])}`;
+    return `${name}${policy.algorithm}, ${amount(fields["limit"])} in ${length(fields["scale"])}${deniedInWords(fields["denied"])}`;
   const rate = fields["refillRate"] ?? fields["refill_rate"] ?? fields["leakRate"] ?? fields["leak_rate"];
   return `${name}${policy.algorithm}, ${amount(fields["capacity"])} at once, ${amount(rate)} per ${length(fields["per"] ?? "1s")}`;
 }
+
+/** Returns the effect of a denied hit; empty if the policy does not set it. */
+const deniedInWords = (denied: unknown) =>
+  denied === undefined ? "" : denied === "free" ? ", denied hits are free" : ", denied hits count";
 
 const amount = (value: unknown) => (typeof value === "number" ? count(value) : String(value));

@@ -127,6 +127,52 @@ test("the double burst at a window's edge: there for fix_window, absent for slid
     );
   }));
 
+/** A strip's label and colour, and whether it has shading: most of it is transparent in the rows above the level. */
+const strip = (page, id) =>
+  page.evaluate((id) => {
+    const item = document.querySelector(`[data-algorithm="${id}"]`);
+    const canvas = item.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 4, canvas.width, 1);
+    const shaded = data.filter((value, at) => at % 4 === 3 && value > 0).length;
+    return {
+      label: canvas.getAttribute("aria-label"),
+      isOver: item.querySelector(".busiest").dataset.over,
+      isShaded: shaded > canvas.width / 10,
+    };
+  }, id);
+
+test("a busiest period over the limit is shaded; out of view, the strip says how long ago it was", async () => {
+  // Four hits before the edge at 2 s, and four after it.
+  const link = "#traffic=none&limit=4&scale=1000&mine=19c.1.1.1.dw.1.1.1";
+  const seen = (at) =>
+    playing(`${link}&at=${at}`, async (page) => {
+      await page.evaluate(() => globalThis.playground.marks);
+      return [await strip(page, "fix_window"), await strip(page, "sliding_window")];
+    });
+  const sliding = {
+    label: "Sliding window: 4 of 8 hits let through, 4 in the busiest 1s.",
+    isOver: "false",
+    isShaded: false,
+  };
+  const fixed = "Fixed window: 8 of 8 hits let through, 8 in the busiest 1s";
+  assert.deepEqual(await seen(2_600), [{ label: `${fixed}.`, isOver: "true", isShaded: true }, sliding]);
+  assert.deepEqual(await seen(42_600), [
+    { label: `${fixed}, 40 s ago.`, isOver: "true", isShaded: false },
+    sliding,
+  ]);
+});
+
+test("edge bursts are explained while they are the traffic", () =>
+  playing("#at=18000", async (page) => {
+    const note = page.locator("#edge-note");
+    assert.match(await note.textContent(), /With edge bursts, /);
+    assert.ok(await note.isVisible());
+    await page.click('label[for="traffic-poisson"]');
+    assert.ok(!(await note.isVisible()));
+    await page.click('label[for="traffic-edge"]');
+    assert.ok(await note.isVisible());
+  }));
+
 describe("by keyboard", () => {
   test("an algorithm is chosen, a number changed, a hit sent and told", () =>
     playing("#traffic=none&limit=2&at=1000", async (page) => {
@@ -231,7 +277,7 @@ describe("by mouse", () => {
         "#log-text",
         '1.2.3.4 - - [10/Oct/2026:13:55:36 +0000] "GET /"\nnonsense\n2026-10-10T13:55:37.250Z GET /\n',
       );
-      assert.match(await page.textContent("#log-note"), /2 hits read, 1 lines without a time/);
+      assert.match(await page.textContent("#log-note"), /^2 hits read, 1 line without a time\.$/);
       assert.deepEqual(
         (await simulations(page)).fix_window.hits.map(({ at }) => at),
         [0, 1_250],
@@ -324,7 +370,7 @@ describe("against the Worker", () => {
     const { page } = await openPlayground(context, `${site.url}/#at=0`);
     await page.click("#live-press");
     await page.waitForSelector("#live-press:disabled");
-    assert.match(await page.textContent("#live-note"), /No Worker answers here/);
+    assert.match(await page.textContent("#live-note"), /No Worker responds here/);
     await page.close();
   });
 });

@@ -49,6 +49,12 @@ async function objections(page) {
   return [...violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]), sideways];
 }
 
+/** In the page: the captions that are wider than the visible part of their table. */
+const cutCaptions = (regions) =>
+  regions
+    .filter((region) => region.querySelector("caption span").offsetWidth > region.clientWidth)
+    .map((region) => region.querySelector("caption").textContent);
+
 const drop = (page, files) =>
   page.evaluate(
     (files) => {
@@ -90,7 +96,7 @@ for (const look of looks) {
       await noted(page, "6,000 lines of access.log.");
       assert.deepEqual(
         await figures(page),
-        expected({ algorithm: "sliding_window", limit: 60, scale: "1m" }),
+        expected({ algorithm: "sliding_window", limit: 60, scale: "1m", denied: "free" }),
       );
       assert.deepEqual(await objections(page), [0]);
 
@@ -112,6 +118,41 @@ for (const look of looks) {
       );
     }, look));
 }
+
+test("denied hits are free as in the main panel, or they count", () =>
+  playing(async (page) => {
+    const policy = { algorithm: "sliding_window", limit: 5, scale: "1m" };
+    await page.fill("#replay-form [name=limit]", "5");
+    await drop(page, [["access.log", logOf(hits)]]);
+    const counts = [];
+    for (const [denied, label] of [
+      ["free", "sliding_window, 5 in 1m, denied hits are free"],
+      ["count", "sliding_window, 5 in 1m, denied hits count"],
+    ]) {
+      if (denied === "free")
+        assert.equal(
+          await page.inputValue("#replay-form [name=denied]"),
+          (await page.evaluate(() => globalThis.playground.state)).denied,
+        );
+      else await page.selectOption("#replay-form [name=denied]", denied);
+      await page.waitForFunction(
+        (label) => document.querySelector("#replay-result h3")?.textContent === label,
+        label,
+      );
+      assert.deepEqual(await figures(page), expected({ ...policy, denied }));
+      counts.push((await figures(page)).denied);
+      assert.ok(
+        (await page.textContent("#replay-command")).endsWith(
+          `--policy '${JSON.stringify({ ...policy, denied })}'`,
+        ),
+      );
+    }
+    assert.ok(counts[0] < counts[1], String(counts));
+    await page.selectOption("#replay-form [name=algorithm]", "leaky_bucket");
+    assert.ok(await page.isDisabled("#replay-form [name=denied]"));
+    await page.selectOption("#replay-form [name=algorithm]", "");
+    assert.ok(await page.isEnabled("#replay-form [name=denied]"));
+  }));
 
 test("all six side by side, from files that are packed", () =>
   playing(async (page) => {
@@ -159,6 +200,7 @@ test("the report of the command is a page by itself, for every eye", async () =>
       const { page, complaints } = await openPage(context, pathToFileURL(report).href);
       assert.deepEqual(await objections(page), [0]);
       assert.equal((await page.$$("svg[role=img]")).length, 2);
+      assert.deepEqual(await page.$$eval(".replay-table", cutCaptions), []);
       assert.ok((await page.textContent("main")).includes("<script>alert(1)</script>"));
       assert.deepEqual(complaints, []);
       await context.close();

@@ -266,7 +266,7 @@ describe("concurrency", () => {
       );
       assert.match(
         await page.textContent('[data-algorithm="concurrency"]'),
-        /2 of 3 let through2 at once at the most/,
+        /2 of 3 let throughat most 2 at once/,
       );
       assert.match(
         await page.textContent("#code"),

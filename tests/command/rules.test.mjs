@@ -291,7 +291,7 @@ test("a policy of a configuration is named, beside its rules or without any", as
   const { candidates } = await under(t, withoutRules, requests, "--policy", "login");
   assert.deepEqual(
     candidates.map(({ name, denied, policies }) => [name, denied, policies.denied]),
-    [["login: sliding_window, 2 in 1 m", 2, "free"]],
+    [["login: sliding_window, 2 in 1 m, denied hits are free", 2, "free"]],
   );
   assert.equal((await under(t, login, requests, "--policy", "login")).candidates.length, 2);
 

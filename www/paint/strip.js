@@ -3,7 +3,9 @@ import { HitPaths } from "./hits.js";
 import { highest, paintLevel } from "./level.js";
 import { colours, surface, thickness } from "./surface.js";
 
-/** Paints the small timeline of the comparison, with the busiest span shaded. Returns the position of each hit. */
+const bold = "600 12px ui-sans-serif, system-ui, sans-serif";
+
+/** Paints the small timeline of the comparison, with the busiest span shaded, or an arrow to it. Returns the position of each hit. */
 export function paintStrip(canvas, scene) {
   const { context, width, height } = surface(canvas);
   const box = { left: 0, right: width, top: 2, bottom: height - 2 };
@@ -17,6 +19,7 @@ export function paintStrip(canvas, scene) {
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
   paintUpright(brush, x(scene.now), box, brush.colours.rule);
+  if (scene.ago) paintAgo(brush, scene.ago, (floor + box.top) / 2);
   return paintHits(brush, scene.hits, height);
 }
 
@@ -30,6 +33,20 @@ function paintHits(brush, hits, height) {
   });
   paths.paint(brush);
   return marks;
+}
+
+/** Paints an arrow to the busiest span, which is to the left of the strip, and how long ago it was. */
+function paintAgo({ context, colours: { denied, card } }, ago, top) {
+  const words = `← ${ago}`;
+  context.font = bold;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  // On the colour of the card, so that it can be read over a line.
+  context.strokeStyle = card;
+  context.lineWidth = 4;
+  context.strokeText(words, 6, top);
+  context.fillStyle = denied;
+  context.fillText(words, 6, top);
 }
 
 /** Shades the span of one scale in which the most was let through, if that was more than the limit. */

@@ -111,7 +111,7 @@ function copyButton(button, text) {
       await navigator.clipboard.writeText(text());
       say(button, "Copied");
     } catch {
-      say(button, "Not allowed here");
+      say(button, "Copying failed");
     }
     setTimeout(() => say(button, label), 1_500);
   });

@@ -1,6 +1,6 @@
 import { algorithms, byId, duration } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
-import { sceneOf } from "../paint/scene.js";
+import { agoOf, sceneOf } from "../paint/scene.js";
 import { paintStrip } from "../paint/strip.js";
 
 /** Shows all algorithms under the same traffic. */
@@ -31,25 +31,23 @@ export function comparison(current, change) {
     for (const { id, title, canvas, policy, passed, busiest, choose } of strips) {
       const simulation = run.simulations.get(id);
       const { allowed, hits, limit } = simulation;
-      const most = simulation.busiest.count;
       say(policy, numbersOf(id, state));
       say(passed, `${allowed} of ${hits.length} let through`);
-      const within = id === "concurrency" ? "at once" : `within ${duration(state.scale)}`;
-      say(
-        busiest,
-        id === "concurrency"
-          ? `${most} at once at the most`
-          : `${most} in the busiest ${duration(state.scale)}`,
-      );
-      busiest.dataset.over = most > limit;
+      const most = busiestOf(id, simulation, state);
+      const ago = agoOf(simulation, run, now);
+      say(busiest, most);
+      busiest.dataset.over = simulation.busiest.count > limit;
       choose.setAttribute("aria-pressed", id === state.algorithm);
-      const label = `${title}: ${allowed} of ${hits.length} hits let through, at the most ${most} ${within}.`;
+      const label = `${title}: ${allowed} of ${hits.length} hits let through, ${most}${ago ? `, ${ago}` : ""}.`;
       if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
       if (unseen || seen.has(canvas)) marks[id] = paintStrip(canvas, sceneOf(run, id, now));
     }
     return marks;
   };
 }
+
+const busiestOf = (id, { busiest: { count } }, { scale }) =>
+  id === "concurrency" ? `at most ${count} at once` : `${count} in the busiest ${duration(scale)}`;
 
 /** Returns the numbers of a strip in words: those of a bucket or of a window. */
 function numbersOf(id, { limit, scale, capacity, rate, per, run }) {

@@ -5,17 +5,17 @@ import { parts } from "../state.js";
 
 /** The label of a field, and the meaning of its number. */
 const words = {
-  limit: ["Limit", "hits in a window"],
-  scale: ["Scale", "how long a window is"],
+  limit: ["Limit", "hits allowed"],
+  scale: ["Scale", "length of the window"],
   capacity: ["Capacity", "hits at once"],
-  rate: ["Rate", "hits that fit again"],
-  per: ["Per", "in this time"],
-  run: ["Time", "that a hit holds its slot"],
-  cost: ["Cost", "hits that one counts as"],
-  amount: ["Amount", "to set aside"],
-  ttl: ["Lasts", "until it expires"],
+  rate: ["Rate", "hits per period"],
+  per: ["Per", "length of the period"],
+  run: ["Time", "a hit holds its slot"],
+  cost: ["Cost", "of each hit"],
+  amount: ["Amount", "to reserve"],
+  ttl: ["Expires", "after"],
   size: ["Burst", "hits on each side of an edge"],
-  pace: ["Pace", "hits a second"],
+  pace: ["Pace", "hits per second"],
   seed: ["Seed", "of the random times"],
 };
 
@@ -32,7 +32,7 @@ export function numberField(name, change) {
   const box = make("input", {
     type: "number",
     ...bounds,
-    "aria-label": `${words[name][0]}, typed`,
+    "aria-label": `${words[name][0]}, as a number`,
     inputmode: "numeric",
   });
   for (const input of [slider, box]) {

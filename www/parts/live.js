@@ -6,7 +6,7 @@ import { pressable } from "./press.js";
 const shownHeaders = ["ratelimit-policy", "ratelimit", "retry-after", "content-type"];
 const historyLength = 60;
 const noWorker =
-  "No Worker answers here: this page came from a plain file server. Start one with npm start, or deploy it with npx wrangler deploy.";
+  "No Worker responds here: this page came from a static file server. Start one with npm start, or deploy it with npx wrangler deploy.";
 
 /** Sends hits to the Worker that served the page. */
 export function liveWorker() {

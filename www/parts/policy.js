@@ -1,4 +1,4 @@
-import { algorithms, byId } from "../algorithms.js";
+import { algorithms, byId, deniedChoices } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { choiceField, durationField, numberField } from "./fields.js";
 
@@ -19,15 +19,7 @@ export function policyControls(change) {
     per: durationField("per", change),
     run: durationField("run", change),
     cost: numberField("cost", change),
-    denied: choiceField(
-      "denied",
-      "A denied hit",
-      [
-        ["free", "changes nothing"],
-        ["count", "counts too"],
-      ],
-      change,
-    ),
+    denied: choiceField("denied", "A denied hit", deniedChoices, change),
   };
   element("numbers").append(...Object.values(fields).map(({ field }) => field));
 

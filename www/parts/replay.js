@@ -1,17 +1,18 @@
 import { summaryHtml } from "../../js/replay/html.ts";
 import { counted } from "../../js/replay/words.ts";
-import { ofHits } from "../algorithms.js";
+import { deniedChoices, ofHits } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { replayed } from "../replay/run.js";
+import { parts } from "../state.js";
 import { announce } from "./announce.js";
 
 /** The name of a bucket's rate. A bucket has the numbers of a window: its limit at once, and again in its time. */
 const rateNames = { token_bucket: "refillRate", leaky_bucket: "leakRate" };
 
-const policyOf = (algorithm, limit, scale) =>
+const policyOf = (algorithm, limit, scale, denied) =>
   algorithm in rateNames
     ? { algorithm, capacity: limit, [rateNames[algorithm]]: limit, per: scale }
-    : { algorithm, limit, scale };
+    : { algorithm, limit, scale, denied };
 
 /** Replays a log of any length, by its own times and keys, as `npx tollgate replay` does. */
 export function wholeLog() {
@@ -21,14 +22,19 @@ export function wholeLog() {
     ...ofHits.map(({ id, title }) => make("option", { value: id, selected: id === "sliding_window" }, title)),
     make("option", { value: "" }, "All six, side by side"),
   );
+  form.elements.denied.append(
+    ...deniedChoices.map(([value, title]) =>
+      make("option", { value, selected: value === parts.denied.first }, title),
+    ),
+  );
   let files = [];
   let stop = new AbortController();
 
   const settings = () => {
-    const { limit, scale, key } = form.elements;
+    const { limit, scale, key, denied } = form.elements;
     const chosen = choice.value === "" ? ofHits.map(({ id }) => id) : [choice.value];
     return {
-      policies: chosen.map((id) => policyOf(id, Number(limit.value), scale.value.trim())),
+      policies: chosen.map((id) => policyOf(id, Number(limit.value), scale.value.trim(), denied.value)),
       key: key.value.split(",").map((part) => part.trim() || "ip"),
     };
   };
@@ -37,6 +43,8 @@ export function wholeLog() {
     stop.abort();
     stop = new AbortController();
     const { signal } = stop;
+    // A bucket has no such choice: its denied hits are always free.
+    form.elements.denied.disabled = choice.value in rateNames;
     showCommand(settings(), files);
     if (files.length === 0) return;
     const show = (lines) => say(element("replay-note"), `${counted(lines, "line")} read…`);

@@ -1,4 +1,5 @@
 import { Throttle } from "tollgate";
+import { counted } from "../../js/replay/words.ts";
 import { policyOf } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { colours, surface } from "../paint/surface.js";
@@ -43,7 +44,7 @@ export function sharedTabs(state, noteInput) {
       const at = Date.now();
       passed(own, at);
       channel.postMessage({ tab: own, at });
-      announce("Shared budget: let through.");
+      announce("Shared budget: allowed.");
     } catch (error) {
       say(element("shared-note"), error.message);
     }
@@ -64,7 +65,10 @@ export function sharedTabs(state, noteInput) {
       together += times.length;
       paintRow(item.querySelector("canvas"), times, now);
     }
-    say(element("shared-total"), `Together ${together} in the last 30 seconds; now is on the right.`);
+    say(
+      element("shared-total"),
+      `${counted(together, "hit")} in the last 30 seconds in all tabs. The right end is now.`,
+    );
     return together > 0 || throttle?.pending > 0;
   };
 }

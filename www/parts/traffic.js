@@ -1,3 +1,4 @@
+import { counted } from "../../js/replay/words.ts";
 import { element, say } from "../dom.js";
 import { readLog } from "../times.js";
 import { choiceField, numberField } from "./fields.js";
@@ -7,7 +8,7 @@ const kinds = [
   ["steady", "Steady"],
   ["poisson", "Poisson"],
   ["log", "A log"],
-  ["none", "Only mine"],
+  ["none", "None"],
 ];
 const takenBy = { edge: ["size"], steady: ["pace"], poisson: ["pace", "seed"], log: [], none: [] };
 
@@ -24,9 +25,9 @@ export function trafficControls(change) {
   const paste = element("log-text");
   paste.addEventListener("input", () => {
     const { times, unread, left } = readLog(paste.value);
-    const notes = [`${times.length} hits read`];
-    if (unread > 0) notes.push(`${unread} lines without a time`);
-    if (left > 0) notes.push(`${left} more are not played hit by hit; drop the log below to replay it whole`);
+    const notes = [`${counted(times.length, "hit")} read`];
+    if (unread > 0) notes.push(`${counted(unread, "line")} without a time`);
+    if (left > 0) notes.push(`${left} more not played; drop the whole log below to replay it`);
     say(element("log-note"), `${notes.join(", ")}.`);
     change({ log: times });
   });
@@ -37,8 +38,9 @@ export function trafficControls(change) {
       field.hidden = !takenBy[state.traffic].includes(name);
       show(state[name]);
     }
+    element("edge-note").hidden = state.traffic !== "edge";
     element("log").hidden = state.traffic !== "log";
     if (state.log.length > 0 && !paste.value)
-      say(element("log-note"), `${state.log.length} hits from the link.`);
+      say(element("log-note"), `${counted(state.log.length, "hit")} from the link.`);
   };
 }
