@@ -1,17 +1,20 @@
 import type { KeyLog } from "./key-log.ts";
-import type { Batch } from "./operation.ts";
+import { type Batch, noOperations } from "./operation.ts";
 import type { Result } from "./replicas.ts";
 
 /** A call of the script for one key. It may be sent several times, until Redis has executed it or it times out. */
 export class Call {
   readonly log: KeyLog;
-  readonly batch: Batch;
+  /** Its operations; none once it has ended. */
+  batch: Batch;
   /** The number of its entry; 0 if it has none. */
   readonly number: number;
   /** The mark of its entry; empty if it has none. */
   readonly mark: string;
   /** When it times out, by the local clock. */
   readonly deadline: number;
+  /** Its position among the calls that may time out; -1 if it is not one of them. */
+  position = -1;
   /** Called at the deadline. */
   readonly timeOut: () => void;
   /** Whether the text of the policies is sent. */
@@ -42,6 +45,13 @@ export class Call {
     this.mark = token.mark;
     this.deadline = deadline;
     this.timeOut = () => timeOut(this);
+  }
+
+  /** Ends it. What a call still refers to then would survive until a full garbage collection, with much beside it. */
+  end(): void {
+    this.isEnded = true;
+    this.batch = noOperations;
+    this.results = undefined;
   }
 
   /** The length of its entry in the log: 13 digits of time, the operations and the mark. */

@@ -1,23 +1,34 @@
 /** An item that times out, by the local clock. */
 export interface Timed {
   readonly deadline: number;
+  /** Its position among the pending items; -1 if it is not pending. */
+  position: number;
   timeOut(): void;
 }
 
 /** The deadlines of pending items, with one timer for all. */
 export class Deadlines {
-  readonly #pending = new Set<Timed>();
+  /**
+   * In no order. A Set would grow and shrink with every flush, and V8 links its old tables to the new ones: through them,
+   * items that are long gone survive most garbage collections.
+   */
+  readonly #pending: Timed[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
 
   add(item: Timed): void {
-    this.#pending.add(item);
+    item.position = this.#pending.push(item) - 1;
     if (item.deadline < this.#firesAt) this.#setTimer(item.deadline);
   }
 
   remove(item: Timed): void {
-    this.#pending.delete(item);
-    if (this.#pending.size > 0) return;
+    const last = item.position < 0 ? undefined : this.#pending.pop();
+    if (last !== undefined && last !== item) {
+      this.#pending[item.position] = last;
+      last.position = item.position;
+    }
+    item.position = -1;
+    if (this.#pending.length > 0) return;
     clearTimeout(this.#timer);
     this.#firesAt = Number.POSITIVE_INFINITY;
   }
@@ -33,9 +44,9 @@ export class Deadlines {
   #check(): void {
     const now = performance.now();
     let next = Number.POSITIVE_INFINITY;
-    for (const item of this.#pending) {
+    for (const item of [...this.#pending]) {
       if (item.deadline <= now) {
-        this.#pending.delete(item);
+        this.remove(item);
         item.timeOut();
       } else next = Math.min(next, item.deadline);
     }

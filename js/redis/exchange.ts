@@ -326,9 +326,9 @@ export class Exchange {
   /** Ends a call, and starts the next one for its key if there is any. */
   #end(call: Call): void {
     const { log } = call;
-    call.isEnded = true;
     this.#deadlines.remove(call);
     if (log.freeing > 0) for (const { isFreeing } of call.batch.writes) if (isFreeing) log.freeing--;
+    call.end();
     log.isBusy = false;
     // A value that is far too long is shortened at once, even without pending operations.
     if (log.pending.length > 0 || (log.excess > 2 && call.number > 0)) this.#enqueue(log);

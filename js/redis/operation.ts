@@ -48,6 +48,9 @@ export interface Batch {
   readonly reads: readonly Operation[];
 }
 
+/** The batch of a call that has ended. */
+export const noOperations: Batch = { text: "", writes: [], reads: [] };
+
 /** The most runs in an entry. A run is several equal hits, or one operation. */
 const maxRuns = 256;
 
