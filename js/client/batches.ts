@@ -89,7 +89,9 @@ export class Batches {
         cause,
       });
     };
-    const response = await this.#fetch(request).catch((cause) => fail(`did not answer: ${cause}`)(cause));
+    const response = await this.#fetch(request).catch((error) =>
+      fail(`did not answer: ${reasonOf(error)}`)(error),
+    );
     const { ok, status } = response;
     const body: unknown = await response
       .json()
@@ -98,6 +100,14 @@ export class Batches {
     throw requestError(this.#url, status, (body ?? {}) as Problem);
   }
 }
+
+/** Returns why a request failed. In Node, the error of `fetch` says only that it did; its cause says why. */
+const reasonOf = (error: unknown): string => {
+  const { cause } = (error ?? {}) as {
+    readonly cause?: { readonly message?: string; readonly code?: string };
+  };
+  return cause?.message || cause?.code || String(error);
+};
 
 /** Returns the error for a request that the Worker rejected as a whole. */
 function requestError(url: string, status: number, { code, title, detail }: Problem): TollgateError {

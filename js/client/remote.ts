@@ -5,6 +5,7 @@ import { durationFormsText, leaseTtl, leaseTtlText, reservationText } from "../c
 import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
 import { fill, invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { errorDecision } from "../error-decision.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
@@ -19,8 +20,8 @@ export interface RemoteOptions {
   readonly token: string;
   /** The name of one of the Worker's policies, or the names of several that are one decision. */
   readonly policy: string | readonly string[];
-  /** How long a request may take, in milliseconds; two seconds by default. */
-  readonly timeout?: number | undefined;
+  /** How long a request may take: milliseconds, or a string such as `"2s"`, the default. */
+  readonly timeout?: Duration | undefined;
   /**
    * The result of `hit`, `peek` and `reserve` without a response: an error (the default), or a decision with the reason
    * `"error"`.
@@ -94,10 +95,11 @@ export class RemoteLimiter {
     checkPolicy(policy);
     if (!["allow", "deny", "throw"].includes(onError))
       throw invalidField("invalid_option", "onError", onError, '"allow", "deny" or "throw"');
-    if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
-      throw invalidField("invalid_option", "timeout", timeout, "a number of milliseconds up to 2147483647");
+    const time = milliseconds(timeout);
+    if (time === undefined || time >= 2 ** 31)
+      throw invalidField("invalid_option", "timeout", timeout, "a duration of at most 2147483647 ms");
     const request = options.fetch ?? ((request: Request) => fetch(request));
-    this.#batches = new Batches(address(url), token, timeout, request);
+    this.#batches = new Batches(address(url), token, time, request);
     this.#policy = policy;
     this.#onError = onError;
     const ttl = readLeases(options.leases);
@@ -217,7 +219,7 @@ export class RemoteLimiter {
   #decideByOnError(error: unknown): Decision {
     const isUnanswered = error instanceof TollgateError && error.code === "unanswered";
     if (this.#onError === "throw" || !isUnanswered) throw error;
-    return decisionOnError(this.#onError === "allow");
+    return errorDecision(this.#onError === "allow");
   }
 
   /** The methods for reservations. */
@@ -272,19 +274,6 @@ const maxIdLength = 1024 + 64;
 function checkTtl(ttl: unknown): void {
   if (milliseconds(ttl) === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
 }
-
-/** Returns the decision for a request without a response. */
-const decisionOnError = (allowed: boolean): Decision => ({
-  allowed,
-  count: 0,
-  limit: 0,
-  remaining: 0,
-  retryAfter: 0,
-  resetAfter: 0,
-  policy: "",
-  violated: [],
-  reason: "error",
-});
 
 const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch", "leases"];
 

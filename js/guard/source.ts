@@ -29,13 +29,15 @@ const isReserveOnly = (policies: readonly Policy[]) =>
 
 /** Returns a source over a limiter with the methods of `RateLimiter`; `call` has the policies of each call. */
 export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], call?: Policies): Source {
+  const keyOf = limiter instanceof RateLimiter ? (key: Key) => key : storedKey;
   return {
     policies,
     isReserveOnly: isReserveOnly(policies),
-    hit: (key, costs) => (call === undefined ? limiter.hit(key, costs) : limiter.hit(key, costs, call)),
+    hit: (key, costs) =>
+      call === undefined ? limiter.hit(keyOf(key), costs) : limiter.hit(keyOf(key), costs, call),
     reserve(key, costs) {
       if (!canReserve(limiter)) throw noReservations();
-      return after(limiter.reserve(key, costs, call && { policies: call }), ({ decision, id }) => ({
+      return after(limiter.reserve(keyOf(key), costs, call && { policies: call }), ({ decision, id }) => ({
         decision,
         settle: () => limiter.settle(id),
         cancel: () => limiter.cancel(id),
@@ -43,6 +45,9 @@ export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], cal
     },
   };
 }
+
+/** Returns the key for a store outside the process, which takes only strings: the id of a user may be a number. */
+const storedKey = (key: Key): Key => (typeof key === "bigint" || Number.isFinite(key) ? String(key) : key);
 
 /** Returns true for a limiter, or an object, that has reservations. */
 export const canReserve = <Limiter extends GuardLimiter | GuardObject>(

@@ -1,4 +1,5 @@
 import { RateLimiter } from "../limiter.ts";
+import { TollgateError } from "../tollgate-error.ts";
 import type { Policies, Policy } from "../types.ts";
 import { wrongOption } from "./errors.ts";
 import { checkedPolicies, isLimiter, isNamespace, type Source, sourceOf, sourceOfObjects } from "./source.ts";
@@ -62,7 +63,7 @@ class ByPolicy {
 
   of(policies: Policies | undefined): Source {
     if (policies === undefined) {
-      if (this.#first === undefined) throw wrongOption("policy", undefined, policyExpected);
+      if (this.#first === undefined) throw noPolicy();
       return this.#first;
     }
     const text = textOf(policies);
@@ -98,7 +99,11 @@ class ByPolicy {
 
 const textOf = (policies: Policies) => JSON.stringify(Array.isArray(policies) ? policies : [policies]);
 
-const policyExpected = "the policy by which the limiter decides, which it does not tell by itself";
+const noPolicy = () =>
+  new TollgateError(
+    "invalid_option",
+    "policy is required (the policy of the limiter, or of requests for which policyFor returns undefined)",
+  );
 
 const tooMany = () =>
   wrongOption("policyFor", `policy number ${most + 1}`, "a few plans instead of a policy for each request");

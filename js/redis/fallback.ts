@@ -1,4 +1,5 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
+import { errorDecision } from "../error-decision.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Costs, Decision, Policy } from "../types.ts";
 import type { ReadRedisOptions } from "./options.ts";
@@ -43,9 +44,7 @@ export class Fallback {
 
   #decisionByOnError(): Decision {
     const [limit, policy] = this.#first;
-    const allowed = this.#onError === "allow";
-    const zero = { count: 0, limit, remaining: 0, retryAfter: 0, resetAfter: 0 };
-    return { allowed, ...zero, policy, violated: [], reason: "error" };
+    return errorDecision(this.#onError === "allow", limit, policy);
   }
 }
 

@@ -107,6 +107,21 @@ for (const [name, framework] of Object.entries(frameworks)) {
       );
     });
 
+    test("RemoteLimiter: a number as the key, such as a user's id", async (t) => {
+      const limiter = new RemoteLimiter({
+        url: "https://limits.example.com/_tollgate",
+        token: "a-secret",
+        policy: "api",
+        fetch: apiOf(limiterOf(policyOf(1))),
+      });
+      for (const id of [42, 2n ** 64n]) {
+        const guards = [{ limiter, policy: policyOf(1), key: () => id, onError: "throw" }];
+        const url = await served(t, framework, { "/": { guards } });
+        assert.equal((await ask(url)).status, 200, String(id));
+        assert.equal((await ask(url)).status, 429, String(id));
+      }
+    });
+
     test("RemoteLimiter: a key that is too long for it does not pass, whatever onError says", async (t) => {
       const fetch = () => assert.fail("it is not asked");
       const remote = new RemoteLimiter({

@@ -40,7 +40,8 @@ describe("a Redis that is down", () => {
       });
       await assert.rejects(allowing.inc("a"), { code: "unanswered" });
       const denying = new RedisLimiter(window, { ...given, onError: "deny" });
-      assert.equal((await denying.peek("a")).allowed, false);
+      const denied = await denying.peek("a");
+      assert.deepEqual([denied.allowed, denied.retryAfter], [false, 1_000]);
       assert.equal(denying.stats.decidedWithout, 1);
       assert.ok(performance.now() - started < 10_000);
       assert.ok(client.offlineQueue === undefined || client.offlineQueue.length <= 1_100);

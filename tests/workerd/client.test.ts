@@ -86,6 +86,8 @@ it("tells mistakes apart, and they concern one caller only", async () => {
     { policy: "" },
     { policy: [] },
     { timeout: 0 },
+    { timeout: "2 s" as never },
+    { timeout: "25d" as const },
     { onError: "panic" as never },
     { fetch: 5 as never },
     { onerror: "allow" },
@@ -112,12 +114,14 @@ it("answers by onError when there is no answer", async () => {
       code: "unanswered",
       message: expect.stringContaining(fetch === gone ? "answered 502 and no JSON" : "did not answer: "),
     });
-    expect(await limiter({ fetch, timeout: 5, onError: "allow" }).limiter.hit("a")).toMatchObject({
+    expect(await limiter({ fetch, timeout: "5ms", onError: "allow" }).limiter.hit("a")).toMatchObject({
       allowed: true,
+      retryAfter: 0,
       reason: "error",
     });
     expect(await limiter({ fetch, timeout: 5, onError: "deny" }).limiter.hit("a")).toMatchObject({
       allowed: false,
+      retryAfter: 1_000,
       reason: "error",
     });
     await expect(limiter({ fetch, timeout: 5, onError: "allow" }).limiter.get("a")).rejects.toMatchObject({
