@@ -1,17 +1,15 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import test from "node:test";
 import { inProject, root } from "../../scripts/lib/paths.mjs";
 
 const run = (command, ...args) => execFileSync(command, args, { cwd: root, encoding: "utf8" });
 const read = (file) => readFileSync(inProject(file), "utf8");
 
-/** Whatever else gets in was not meant to be published. */
+/** Beside the documents and examples. Whatever else gets in was not meant to be published. */
 const inPackage = [
-  "CHANGELOG.md",
-  "LICENSE",
-  "README.md",
   "dist/client.cjs",
   "dist/client.d.cts",
   "dist/client.d.ts",
@@ -68,9 +66,38 @@ const inPackage = [
 
 const inCrate = ["CHANGELOG.md", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE", "README.md"];
 
-test("the npm package holds these files and no others", () => {
+const packed = () => {
   const [{ files }] = JSON.parse(run("npm", "pack", "--dry-run", "--json", "--ignore-scripts"));
-  assert.deepEqual(files.map(({ path }) => path).sort(), inPackage);
+  return files.map(({ path }) => path).sort();
+};
+
+const tracked = (...patterns) =>
+  run("git", "ls-files", "--cached", "--others", "--exclude-standard", ...patterns)
+    .trim()
+    .split("\n");
+
+/** Errors name a guide, and guides link to examples, so both are in the package. */
+const documents = ["LICENSE", "llms.txt", "*.md", "docs/*.md", "bench/RESULTS.md", "examples"];
+
+test("the npm package holds these files and no others", () => {
+  const beside = tracked(
+    ...documents.map((pattern) => `:(glob)${pattern}`.replace("examples", "examples/**")),
+  );
+  assert.deepEqual(packed(), [...inPackage, ...beside].sort());
+});
+
+test("in the npm package, every link of README and guides leads somewhere", () => {
+  const files = packed();
+  // Pictures are large, and shown only where the repository is.
+  const isThere = (path) =>
+    /\.png$/.test(path) || files.some((file) => file === path || file.startsWith(`${path}/`));
+  for (const document of files.filter((file) => /^(?!examples\/).*\.md$/.test(file))) {
+    const links = read(document)
+      .replaceAll(/^```[\s\S]*?^```$/gm, "")
+      .matchAll(/\]\(([^)#\s]+)[^)]*\)/g);
+    for (const [, link] of links)
+      assert.ok(/^https?:/.test(link) || isThere(join(dirname(document), link)), `${document}: ${link}`);
+  }
 });
 
 test("the crate holds these files, its sources, and no others", () => {
@@ -78,10 +105,7 @@ test("the crate holds these files, its sources, and no others", () => {
   const rest = list.filter((path) => !/^src\/.*\.rs$/.test(path));
   // Which commit it is of; it is left out where there is no git.
   assert.deepEqual(rest.filter((path) => path !== ".cargo_vcs_info.json").sort(), inCrate);
-  const sources = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "src")
-    .trim()
-    .split("\n");
-  assert.deepEqual(list.filter((path) => path.startsWith("src/")).sort(), sources.sort());
+  assert.deepEqual(list.filter((path) => path.startsWith("src/")).sort(), tracked("src").sort());
 });
 
 test("both say the same of themselves", () => {
