@@ -15,7 +15,7 @@ import type { Counters } from "./stats.ts";
 const maxSends = 8;
 
 /** How many calls send the text of the policies after another process wrote under other policies. */
-const callsWithPolicies = 16;
+const maxCallsWithPolicies = 16;
 
 /** How many calls may have timed out without a reply before new ones fail at once. */
 const maxAbandoned = 256;
@@ -42,7 +42,8 @@ export class Exchange {
   #number = 0;
   /** How many calls timed out and have no reply yet. */
   #abandoned = 0;
-  #lastSendAt = Number.NEGATIVE_INFINITY;
+  /** When the last call was tried in spite of those. */
+  #lastTryAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -158,9 +159,9 @@ export class Exchange {
 
   /** Returns why no call can be sent now; `undefined` if one can. */
   #unavailable(now: number): string | undefined {
-    if (this.#abandoned >= maxAbandoned && now - this.#lastSendAt < this.#parts.timeout)
+    if (this.#abandoned >= maxAbandoned && now - this.#lastTryAt < this.#parts.timeout)
       return `${this.#abandoned} earlier calls have no reply`;
-    this.#lastSendAt = now;
+    this.#lastTryAt = now;
     return this.#parts.runner.unavailable();
   }
 
@@ -194,7 +195,7 @@ export class Exchange {
         break;
       case "t":
         call.withPolicies = true;
-        log.callsWithPolicies = callsWithPolicies;
+        log.callsWithPolicies = maxCallsWithPolicies;
         this.#send(call);
         break;
       case ">":
@@ -251,7 +252,7 @@ export class Exchange {
     }
     log.update(reply, call.mark, call.entryLength);
     if (isWhole) log.livesUntil = 0;
-    if ((code & replay.status.foreign) !== 0) log.callsWithPolicies = callsWithPolicies;
+    if ((code & replay.status.foreign) !== 0) log.callsWithPolicies = maxCallsWithPolicies;
     else if (log.callsWithPolicies > 0) log.callsWithPolicies--;
     return code;
   }

@@ -15,7 +15,7 @@ export interface Reserved {
 }
 
 /** The outcome of closing a reservation, or the new end of one that was extended. */
-export type Closing = Settlement | number;
+type Closing = Settlement | number;
 
 /** The result of a replayed operation; `undefined` if the operation was rejected. */
 export type Result = Decision | number | Reserved | Closing | Numbers | undefined;
