@@ -15,8 +15,6 @@ export class Call {
   readonly deadline: number;
   /** Its position among the calls that may time out; -1 if it is not one of them. */
   position = -1;
-  /** Called at the deadline. */
-  readonly timeOut: () => void;
   /** Whether the text of the policies is sent. */
   withPolicies = false;
   /** The base that replaces the log up to the known mark; empty for none. */
@@ -37,14 +35,12 @@ export class Call {
     batch: Batch,
     token: { readonly number: number; readonly mark: string },
     deadline: number,
-    timeOut: (call: Call) => void,
   ) {
     this.log = log;
     this.batch = batch;
     this.number = token.number;
     this.mark = token.mark;
     this.deadline = deadline;
-    this.timeOut = () => timeOut(this);
   }
 
   /** Ends it. What a call still refers to then would survive until a full garbage collection, with much beside it. */

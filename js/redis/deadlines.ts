@@ -1,27 +1,32 @@
-/** An item that times out, by the local clock. */
+/** An item with a deadline, by the local clock. */
 export interface Timed {
   readonly deadline: number;
   /** Its position among the pending items; -1 if it is not pending. */
   position: number;
-  timeOut(): void;
 }
 
 /** The deadlines of pending items, with one timer for all. */
-export class Deadlines {
+export class Deadlines<Item extends Timed> {
+  readonly #timeOut: (item: Item) => void;
   /**
    * In no order. A Set would grow and shrink with every flush, and V8 links its old tables to the new ones: through them,
    * items that are long gone survive most garbage collections.
    */
-  readonly #pending: Timed[] = [];
+  readonly #pending: Item[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
 
-  add(item: Timed): void {
+  /** `timeOut` is called with each item that is pending at its deadline. */
+  constructor(timeOut: (item: Item) => void) {
+    this.#timeOut = timeOut;
+  }
+
+  add(item: Item): void {
     item.position = this.#pending.push(item) - 1;
     if (item.deadline < this.#firesAt) this.#setTimer(item.deadline);
   }
 
-  remove(item: Timed): void {
+  remove(item: Item): void {
     const last = item.position < 0 ? undefined : this.#pending.pop();
     if (last !== undefined && last !== item) {
       this.#pending[item.position] = last;
@@ -47,7 +52,7 @@ export class Deadlines {
     for (const item of [...this.#pending]) {
       if (item.deadline <= now) {
         this.remove(item);
-        item.timeOut();
+        this.#timeOut(item);
       } else next = Math.min(next, item.deadline);
     }
     this.#firesAt = Number.POSITIVE_INFINITY;

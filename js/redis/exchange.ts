@@ -34,7 +34,7 @@ export interface ExchangeParts {
 /** Sends the pending operations of each key, one call at a time for a key, and replays the replies. */
 export class Exchange {
   readonly #parts: ExchangeParts;
-  readonly #deadlines = new Deadlines();
+  readonly #deadlines = new Deadlines<Call>((call) => this.#timeOut(call));
   readonly #clock = new RedisClock();
   /** The keys whose calls are sent at the end of this tick. */
   readonly #ready: KeyLog[] = [];
@@ -86,8 +86,7 @@ export class Exchange {
     const hasEntry = batch.writes.length > 0;
     const number = hasEntry ? ++this.#number : 0;
     const mark = hasEntry ? `!${this.#parts.process}${number.toString(36)}.${fingerprint}` : "";
-    const timeOut = (call: Call) => this.#timeOut(call);
-    const call = new Call(log, batch, { number, mark }, oldest + this.#parts.timeout, timeOut);
+    const call = new Call(log, batch, { number, mark }, oldest + this.#parts.timeout);
     this.#parts.counters.operations += batch.writes.length;
     this.#deadlines.add(call);
     this.#send(call);
