@@ -141,7 +141,7 @@ impl<K: AsRef<str>> Display for Reservation<K> {
 }
 
 /// The prefix of a key that is a string. JavaScript has prefixes for other types.
-const STRING: char = 's';
+pub(crate) const STRING: char = 's';
 
 impl FromStr for Reservation<String> {
     type Err = Error;

@@ -1,4 +1,4 @@
-import { RemoteLimiter } from "../client/index.ts";
+import { RemoteLimiter, type RuleKey } from "../client/index.ts";
 import type { Command } from "./command.ts";
 import { exit, UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";
@@ -8,19 +8,29 @@ const options: Options = {
     value: "<url>",
     help: "the Worker's address with its prefix: https://limits.example.com/_tollgate;\nby default TOLLGATE_URL",
   },
+  part: {
+    value: "<part>",
+    multiple: true,
+    help: "a part of the key by which a rule counts, with its value: ip=192.0.2.7, path=/search,\nheader:X-Api-Key=k, cookie:id=c, constant:login; several in the rule's order",
+  },
   policy: { value: "<name>", help: "the policy's name in the Worker's configuration" },
   timeout: { value: "<ms>", help: "how long to wait for an answer, in milliseconds; 2000 by default" },
   json: { help: "print the result as JSON" },
 };
 
+const usage = "(<key> | --part <part>…) --policy <name> [--url <url>]";
+
 const notes = `
+A key of the HTTP API is named as it is. The key by which a rule of the gateway counts a visitor is named by its parts,
+or as a log with logKeys = "plain" prints it: --part /ip=9:192.0.2.7.
+
 The token of the HTTP API is read from TOLLGATE_TOKEN.`;
 
 /** `tollgate get`: reads a key's count from a deployed Worker. */
 export const get: Command = {
   name: "get",
   summary: "Prints the count of a key, and when it ends, from a deployed Worker",
-  usage: "<key> --policy <name> [--url <url>]",
+  usage,
   options,
   notes,
   run: async (given) => {
@@ -32,7 +42,15 @@ export const get: Command = {
       limiter.peek(key, 0),
       limiter.peek(key),
     ]);
-    const json = { key, count, limit, remaining, allowed, retryAfter: finite(retryAfter), expiresAt };
+    const json = {
+      ...jsonOf(key),
+      count,
+      limit,
+      remaining,
+      allowed,
+      retryAfter: finite(retryAfter),
+      expiresAt,
+    };
     const lines = [
       ["count", count],
       ["limit", limit],
@@ -49,20 +67,35 @@ export const get: Command = {
 export const reset: Command = {
   name: "reset",
   summary: "Makes a deployed Worker forget a key",
-  usage: "<key> --policy <name> [--url <url>]",
+  usage,
   options,
   notes,
   run: async (given) => {
     const [key, limiter] = keyAndLimiter(given);
     const wasKnown = await limiter.reset(key);
-    show(given, { key, reset: wasKnown }, wasKnown ? `${key} was reset.` : `${key} had no state.`);
+    const name = typeof key === "string" ? key : [key.parts].flat().join(" ");
+    const hint = typeof key === "string" ? "" : " Check the policy, and the parts and their order.";
+    const text = wasKnown ? `${name} was reset.` : `${name} had no state.${hint}`;
+    show(given, { ...jsonOf(key), reset: wasKnown }, text);
     return exit.ok;
   },
 };
 
-function keyAndLimiter(given: Given): [string, RemoteLimiter] {
+const jsonOf = (key: string | RuleKey) => (typeof key === "string" ? { key } : { parts: key.parts });
+
+function keyOf(given: Given): string | RuleKey {
   const [key, ...more] = given.operands;
-  if (key === undefined || more.length > 0) throw new UsageError("name one key");
+  const parts = given.all("part");
+  if (key !== undefined && parts.length > 0)
+    throw new UsageError("name a key or, by --part, the key of a rule, not both");
+  if (parts.length > 0) return { parts };
+  if (key === undefined || more.length > 0)
+    throw new UsageError("name one key, or the key of a rule by --part");
+  return key;
+}
+
+function keyAndLimiter(given: Given): [string | RuleKey, RemoteLimiter] {
+  const key = keyOf(given);
   const url = given.one("url") ?? process.env["TOLLGATE_URL"];
   if (url === undefined) throw new UsageError("--url or TOLLGATE_URL is required");
   const token = process.env["TOLLGATE_TOKEN"];

@@ -6,6 +6,7 @@ import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
 import { fill, invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import { errorDecision } from "../error-decision.ts";
+import { copiedParts, type RuleKey } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
@@ -64,6 +65,18 @@ export interface RemoteReserveOptions {
  * const decision = await limiter.hit("user:42");
  * ```
  *
+ * The key of a rule of the gateway is named by its parts, for instance to unblock a visitor. Only `reserve` and `hitAll`
+ * do not accept it:
+ *
+ * @example
+ * ```ts
+ * import { RemoteLimiter } from "tollgate/client";
+ *
+ * const [url, token] = ["https://limits.example.com/_tollgate", process.env.TOLLGATE_TOKEN ?? ""];
+ * const limiter = new RemoteLimiter({ url, token, policy: "login" });
+ * await limiter.reset({ parts: ["ip=192.0.2.7"] });
+ * ```
+ *
  * With leases, most hits on a hot key need no request:
  *
  * @example
@@ -113,12 +126,15 @@ export class RemoteLimiter {
    * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. Only
    * hits with one number can use a lease.
    */
-  hit(key: string, cost: Costs = 1): Promise<Decision> {
+  hit(key: string, cost?: Costs): Promise<Decision>;
+  /** Decides a hit on the key of a rule, without a lease. */
+  hit(key: string | RuleKey, cost?: Costs): Promise<Decision>;
+  hit(key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", key, cost);
   }
 
   /** Returns what a hit would return. Changes no state. */
-  peek(key: string, cost: Costs = 1): Promise<Decision> {
+  peek(key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", key, cost);
   }
 
@@ -137,6 +153,7 @@ export class RemoteLimiter {
       );
     if (ttl !== undefined) checkTtl(ttl);
     const copy = copiedCosts(cost);
+    checkKey(key);
     const ids = this.#unsettled.take(key);
     const settles = ids.length === 0 ? undefined : ids;
     try {
@@ -172,23 +189,23 @@ export class RemoteLimiter {
    * Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. With several
    * policies, `policy` is the name of the one to charge.
    */
-  async inc(key: string, cost = 1, policy?: string): Promise<number> {
+  async inc(key: string | RuleKey, cost = 1, policy?: string): Promise<number> {
     if (!Number.isFinite(cost)) throw wrongInc(cost);
     return this.#send<{ count: number }>("inc", { key, cost, of: policy }).then(({ count }) => count);
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  set(key: string, count: number, policy?: string): Promise<number> {
+  set(key: string | RuleKey, count: number, policy?: string): Promise<number> {
     return this.#send<{ count: number }>("set", { key, count, of: policy }).then(({ count }) => count);
   }
 
   /** Returns the key's count. */
-  get(key: string, policy?: string): Promise<number> {
+  get(key: string | RuleKey, policy?: string): Promise<number> {
     return this.#send<{ count: number }>("get", { key, of: policy }).then(({ count }) => count);
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  expiresAt(key: string, policy?: string): Promise<number> {
+  expiresAt(key: string | RuleKey, policy?: string): Promise<number> {
     return this.#send<{ expiresAt: number }>("expires_at", { key, of: policy }).then(
       ({ expiresAt }) => expiresAt,
     );
@@ -197,18 +214,22 @@ export class RemoteLimiter {
   /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
-  async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
+  async reset(
+    key: string | RuleKey,
+    options: { readonly reservations?: boolean | undefined } = {},
+  ): Promise<boolean> {
     const { reservations } = copiedOptions(options, ["reservations"]);
     if (reservations !== undefined && typeof reservations !== "boolean")
       throw invalidField("invalid_option", "reservations", reservations, "a boolean");
     return (await this.#send<{ reset: boolean }>("reset", { key, reservations })).reset;
   }
 
-  async #decision(operation: string, key: string, cost: Costs): Promise<Decision> {
+  async #decision(operation: string, key: string | RuleKey, cost: Costs): Promise<Decision> {
     const copy = copiedCosts(cost);
-    checkKey(key);
+    if (!isRecord(key)) checkKey(key);
     try {
-      const leased = operation === "hit" ? this.#leasedHits?.hit(key, copy) : undefined;
+      const leased =
+        operation === "hit" && typeof key === "string" ? this.#leasedHits?.hit(key, copy) : undefined;
       return await (leased ?? this.#send(operation, { key, cost: copy }).then(decisionOf));
     } catch (error) {
       return this.#decideByOnError(error);
@@ -247,18 +268,25 @@ export class RemoteLimiter {
   /** Sends an operation on a key. */
   async #send<Result = unknown>(
     operation: string,
-    { key, ...rest }: { key: string; [name: string]: unknown },
+    { key, ...rest }: { key: string | RuleKey; [name: string]: unknown },
   ): Promise<Result> {
-    checkKey(key);
+    const named = keyField(key);
     // NaN and infinity would become null in JSON, as if the count were left out.
     if ("count" in rest && !Number.isFinite(rest["count"])) throw wrongAmount("count", rest["count"]);
-    return (await this.#batches.add(operation, { policy: this.#policy, key, ...rest })) as Result;
+    return (await this.#batches.add(operation, { policy: this.#policy, ...named, ...rest })) as Result;
   }
 }
 
 /** Checks a key, since the Worker would reject the whole batch for one that is far too long. The Worker counts bytes. */
 function checkKey(key: unknown): void {
   if (typeof key !== "string" || key.length > 1024) throw invalidField("invalid_key", "key", key, keyAccepts);
+}
+
+/** Returns the field of an item that names its key. */
+function keyField(key: string | RuleKey): { readonly key: string } | { readonly parts: readonly string[] } {
+  if (isRecord(key)) return { parts: copiedParts(key) };
+  checkKey(key);
+  return { key };
 }
 
 /** A reservation in JSON. A denied one has null for its id and end. */

@@ -97,12 +97,10 @@ async function answer(
     if (typeof code !== "string") throw error;
     return problem(400, message, { code });
   }
-  const keys = (read.batch ? (json as unknown[]) : [json]).map(
-    (item) => (item as { key?: unknown; id?: unknown } | null)?.key ?? (item as { id?: unknown } | null)?.id,
-  );
+  const written = read.batch ? (json as unknown[]) : [json];
   const answers = await Promise.all(
     read.items.map((item, at) => {
-      const error = "code" in item ? item : brokenKey(keys[at]);
+      const error = "code" in item ? item : brokenKey(written[at]);
       return error
         ? { error: { code: error.code, message: error.message } }
         : answerItem(env, context, isolate, operation, item as Item);

@@ -1,6 +1,8 @@
 import { reservationText } from "../core/generated.ts";
+import { isRecord } from "../costs.ts";
 import { ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { copiedParts, type RuleKey, wrongParts } from "../rule-key.ts";
 import type { Policies } from "../types.ts";
 import type { Hold, Operation } from "./object.ts";
 
@@ -33,9 +35,31 @@ export function checkKey(key: unknown): asserts key is string {
   if (typeof key !== "string" || !key.isWellFormed()) throw wrongKey(key);
 }
 
-/** Returns the error of a key with a lone surrogate. Rust reads all of them alike, so different keys would be one. */
-export const brokenKey = (key: unknown): TollgateError | undefined =>
-  typeof key === "string" && !key.isWellFormed() ? wrongKey(key) : undefined;
+/** Returns the field of an item that names its key. Checks that it can be encoded as UTF-8; Rust parses it. */
+export function keyField(
+  key: string | RuleKey,
+): { readonly key: string } | { readonly parts: readonly string[] } {
+  if (!isRecord(key)) {
+    checkKey(key);
+    return { key };
+  }
+  const parts = copiedParts(key);
+  if (!parts.every((part) => part.isWellFormed())) throw wrongParts(parts);
+  return { parts };
+}
+
+/**
+ * Returns the error of an item whose key has a lone surrogate. Rust reads all of them alike, so different keys would be
+ * one.
+ */
+export function brokenKey(item: unknown): TollgateError | undefined {
+  const { key, parts, id } = (item ?? {}) as { readonly [field in "key" | "parts" | "id"]?: unknown };
+  if (parts !== undefined && parts !== null)
+    return [parts].flat().some(isBroken) ? wrongParts(parts) : undefined;
+  return [key ?? id].some(isBroken) ? wrongKey(key ?? id) : undefined;
+}
+
+const isBroken = (text: unknown) => typeof text === "string" && !text.isWellFormed();
 
 const wrongKey = (key: unknown) =>
   invalidField("invalid_key", "key", key, `${keyAccepts}, without lone surrogates`);

@@ -2,15 +2,16 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
 import { type Numbers, named } from "../numbers.ts";
+import type { RuleKey } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unanswered } from "./ask.ts";
 import {
   checkAmount,
   checkId,
-  checkKey,
   checkName,
   checkReservations,
   checkTtl,
+  keyField,
   policyNames,
 } from "./checks.ts";
 import {
@@ -38,6 +39,13 @@ export type PolicyName = string | readonly string[];
  * ```ts
  * const decision = await env.TOLLGATE.hit("api", "user:42");
  * ```
+ *
+ * The key of a rule is named by its parts, for instance to unblock a visitor:
+ *
+ * @example
+ * ```ts
+ * await env.TOLLGATE.reset("login", { parts: ["ip=192.0.2.7"] });
+ * ```
  */
 export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   /** Handles a request as the Worker's own handler does. */
@@ -46,12 +54,12 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 
   /** Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. */
-  hit(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
+  hit(policy: PolicyName, key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
     return this.#decision("hit", policy, key, cost);
   }
 
   /** Returns what a hit would return. Changes no state. */
-  peek(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
+  peek(policy: PolicyName, key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
     return this.#decision("peek", policy, key, cost);
   }
 
@@ -67,14 +75,14 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
    */
   async reserve(
     policy: PolicyName,
-    key: string,
+    key: string | RuleKey,
     cost: Costs = 1,
     options: { readonly ttl?: Duration | undefined } = {},
   ): Promise<Reserved> {
-    checkKey(key);
+    const named = keyField(key);
     const { ttl } = options;
     if (ttl !== undefined) checkTtl(ttl);
-    return reservedBy(await this.#callInJson("reserve", policy, { key, cost: copiedCosts(cost), ttl }));
+    return reservedBy(await this.#callInJson("reserve", policy, { ...named, cost: copiedCosts(cost), ttl }));
   }
 
   /** Closes a reservation and charges the used amount, by default all of it. */
@@ -98,42 +106,48 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 
   /** Charges a cost even if it does not fit, and returns the count; a negative cost gives back. `of` names a policy. */
-  inc(policy: PolicyName, key: string, cost = 1, of?: string): Promise<number> {
+  inc(policy: PolicyName, key: string | RuleKey, cost = 1, of?: string): Promise<number> {
     return this.#number("inc", policy, key, cost, of);
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  set(policy: PolicyName, key: string, count: number, of?: string): Promise<number> {
+  set(policy: PolicyName, key: string | RuleKey, count: number, of?: string): Promise<number> {
     return this.#number("set", policy, key, count, of);
   }
 
   /** Returns the key's count. */
-  get(policy: PolicyName, key: string, of?: string): Promise<number> {
+  get(policy: PolicyName, key: string | RuleKey, of?: string): Promise<number> {
     return this.#number("get", policy, key, 0, of);
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  expiresAt(policy: PolicyName, key: string, of?: string): Promise<number> {
+  expiresAt(policy: PolicyName, key: string | RuleKey, of?: string): Promise<number> {
     return this.#number("expires_at", policy, key, 0, of);
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   async reset(
     policy: PolicyName,
-    key: string,
+    key: string | RuleKey,
     options: { readonly reservations?: boolean | undefined } = {},
   ): Promise<boolean> {
     const { reservations } = options;
     checkReservations(reservations);
     if (!reservations) return (await this.#number("reset", policy, key, 0)) === 1;
-    checkKey(key);
-    return ((await this.#callInJson("reset", policy, { key, reservations })) as { reset: boolean }).reset;
+    const named = keyField(key);
+    return ((await this.#callInJson("reset", policy, { ...named, reservations })) as { reset: boolean })
+      .reset;
   }
 
-  async #decision(operation: Operation, policy: PolicyName, key: string, cost: Costs): Promise<Decision> {
+  async #decision(
+    operation: Operation,
+    policy: PolicyName,
+    key: string | RuleKey,
+    cost: Costs,
+  ): Promise<Decision> {
     if (typeof cost === "object") {
-      checkKey(key);
-      const answer = await this.#callInJson(operation, policy, { key, cost: copiedCosts(cost) });
+      const named = keyField(key);
+      const answer = await this.#callInJson(operation, policy, { ...named, cost: copiedCosts(cost) });
       return unplain((answer as { decision: PlainDecision }).decision);
     }
     const item = this.#item(operation, policy, key, cost);
@@ -143,18 +157,29 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   async #number(
     operation: Operation,
     policy: PolicyName,
-    key: string,
+    key: string | RuleKey,
     amount: number,
     of?: string,
   ): Promise<number> {
     return Number(await this.#call(operation, this.#item(operation, policy, key, amount, of)));
   }
 
-  #item(operation: Operation, policy: PolicyName, key: string, amount: number, of?: string): Item {
-    checkKey(key);
+  #item(operation: Operation, policy: PolicyName, key: string | RuleKey, amount: number, of?: string): Item {
+    const named = keyField(key);
     checkAmount(operation, amount);
     checkName(of);
-    return isolateOf(this.env).item(operation, policyNames(policy), key, amount, of);
+    if ("key" in named)
+      return isolateOf(this.env).item(operation, policyNames(policy), named.key, amount, of);
+    const field = amountFields[operation];
+    const written = field === undefined ? {} : { [field]: amount };
+    return this.#read(operation, policy, { ...named, ...written, ...(of === undefined ? {} : { of }) });
+  }
+
+  /** Returns the item of a call that has more than a key of the API and an amount. */
+  #read(operation: Operation, policy: PolicyName, more: Readonly<Record<string, unknown>>): Item {
+    const [item] = isolateOf(this.env).items(operation, { policy: policyNames(policy), ...more }).items;
+    if (item === undefined || "code" in item) throw toError(item as ErrorInfo);
+    return item;
   }
 
   get #callContext() {
@@ -175,15 +200,21 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     policy: PolicyName,
     more: Readonly<Record<string, unknown>>,
   ): Promise<Answer> {
-    const isolate = isolateOf(this.env);
-    const [item] = isolate.items(operation, { policy: policyNames(policy), ...more }).items;
-    if (item === undefined || "code" in item) throw toError(item as ErrorInfo);
-    const objectCall = { ...this.#callContext, isolate, operation, item };
+    const item = this.#read(operation, policy, more);
+    const objectCall = { ...this.#callContext, isolate: isolateOf(this.env), operation, item };
     const answer = await answered(callObjectInJson(objectCall, item.question as string));
     if ("error" in answer) throw toError(answer.error);
     return answer;
   }
 }
+
+/** The fields of the amounts of operations. */
+const amountFields: { readonly [name in Operation]?: string } = {
+  hit: "cost",
+  peek: "cost",
+  inc: "cost",
+  set: "count",
+};
 
 const toError = ({ code, message }: ErrorInfo) => new TollgateError(code as ErrorCode, message);
 

@@ -92,7 +92,9 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   ): Reserved {
     const { ttl } = options;
     if (ttl !== undefined) checkTtl(ttl);
-    const key = this.ctx.id.name;
+    const { name } = this.ctx.id;
+    // The kind of a key that is a string comes before it.
+    const key = name === undefined ? undefined : `s${name}`;
     const reserved = reservedBy(this.#applyInJson("reserve", policies, { ...amounts(cost), ttl, key }));
     this.#reported(reserved.decision, cost);
     return reserved;

@@ -16,6 +16,16 @@ const policy = {
   oneOf: [text, { type: "array", items: text, minItems: 1, maxItems: 32 }],
 };
 const key = { ...text, minLength: 1, maxLength: 1024, description: "1 to 1024 bytes in UTF-8." };
+const part = {
+  ...text,
+  minLength: 1,
+  pattern: "^(ip=|path=|header:[^=]+=|cookie:[^=]+=|constant:|/)[\\s\\S]",
+  description: "Such as ip=192.0.2.7, header:X-Api-Key=k or constant:login.",
+};
+const parts = {
+  description: "The parts of a rule's key with their values, in its order, or the key as the log prints it.",
+  oneOf: [part, { type: "array", items: part, minItems: 1 }],
+};
 const each = { type: "object", additionalProperties: whole, description: "One for each policy by its name." };
 const cost = { oneOf: [whole, each], default: 1 };
 const added = {
@@ -153,10 +163,14 @@ const oneOrMany = (schema: unknown, item = schema) => ({
 export const operationNames: readonly string[] = Object.keys(operations);
 
 function operation([name, [summary, takes, needs, returns]]: [string, Described]) {
-  const item = {
+  const itemOf = (takes: Record<string, unknown>, needs: string[]) => ({
     ...object({ policy, ...takes }, ["policy", ...needs]),
     additionalProperties: false,
-  };
+  });
+  const { key, ...more } = takes;
+  const byParts = () => itemOf({ parts, ...more }, needs.toSpliced(needs.indexOf("key"), 1, "parts"));
+  const own = itemOf(takes, needs);
+  const item = key === undefined ? own : { oneOf: [own, byParts()] };
   const post = {
     operationId: name,
     summary,

@@ -9,6 +9,7 @@ use super::account::{Account, Request};
 use super::object_error::ObjectError;
 use super::random::random_bits;
 use super::wire::{self, Reply};
+use crate::reservation::STRING;
 use crate::{
     Costs, DEFAULT_LEASE_TTL, Decision, Error, Lease, Operation, Policies, Reason, Renewal, Reservation, ReservationId,
     Settlement, Value,
@@ -38,7 +39,7 @@ pub struct Question<'a> {
     /// A reservation.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub id: Option<Cow<'a, str>>,
-    /// The key, to be written into the id of a reservation.
+    /// The key after its kind, [`KEY`] or [`OBJECT`], to be written into the id of a reservation.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub key: Option<Cow<'a, str>>,
     /// Reservations that are settled in full first.
@@ -74,9 +75,21 @@ fn milliseconds<S: Serializer>(ttl: &Option<Value>, serializer: S) -> Result<S::
 impl<'a> Question<'a> {
     /// Returns a question with an operation and policies only.
     pub fn new(operation: &'a str, policies: &'a RawValue) -> Self {
-        let (amount, amounts, policy, ttl, id, key, used, size) = (None, None, None, None, None, None, None, None);
-        let (settles, reservations, credit) = (Vec::new(), false, false);
-        Self { operation, policies, amount, amounts, policy, ttl, id, key, settles, reservations, used, size, credit }
+        Self {
+            operation,
+            policies,
+            amount: None,
+            amounts: None,
+            policy: None,
+            ttl: None,
+            id: None,
+            key: None,
+            settles: Vec::new(),
+            reservations: false,
+            used: None,
+            size: None,
+            credit: false,
+        }
     }
 
     /// Returns the question as JSON.
@@ -126,10 +139,26 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Parses the id of a reservation, with its key or without.
+/// Parses the id of a reservation, with its key, with the name of its object, or alone.
 fn read_id(text: Option<&str>) -> Result<ReservationId, Error> {
     let text = text.unwrap_or_default();
+    if let Some((id, _)) = id_and_object(text) {
+        return Ok(id);
+    }
     text.parse::<Reservation<String>>().map(|reservation| reservation.id).or_else(|_| text.parse())
+}
+
+/// The kind of a key that is a string.
+pub const KEY: char = STRING;
+
+/// The kind of a key that is the name of its object.
+pub const OBJECT: char = 'o';
+
+/// Parses the id of a reservation that has the name of its object instead of a key; `None` if invalid.
+pub fn id_and_object(text: &str) -> Option<(ReservationId, &str)> {
+    let (dot, _) = text.match_indices('.').nth(2)?;
+    let (id, object) = (text.get(..dot)?, text.get(dot + 1..)?.strip_prefix(OBJECT)?);
+    Some((id.parse().ok()?, object))
 }
 
 /// An object's answer to a [`Question`].
@@ -239,7 +268,7 @@ fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, Obj
     let policies = question.policies.get();
     let reply = account.apply(Request { operation, settles: &settles, policies, credit: question.credit }, now)?;
     let written = |id: ReservationId| match &question.key {
-        Some(key) => Reservation { key, id }.to_string(),
+        Some(key) => format!("{id}.{key}"),
         None => id.to_string(),
     };
     let policies = account.policies().ok_or_else(|| Error::state("there is none"))?;
@@ -295,6 +324,18 @@ mod tests {
     fn a_decision_under_other_policies_is_none() {
         let named = NamedDecision::new(&to_decision("0 5 5 0 700 1000 1 2").unwrap(), &policies());
         assert_eq!(named.under(&Policy::fix_window(5, "1m").unwrap().into()), None);
+    }
+
+    #[test]
+    fn an_id_has_a_key_an_object_or_neither() {
+        let id = "0000000000000000000000000000002a.lw.p";
+        for text in [id.into(), format!("{id}.suser:4.2"), format!("{id}.o/ip=9:192.0.2.7")] {
+            assert_eq!(read_id(Some(&text)).unwrap().to_string(), id, "{text}");
+        }
+        assert_eq!(id_and_object(&format!("{id}.o/ip=9:192.0.2.7")).unwrap().1, "/ip=9:192.0.2.7");
+        for text in [id.into(), format!("{id}.so/ip"), format!("{id}.n7"), "a.b.c.o/ip".into(), String::new()] {
+            assert_eq!(id_and_object(&text), None, "{text}");
+        }
     }
 
     #[test]

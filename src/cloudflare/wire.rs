@@ -4,7 +4,7 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 
-pub use super::message::{Amount, Question};
+pub use super::message::{Amount, KEY, OBJECT, Question, id_and_object};
 use super::object_error::ObjectError;
 use super::random::random_bits;
 use crate::lease::text::with_lease;

@@ -67,7 +67,12 @@ const wrong = [
   [["check", "a", "b"], /name one file/, 2],
   [["check"], /there is no wrangler\.toml, wrangler\.jsonc, wrangler\.json here; name a file/, 2],
   [["init", "a", "b"], /name one folder/, 2],
-  [["get"], /name one key/, 2],
+  [["get"], /name one key, or the key of a rule by --part/, 2],
+  [["get", "a", "b"], /name one key/, 2],
+  [["get", "a", "--part", "ip=::1"], /name a key or, by --part, the key of a rule, not both/, 2],
+  [["reset", "--prat", "ip=::1"], /--prat is not an option; did you mean --part\?/, 2],
+  [["reset", "--part"], /--part needs a value: --part <part>/, 2],
+  [["reset", "--part", "ip=::1"], /--url or TOLLGATE_URL is required/, 2],
   [["get", "a"], /--url or TOLLGATE_URL is required/, 2],
   [["get", "a", "--url", "http://localhost"], /TOLLGATE_TOKEN is required in the environment/, 2],
 ];
@@ -130,8 +135,10 @@ test("init overwrites nothing", async (t) => {
 test("a Worker that does not answer is told in a line", async () => {
   const env = { ...process.env, TOLLGATE_TOKEN: "token", TOLLGATE_URL: "http://127.0.0.1:1/_tollgate" };
   for (const command of ["get", "reset"]) {
-    const { code, stderr } = await tollgate([command, "key", "--policy", "api"], { env });
-    assert.equal(code, 1);
-    assert.match(stderr, new RegExp(`^tollgate ${command}: .*\n$`));
+    for (const key of [["key"], ["--part", "ip=::1", "--part=constant:login"]]) {
+      const { code, stderr } = await tollgate([command, ...key, "--policy", "api"], { env });
+      assert.equal(code, 1);
+      assert.match(stderr, new RegExp(`^tollgate ${command}: .*\n$`));
+    }
   }
 });

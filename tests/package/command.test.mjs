@@ -83,6 +83,28 @@ test("what init writes passes its own tests and check, and runs in wrangler dev 
       "user:42 had no state.\n",
     );
     assert.equal((await get()).count, 0);
+
+    const visitor = ["--part", "ip=::ffff:192.0.2.1", "--policy", "login"];
+    const {
+      parts,
+      count: visits,
+      ...rest
+    } = JSON.parse(await tollgate(["get", ...visitor, "--json"], { env: asked }));
+    assert.deepEqual([parts, visits, rest.key, rest.allowed], [["ip=::ffff:192.0.2.1"], 5, undefined, false]);
+    // The isolate may repeat the denial for two seconds.
+    assert.equal(await tollgate(["reset", ...visitor], { env: asked }), "ip=::ffff:192.0.2.1 was reset.\n");
+    assert.equal(
+      await tollgate(["reset", "--part", "constant:a", ...visitor, "--json"], { env: asked }),
+      '{"parts":["constant:a","ip=::ffff:192.0.2.1"],"reset":false}\n',
+    );
+    assert.match(
+      await tollgate(["reset", "--part", "/ip=9:192.0.2.1", "--policy", "login"], { env: asked }),
+      /^\/ip=9:192\.0\.2\.1 had no state\. Check the policy, and the parts and their order\.\n$/,
+    );
+    await assert.rejects(tollgate(["reset", "--part", "user=4", "--policy", "login"], { env: asked }), {
+      code: 1,
+      stderr: /^tollgate reset: parts\[0\]: "user=4" is not "ip=<address>", .*\n$/,
+    });
     await assert.rejects(
       tollgate(["get", "a", "--policy", "login"], { env: { ...asked, TOLLGATE_TOKEN: "wrong" } }),
       {

@@ -241,6 +241,10 @@ describe("bad requests", () => {
         () => random(2 ** 32) * 1e9 - 1e17,
         () => pick(0, 1, 2, -1, 1.5),
         () => pick("api", "daily", "x", "", "ip", "\r\n"),
+        () => pick("ip=192.0.2.7", "ip=::1/64", "ip=", "path=/a;b/c", "path=/%", "constant:a", "constant:"),
+        () =>
+          pick("header:x=\ud800", "header:authorization=Basic =", "cookie:id=%4", "cookie:id=;", "cookie:=a"),
+        () => pick("/ip=9:192.0.2.7", "/ip=9:", "/key=1:é", "/sha256=", "/a=99999999999999999999:", "/"),
         () => [value()],
         () => ({ key: value() }),
       )?.();
@@ -248,6 +252,11 @@ describe("bad requests", () => {
       pick<() => unknown>(
         value,
         () => ({ policy: value(), key: value(), cost: value() }),
+        () => ({
+          policy: pick("api", value()),
+          parts: pick(value(), [value(), value()]),
+          count: pick(1, undefined),
+        }),
         () => [body()],
       )?.();
     const names = ["hit", "peek", "inc", "set", "get", "expires_at", "reset", "lease", "", "x"];
@@ -282,6 +291,7 @@ describe("the OpenAPI document", () => {
     items?: Schema;
     minItems?: number;
     maxItems?: number;
+    pattern?: string;
     minLength?: number;
     maxLength?: number;
     minimum?: number;
@@ -320,6 +330,7 @@ describe("the OpenAPI document", () => {
     if (schema.oneOf) return schema.oneOf.some((one) => fits(one, value, root));
     const type = typeOf(value);
     if (schema.type && ![schema.type].flat().includes(type)) return false;
+    if (typeof value === "string" && !new RegExp(schema.pattern ?? "").test(value)) return false;
     if (typeof value === "string") return within([...value].length, schema.minLength, schema.maxLength);
     if (typeof value === "number") return within(value, schema.minimum, schema.maximum);
     if (Array.isArray(value))
@@ -390,7 +401,20 @@ describe("the OpenAPI document", () => {
     for (const [path, { post }] of Object.entries(document.paths)) {
       const { schema } = post.requestBody.content["application/json"] as { schema: Schema };
       const item = itemOf(path);
+      const { key: _, ...keyless } = item as { key?: string };
+      const ofRules = [
+        "ip=::1",
+        ["ip=::1", "constant:a"],
+        "/ip=3:::1",
+        "path=/",
+        "header:a=b",
+        ["cookie:a=b"],
+      ];
+      const ofNone = [[], "", [""], 7, [7], "user=4", "ip=", "ip", ["header:=a"], {}];
       const bodies: unknown[] = [
+        ...[...ofRules, ...ofNone].map((parts) => ({ ...keyless, parts })),
+        { ...item, parts: "ip=::1" },
+        keyless,
         item,
         [item, item],
         { ...item, policy: ["api"] },

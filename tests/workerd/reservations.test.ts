@@ -246,10 +246,10 @@ describe("an object", () => {
       operation: "reserve",
       amounts: [["requests", 3]],
       ttl: "1m",
-      key: "a.b",
+      key: "sa.b",
     });
     expect(reserved).toMatchObject({ id: expect.stringMatching(/\.p\.sa\.b$/), expiresAt: start + 60_000 });
-    const { settled } = await ask({ operation: "extend", id: reserved.id, ttl: 90_000, key: "a.b" });
+    const { settled } = await ask({ operation: "extend", id: reserved.id, ttl: 90_000, key: "sa.b" });
     expect(settled).toMatchObject({ settlement: "extended", expiresAt: start + 90_000 });
     expect(settled.id.slice(0, 32)).toBe(reserved.id.slice(0, 32));
     expect(await ask({ operation: "settle", id: settled.id, amount: 2 })).toMatchObject({

@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 use crate::binding_error::BindingError;
 use crate::config::{Config, Headers, OnError, open_gate};
 use crate::digest::keyed_digest;
-use crate::items::{self, Item};
+use crate::items::{self, Item, ItemKey};
 use crate::key::{Part, Source};
 use crate::plan::{self, LimitCheck, Plan, plan};
 use crate::policies::PolicySet;
@@ -169,7 +169,8 @@ impl Gateway {
         amount: f64,
         of: Option<String>,
     ) -> Result<Array, BindingError> {
-        item_parts(&Item::new(&self.config, operation, &names, key, wire::amount_of(operation, amount)?, of)?)
+        let (key, amount) = (ItemKey::Own(key.into()), wire::amount_of(operation, amount)?);
+        item_parts(&Item::new(&self.config, operation, &names, &key, amount, of)?)
     }
 
     /// Returns the digest of a key for logs. Only the owner of the secret can compute it.

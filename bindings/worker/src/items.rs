@@ -1,19 +1,20 @@
 //! Requests to the HTTP API and by RPC: one item, or a batch of independent items.
 
 mod fields;
+mod item_key;
 #[cfg(test)]
 mod tests;
 
-use tollgate::{Policies, check_key};
+use tollgate::Policies;
 
 use crate::config::Config;
-use crate::key;
 use crate::policies::PolicySet;
 use crate::reader::{FieldErrors, Reader, invalid, non_empty_text};
 use crate::request_error::RequestError;
 use crate::text::listed;
 use crate::tree::Tree;
 use fields::Fields;
+pub(crate) use item_key::ItemKey;
 
 /// The highest number of items in a batch.
 pub(crate) const MAX_ITEMS: usize = 100;
@@ -37,11 +38,11 @@ impl Item {
         config: &Config,
         operation: &str,
         names: &[String],
-        key: &str,
+        key: &ItemKey,
         amount: i64,
         of: Option<String>,
     ) -> Result<Self, RequestError> {
-        check_key(key)?;
+        let object = key.object()?;
         let PolicySet { policies, .. } = config.set(names)?;
         let is_known = match &of {
             Some(of) => policies.names().any(|known| known == of),
@@ -50,7 +51,7 @@ impl Item {
         if is_on_one_policy(operation) && !is_known {
             return Err(RequestError::unknown_policy("of", of.as_deref(), &listed(policies.names())));
         }
-        Ok(Self { object: key::object_name(key::encode("key", key)), policies, amount, of, question: None })
+        Ok(Self { object, policies, amount, of, question: None })
     }
 }
 

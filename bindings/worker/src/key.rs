@@ -8,6 +8,9 @@ use crate::digest::digest;
 /// The longest name of an object that is written out; a longer one becomes its hash.
 const MAX_NAME: usize = 512;
 
+/// The address of requests without one, which share a key.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// Describes the accepted parts of a key in error messages.
 pub(crate) const ACCEPTS: &str = "\"ip\", \"path\", \"header:<name>\", \"cookie:<name>\" or \"constant:<text>\"";
 
@@ -54,7 +57,7 @@ impl Part {
     }
 
     /// Returns the part's value, encoded; `None` if the request has none. `path` is the normalised path.
-    pub(crate) fn encoded(&self, path: &str, source: &impl Source) -> Option<String> {
+    pub(crate) fn encoded(&self, path: &str, source: &dyn Source) -> Option<String> {
         Some(match self {
             Self::Ip => encode("ip", &ip(source)),
             Self::Path => encode("path", path),
@@ -66,8 +69,8 @@ impl Part {
 }
 
 /// Returns the key of the client's address. Only Cloudflare can set this header; clients without it share one key.
-pub(crate) fn ip(source: &impl Source) -> String {
-    source.header("cf-connecting-ip").and_then(|address| client_key(&address)).unwrap_or("unknown".into())
+pub(crate) fn ip(source: &dyn Source) -> String {
+    source.header("cf-connecting-ip").and_then(|address| client_key(&address)).unwrap_or(UNKNOWN.into())
 }
 
 /// Encodes a value with its kind and its length, so that no value can look like another part.
@@ -78,6 +81,33 @@ pub(crate) fn encode(kind: &str, value: &str) -> String {
 /// Returns the name of the object of a key, which consists of encoded parts. Names have no line breaks.
 pub(crate) fn object_name(key: String) -> String {
     if key.len() <= MAX_NAME && !key.contains('\n') { key } else { format!("/sha256={}", digest(&key)) }
+}
+
+/// Returns whether a text is the name of an object, as logs show it: that of a rule's key or of a key of the API.
+pub(crate) fn is_object_name(text: &str) -> bool {
+    if let Some(hash) = text.strip_prefix("/sha256=") {
+        return hash.len() == 64 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        let Some(after) = after_part(rest) else { return false };
+        rest = after;
+    }
+    !text.is_empty() && text.len() <= MAX_NAME && !text.contains('\n')
+}
+
+/// Returns the text after an encoded part at its start; `None` if there is none.
+fn after_part(text: &str) -> Option<&str> {
+    let (kind, rest) = text.strip_prefix('/')?.split_once('=')?;
+    let (length, rest) = rest.split_once(':')?;
+    let is_kind = match Part::parse(kind) {
+        Some(Part::Header(name)) => kind.ends_with(&*name),
+        Some(Part::Constant(_)) => false,
+        Some(_) => true,
+        None => matches!(kind, "constant" | "key"),
+    };
+    let is_kind = is_kind && matches!(length.as_bytes(), [b'1'..=b'9', ..]);
+    rest.get(length.parse().ok()?..).filter(|_| is_kind)
 }
 
 /// Returns whether a text can be the name of a header or a cookie.
@@ -139,6 +169,50 @@ mod tests {
     fn rejects_an_invalid_part() {
         for written in ["", "IP", "header:", "header:a b", "cookie:", "constant:", "user", "ip:4"] {
             assert_eq!(Part::parse(written), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_an_object_is_known_by_its_form() {
+        let hash = object_name(encode("path", &"a".repeat(600)));
+        for name in [
+            "/ip=9:192.0.2.1",
+            "/ip=24:2001:0db8:0000:0000::/64",
+            "/ip=9:192.0.2.1/constant=5:login",
+            "/header:x-key=9:/ip=1:a/b",
+            "/cookie:Id=2:é/path=1:/",
+            "/key=7:user:42",
+            &hash,
+        ] {
+            assert!(is_object_name(name), "{name}");
+        }
+        let long = encode("key", &"a".repeat(600));
+        for text in [
+            "",
+            "/",
+            "192.0.2.1",
+            "/ip",
+            "/ip=192.0.2.1",
+            "/ip=09:192.0.2.1",
+            "/ip=+9:192.0.2.1",
+            "/ip=8:192.0.2.1",
+            "/ip=10:192.0.2.1",
+            "/ip=0:",
+            "/ip=99999999999999999999:a",
+            "/ip=9:192.0.2.1/",
+            "ip=9:192.0.2.1",
+            "/header:X-Key=1:k",
+            "/header:=1:k",
+            "/constant:a=1:k",
+            "/wrong-tokens=9:192.0.2.1",
+            "/cookie:a=1:é",
+            "/path=3:/\nb",
+            "/sha256=ab",
+            &hash.to_uppercase(),
+            &format!("{hash}/ip=9:192.0.2.1"),
+            &long,
+        ] {
+            assert!(!is_object_name(text), "{text}");
         }
     }
 

@@ -21,6 +21,7 @@ mod policies;
 mod reader;
 mod reading;
 mod request_error;
+mod rule_key;
 mod rules;
 mod text;
 mod tokens;

@@ -111,7 +111,7 @@ fn add_checks(
         return Ok(());
     }
     for (number, limit) in rule.limits.iter().enumerate() {
-        for path in key_paths(rule, limit, path).into_iter().flatten() {
+        for path in limit_paths(rule, limit, path).into_iter().flatten() {
             match key(rule, limit, &path, source) {
                 Some(key) => {
                     add(rules, LimitCheck { rule: position, limit: number, object: key::object_name(key) }, checks)
@@ -124,12 +124,14 @@ fn add_checks(
     Ok(())
 }
 
-/// Returns the path in a limit's key: one, or two where servers differ in how `;` ends it.
-fn key_paths(rule: &Rule, limit: &Limit, path: &str) -> [Option<String>; 2] {
-    if !limit.key.contains(&Part::Path) {
-        return [Some(String::new()), None];
-    }
-    let fold = |path: String| if rule.case_sensitive { path } else { folded(&path) };
+/// Returns the path in a limit's key, or both paths.
+fn limit_paths(rule: &Rule, limit: &Limit, path: &str) -> [Option<String>; 2] {
+    if limit.key.contains(&Part::Path) { key_paths(path, rule.case_sensitive) } else { [Some(String::new()), None] }
+}
+
+/// Returns a path as keys have it: one, or two where servers differ in how `;` ends it.
+pub(crate) fn key_paths(path: &str, case_sensitive: bool) -> [Option<String>; 2] {
+    let fold = |path: String| if case_sensitive { path } else { folded(&path) };
     let whole = fold(normalise(path));
     let ended = normalise_ended(path).map(fold).filter(|ended| *ended != whole);
     [Some(whole), ended]

@@ -1,13 +1,16 @@
 //! The fields of an item that depend on its operation.
 
-use serde::Deserialize;
-use tollgate::cloudflare::wire::{self, Amount, Question};
-use tollgate::{Error, Expected, Policies, Reservation, Value};
+use std::mem;
 
-use super::{Item, is_on_one_policy};
+use serde::Deserialize;
+use tollgate::cloudflare::wire::{self, Amount, KEY, OBJECT, Question};
+use tollgate::{Error, Expected, Policies, Value};
+
+use super::{Item, ItemKey, is_on_one_policy};
 use crate::config::Config;
-use crate::reader::{Reader, integer, invalid, non_empty_text};
+use crate::reader::{FieldError, Reader, integer, invalid, non_empty_text};
 use crate::request_error::RequestError;
+use crate::rule_key::RuleKey;
 use crate::text::{AMOUNT, listed};
 use crate::tree::Tree;
 
@@ -15,6 +18,8 @@ use crate::tree::Tree;
 #[derive(Default)]
 pub(super) struct Fields {
     key: String,
+    /// The key of a rule, instead of `key`.
+    parts: Option<RuleKey>,
     id: Option<String>,
     amount: Option<i64>,
     /// One amount for each policy, by name.
@@ -34,8 +39,8 @@ impl Fields {
     pub(super) fn read(reader: &mut Reader<'_>, operation: &str) -> Self {
         let mut fields = Self::default();
         match operation {
-            "settle" | "cancel" | "extend" => fields.id = Some(required_text(reader, "id", Expected::Reservation)),
-            _ => fields.key = required_text(reader, "key", Expected::Key),
+            "settle" | "cancel" | "extend" => fields.id = Some(required_id(reader)),
+            _ => fields.read_key(reader),
         }
         match operation {
             "hit" | "peek" | "reserve" => fields.read_amounts(reader, "cost"),
@@ -63,6 +68,24 @@ impl Fields {
         fields
     }
 
+    /// Reads `key`, or `parts` instead.
+    fn read_key(&mut self, reader: &mut Reader<'_>) {
+        let key = reader.take("key");
+        self.parts = RuleKey::read(reader, "parts");
+        match key {
+            None if self.parts.is_some() => {}
+            Some(_) if self.parts.is_some() => {
+                let problem = "there is a key too; use one of them".into();
+                reader.errors.push(FieldError { path: reader.path_of("parts"), problem });
+            }
+            Some(Tree::Text(key)) => self.key = key,
+            found => {
+                let accepts = format!("{}, or parts with the key of a rule", Expected::Key);
+                reader.reject("key", &found.unwrap_or(Tree::Null), accepts);
+            }
+        }
+    }
+
     /// Reads one number, or one for each policy by its name.
     fn read_amounts(&mut self, reader: &mut Reader<'_>, field: &'static str) {
         let path = reader.path_of(field);
@@ -86,11 +109,20 @@ impl Fields {
     }
 
     /// Returns the item of these fields, under the policies with these names.
-    pub(super) fn into_item(self, config: &Config, operation: &str, names: &[String]) -> Result<Item, RequestError> {
+    pub(super) fn into_item(
+        mut self,
+        config: &Config,
+        operation: &str,
+        names: &[String],
+    ) -> Result<Item, RequestError> {
+        let given = match self.parts.take() {
+            Some(parts) => ItemKey::Rule(parts.object(config, names)),
+            None => ItemKey::Own(mem::take(&mut self.key)),
+        };
         let key = match &self.id {
-            Some(id) if operation == "lease" => lease_key(id, &self.key)?,
-            Some(id) => id.parse::<Reservation<String>>()?.key,
-            None => self.key.clone(),
+            Some(id) if operation == "lease" => lease_key(id, given)?,
+            Some(id) => ItemKey::of_reservation(id)?.0,
+            None => given,
         };
         let default_amount = i64::from(matches!(operation, "hit" | "peek" | "inc" | "reserve"));
         let amount = self.amount.unwrap_or(default_amount);
@@ -116,7 +148,7 @@ impl Fields {
             return Ok(item);
         }
         let credit = config.credit && operation == "lease";
-        let question = self.into_question(operation, &item.policies, &key, ttl, credit)?;
+        let question = self.into_question(operation, &item.policies, key, ttl, credit)?;
         Ok(Item { question: Some(question), ..item })
     }
 
@@ -125,13 +157,17 @@ impl Fields {
         self,
         operation: &str,
         policies: &Policies,
-        key: &str,
+        key: ItemKey,
         ttl: Option<u64>,
         credit: bool,
     ) -> Result<String, Error> {
         let policies = wire::json_of(policies)?;
         let by_policy =
             |list: Vec<(String, f64)>| list.into_iter().map(|(name, amount)| (name.into(), Amount(amount))).collect();
+        let key = match key {
+            ItemKey::Own(key) => format!("{KEY}{key}"),
+            ItemKey::Rule(object) => format!("{OBJECT}{object}"),
+        };
         let question = Question {
             amount: self.amount.map(|amount| Amount(amount as f64)),
             used: self.used.map(|used| Amount(used as f64)),
@@ -150,13 +186,9 @@ impl Fields {
 }
 
 /// Returns the key of a lease. Checks that the lease is of `key` and has one amount for all policies.
-fn lease_key(id: &str, key: &str) -> Result<String, Error> {
-    let reservation = id.parse::<Reservation<String>>()?;
-    if reservation.key == key && !reservation.id.is_by_policy() {
-        Ok(reservation.key)
-    } else {
-        Err(Error::InvalidReservation { found: id.into() })
-    }
+fn lease_key(text: &str, key: ItemKey) -> Result<ItemKey, Error> {
+    let (own, id) = ItemKey::of_reservation(text)?;
+    if own == key && !id.is_by_policy() { Ok(key) } else { Err(Error::InvalidReservation { found: text.into() }) }
 }
 
 /// Returns an integer of either sign; `None` for anything else.
@@ -176,12 +208,12 @@ fn required_count(reader: &mut Reader<'_>) -> Option<i64> {
     count.map(|count| count as i64)
 }
 
-/// Takes a field that must be a text. Returns an empty one if it is not.
-fn required_text(reader: &mut Reader<'_>, field: &'static str, accepts: Expected) -> String {
-    match reader.take(field).unwrap_or(Tree::Null) {
-        Tree::Text(text) => text,
+/// Takes the id of a reservation. Returns an empty text if it is not a text.
+fn required_id(reader: &mut Reader<'_>) -> String {
+    match reader.take("id").unwrap_or(Tree::Null) {
+        Tree::Text(id) => id,
         other => {
-            reader.reject(field, &other, accepts);
+            reader.reject("id", &other, Expected::Reservation);
             String::new()
         }
     }

@@ -33,29 +33,76 @@ fn an_item_with_more_than_an_amount_has_a_question() {
     };
     assert_eq!(
         item("hit", r#"{"policy":"api","key":"a","cost":{"api":3}}"#),
-        question("/key=1:a", 1, "hit", r#""amounts":[["api",3]],"key":"a""#)
+        question("/key=1:a", 1, "hit", r#""amounts":[["api",3]],"key":"sa""#)
     );
     assert_eq!(
         item("reserve", r#"{"policy":"api","key":"a","cost":2,"ttl":"2s","settles":"x"}"#),
-        question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"a","settles":["x"]"#)
+        question("/key=1:a", 2, "reserve", r#""amount":2,"ttl":2000,"key":"sa","settles":["x"]"#)
     );
     let id = "0000000000000000000000000000002a.lw.a.sb.c";
     assert_eq!(
         item("settle", &format!(r#"{{"policy":"api","id":"{id}"}}"#)),
-        question("/key=3:b.c", 0, "settle", &format!(r#""id":"{id}","key":"b.c""#))
+        question("/key=3:b.c", 0, "settle", &format!(r#""id":"{id}","key":"sb.c""#))
     );
     let id = "0000000000000000000000000000002a.lw.a.sa";
     assert_eq!(
         item("lease", &format!(r#"{{"policy":"api","key":"a","id":"{id}","cost":1,"used":3,"size":8,"ttl":"2s"}}"#)),
-        question("/key=1:a", 1, "lease", &format!(r#""amount":1,"ttl":2000,"id":"{id}","key":"a","used":3,"size":8"#))
+        question("/key=1:a", 1, "lease", &format!(r#""amount":1,"ttl":2000,"id":"{id}","key":"sa","used":3,"size":8"#))
     );
-    assert_eq!(item("lease", r#"{"policy":"api","key":"a"}"#), question("/key=1:a", 0, "lease", r#""key":"a""#));
+    assert_eq!(item("lease", r#"{"policy":"api","key":"a"}"#), question("/key=1:a", 0, "lease", r#""key":"sa""#));
     assert_eq!(
         item("reset", r#"{"policy":"api","key":"a","reservations":true}"#),
-        question("/key=1:a", 0, "reset", r#""key":"a","reservations":true"#)
+        question("/key=1:a", 0, "reset", r#""key":"sa","reservations":true"#)
     );
     assert_eq!(item("reset", r#"{"policy":"api","key":"a","reservations":false}"#), Ok("/key=1:a 0 None".into()));
     assert_eq!(item("inc", r#"{"policy":"api","key":"a","cost":-3}"#), Ok("/key=1:a -3 None".into()));
+}
+
+#[test]
+fn an_item_may_name_the_key_of_a_rule() {
+    let item = |operation: &str, json: &str| items(operation, json).unwrap().remove(0);
+    let parts = r#""policy":"api","parts":["ip=::FFFF:192.0.2.7","constant:login"]"#;
+    let object = "/ip=9:192.0.2.7/constant=5:login";
+    for (operation, more, amount) in [
+        ("hit", "", 1),
+        ("peek", "", 1),
+        ("inc", r#","cost":-2"#, -2),
+        ("set", r#","count":3"#, 3),
+        ("get", "", 0),
+        ("expires_at", "", 0),
+        ("reset", "", 0),
+    ] {
+        assert_eq!(item(operation, &format!("{{{parts}{more}}}")), Ok(format!("{object} {amount} None")));
+    }
+    assert_eq!(item("get", r#"{"policy":"api","parts":"ip=192.0.2.7"}"#), Ok("/ip=9:192.0.2.7 0 None".into()));
+    let reserve = item("reserve", &format!("{{{parts}}}")).unwrap();
+    assert!(reserve.ends_with(&format!(r#","key":"o{object}"}}"#)), "{reserve}");
+    let reset = item("reset", &format!(r#"{{{parts},"reservations":true}}"#)).unwrap();
+    assert!(reset.starts_with(&format!("{object} 0 None{{")), "{reset}");
+}
+
+#[test]
+fn the_id_of_a_reservation_has_the_key_of_a_rule() {
+    let item = |operation: &str, json: &str| items(operation, json).unwrap().remove(0);
+    let id = |key: &str| format!("0000000000000000000000000000002a.lw.a.{key}");
+    let settled = |key: &str| item("settle", &format!(r#"{{"policy":"api","id":"{}"}}"#, id(key)));
+    let own = settled("o/ip=9:192.0.2.7").unwrap();
+    assert!(own.starts_with("/ip=9:192.0.2.7 0 None{"), "{own}");
+    assert!(own.ends_with(&format!(r#","id":"{}","key":"o/ip=9:192.0.2.7"}}"#, id("o/ip=9:192.0.2.7"))), "{own}");
+    // A key of the API may look like the name of an object, and is another one.
+    assert!(settled("s/ip=9:192.0.2.7").unwrap().starts_with("/key=15:/ip=9:192.0.2.7 "));
+    for broken in ["o", "oa", "o/ip=8:192.0.2.7", "r/ip=9:192.0.2.7", "o/wrong-tokens=9:192.0.2.7"] {
+        assert!(settled(broken).unwrap_err().starts_with("id: "), "{broken}");
+    }
+    let lease = |parts: &str, key: &str| item("lease", &format!(r#"{{"policy":"api",{parts},"id":"{}"}}"#, id(key)));
+    assert!(lease(r#""parts":"ip=192.0.2.7""#, "o/ip=9:192.0.2.7").is_ok());
+    for (parts, key) in [
+        (r#""parts":"ip=192.0.2.8""#, "o/ip=9:192.0.2.7"),
+        (r#""parts":"ip=192.0.2.7""#, "s/ip=9:192.0.2.7"),
+        (r#""key":"/ip=9:192.0.2.7""#, "o/ip=9:192.0.2.7"),
+    ] {
+        assert!(lease(parts, key).unwrap_err().starts_with("id: "), "{parts} {key}");
+    }
 }
 
 #[test]
@@ -69,6 +116,14 @@ fn errors_are_named() {
         ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: \"api\" is not unique"),
         ("hit", r#"{"policy":"api","key":""}"#, "key: an empty string"),
         ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
+        ("hit", r#"{"policy":"api"}"#, "key: is required (a string of 1 to 1024 UTF-8 bytes, or parts with"),
+        ("hit", r#"{"policy":"api","key":"a","parts":"ip=::1"}"#, "parts: there is a key too; use one of them"),
+        ("hit", r#"{"policy":"api","parts":[]}"#, "parts: an empty list is no key; expected \"ip=<address>\""),
+        ("hit", r#"{"policy":"api","parts":7}"#, "parts: 7 is not \"ip=<address>\""),
+        ("hit", r#"{"policy":"api","parts":["ip=::1",null]}"#, "parts[1]: is required (\"ip=<address>\""),
+        ("hit", r#"{"policy":"api","parts":["ip"]}"#, "parts[0]: \"ip\" is not \"ip=<address>\""),
+        ("hit", r#"{"policy":"none","parts":"ip=::1"}"#, "policy: \"none\" is not one of"),
+        ("settle", r#"{"policy":"api","parts":"ip=::1"}"#, "id: is required"),
         ("hit", r#"{"policy":"api","key":"a","cost":0.5}"#, "cost: 0.5 is not"),
         ("hit", r#"{"policy":"api","key":"a","count":1}"#, "count: unknown field"),
         ("hit", r#"{"policy":"api","key_":"a"}"#, "key: is required"),

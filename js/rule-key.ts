@@ -1,0 +1,36 @@
+import { invalidField, type TollgateError } from "./error.ts";
+
+/** The key by which a rule of the gateway counts: its parts with their values, in the rule's order. */
+export interface RuleKey {
+  /**
+   * One part or several: `"ip=192.0.2.7"`, `"path=/search"`, `"header:X-Api-Key=k"`, `"cookie:id=c"` or
+   * `"constant:login"`. The Worker normalises the values as it normalises those of a request. Or the whole key as the log
+   * prints it: `"/ip=9:192.0.2.7"`.
+   */
+  readonly parts: string | readonly string[];
+}
+
+/** The most characters of all parts together: a hundred keys fit in a request. */
+const maxLength = 16_384;
+
+/**
+ * Copies the parts of a key. Checks that they are strings; the Worker parses them.
+ * @internal
+ */
+export function copiedParts({ parts }: RuleKey): readonly string[] {
+  const copy: readonly unknown[] = Array.isArray(parts) ? [...parts] : [parts];
+  if (copy.every((part) => typeof part === "string") && copy.join("").length <= maxLength) return copy;
+  throw wrongParts(parts);
+}
+
+/**
+ * Returns the error of invalid parts.
+ * @internal
+ */
+export const wrongParts = (parts: unknown): TollgateError =>
+  invalidField(
+    "invalid_key",
+    "parts",
+    parts,
+    `a string such as "ip=192.0.2.7", or a list, of at most ${maxLength} characters, without lone surrogates`,
+  );
