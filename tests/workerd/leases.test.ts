@@ -43,7 +43,7 @@ function gatewayWith(
     getByName: (name: string) => ({
       apply: (...given: Parameters<RateLimiterObject["apply"]>) => {
         calls.push(given[0]);
-        return asked(env.LIMITERS.getByName(name).apply(...given), given[2]);
+        return asked(underWay(env.LIMITERS.getByName(name).apply(...given)), given[2]);
       },
     }),
   };
@@ -67,13 +67,32 @@ function gatewayWith(
   return { fetch, calls, env: own, contexts };
 }
 
-/** Lets time pass until all have answered: what waits for others does so by timers. */
+const callsUnderWay = new Set<Promise<unknown>>();
+
+/** Notes a call of an object until it is answered. */
+async function underWay(call: PromiseLike<unknown>): Promise<unknown> {
+  const answer = Promise.resolve(call);
+  callsUnderWay.add(answer);
+  try {
+    return await answer;
+  } finally {
+    callsUnderWay.delete(answer);
+  }
+}
+
+/**
+ * Lets time pass until all have answered: what waits for others does so by timers. Time stands still while an object is
+ * called, so that a slow machine changes nothing.
+ */
 async function answers(responses: readonly (Response | Promise<Response>)[]): Promise<Response[]> {
   let isDone = false;
   const all = Promise.all(responses).finally(() => {
     isDone = true;
   });
-  while (!isDone) await vi.advanceTimersByTimeAsync(1);
+  while (!isDone) {
+    if (callsUnderWay.size > 0) await Promise.allSettled(callsUnderWay);
+    else await vi.advanceTimersByTimeAsync(1);
+  }
   return all;
 }
 
