@@ -72,9 +72,10 @@ export function inWords(value: unknown): string {
     case "string":
       return quoted(value);
     case "number":
-      if (value < 0) return negativeText;
       if (value > Number.MAX_SAFE_INTEGER) return tooLargeText;
-      return value % 1 === 0 || Number.isNaN(value) ? String(value + 0) : fractionText;
+      // Rust shows the same numbers.
+      if (/^(\d+|NaN|-?\d{1,9}(\.\d{1,3})?)$/.test(String(value + 0))) return String(value + 0);
+      return value < 0 ? negativeText : fractionText;
     case "bigint":
       return `${String(value).slice(0, mostShown)}n`;
     case "object":

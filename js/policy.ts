@@ -7,6 +7,7 @@ import {
   freeForBucketText,
   nameFormsText,
   nameText,
+  noCalendarText,
   onceText,
   policyFormsText,
   policyText,
@@ -140,7 +141,8 @@ function scale(found: AlgorithmSchema, values: Values): number {
   if (otherwise !== undefined) return otherwise;
   if (hasCalendar)
     throw wrong("invalid_policy", field, value, fill(scaleText, { forms: scaleFormsText }), scaleFormsText);
-  const expected = role === "ttl" ? ttlExpected() : durationExpected;
+  const duration = durationExpected + (calendarScale(value) === undefined ? "" : noCalendarText);
+  const expected = role === "ttl" ? ttlExpected() : duration;
   throw wrong("invalid_policy", field, value, expected, durationFormsText);
 }
 

@@ -61,7 +61,7 @@ export const rustFlags = [
 ];
 
 /** Functions that are shorter than the calls of them are inlined: the default of "z" inlines fewer. */
-const inlining = "-Cllvm-args=-inline-threshold=25";
+const inlining = "-Cllvm-args=-inline-threshold=10";
 
 /** The crates in bindings/ that are compiled to wasm. The first takes the longest to finish. */
 const bindings = ["worker", "redis", "npm", "lease", "headers"];

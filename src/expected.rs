@@ -23,6 +23,8 @@ pub enum Expected {
     SignedInteger,
     /// A duration.
     Duration,
+    /// A duration, where a unit of the calendar was found, which only `fix_window` accepts.
+    NoCalendar,
     /// A duration, or a unit of the calendar.
     Scale,
     /// An offset from UTC.
@@ -78,7 +80,7 @@ struct Forms<'a>(&'a Expected);
 impl Display for Forms<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Expected::Duration | Expected::Ttl | Expected::LeaseTtl => f.write_str(wording::DURATION_FORMS),
+            Expected::Duration | Expected::Ttl => f.write_str(wording::DURATION_FORMS),
             Expected::Scale => f.write_str(wording::SCALE_FORMS),
             Expected::UtcOffset => f.write_str(wording::UTC_OFFSET_FORMS),
             Expected::Algorithm => fill(f, wording::ALGORITHM_FORMS, &["known"], &[&Listed(ALGORITHMS)]),
@@ -95,11 +97,15 @@ impl Display for Expected {
             Self::Integer { min, max } => fill(f, wording::INTEGER, &["min", "max"], &[min, max]),
             Self::SignedInteger => fill(f, wording::SIGNED_INTEGER, &["max"], &[&MAX]),
             Self::Duration => fill(f, wording::DURATION, &["forms"], &[&Forms(self)]),
+            Self::NoCalendar => {
+                Self::Duration.fmt(f)?;
+                f.write_str(wording::NO_CALENDAR)
+            }
             Self::Scale => fill(f, wording::SCALE, &["forms"], &[&Forms(self)]),
             Self::UtcOffset => fill(f, wording::UTC_OFFSET, &["forms"], &[&Forms(self)]),
             Self::CalendarOnly => f.write_str(wording::CALENDAR_ONLY),
             Self::Ttl => fill(f, wording::TTL, &["forms"], &[&Forms(self)]),
-            Self::LeaseTtl => fill(f, wording::LEASE_TTL, &["forms"], &[&Forms(self)]),
+            Self::LeaseTtl => f.write_str(wording::LEASE_TTL),
             Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
             Self::UniqueName => f.write_str(wording::UNIQUE_NAME),

@@ -1,7 +1,7 @@
 //! Rejected values, for error messages.
 
 use alloc::boxed::Box;
-use core::fmt::{self, Display, Formatter};
+use core::fmt::{self, Display, Formatter, Write};
 
 use crate::number::MAX;
 use crate::text::Quoted;
@@ -9,7 +9,7 @@ use crate::wording::{FRACTION, NEGATIVE, TOO_LARGE};
 
 /// A rejected value, with as much detail as an error message shows.
 ///
-/// Numbers other than integers in range have a description, so that every language shows them alike.
+/// Other numbers than integers of the range and short ones have a description, so that every language shows them alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Found {
@@ -17,6 +17,8 @@ pub enum Found {
     Missing,
     /// An integer of at most [`MAX`].
     Integer(u64),
+    /// A number of at most nine digits before the point and three behind it, in thousandths.
+    Thousandths(i64),
     /// A string.
     Text(Box<str>),
     /// A description of anything else.
@@ -36,16 +38,40 @@ impl From<f64> for Found {
         let integer = number as u64;
         if number.is_nan() {
             Self::Described("NaN")
-        } else if number < 0.0 {
-            Self::Described(NEGATIVE)
         } else if number > MAX as f64 {
             Self::Described(TOO_LARGE)
         } else if integer as f64 == number {
             Self::Integer(integer)
         } else {
-            Self::Described(FRACTION)
+            let described = Self::Described(if number < 0.0 { NEGATIVE } else { FRACTION });
+            thousandths(number).map_or(described, Self::Thousandths)
         }
     }
+}
+
+/// Returns a number in thousandths; `None` if it has more than nine digits before the point or three behind it.
+fn thousandths(number: f64) -> Option<i64> {
+    let rounded = (number * 1_000.0 + if number < 0.0 { -0.5 } else { 0.5 }) as i64;
+    (rounded as f64 / 1_000.0 == number && rounded.unsigned_abs() < 1_000_000_000_000).then_some(rounded)
+}
+
+/// Displays thousandths as a number with up to three decimals. Rust's own text of a float would add kilobytes of wasm.
+fn fmt_thousandths(thousandths: i64, f: &mut Formatter<'_>) -> fmt::Result {
+    if thousandths < 0 {
+        f.write_char('-')?;
+    }
+    let (whole, mut rest) = (thousandths.unsigned_abs() / 1_000, thousandths.unsigned_abs() % 1_000);
+    whole.fmt(f)?;
+    if rest > 0 {
+        f.write_char('.')?;
+    }
+    let mut place = 100;
+    while rest > 0 {
+        f.write_char(char::from(b'0' + (rest / place) as u8))?;
+        rest %= place;
+        place /= 10;
+    }
+    Ok(())
 }
 
 impl From<&str> for Found {
@@ -59,9 +85,41 @@ impl Display for Found {
         match self {
             Self::Missing => f.write_str("nothing"),
             Self::Integer(number) => number.fmt(f),
+            Self::Thousandths(number) => fmt_thousandths(*number, f),
             Self::Text(text) => Quoted(text).fmt(f),
             Self::Described(text) => f.write_str(text),
             Self::Bytes(bytes) => write!(f, "a string of {bytes} bytes"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_numbers_are_shown_and_others_described() {
+        for (number, shown) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (7.0, "7"),
+            (-1.0, "-1"),
+            (-999_999_999.0, "-999999999"),
+            (-1_000_000_000.0, NEGATIVE),
+            (1.5, "1.5"),
+            (0.1, "0.1"),
+            (0.001, "0.001"),
+            (-20.05, "-20.05"),
+            (999_999_999.999, "999999999.999"),
+            (1_000_000_000.5, FRACTION),
+            (0.000_1, FRACTION),
+            (1.0 / 3.0, FRACTION),
+            (-1.0 / 3.0, NEGATIVE),
+            (f64::NEG_INFINITY, NEGATIVE),
+            (9_007_199_254_740_992.0, TOO_LARGE),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(Found::from(number).to_string(), shown, "{number}");
         }
     }
 }

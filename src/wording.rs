@@ -68,9 +68,11 @@ texts! {
     /// How long a reservation lasts.
     TTL = "a duration of at most a day; use {forms}";
     /// How long a lease lasts.
-    LEASE_TTL = "a duration of at most ten seconds; use {forms}";
+    LEASE_TTL = "a duration of at most ten seconds; use 1 to 10000 milliseconds or a string such as \"500ms\", \"2s\" or \"10s\"";
     /// The forms of a duration.
     DURATION_FORMS = "milliseconds or a string such as \"500ms\", \"1s\", \"5m\", \"1h\" or \"1d\"";
+    /// Follows a duration, where a unit of the calendar was found.
+    NO_CALENDAR = "; use fix_window for \"day\", \"week\" or \"month\"";
     /// A duration, or a unit of the calendar.
     SCALE = "a duration or a unit of the calendar; use {forms}";
     /// The forms of those.

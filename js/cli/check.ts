@@ -10,15 +10,15 @@ const usual = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
 /** `tollgate check`: finds all errors in a configuration before a deploy does. */
 export const check: Command = {
   name: "check",
-  summary: "Finds all errors in the configuration of a Worker, with their lines",
+  summary: "Lists all errors in the configuration of a Worker, with their lines",
   usage: "[file] [--env <name>] [--json]",
   options: {
-    env: { value: "<name>", help: "an environment of the configuration; by default the top level" },
+    env: { value: "<name>", help: "an environment in the file; by default the top level" },
     json: { help: "print the errors as JSON" },
   },
   notes: `
-Without a file: ${usual.join(", ")}, whichever is there.
-Exit codes: 0 the configuration has no errors, 1 it has some, 2 the command line is wrong.`,
+Without a file, it reads the first of ${usual.join(", ")} that exists.
+Exit codes: 0 for no errors, 1 for errors, 2 for an invalid command line.`,
   run: async (given) => {
     const path = fileOf(given);
     const errors = errorsIn(path, given.one("env"));

@@ -79,22 +79,61 @@ function tableOf(worker: ConfigTable, addError: (problem: string) => void): Conf
 /** Yields the errors in the bindings that the gateway needs. */
 function* bindingErrors(worker: ConfigTable, upstream: string | undefined): Generator<[string, string]> {
   const objects = isTable(worker["durable_objects"]) ? worker["durable_objects"]["bindings"] : undefined;
-  const limiters = tables(objects).find(({ name }) => name === "LIMITERS");
-  if (limiters === undefined)
-    yield ["durable_objects.bindings", "a binding with the name LIMITERS is required"];
-  else {
-    const className = limiters["class_name"];
-    const migrations = tables(worker["migrations"]);
-    const inMemory = migrations.findIndex(({ new_classes: classes }) => includes(classes, className));
-    if (inMemory >= 0)
-      yield [
-        `migrations[${inMemory}].new_classes`,
-        `${className} keeps its states in SQLite, so it belongs in new_sqlite_classes`,
-      ];
-  }
+  const limiters = tables(objects).findIndex(({ name }) => name === "LIMITERS");
+  if (limiters < 0) yield ["durable_objects.bindings", "a binding with the name LIMITERS is required"];
+  else
+    yield* migrationErrors(
+      `durable_objects.bindings[${limiters}]`,
+      tables(objects)[limiters] as ConfigTable,
+      tables(worker["migrations"]),
+    );
   const isService = upstream !== undefined && !/^https?:\/\//.test(upstream);
   if (isService && !tables(worker["services"]).some(({ binding }) => binding === upstream))
     yield ["vars.TOLLGATE.upstream", `${upstream} is no URL, and there is no service binding of that name`];
+}
+
+/** Yields the errors in the class of a binding, which a migration must create. */
+function* migrationErrors(
+  field: string,
+  { class_name: className, script_name: scriptName }: ConfigTable,
+  migrations: readonly ConfigTable[],
+): Generator<[string, string]> {
+  if (typeof className !== "string" || className === "") {
+    yield [`${field}.class_name`, "is required (the name of a class that the Worker exports)"];
+    return;
+  }
+  // The class is another Worker's, which has the migrations.
+  if (scriptName !== undefined) return;
+  const inMemory = migrations.findIndex(({ new_classes: classes }) => includes(classes, className));
+  if (inMemory >= 0)
+    yield [
+      `migrations[${inMemory}].new_classes`,
+      `${className} keeps its states in SQLite, so it belongs in new_sqlite_classes`,
+    ];
+  const classes = createdBy(migrations);
+  if (inMemory >= 0 || classes.has(className)) return;
+  const remedy =
+    classes.size === 0
+      ? `add a migration with new_sqlite_classes = ["${className}"]`
+      : `migrations create ${[...classes].join(", ")}`;
+  yield [`${field}.class_name`, `no migration creates the class ${className}; ${remedy}`];
+}
+
+/** Returns the classes that exist after all migrations. */
+function createdBy(migrations: readonly ConfigTable[]): ReadonlySet<string> {
+  const classes = new Set<string>();
+  for (const migration of migrations) {
+    for (const list of [migration["new_sqlite_classes"], migration["new_classes"]])
+      if (Array.isArray(list)) for (const name of list) classes.add(String(name));
+    for (const { from, to } of tables(migration["renamed_classes"])) {
+      classes.delete(String(from));
+      classes.add(String(to));
+    }
+    for (const { to } of tables(migration["transferred_classes"])) classes.add(String(to));
+    const deleted = migration["deleted_classes"];
+    if (Array.isArray(deleted)) for (const name of deleted) classes.delete(String(name));
+  }
+  return classes;
 }
 
 const tables = (list: unknown): readonly ConfigTable[] => (Array.isArray(list) ? list.filter(isTable) : []);

@@ -33,7 +33,7 @@ function help(name: string | undefined): number {
   const width = Math.max(...commands.map(({ name }) => name.length)) + 2;
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}${summary}`);
   return say(
-    `tollgate <command> [options]\n\nCommands:\n${lines.join("\n")}\n\ntollgate <command> --help has the options of each.\n`,
+    `tollgate <command> [options]\n\nCommands:\n${lines.join("\n")}\n\ntollgate <command> --help lists the options of a command.\n`,
   );
 }
 
@@ -67,16 +67,25 @@ function failed(error: unknown, name = ""): number {
   if (!isKnown) throw error;
   const command = commands.some((each) => each.name === name) ? `tollgate ${name}` : "tollgate";
   const remedy = isUsage ? ` (${command} --help)` : error instanceof UnknownFormat ? formatHint : "";
-  process.stderr.write(`${command}: ${(error as Error).message.replaceAll("\n", " ")}${remedy}\n`);
+  const message = isSystemError(error) ? systemMessage(error) : (error as Error).message;
+  process.stderr.write(`${command}: ${message.replaceAll("\n", " ")}${remedy}\n`);
   return isUsage ? exit.usage : exit.failed;
 }
 
-const formatHint = "; use --format combined, json or csv, and --time with the name of the field";
+const formatHint = "; use --format, and --time with the name of the field";
 
 const isTollgateError = (error: unknown) => error instanceof Error && error.name === "TollgateError";
 
 /** Returns whether an error is Node's, such as that of a missing file. */
-const isSystemError = (error: unknown) => error instanceof Error && "code" in error && "errno" in error;
+const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && "code" in error && "errno" in error;
+
+/** Returns Node's message without the names of error codes and system calls: `a.log: permission denied`. */
+function systemMessage({ code, path, message }: NodeJS.ErrnoException): string {
+  if (path === undefined) return message;
+  const [, reason = message] = /^[A-Z]+: (.*), \w+(?: '.*)?$/s.exec(message) ?? [];
+  return code === "ENOENT" ? `${path} does not exist` : `${path}: ${reason}`;
+}
 
 // A closed pipe, such as that to `head`, is not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -14,7 +14,7 @@ const options: Options = {
     help: "a part of the key by which a rule counts, with its value: ip=192.0.2.7, path=/search,\nheader:X-Api-Key=k, cookie:id=c, constant:login; several in the rule's order",
   },
   policy: { value: "<name>", help: "the policy's name in the Worker's configuration" },
-  timeout: { value: "<ms>", help: "how long to wait for an answer, in milliseconds; 2000 by default" },
+  timeout: { value: "<ms>", help: "how long to wait for a response, in milliseconds; 2000 by default" },
   json: { help: "print the result as JSON" },
 };
 
@@ -66,7 +66,7 @@ export const get: Command = {
 /** `tollgate reset`: resets a key in a deployed Worker. */
 export const reset: Command = {
   name: "reset",
-  summary: "Makes a deployed Worker forget a key",
+  summary: "Resets a key in a deployed Worker",
   usage,
   options,
   notes,

@@ -1,4 +1,5 @@
-import { openSync, writeFileSync } from "node:fs";
+import { existsSync, openSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Policies, Policy } from "../index.ts";
 import { PolicyCandidate } from "../replay/candidate.ts";
 import { combinedFields } from "../replay/combined.ts";
@@ -25,58 +26,64 @@ const mostSteps = 240;
 /** The most columns of the timeline on a terminal. */
 const mostColumns = 72;
 
+/** The values of `--format`. */
+const acceptedFormats = formatNames.flatMap((name) => (name === "combined" ? [name, "common"] : [name]));
+
 /** The scales that `--suggest` tries without `--policy`. */
 const usualScales = ["1s", "1m", "1h"] as const;
 
 /** `tollgate replay`: shows what a policy would have denied, by a log's own times. */
 export const replay: Command = {
   name: "replay",
-  summary: "Shows what policies would have denied, by the times of a log",
+  summary: "Shows what policies would have denied in a log",
   usage: "[file…] --policy <json> [--key ip]",
   options: {
     policy: {
       value: "<json>",
       short: "p",
       multiple: true,
-      help: "a policy, or a list that is one decision, in JSON; or a file of them, or the\nname of one in --config; several are tried side by side",
+      help: "a policy in JSON, or a list of policies that make one decision; or a JSON file\nof them, or the name of a policy in --config; repeat it to compare several",
     },
-    config: { value: "<file>", short: "c", help: "a wrangler.toml whose rules are tried" },
-    env: { value: "<name>", help: "an environment of that configuration" },
+    config: { value: "<file>", short: "c", help: "a wrangler.toml whose rules are replayed" },
+    env: { value: "<name>", help: "an environment in that file" },
     key: {
       value: "<field>",
       short: "k",
       multiple: true,
-      help: "what hits are counted by: ip (an IPv6 address by its /64), path, user, all,\nor any field; several are one key; ip by default",
+      help: "the key of a line: ip (an IPv6 address by its /64), path, user, all, or any field;\nseveral are combined into one key; ip by default",
     },
     cost: { value: "<field>", help: "the field that holds the cost of a line; 1 by default" },
     time: { value: "<field>", help: "the field that holds the time, in JSON lines and CSV" },
     format: {
       value: "<name>",
-      among: [...formatNames, "common"],
-      help: `${formatNames.join(", ")}; by default what the first lines look like`,
+      among: acceptedFormats,
+      help: `${acceptedFormats.join(", ")}; by default detected from the first lines`,
     },
-    zone: { value: "<offset>", help: "the offset of times that name none, such as +02:00; UTC by default" },
+    zone: {
+      value: "<offset>",
+      help: "the UTC offset of times that have none, such as +02:00; UTC by default",
+    },
     unit: {
       value: "<unit>",
       among: Object.keys(timeUnits),
-      help: "the unit of times in digits: s, ms, us, ns; by default by their length",
+      help: "the unit of numeric times: s, ms, us, ns; by default guessed from the number of digits",
     },
     "sort-window": {
       value: "<lines>",
-      help: `how many lines a line may be out of order by; ${defaultSortWindow} by default`,
+      help: `how many lines a line may be out of order; ${defaultSortWindow} by default`,
     },
     suggest: {
       value: "<percent>",
-      help: "the smallest limit under which so many percent of the keys are never denied",
+      help: "find the smallest limit under which that percentage of the keys is never denied",
     },
-    worst: { value: "<count>", help: "how many of the keys that were denied most are shown; 10 by default" },
+    worst: { value: "<count>", help: "how many of the most denied keys to show; 10 by default" },
     json: { help: "print the summary as JSON" },
     html: { value: "<file>", help: "write a report with plots" },
   },
   notes: `
-Without a file, or for "-", it reads standard input. Files may be packed by gzip, and are read as one log in
-order of time. Fields of the combined and common formats: ${combinedFields.join(", ")}.
-In JSON lines, a field of a field is named with dots: --key request.user.
+Without a file, or with "-", it reads standard input. Files may be gzipped; several are merged by time.
+The combined and common formats have the fields ${combinedFields.slice(0, 10).join(", ")},
+${combinedFields.slice(10).join(", ")}. In JSON lines, dots name nested fields: --key request.user.
 
 Examples:
   tollgate replay access.log --policy '{"algorithm":"sliding_window","limit":100,"scale":"1m"}'
@@ -93,10 +100,11 @@ Examples:
     if (rules !== undefined) replaying.candidates.push(rules);
     addPolicies(replaying, policies, percent);
     // Opened first: a report that cannot be written is an error before a long log is read.
-    const report = html === undefined ? undefined : openSync(html, "w");
+    const report = html === undefined ? undefined : openedReport(html);
     await readAll(replaying, logsOf(given));
     const summary = (steps: number) => replaying.summary({ worst, steps }, percent);
     if (replaying.lines === 0) throw new CommandError("there is no line to replay");
+    if (replaying.missingField !== undefined) throw new CommandError(replaying.missingField);
     if (report !== undefined) writeFileSync(report, htmlReport(summary(mostSteps)));
     process.stdout.write(
       given.has("json") ? inJson(summary(mostSteps)) : terminalReport(summary(mostColumns)),
@@ -104,6 +112,12 @@ Examples:
     return exit.ok;
   },
 };
+
+function openedReport(path: string): number {
+  if (!existsSync(dirname(path)))
+    throw new CommandError(`--html: the folder ${dirname(path)} does not exist`);
+  return openSync(path, "w");
+}
 
 /** Returns the options of the logs. Rules have keys of their own: without a policy, lines need no other. */
 function logOptions(given: Given, isKeyed: boolean): LogOptions {
@@ -121,7 +135,7 @@ function logOptions(given: Given, isKeyed: boolean): LogOptions {
     time: given.one("time"),
     zone,
     unit: given.one("unit") as LogOptions["unit"],
-    key: !isKeyed ? [] : key.length === 0 ? ["ip"] : key,
+    key: !isKeyed ? [] : key.length === 0 ? undefined : key,
     cost: given.one("cost"),
     sortWindow: given.integer("sort-window", defaultSortWindow, 1, 1_000_000),
   };
@@ -176,13 +190,17 @@ const withoutLimit = (scale: string): Policies =>
 
 /** Adds the policies to a replay. For one without a limit, only a limit is suggested. */
 function addPolicies(replaying: Replay, all: readonly NamedPolicies[], percent: number | undefined): void {
+  const valid: NamedPolicies[] = [];
   for (const { name, policies } of all) {
     const list: readonly Policy[] = Array.isArray(policies) ? policies : [policies as Policy];
     const measures = percent === undefined ? [] : list.map((policy) => measureOf(policy));
     replaying.measures.push(...measures);
     const isWhole = measures.every(({ field }, at) => field in (list[at] as object));
-    if (measures.length === 0 || isWhole) replaying.candidates.push(candidateOf(replaying, name, policies));
+    if (measures.length === 0 || isWhole)
+      valid.push({ ...(name && { name }), policies: candidateOf(replaying, "", policies).policies });
   }
+  for (const each of valid)
+    replaying.candidates.push(candidateOf(replaying, labelOf(each, valid), each.policies));
 }
 
 const wrongPolicy = (error: unknown) => new UsageError(`--policy: ${(error as Error).message}`);
@@ -195,18 +213,26 @@ function measureOf(policy: Policy): Measure {
   }
 }
 
-function candidateOf(replaying: Replay, name: string | undefined, policies: Policies): PolicyCandidate {
+function candidateOf(replaying: Replay, label: string, policies: Policies): PolicyCandidate {
   try {
-    const candidate = new PolicyCandidate("", policies, replaying.keys);
-    return new PolicyCandidate(named(name, candidate.policies), policies, replaying.keys);
+    return new PolicyCandidate(label, policies, replaying.keys);
   } catch (error) {
     throw wrongPolicy(error);
   }
 }
 
-function named(name: string | undefined, policies: Policies): string {
-  const words = inWords(policies);
+/** Returns the name and the words of policies. How denied hits count is shown if others differ in that alone. */
+function labelOf({ name, policies }: NamedPolicies, all: readonly NamedPolicies[]): string {
+  const own = unnamed(policies);
+  const isOther = (other: Policies) =>
+    inWords(other, false) === inWords(own, false) && inWords(other, true) !== inWords(own, true);
+  const words = inWords(policies, all.some((each) => isOther(unnamed(each.policies))) || undefined);
   return name === undefined || words.startsWith(`${name}: `) ? words : `${name}: ${words}`;
+}
+
+function unnamed(policies: Policies): Policies {
+  const list: readonly Policy[] = Array.isArray(policies) ? policies : [policies as Policy];
+  return list.map((policy) => ({ ...policy, name: undefined }));
 }
 
 function logsOf({ operands }: Given): readonly string[] {

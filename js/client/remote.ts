@@ -1,10 +1,10 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { copiedCosts } from "../copied-costs.ts";
-import { durationFormsText, leaseTtl, leaseTtlText, reservationText } from "../core/generated.ts";
+import { leaseTtl, leaseTtlText, reservationText } from "../core/generated.ts";
 import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
-import { fill, invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import { errorDecision } from "../error-decision.ts";
 import { copiedParts, type RuleKey } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
@@ -314,7 +314,7 @@ function readLeases(leases: unknown): number | undefined {
   const { ttl = leaseTtl.byDefault } = copiedOptions(leases as LeaseOptions, ["ttl"]);
   const time = milliseconds(ttl);
   if (time !== undefined && time <= leaseTtl.max) return time;
-  throw invalidField("invalid_option", "leases.ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
+  throw invalidField("invalid_option", "leases.ttl", ttl, leaseTtlText);
 }
 
 /** Checks the option `url`, and returns it without slashes at its end. */

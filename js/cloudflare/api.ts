@@ -47,7 +47,7 @@ async function respond(
   if (!operationNames.includes(name))
     return problem(404, "There is no such operation", { code, operations: operationNames });
   if (request.method !== "POST")
-    return problem(405, "Send the operation as JSON by POST", { code }, { Allow: "POST, OPTIONS" });
+    return problem(405, "Use POST with a JSON body", { code }, { Allow: "POST, OPTIONS" });
   const closed = await closedTo(request, env, isolate);
   if (closed) return closed;
   const body = await readBody(request);

@@ -243,7 +243,7 @@ function logFields<Event>(
 /** Rejects a request that lacks a part of the rule's key. */
 function rejected(request: Request, isolate: Isolate, rule: number): Response {
   log({ event: "rejected", via: "gateway", rule });
-  const response = problem(403, "The request lacks what it is to be counted by", { rule });
+  const response = problem(403, "The request lacks a header or cookie that is required", { rule });
   permit(response.headers, request, isolate.cors);
   return response;
 }

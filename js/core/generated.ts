@@ -196,8 +196,10 @@ export const integerText = "an integer from {min} to {max}";
 export const signedIntegerText = "an integer from -{max} to {max}";
 export const durationText = "a duration; use {forms}";
 export const ttlText = "a duration of at most a day; use {forms}";
-export const leaseTtlText = "a duration of at most ten seconds; use {forms}";
+export const leaseTtlText =
+  'a duration of at most ten seconds; use 1 to 10000 milliseconds or a string such as "500ms", "2s" or "10s"';
 export const durationFormsText = 'milliseconds or a string such as "500ms", "1s", "5m", "1h" or "1d"';
+export const noCalendarText = '; use fix_window for "day", "week" or "month"';
 export const scaleText = "a duration or a unit of the calendar; use {forms}";
 export const scaleFormsText =
   'milliseconds, a string such as "500ms", "1s", "5m", "1h" or "1d", or "day", "week" or "month"';

@@ -1,7 +1,7 @@
 import { copiedOptions } from "../checks.ts";
-import { durationFormsText, leaseTtlText, schema } from "../core/generated.ts";
+import { leaseTtlText, schema } from "../core/generated.ts";
 import { isInteger, milliseconds } from "../durations.ts";
-import { fill, integer, invalidField } from "../error.ts";
+import { integer, invalidField } from "../error.ts";
 import { oneOf } from "../policy.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
@@ -70,7 +70,7 @@ function readLeaseTtl(leases: unknown): number {
   const { ttl = schema.defaultLeaseTtl } = copiedOptions(leases as LeaseOptions, ["ttl"]);
   const time = milliseconds(ttl);
   if (time === undefined || time > schema.maxLeaseTtl)
-    throw invalidField("invalid_option", "ttl", ttl, fill(leaseTtlText, { forms: durationFormsText }));
+    throw invalidField("invalid_option", "ttl", ttl, leaseTtlText);
   return time;
 }
 

@@ -41,7 +41,13 @@ export interface Candidate {
 /** Returns a limiter under the log's own time, with room for every key. */
 export function limiterAt(policies: Policies, clock: () => number): RateLimiter {
   // Seldom cleaned: the keys of a log come back, and would take the freed memory again.
-  return new RateLimiter(policies, { clock, maxKeys: mostKeys, onFull: "deny", cleanPeriod: "1d" });
+  const limiter = new RateLimiter(policies, { clock, maxKeys: mostKeys, onFull: "deny", cleanPeriod: "1d" });
+  if (limiter.policies.some(({ algorithm }) => algorithm === "concurrency"))
+    throw new TollgateError(
+      "reserve_only",
+      "a concurrency policy cannot be replayed: a log has no durations",
+    );
+  return limiter;
 }
 
 /** One policy, or several that are one decision, with a budget for each key. */

@@ -48,6 +48,10 @@ export class Combined implements Format {
     return undefined;
   }
 
+  names(): readonly string[] {
+    return this.#line === "" ? [] : combinedFields;
+  }
+
   field(name: string): Field {
     switch (name) {
       case "ip":

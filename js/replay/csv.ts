@@ -31,6 +31,10 @@ export class Csv implements Format {
     return Number.isNaN(this.time) ? `${this.#timeName}: ${JSON.stringify(found)} is not a time` : undefined;
   }
 
+  names(): readonly string[] {
+    return this.#columns ?? [];
+  }
+
   field(name: string): Field {
     // The header is not read yet.
     let position: number | undefined;

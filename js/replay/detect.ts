@@ -30,7 +30,8 @@ export function detect(lines: readonly string[], options: FormatOptions): Format
 
 /** Detects the format. Some of the first lines may be cut off or have another format; a header is the very first. */
 function nameOf(lines: readonly string[], { time }: FormatOptions): FormatName | undefined {
-  if (lines[0] !== undefined && isHeader(lines[0], time)) return "csv";
+  // With the usual name too: then the given one is misspelt, and the error lists the columns.
+  if (lines[0] !== undefined && (isHeader(lines[0], time) || isHeader(lines[0]))) return "csv";
   const combined = new Combined(new Times());
   for (const line of lines) {
     if (line.startsWith("{")) return "json";

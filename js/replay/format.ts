@@ -12,6 +12,8 @@ export interface Format {
   read(line: string): string | undefined;
   /** Returns a function that returns a field of the last line. */
   field(name: string): Field;
+  /** Returns the names of the fields that lines have, by the last line that could be parsed. */
+  names(): readonly string[];
 }
 
 /** The names of the formats, as `--format` takes them. */

@@ -7,7 +7,7 @@ export class JsonLines implements Format {
   readonly #times: Times;
   readonly #timeName: string;
   readonly #timeOf: () => unknown;
-  #entry: unknown;
+  #entry: unknown = {};
 
   constructor(times: Times, timeName = "time") {
     this.#times = times;
@@ -16,16 +16,22 @@ export class JsonLines implements Format {
   }
 
   read(line: string): string | undefined {
+    let entry: unknown;
     try {
-      this.#entry = JSON.parse(line);
+      entry = JSON.parse(line);
     } catch {
       return "it is not JSON";
     }
-    if (typeof this.#entry !== "object" || this.#entry === null) return "it is not a JSON object";
+    if (typeof entry !== "object" || entry === null) return "it is not a JSON object";
+    this.#entry = entry;
     const found = this.#timeOf();
     if (found === undefined) return `it has no field ${this.#timeName}`;
     this.time = this.#times.read(found);
     return Number.isNaN(this.time) ? `${this.#timeName}: ${JSON.stringify(found)} is not a time` : undefined;
+  }
+
+  names(): readonly string[] {
+    return namesIn(this.#entry as object, "");
   }
 
   field(name: string): Field {
@@ -50,6 +56,14 @@ export class JsonLines implements Format {
     };
   }
 }
+
+/** Returns the names of all fields; those of an object in a field follow a dot. */
+const namesIn = (entry: object, prefix: string): string[] =>
+  Object.entries(entry).flatMap(([name, value]) =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? namesIn(value, `${prefix}${name}.`)
+      : [`${prefix}${name}`],
+  );
 
 /** Returns the value of a field by its whole name or, if that has dots, step by step. */
 function valueAt(entry: unknown, name: string, steps: readonly string[]): unknown {

@@ -2,6 +2,7 @@ import { detect, type FormatOptions } from "./detect.ts";
 import { type Entries, Sorter } from "./entries.ts";
 import type { Field, Format } from "./format.ts";
 import { type KeyOf, keyOf, type Table } from "./keys.ts";
+import type { MissingFields } from "./missing.ts";
 import type { LeftOutLines } from "./unread.ts";
 
 /** The options of a log. */
@@ -23,6 +24,7 @@ export interface LogContext {
   readonly unreadable: LeftOutLines;
   /** Lines that have a time, and no key. */
   readonly withoutKey: LeftOutLines;
+  readonly missing: MissingFields;
   /** Undefined without rules. */
   readonly planner?: Planner | undefined;
 }
@@ -86,7 +88,7 @@ export class Log {
     const format = detect(lines, this.#options);
     if (format === undefined)
       throw new UnknownFormat(
-        `${this.#name} starts with ${JSON.stringify((lines[0] as string).slice(0, 60))}, which is no format that is known`,
+        `${this.#name} is not a combined, common, JSON lines or CSV log; its first line is ${JSON.stringify((lines[0] as string).slice(0, 60))}`,
       );
     const { keys, planner } = this.#context;
     const { key = ["ip"], cost } = this.#options;
@@ -116,16 +118,20 @@ export class Log {
     if (error === "") return;
     this.lines += 1;
     if (error !== undefined) {
+      this.#context.missing.look(format, false);
       this.#context.unreadable.add(this.#name, this.#number, line, error);
       return;
     }
     const cost = this.#cost === undefined ? 1 : amount(this.#cost());
     if (cost === undefined) {
+      this.#context.missing.look(format, true);
       this.#context.unreadable.add(this.#name, this.#number, line, this.#wrongCost());
       return;
     }
     const key = this.#key();
     const plan = this.#plan();
+    if (typeof key === "string") this.#context.missing.look(format, true);
+    else this.#context.missing.clear();
     if (typeof key === "string") this.#context.withoutKey.add(this.#name, this.#number, line, key);
     const isKeyed = typeof key !== "string";
     if (isKeyed || plan >= 0) this.#sorter.add(format.time, isKeyed ? key : -1, plan, cost);

@@ -1,8 +1,9 @@
 import type { Candidate, CandidateSummary } from "./candidate.ts";
 import type { Entries } from "./entries.ts";
-import { Table } from "./keys.ts";
+import { everyone, Table } from "./keys.ts";
 import { Log, type LogContext, type LogOptions, type Planner } from "./log.ts";
 import { type EntryStream, merge } from "./merge.ts";
+import { MissingFields } from "./missing.ts";
 import type { Measure, Suggestion } from "./suggest.ts";
 import type { SummaryOptions } from "./tally.ts";
 import { TextBlocks } from "./text.ts";
@@ -49,12 +50,22 @@ export class Replay {
   constructor(options: LogOptions, planner?: Planner) {
     this.#options = options;
     const [unreadable, withoutKey] = [new LeftOutLines(), new LeftOutLines()];
-    this.#context = { keys: this.keys, unreadable, withoutKey, planner };
+    const { cost = [], time = "time" } = options;
+    // Beside rules, which have keys of their own, only a key that is named must be in a line.
+    const { key = planner === undefined ? ["ip"] : [] } = options;
+    const fields = [key, cost].flat().filter((field) => field !== everyone);
+    const missing = new MissingFields(time, fields);
+    this.#context = { keys: this.keys, unreadable, withoutKey, missing, planner };
   }
 
   /** How many lines were read. */
   get lines(): number {
     return this.#logs.reduce((sum, { lines }) => sum + lines, 0);
+  }
+
+  /** The error for a field that the options name and no line has; undefined if there is none. */
+  get missingField(): string | undefined {
+    return this.#context.missing.problem();
   }
 
   /** Reads all logs to their ends. `onProgress` is called after each piece. */

@@ -74,7 +74,7 @@ export function suggestionsTable(suggestions: readonly Suggestion[]): Table {
     head: ["", `${first?.percent} %`, "keys denied", ...shares],
     rows: suggestions.map(({ policy, field, limit, keys, keysDenied, others }) => [
       // The limit is the same whether denied hits count, since no hit was denied when it was measured.
-      inWords({ ...policy, [field]: "…", denied: undefined } as unknown as Policy),
+      inWords({ ...policy, [field]: "…" } as unknown as Policy, false),
       limitInWords(limit),
       `${count(keysDenied)} (${percent(keysDenied, keys)})`,
       ...others.map((other) => limitInWords(other.limit)),

@@ -1,3 +1,4 @@
+import { milliseconds } from "../durations.ts";
 import type { Policies, Policy } from "../index.ts";
 import type { TimelineSummary } from "./timeline.ts";
 
@@ -57,21 +58,35 @@ export function ends({
 /** Returns a limit in words; `none` if no limit is enough, for a hit that costs more than any limit. */
 export const limitInWords = (limit: number): string => (Number.isFinite(limit) ? count(limit) : "none");
 
-/** Returns a policy in a few words. */
-export function inWords(policies: Policies): string {
-  if (Array.isArray(policies)) return policies.map(inWords).join(" + ");
+/**
+ * Returns a policy in a few words. `showsDenied` tells whether they include how a window counts denied hits; by default
+ * they do if the policy sets it.
+ */
+export function inWords(policies: Policies, showsDenied?: boolean): string {
+  // Among several policies, denied hits are always free.
+  if (Array.isArray(policies))
+    return policies.map((each) => inWords(each, policies.length > 1 ? false : showsDenied)).join(" + ");
   const policy = policies as Policy;
   const fields: Readonly<Record<string, unknown>> = { ...policy };
   const name = policy.name === undefined ? "" : `${policy.name}: `;
-  const length = (field: unknown) => (typeof field === "number" ? span(field) : String(field));
-  if (fields["scale"] !== undefined)
-    return `${name}${policy.algorithm}, ${amount(fields["limit"])} in ${length(fields["scale"])}${deniedInWords(fields["denied"])}`;
+  if (fields["scale"] !== undefined) {
+    const shown = (showsDenied ?? fields["denied"] != null) ? deniedInWords(fields["denied"]) : "";
+    return `${name}${policy.algorithm}, ${amount(fields["limit"])} in ${scale(fields["scale"])}${shown}`;
+  }
   const rate = fields["refillRate"] ?? fields["refill_rate"] ?? fields["leakRate"] ?? fields["leak_rate"];
-  return `${name}${policy.algorithm}, ${amount(fields["capacity"])} at once, ${amount(rate)} per ${length(fields["per"] ?? "1s")}`;
+  return `${name}${policy.algorithm}, ${amount(fields["capacity"])} at once, ${amount(rate)} per ${scale(fields["per"] ?? "1s")}`;
 }
 
-/** Returns the effect of a denied hit; empty if the policy does not set it. */
+/** Returns a scale in its largest whole unit, however it is written: `1m`, `90s`. A unit of the calendar stays as it is. */
+function scale(value: unknown): string {
+  const time = milliseconds(value);
+  if (time === undefined) return String(value);
+  const [length, unit] = spans.find(([length]) => time % length === 0) ?? [1, "ms"];
+  return `${time / length}${unit}`;
+}
+
+/** Returns the effect of a denied hit, which counts unless the policy sets it free. */
 const deniedInWords = (denied: unknown) =>
-  denied === undefined ? "" : denied === "free" ? ", denied hits are free" : ", denied hits count";
+  denied === "free" ? ", denied hits are free" : ", denied hits count";
 
 const amount = (value: unknown) => (typeof value === "number" ? count(value) : String(value));

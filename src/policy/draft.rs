@@ -26,7 +26,7 @@ use crate::{Error, Expected, Found, wording};
 /// let draft: PolicyDraft = serde_json::from_str(r#"{ "algorithm": "fix_window", "limit": 1.5, "scale": "1m" }"#).unwrap();
 /// let error = draft.build().unwrap_err();
 /// assert_eq!(error.code(), "invalid_policy");
-/// assert_eq!(error.to_string(), "limit: a fraction is not an integer from 1 to 9007199254740991");
+/// assert_eq!(error.to_string(), "limit: 1.5 is not an integer from 1 to 9007199254740991");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PolicyDraft {
@@ -135,9 +135,11 @@ impl PolicyDraft {
         };
         let Some(field) = schema.field(role) else { return Ok(Scale::of_time(1)) };
         let value = self.get(field)?;
-        if let (Some(unit), Expected::Scale) = (value.as_text().and_then(Calendar::named), &expected) {
-            return Ok(CalendarScale::new(unit, 0).into());
-        }
+        let expected = match (value.as_text().and_then(Calendar::named), expected) {
+            (Some(unit), Expected::Scale) => return Ok(CalendarScale::new(unit, 0).into()),
+            (Some(_), Expected::Duration) => Expected::NoCalendar,
+            (_, expected) => expected,
+        };
         let written = if *value == Value::Null { field.default } else { value.as_duration() };
         let written = written.filter(|&duration| duration <= max).map(Scale::of_time);
         written.ok_or_else(|| Error::policy(field.name, value.found(), expected))

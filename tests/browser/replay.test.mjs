@@ -170,7 +170,10 @@ test("all six side by side, from files that are packed", () =>
 test("what is wrong is said in place of a result", () =>
   playing(async (page) => {
     await drop(page, [["story.txt", "once upon a time\n"]]);
-    await noted(page, 'story.txt starts with "once upon a time", which is no format that is known');
+    await noted(
+      page,
+      'story.txt is not a combined, common, JSON lines or CSV log; its first line is "once upon a time"',
+    );
     await drop(page, [["access.log", logOf(hits)]]);
     await noted(page, "6,000 lines of access.log.");
     await page.fill("#replay-form [name=limit]", "0");

@@ -66,6 +66,14 @@ test("every error is found, with its line and field", async (t) => {
   assert.deepEqual(await found(t, whole.replace("new_sqlite_classes", "new_classes")), [
     [11, "migrations[0].new_classes"],
   ]);
+  const unmigrated = whole.replace(/\[\[migrations\]\][^[]*\["RateLimiterObject"\]\n/, "");
+  assert.deepEqual(await found(t, unmigrated), [[7, "durable_objects.bindings[0].class_name"]]);
+  assert.deepEqual(await found(t, whole.replace('class_name = "RateLimiterObject"', 'class_name = "Foo"')), [
+    [7, "durable_objects.bindings[0].class_name"],
+  ]);
+  assert.deepEqual(await found(t, whole.replace('class_name = "RateLimiterObject"\n', "")), [
+    [5, "durable_objects.bindings[0].class_name"],
+  ]);
   assert.deepEqual(await found(t, whole.replace("LIMITERS", "OTHERS")), [[5, "durable_objects.bindings"]]);
   assert.deepEqual(
     await found(
@@ -73,6 +81,48 @@ test("every error is found, with its line and field", async (t) => {
       whole.replace("[vars.TOLLGATE]\n", '[vars]\nTOLLGATE = "{"\n').replace(/\nupstream[\s\S]*/, "\n"),
     ),
     [[14, "vars.TOLLGATE"]],
+  );
+});
+
+test("the class of the objects is one that the migrations leave, or another Worker's", async (t) => {
+  const foo = whole.replace('class_name = "RateLimiterObject"', 'class_name = "Foo"');
+  const at = folderWith(t, {
+    "foo.toml": foo,
+    "none.toml": whole.replace(/\[\[migrations\]\][^[]*\["RateLimiterObject"\]\n/, ""),
+  });
+  const problem = async (file) => (await tollgate(["check", file], { cwd: at("") })).stdout;
+  assert.equal(
+    await problem("foo.toml"),
+    "foo.toml:7: durable_objects.bindings[0].class_name: no migration creates the class Foo; migrations create RateLimiterObject\n",
+  );
+  assert.equal(
+    await problem("none.toml"),
+    'none.toml:7: durable_objects.bindings[0].class_name: no migration creates the class RateLimiterObject; add a migration with new_sqlite_classes = ["RateLimiterObject"]\n',
+  );
+  const renamed = `${foo}[[migrations]]\ntag = "v2"\nrenamed_classes = [{ from = "RateLimiterObject", to = "Foo" }]\n`;
+  assert.deepEqual(await found(t, renamed), []);
+  const deleted = `${whole}[[migrations]]\ntag = "v2"\ndeleted_classes = ["RateLimiterObject"]\n`;
+  assert.deepEqual(await found(t, deleted), [[7, "durable_objects.bindings[0].class_name"]]);
+  const elsewhere = foo.replace('class_name = "Foo"', 'class_name = "Foo"\nscript_name = "limits"');
+  assert.deepEqual(await found(t, elsewhere), []);
+});
+
+test("a misspelt policy of a rule lists all policies, also those with errors", async (t) => {
+  const text = whole
+    .replace("limit = 9", "limit = 0")
+    .replace('policies = "api"', 'policies = "apii"')
+    .replace("\n[[vars", '\nslots = { algorithm = "fix_window", limit = 9, scale = "1m" }\n[[vars');
+  const at = folderWith(t, { "wrangler.toml": text });
+  const { stdout } = await tollgate(["check"], { cwd: at("") });
+  assert.match(stdout, /policies: "apii" is not one of "api", "slots"$/m);
+});
+
+test("rules without an upstream are an error of upstream", async (t) => {
+  const at = folderWith(t, { "wrangler.toml": whole.replace(/^upstream.*\n/m, "") });
+  const { stdout } = await tollgate(["check"], { cwd: at("") });
+  assert.match(
+    stdout,
+    /^wrangler\.toml:13: vars\.TOLLGATE\.upstream: is required with rules \(the name of a/,
   );
 });
 
@@ -95,6 +145,7 @@ test("JSON with comments is read too", async (t) => {
   const json = `{
   // As wrangler takes it.
   "durable_objects": { "bindings": [{ "name": "LIMITERS", "class_name": "RateLimiterObject" }] },
+  "migrations": [{ "tag": "v1", "new_sqlite_classes": ["RateLimiterObject"] }],
   "vars": {
     "TOLLGATE": {
       "policies": {
@@ -104,7 +155,7 @@ test("JSON with comments is read too", async (t) => {
   },
 }`;
   assert.deepEqual(await found(t, json, { name: "wrangler.jsonc" }), [
-    [7, "vars.TOLLGATE.policies.api.limit"],
+    [8, "vars.TOLLGATE.policies.api.limit"],
   ]);
 });
 

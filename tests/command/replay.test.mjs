@@ -193,7 +193,6 @@ test("times have zones, units and names", async () => {
     [`${at}000000`, at],
     ["2026-13-10T13:55:36Z", 'when: "2026-13-10T13:55:36Z" is not a time'],
     ["yesterday", 'when: "yesterday" is not a time'],
-    [undefined, "it has no field when"],
   ])
     assert.equal(
       await read(json({ when: time }), "--time", "when", "--format", "json"),
@@ -204,6 +203,54 @@ test("times have zones, units and names", async () => {
   assert.equal(await read(local, "--time", "when", "--zone", "+02:00"), at);
   assert.equal(await read(json({ time: 5 }), "--unit", "ms"), 5);
   assert.equal(await read("seconds;who\n5;a\n", "--time", "seconds"), 5_000);
+});
+
+test("a field that no line has is an error that lists the fields", async () => {
+  const hits = traffic({ hits: 30 });
+  const failed = async (format, ...args) => {
+    const input = logOf(hits, format);
+    const { code, stdout, stderr } = await tollgate(["replay", ...given([policies[0]]), ...args], { input });
+    assert.deepEqual([code, stdout], [1, ""]);
+    return stderr;
+  };
+  const csv = (name) =>
+    `tollgate replay: no line has the field "${name}"; the fields are time, ip, user, path, bytes\n`;
+  assert.equal(await failed("csv", "--key", "acount"), csv("acount"));
+  assert.equal(await failed("csv", "--key", "ip,acount"), csv("acount"));
+  assert.equal(await failed("csv", "--time", "tim"), csv("tim"));
+  assert.equal(await failed("csv", "--cost", "byte"), csv("byte"));
+  assert.match(
+    await failed("json", "--key", "acount"),
+    /no line has the field "acount"; the fields are ip, /,
+  );
+  assert.match(await failed("json", "--time", "tim"), /no line has the field "tim"; the fields are ip, /);
+  assert.match(await failed("json", "--suggest", "9", "--key", "x"), /no line has the field "x"/);
+  assert.match(
+    await failed("combined", "--key", "acount"),
+    /no line has the field "acount"; the fields are ip, host, ident, /,
+  );
+  const nobody = hits.map(({ user, ...hit }) => hit);
+  const { code, stderr } = await tollgate(["replay", ...given([policies[0]]), "--key", "user"], {
+    input: logOf(nobody),
+  });
+  assert.deepEqual([code, stderr], [1, 'tollgate replay: the field "user" is empty in every line\n']);
+
+  const nested = '{"at":1791640536,"request":{"user":"a","ip":"192.0.2.1"}}\n';
+  const args = ["replay", ...given([policies[0]]), "--time", "at", "--key", "request.usr"];
+  assert.match(
+    (await tollgate(args, { input: nested })).stderr,
+    /no line has the field "request\.usr"; the fields are at, request\.user, request\.ip\n$/,
+  );
+});
+
+test("a field that some lines have is no error", async () => {
+  const line = (fields) => `${json({ time: 1791640536, ...fields })}\n`;
+  const input = `rubbish\n${line({ a: 1 })}${line({ b: 1 })}${line({ time: "soon", c: 1 })}`;
+  const { withoutKey, unreadable } = await replay(
+    [...given([policies[0]]), "--format", "json", "--key", "a,b"],
+    { input },
+  );
+  assert.deepEqual([withoutKey.count, unreadable.count], [2, 2]);
 });
 
 test("lines that cannot be read are counted and shown, and end nothing", async (t) => {
@@ -326,4 +373,44 @@ test("policies may be in a file, alone or by their names", async (t) => {
     "short: fix_window, 4 in 1m",
     "smooth: token_bucket, 4 at once, 1 per 20s",
   ]);
+});
+
+test("the same policy has the same label, however it is written; denied hits are named where they matter", async () => {
+  const input = logOf(traffic({ hits: 9 }));
+  const labels = async (...list) => (await replay(given(list), { input })).candidates.map(({ name }) => name);
+  const window = { algorithm: "sliding_window", limit: 4 };
+  assert.deepEqual(
+    await labels(
+      { ...window, scale: 60_000 },
+      { ...window, scale: "60s" },
+      { ...window, scale: "90s" },
+      { ...window, scale: 1_500 },
+      { ...window, scale: "24h" },
+      { ...window, algorithm: "fix_window", scale: "month" },
+    ),
+    [
+      "sliding_window, 4 in 1m",
+      "sliding_window, 4 in 1m",
+      "sliding_window, 4 in 90s",
+      "sliding_window, 4 in 1500ms",
+      "sliding_window, 4 in 1d",
+      "fix_window, 4 in month",
+    ],
+  );
+  assert.deepEqual(
+    await labels(
+      { ...window, scale: "1m" },
+      { ...window, scale: "1m", denied: "free", name: "own" },
+      { ...window, scale: "1h" },
+      { ...window, scale: "1s", denied: "count" },
+      { algorithm: "token_bucket", capacity: 4, refillRate: 1, denied: "free" },
+    ),
+    [
+      "sliding_window, 4 in 1m, denied hits count",
+      "own: sliding_window, 4 in 1m, denied hits are free",
+      "sliding_window, 4 in 1h",
+      "sliding_window, 4 in 1s, denied hits count",
+      "token_bucket, 4 at once, 1 per 1s",
+    ],
+  );
 });

@@ -267,6 +267,9 @@ test("without a policy no line needs another key than its rule's", async (t) => 
     [beside.withoutKey.count, beside.candidates[0].hits, beside.candidates[1].hits],
     [3, 3, 0],
   );
+  const misspelt = await tollgate(["replay", ...args, "--policy", "login", "--key", "acount"]);
+  assert.equal(misspelt.code, 1);
+  assert.match(misspelt.stderr, /no line has the field "acount"; the fields are time, method, path\n$/);
 });
 
 test("headers of a rule's key are fields of JSON lines", async (t) => {
@@ -291,7 +294,7 @@ test("a policy of a configuration is named, beside its rules or without any", as
   const { candidates } = await under(t, withoutRules, requests, "--policy", "login");
   assert.deepEqual(
     candidates.map(({ name, denied, policies }) => [name, denied, policies.denied]),
-    [["login: sliding_window, 2 in 1 m, denied hits are free", 2, "free"]],
+    [["login: sliding_window, 2 in 1m, denied hits are free", 2, "free"]],
   );
   assert.equal((await under(t, login, requests, "--policy", "login")).candidates.length, 2);
 

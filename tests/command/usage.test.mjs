@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { join } from "node:path";
 import test from "node:test";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import { folderWith, tollgate } from "./lib/tollgate.mjs";
@@ -42,7 +43,7 @@ const wrong = [
   [["replay", "--json=1", "--policy", policy], /--json takes no value/, 2],
   [
     ["replay", "--format", "jsn"],
-    /--format: "jsn" is not one of combined, json, csv, common; did you mean json\?/,
+    /--format: "jsn" is not one of combined, common, json, csv; did you mean json\?/,
     2,
   ],
   [["replay", "--zone", "CET", "--policy", policy], /--zone: "CET" is not an offset such as \+02:00 or Z/, 2],
@@ -60,7 +61,23 @@ const wrong = [
     2,
   ],
   [["replay", "--policy", '{"algoritm":"fix_window"}'], /--policy: /, 2],
-  [["replay", "missing.txt", "--policy", policy], /ENOENT.*missing\.txt/, 1],
+  [["replay", "missing.txt", "--policy", policy], /^tollgate replay: missing\.txt does not exist\n$/, 1],
+  [["replay", "--config", "missing.toml"], /^tollgate replay: missing\.toml does not exist\n$/, 1],
+  [
+    ["replay", "--policy", '{"algorithm":"concurrency","limit":1}'],
+    /--policy: a concurrency policy cannot be replayed: a log has no durations/,
+    2,
+  ],
+  [
+    ["replay", "--suggest", "99", "--policy", '{"algorithm":"concurrency","limit":1}'],
+    /--policy: a concurrency policy cannot be replayed: a log has no durations/,
+    2,
+  ],
+  [
+    ["replay", "--policy", '{"algorithm":"sliding_window","limit":1,"scale":"month"}'],
+    /"1d"; use fix_window for "day", "week" or "month"/,
+    2,
+  ],
   [["replay", ".", "--policy", policy], /\. is a folder; name the files in it/, 1],
   [["replay", "-", "-", "--policy", policy], /"-" is standard input, of which there is one/, 2],
   [["check", "missing.toml"], /missing\.toml does not exist/, 2],
@@ -96,7 +113,7 @@ test("an empty log, one of no known format and a broken archive are told in a li
     [
       [],
       "once upon a time\n",
-      /standard input starts with "once upon a time", which is no format that is known; use --format/,
+      /standard input is not a combined, common, JSON lines or CSV log; its first line is "once upon a time"; use --format/,
     ],
     [[at("packed")], "", /packed cannot be unpacked: /],
   ]) {
@@ -111,7 +128,7 @@ test("a report that cannot be written is told before a log is read for hours", a
   const args = ["replay", "--policy", policy, "--html", "/nowhere/report.html"];
   const { code, stderr } = await tollgate(args, { input: "no log" });
   assert.equal(code, 1);
-  assert.match(stderr, /ENOENT.*nowhere/);
+  assert.equal(stderr, "tollgate replay: --html: the folder /nowhere does not exist\n");
 });
 
 test("who names no log on a terminal is not left waiting", async (t) => {
@@ -121,6 +138,29 @@ test("who names no log on a terminal is not left waiting", async (t) => {
   });
   assert.equal(code, 2);
   assert.match(stderr, /^tollgate replay: name a log, or pipe one in/);
+});
+
+test("the help of replay names every format", async () => {
+  const { stdout } = await tollgate(["replay", "--help"]);
+  assert.match(stdout, /^ {2}--format <name> +combined, common, json, csv;/m);
+});
+
+test("a file that cannot be read is named with the reason, without the names of system calls", async (t) => {
+  const at = folderWith(t, { file: "" });
+  const { code, stderr } = await tollgate(["replay", at("file/log"), "--policy", policy]);
+  assert.equal(code, 1);
+  assert.equal(stderr, `tollgate replay: ${at("file/log")}: not a directory\n`);
+});
+
+test("init writes a dependency that npm can install, and says what to do next", async (t) => {
+  const at = folderWith(t, {});
+  const { stdout } = await tollgate(["init", "my gateway"], { cwd: at("") });
+  const { dependencies, engines } = JSON.parse(readFileSync(at("my gateway/package.json"), "utf8"));
+  // The command runs from this folder and not from node_modules.
+  const [, path] = dependencies.tollgate.match(/^file:(.*)$/);
+  assert.equal(realpathSync(join(at("my gateway"), path)), realpathSync(inProject()));
+  assert.deepEqual(engines, { node: ">=22.12" });
+  assert.match(stdout, /^Next: cd "my gateway" && npm install && npm start$/m);
 });
 
 test("init overwrites nothing", async (t) => {

@@ -592,9 +592,9 @@ describe("bad input", () => {
       "use one of clock, timer, maxQueue, shared, keyOf, retries, maxWait, maxHold, fetch, onChange";
     for (const [options, message] of [
       [{ maxqueue: 1 }, `options: "maxqueue" is not an option; ${known}`],
-      [{ maxQueue: -1 }, "maxQueue: a negative number is not a number of calls, 0 or more"],
+      [{ maxQueue: -1 }, "maxQueue: -1 is not a number of calls, 0 or more"],
       [{ maxWait: "1s" }, 'maxWait: "1s" is not a number of milliseconds, 0 or more'],
-      [{ maxHold: -1 }, "maxHold: a negative number is not a number of milliseconds, 0 or more"],
+      [{ maxHold: -1 }, "maxHold: -1 is not a number of milliseconds, 0 or more"],
       [{ retries: "no" }, 'retries: "no" is not a number of times, 0 or more'],
       [{ shared: true }, "shared: true is not a string"],
       [{ timer: 5 }, "timer: 5 is not a function"],

@@ -1,14 +1,14 @@
 // `npx tollgate` as the package brings it.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import test, { before } from "node:test";
 import { bin } from "../../scripts/lib/paths.mjs";
 import { outputOf, serve } from "../../scripts/lib/run.mjs";
 import { wranglerEnv } from "../../scripts/lib/wrangler.mjs";
-import { freshProject, run } from "./lib/project.mjs";
+import { freshProject, run, tarball } from "./lib/project.mjs";
 
 let project;
 before(async () => {
@@ -42,6 +42,7 @@ test("what init writes passes its own tests and check, and runs in wrangler dev 
   await tollgate(["init", "gateway"]);
   const folder = join(project, "gateway");
   assert.match(await tollgate(["check"], { cwd: folder }), /has no errors/);
+  await installs(folder);
   const tests = await run(process.execPath, ["--test", "--test-reporter=tap"], { cwd: folder, env });
   assert.match(tests, /^# pass 2$/m);
 
@@ -113,6 +114,42 @@ test("what init writes passes its own tests and check, and runs in wrangler dev 
       },
     );
   });
+});
+
+/** Fails unless the dependency of a project is the tarball, and npm can install it. */
+async function installs(folder) {
+  const { dependencies, engines } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  assert.deepEqual(engines, { node: ">=22.12" });
+  assert.equal(dependencies.tollgate, `file:${relative(folder, tarball)}`);
+  const copy = join(project, "copy");
+  mkdirSync(copy);
+  writeFileSync(join(copy, "package.json"), JSON.stringify({ dependencies }));
+  await run("npm", ["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: copy });
+  assert.ok(existsSync(join(copy, "node_modules/tollgate/dist/command.js")));
+}
+
+test("init keeps the version on npm if the package is from there, or if npm does not say where it is from", async () => {
+  const { version } = JSON.parse(readFileSync(join(project, "node_modules/tollgate/package.json"), "utf8"));
+  const lock = join(project, "node_modules/.package-lock.json");
+  const text = readFileSync(lock, "utf8");
+  const next = "Next: cd named && npm install && npm start\n";
+  const unknown = `${next}If tollgate is not on npm: cd named && npm install <path to the tarball> && npm start\n`;
+  try {
+    for (const [content, said] of [
+      [text.replace(/"file:.*?"/, '"https://registry.npmjs.org/tollgate/-/tollgate.tgz"'), next],
+      [text.replace(/"file:.*?"/, '"file:../moved.tgz"'), unknown],
+      ["{}", unknown],
+    ]) {
+      writeFileSync(lock, content);
+      const folder = join(project, "named");
+      assert.ok((await tollgate(["init", "named"])).endsWith(`wrangler.toml.\n${said}`));
+      const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+      assert.equal(dependencies.tollgate, `^${version}`);
+      rmSync(folder, { recursive: true });
+    }
+  } finally {
+    writeFileSync(lock, text);
+  }
 });
 
 /** Without what a runner of tests tells its own children. */

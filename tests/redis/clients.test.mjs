@@ -92,7 +92,7 @@ describe("errors", () => {
       [{ name: "a:b" }, /name: "a:b" is not 1 to 64 letters/],
       [{ restore: 1 }, /restore: 1 is not true or false/],
       [{ fallback: {} }, /fallback: an object is not a limiter such as/],
-      [{ fallback: { share: 1.5 } }, /fallback: a fraction is not a limiter/],
+      [{ fallback: { share: 1.5 } }, /fallback: 1\.5 is not a limiter/],
       [{ fallback: null }, /fallback: null is not/],
       [{ timeOut: 5 }, /options: "timeOut" is not an option; use one of client, prefix/],
     ])

@@ -534,7 +534,10 @@ test("options are checked", () => {
   for (const leases of [null, 0, 1, "true", [], () => true])
     assert.throws(made(leases), { code: "invalid_option", message: /leases: .* an object with ttl/ });
   for (const ttl of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "11s", 10_001, "1 s", null, {}, true])
-    assert.throws(made({ ttl }), { code: "invalid_option", message: /ttl: .* at most ten seconds/ });
+    assert.throws(made({ ttl }), {
+      code: "invalid_option",
+      message: /ttl: .* at most ten seconds; use 1 to 10000 .* "2s" or "10s"$/,
+    });
   assert.throws(made({ tll: "1s" }), { code: "invalid_option", message: /tll/ });
   let reads = 0;
   const once = {

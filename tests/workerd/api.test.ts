@@ -220,6 +220,7 @@ describe("bad requests", () => {
     expect((await call("destroy", {})).status).toBe(404);
     const get = await fetch("/_tollgate/v1/hit", { headers: { Authorization: `Bearer ${token}` } });
     expect([get.status, get.headers.get("Allow")]).toEqual([405, "POST, OPTIONS"]);
+    expect(await get.json()).toMatchObject({ title: "Use POST with a JSON body" });
   });
 
   it("change no header, whatever the key is", async () => {

@@ -202,7 +202,11 @@ describe("the key", () => {
     const headers = someone();
     expect(await statuses(3, () => keyed("ip").fetch("/", { headers }))).toEqual([200, 200, 429]);
     const denied = keyed("deny");
-    expect((await denied.fetch("/", { headers })).status).toBe(403);
+    const response = await denied.fetch("/", { headers });
+    expect(response.status).toBe(403);
+    expect(await response.json()).toMatchObject({
+      title: "The request lacks a header or cookie that is required",
+    });
     expect(denied.reached).toHaveLength(0);
     expect(log.lines("rejected")).toEqual([{ event: "rejected", via: "gateway", rule: 0 }]);
     expect(await statuses(3, () => keyed("skip").fetch("/", { headers: someone() }))).toEqual([
@@ -500,7 +504,7 @@ describe("a wrong configuration", () => {
   });
 
   it.each([
-    ["rules without an upstream", { upstream: undefined }, "rules"],
+    ["rules without an upstream", { upstream: undefined }, "upstream"],
     ["an upstream that is not bound", { upstream: "NOWHERE" }, "upstream"],
     ["an upstream that is bound to something else", { upstream: "TOLLGATE_TOKEN" }, "upstream"],
   ])("%s", async (_, wrong, path) => {

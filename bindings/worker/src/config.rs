@@ -10,7 +10,7 @@ use crate::pattern::Pattern;
 use crate::policies::{PolicySet, named_policies};
 use crate::reader::{FieldError, FieldErrors, Reader, integer, non_empty_text};
 use crate::request_error::RequestError;
-use crate::rules::{self, Defaults, Rule};
+use crate::rules::{self, Defaults, NamedPolicies, Rule};
 use crate::tree::Tree;
 
 /// The checked configuration.
@@ -96,13 +96,15 @@ impl Config {
         let written = reader.list("rules").unwrap_or_default();
         reader.finish();
         if config.upstream.is_none() && !written.is_empty() && errors.iter().all(|error| error.path != "upstream") {
-            let problem = "they need an upstream to stand in front of; give upstream, or no rules".into();
-            errors.push(FieldError { path: "rules".into(), problem });
+            let problem = format!("is required with rules ({UPSTREAM})");
+            errors.push(FieldError { path: "upstream".into(), problem });
         }
+        let names = policies.as_ref().map(names).unwrap_or_default();
         config.named = policies.map(|tree| named_policies(tree, &mut errors)).unwrap_or_default();
         let defaults = Defaults { on_error, case_sensitive, leases: config.leases.is_some(), credit: config.credit };
         for (path, tree) in written {
-            config.rules.extend(rules::read(path, tree, &config.named, &mut config.sets, defaults, &mut errors));
+            let named = NamedPolicies { valid: &config.named, names: &names };
+            config.rules.extend(rules::read(path, tree, named, &mut config.sets, defaults, &mut errors));
         }
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
@@ -115,6 +117,14 @@ impl Config {
     /// Returns the policies of these names as one set.
     pub(crate) fn set(&self, names: &[String]) -> Result<PolicySet, RequestError> {
         PolicySet::of(names, &self.named)
+    }
+}
+
+/// Returns the names of a table.
+fn names(tree: &Tree) -> Vec<String> {
+    match tree {
+        Tree::Table(fields) => fields.iter().map(|(name, _)| name.clone()).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -364,6 +374,10 @@ mod tests {
         let rule = "upstream = \"ORIGIN\"\n[[rules]]\npath = \"/*\"\npolicies = \"api\"\n";
         let wrong = config(&format!("{rule}[policies]\napi = {{ algorithm = \"fix_window\" }}")).unwrap_err();
         assert!(wrong.len() == 1 && wrong[0].starts_with("policies.api.limit: "), "{wrong:?}");
+        let others =
+            "apii = { algorithm = \"fix_window\" }\nlogin = { algorithm = \"fix_window\", limit = 1, scale = 1 }";
+        let misspelt = config(&format!("{rule}[policies]\n{others}")).unwrap_err();
+        assert_eq!(misspelt[1..], ["rules[0].policies: \"api\" is not one of \"apii\", \"login\""]);
         let none = config(rule).unwrap_err();
         assert_eq!(none, ["rules[0].policies: \"api\" is not a name that is under policies"]);
     }
@@ -373,7 +387,7 @@ mod tests {
         let policies = "policies.api = { algorithm = \"fix_window\", limit = 1, scale = \"1m\" }";
         let rules = "[[rules]]\npath = \"/*\"\npolicies = \"api\"";
         let errors = config(&format!("{policies}\n{rules}")).unwrap_err();
-        assert!(errors.len() == 1 && errors[0].starts_with("rules: they need an upstream"), "{errors:?}");
+        assert!(errors.len() == 1 && errors[0].starts_with("upstream: is required with rules (the name"), "{errors:?}");
         for upstream in ["ORIGIN", "https://origin.example", "http://localhost:8080/base/"] {
             assert!(config(&format!("upstream = \"{upstream}\"\n{policies}\n{rules}")).is_ok(), "{upstream}");
         }

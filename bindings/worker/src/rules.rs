@@ -61,6 +61,14 @@ pub(crate) enum Missing {
     Skip,
 }
 
+/// The policies that rules may name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedPolicies<'a> {
+    pub(crate) valid: &'a [(String, Policy)],
+    /// The names of all, also of those that have errors.
+    pub(crate) names: &'a [String],
+}
+
 /// The defaults of a rule's fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
@@ -74,7 +82,7 @@ pub(crate) struct Defaults {
 pub(crate) fn read(
     path: String,
     tree: Tree,
-    named: &[(String, Policy)],
+    named: NamedPolicies<'_>,
     sets: &mut Vec<PolicySet>,
     defaults: Defaults,
     errors: &mut FieldErrors,
@@ -115,7 +123,7 @@ pub(crate) fn read(
 fn limit(
     reader: &mut Reader<'_>,
     mode: Mode,
-    named: &[(String, Policy)],
+    named: NamedPolicies<'_>,
     sets: &mut Vec<PolicySet>,
     cost: u64,
 ) -> Option<Limit> {
@@ -129,7 +137,7 @@ fn limits(
     reader: &mut Reader<'_>,
     list: Vec<(String, Tree)>,
     mode: Mode,
-    named: &[(String, Policy)],
+    named: NamedPolicies<'_>,
     sets: &mut Vec<PolicySet>,
     cost: u64,
 ) -> Vec<Limit> {
@@ -192,16 +200,16 @@ fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
     parts
 }
 
-fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> Option<PolicySet> {
+fn policies(reader: &mut Reader<'_>, mode: Mode, named: NamedPolicies<'_>) -> Option<PolicySet> {
     let path = reader.path_of("policies");
     let before = reader.errors.len();
     let mut names = Vec::new();
     for (path, tree) in reader.list("policies").unwrap_or_default() {
         match non_empty_text(&tree) {
-            Some(name) if named.iter().any(|(known, _)| *known == name) => names.push(name),
+            Some(name) if named.valid.iter().any(|(known, _)| *known == name) => names.push(name),
             // The policy is invalid, and its own errors say so.
-            Some(name) if has_errors(&name, reader.errors) => return None,
-            _ => reader.errors.push(invalid(path, &tree, accepted(named))),
+            Some(name) if named.names.contains(&name) => return None,
+            _ => reader.errors.push(invalid(path, &tree, accepted(named.names))),
         }
     }
     if mode == Mode::Skip {
@@ -218,7 +226,7 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
         reader.errors.push(invalid(path, &Tree::Null, "the name of a policy, or several"));
         return None;
     }
-    let problem = match PolicySet::of(&names, named) {
+    let problem = match PolicySet::of(&names, named.valid) {
         Ok(set) if !set.policies.iter().any(|policy| policy.algorithm() == "concurrency") => return Some(set),
         Ok(_) => "a concurrency policy counts reservations alone, and a rule makes none; reserve by the HTTP API, the \
                   entrypoint or the object"
@@ -229,15 +237,8 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: &[(String, Policy)]) -> 
     None
 }
 
-/// Returns whether there are errors of the policy with that name.
-fn has_errors(name: &str, errors: &FieldErrors) -> bool {
-    let path = format!("policies.{name}");
-    let is_own = |rest: &str| rest.is_empty() || rest.starts_with('.');
-    errors.iter().any(|error| error.path.strip_prefix(&path).is_some_and(is_own))
-}
-
-fn accepted(named: &[(String, Policy)]) -> String {
-    let known: Vec<String> = named.iter().map(|(name, _)| shown(name)).collect();
+fn accepted(names: &[String]) -> String {
+    let known: Vec<String> = names.iter().map(|name| shown(name)).collect();
     if known.is_empty() { "a name that is under policies".into() } else { format!("one of {}", known.join(", ")) }
 }
 

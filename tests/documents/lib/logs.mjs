@@ -8,6 +8,10 @@ const config = `
 name = "LIMITERS"
 class_name = "RateLimiterObject"
 
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["RateLimiterObject"]
+
 [vars.TOLLGATE]
 upstream = "https://origin.example"
 
