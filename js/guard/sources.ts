@@ -100,10 +100,7 @@ class ByPolicy {
 const textOf = (policies: Policies) => JSON.stringify(Array.isArray(policies) ? policies : [policies]);
 
 const noPolicy = () =>
-  new TollgateError(
-    "invalid_option",
-    "policy is required (the policy of the limiter, or of requests for which policyFor returns undefined)",
-  );
+  new TollgateError("invalid_option", "policy is required (neither the limiter nor policyFor has one)");
 
 const tooMany = () =>
   wrongOption("policyFor", `policy number ${most + 1}`, "a few plans instead of a policy for each request");

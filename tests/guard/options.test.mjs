@@ -97,7 +97,7 @@ for (const [name, { rateLimit }] of Object.entries(frameworks)) {
         rejects({ policy, timeout }, /^timeout: .* use a number of milliseconds up to 2147483647$/);
       for (const limiter of [1, "memory", {}, { hit: 1 }])
         rejects({ policy, limiter }, /^limiter: .* use a limiter with the methods of RateLimiter/);
-      rejects({ limiter: { hit() {} } }, /^policy is required \(the policy of the limiter/);
+      rejects({ limiter: { hit() {} } }, /^policy is required \(neither the limiter/);
       rejects({ policy: { algorithm: "fix_window", limit: 0, scale: "1m" } }, /^limit: 0 is not an integer/);
       rejects({ policy, fallback: { algorithm: "fix_windoe" } }, /algorithm/);
     });
