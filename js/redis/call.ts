@@ -43,7 +43,7 @@ export class Call {
     this.deadline = deadline;
   }
 
-  /** Ends it. What a call still refers to then would survive until a full garbage collection, with much beside it. */
+  /** Ends it, and drops its operations: otherwise they were seen to survive minor garbage collections. */
   end(): void {
     this.isEnded = true;
     this.batch = noOperations;

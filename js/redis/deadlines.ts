@@ -8,10 +8,7 @@ export interface Timed {
 /** The deadlines of pending items, with one timer for all. */
 export class Deadlines<Item extends Timed> {
   readonly #timeOut: (item: Item) => void;
-  /**
-   * In no order. A Set would grow and shrink with every flush, and V8 links its old tables to the new ones: through them,
-   * items that are long gone survive most garbage collections.
-   */
+  /** In no order. In a Set, removed items were seen to survive minor garbage collections, which then took longer. */
   readonly #pending: Item[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
