@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
-import { bundle, start } from "./workerd.mjs";
+import { bundle, kills, killUnderLoad, start } from "./workerd.mjs";
 
 const rounds = 20;
 const connections = 16;
@@ -30,19 +30,16 @@ const shared = names.map((policy) => ({
   inFlight: connections,
 }));
 
-/** Hits on all connections, each its own key and a shared one in turn, until workerd is gone. */
-function load(workerd) {
+/** Hits the key of a connection's own and a shared one in turn, until workerd is gone. */
+async function load(ask, number) {
   const hit = async (key) => {
-    const { allowed } = await workerd.ask("hit", key.item);
+    const { allowed } = await ask("hit", key.item);
     if (allowed) key.acknowledged += 1;
   };
-  const connection = async (_, number) => {
-    for (let turn = number; ; turn += 1) {
-      await hit(own[number]);
-      await hit(shared[turn % shared.length]);
-    }
-  };
-  return Promise.allSettled(Array.from({ length: connections }, connection));
+  for (let turn = number; ; turn += 1) {
+    await hit(own[number]);
+    await hit(shared[turn % shared.length]);
+  }
 }
 
 /** What a key has counted. A token bucket counts what is left. */
@@ -66,14 +63,14 @@ test("killed under load 20 times, it has counted all that it acknowledged and al
   let workerd;
   try {
     await bundle(folder, { policies, timeout: "1m" });
-    for (let round = 0; round < rounds; round += 1) {
+    for (const [round, answers] of kills(rounds, [10, 200]).entries()) {
       workerd = await start(folder);
       await check(workerd, round);
-      const loaded = load(workerd);
-      const moment = Date.now() + 50 + Math.random() * 450;
-      while (Date.now() < moment) await workerd.ask("peek", { policy: "window", key: "other" });
-      await workerd.kill();
-      await loaded;
+      await killUnderLoad(
+        workerd,
+        answers,
+        own.map((_, number) => (ask) => load(ask, number)),
+      );
     }
     workerd = await start(folder);
     await check(workerd, rounds);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
-import { bundle, start } from "./workerd.mjs";
+import { bundle, kills, killUnderLoad, start } from "./workerd.mjs";
 
 const rounds = 10;
 const connections = 16;
@@ -32,29 +32,29 @@ const keys = Array.from({ length: connections }, (_, number) => ({
 }));
 
 /** Reserves, and settles in part, in full or not at all, until workerd is gone. */
-async function load(workerd, own, turn) {
+async function load(ask, own, turn) {
   const { policy, key } = own;
   const [name] = policy;
   for (let step = turn; ; step += 1) {
     const cost = 1 + (step % 3);
     own.asked = cost;
-    const { allowed, id } = await workerd.ask("reserve", { policy, key, cost: { [name]: cost }, ttl: "1d" });
+    const { allowed, id } = await ask("reserve", { policy, key, cost: { [name]: cost }, ttl: "1d" });
     own.asked = 0;
     assert.equal(allowed, true);
     own.open.push({ id, cost });
-    if (step % 5 === 0) await workerd.ask("extend", { policy, id, ttl: "1d" });
-    if (own.open.length > 3) await close(workerd, own, own.open[step % 4], step % (cost + 1));
+    if (step % 5 === 0) await ask("extend", { policy, id, ttl: "1d" });
+    if (own.open.length > 3) await close(ask, own, own.open[step % 4], step % (cost + 1));
   }
 }
 
 /** Settles a reservation: by then it is open, or it was settled when workerd was killed. */
-async function close(workerd, own, reservation, used) {
+async function close(ask, own, reservation, used) {
   own.closing = { ...reservation, used };
   const { policy } = own;
   const item = { policy, id: reservation.id };
   const { settlement } = await (used === 0
-    ? workerd.ask("cancel", item)
-    : workerd.ask("settle", { ...item, used: { [policy[0]]: used } }));
+    ? ask("cancel", item)
+    : ask("settle", { ...item, used: { [policy[0]]: used } }));
   own.closing = undefined;
   own.open = own.open.filter(({ id }) => id !== reservation.id);
   own.charged += used;
@@ -74,7 +74,7 @@ async function check(workerd, own) {
   own.asked = 0;
   if (own.closing) {
     const { used, ...reservation } = own.closing;
-    assert.match(await close(workerd, own, reservation, used), /^(settled|closed)$/);
+    assert.match(await close(workerd.ask, own, reservation, used), /^(settled|closed)$/);
   }
   const open = own.open.reduce((sum, { cost }) => sum + cost, 0);
   const count = await counted(workerd, own);
@@ -93,21 +93,21 @@ test("killed under load 10 times, it has every reservation that it acknowledged,
   let workerd;
   try {
     await bundle(folder, { policies, timeout: "1m" });
-    for (let round = 0; round < rounds; round += 1) {
+    for (const [round, answers] of kills(rounds, [10, 200]).entries()) {
       workerd = await start(folder);
       for (const own of keys) await check(workerd, own);
-      const loaded = Promise.allSettled(keys.map((own, number) => load(workerd, own, number + round)));
-      const moment = Date.now() + 50 + Math.random() * 350;
-      while (Date.now() < moment) await workerd.ask("peek", { policy: "window", key: "other" });
-      await workerd.kill();
-      for (const { reason } of await loaded) assert.notEqual(reason.code, "ERR_ASSERTION", reason.message);
+      await killUnderLoad(
+        workerd,
+        answers,
+        keys.map((own, number) => (ask) => load(ask, own, number + round)),
+      );
     }
     workerd = await start(folder);
     let total = 0;
     for (const own of keys) {
       await check(workerd, own);
       for (const reservation of [...own.open])
-        assert.equal(await close(workerd, own, reservation, reservation.cost), "settled");
+        assert.equal(await close(workerd.ask, own, reservation, reservation.cost), "settled");
       const rest = limit - (await counted(workerd, own));
       const [policy] = own.policy;
       const item = { policy, key: own.key };
