@@ -133,7 +133,7 @@ export function numbers(results = readFileSync(new URL("RESULTS.md", import.meta
     if (value === undefined)
       throw new Error(`bench/RESULTS.md: under "${section}", "${heading}" there is no "${row}", "${column}"`);
     // Where a cell also has ratios, the number comes first.
-    return [value.split(", ")[0], unit].filter(Boolean).join(" ");
+    return [shortened(value.split(", ")[0]), unit].filter(Boolean).join(" ");
   };
   return summary
     .map(({ title, columns, rows }) => {
@@ -145,6 +145,15 @@ export function numbers(results = readFileSync(new URL("RESULTS.md", import.meta
     })
     .join("\n\n");
 }
+
+const larger = { µs: "ms", k: "M" };
+
+/** Writes a value of a thousand units and more in the next larger unit, with three digits. */
+const shortened = (value) =>
+  value.replace(/^(\d{4,}(?:\.\d+)?) (µs|k)(?!\w)/, (_, digits, unit) => {
+    const thousands = Number(digits) / 1_000;
+    return `${Number(thousands.toPrecision(3))} ${larger[unit]}`;
+  });
 
 /** The README around its numbers: what is before them, they themselves, and what is after. */
 function parted(readme) {
