@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { build } from "esbuild";
 import { inProject } from "./paths.mjs";
 import { serve } from "./run.mjs";
@@ -94,9 +94,8 @@ const tollgate :Workerd.Worker = (
 
 /** Starts workerd on such a folder. Returns its address, its output, and a function that kills it. */
 export async function start(folder, { output = "pipe" } = {}) {
-  const port = await freePort();
   const workerd = createRequire(import.meta.url)("workerd").default;
-  const args = ["serve", "config.capnp", "--socket-addr", `http=localhost:${port}`, "--control-fd=3"];
+  const args = ["serve", "config.capnp", "--socket-addr", "http=localhost:0", "--control-fd=3"];
   // Ends with this process, also by a signal: a test runner that is stopped runs no `after`.
   const { child } = serve(workerd, args, { cwd: folder, stdio: ["ignore", output, "pipe", "pipe"] });
   const said = [];
@@ -106,7 +105,7 @@ export async function start(folder, { output = "pipe" } = {}) {
     throw new Error(`workerd ended with ${code}: ${said.join("")}`);
   });
   ended.catch(() => {});
-  await Promise.race([once(child.stdio[3], "data"), ended]);
+  const port = await Promise.race([portOf(child.stdio[3]), ended]);
   return {
     url: `http://localhost:${port}`,
     port,
@@ -119,10 +118,8 @@ export async function start(folder, { output = "pipe" } = {}) {
   };
 }
 
-async function freePort() {
-  const server = createServer().listen(0, "localhost");
-  await once(server, "listening");
-  const { port } = server.address();
-  await once(server.close(), "close");
-  return port;
+/** Returns the port that workerd listens on, from the first line that it writes to its control pipe. */
+async function portOf(pipe) {
+  const [line] = await once(createInterface(pipe), "line");
+  return JSON.parse(line).port;
 }
