@@ -36,7 +36,7 @@ impl Stored<'_> {
         }
         // The state last in force, and the one that was kept beside it.
         let mut states = Vec::new();
-        let open_until = key.extra.open.of(position).amounts().map(|open| open.end).max();
+        let open_until = key.extra.open.of(position).last_end();
         let mut valid = Earlier::read(&mut states, position, own, self.scale, self.numbers, open_until, now)?;
         if let Some(kept) = self.earlier {
             valid &= Earlier::import(&mut states, position, own, kept, now)?;

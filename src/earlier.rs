@@ -6,7 +6,7 @@
 //! state.
 //!
 //! It is kept for one scale after it was last in force, and at least until it ends. Beside open reservations it is kept
-//! until their charges have ended. Of several states, the one of the longest scale is kept.
+//! until their charges have ended, also if they are extended. Of several states, the one of the longest scale is kept.
 //! Buckets need none: their content converts exactly, but for a rounding against the client.
 
 use crate::algorithm::log::Log;
@@ -50,8 +50,8 @@ impl Earlier {
         let valid = rule.import(earlier.entry_mut(), rule.scale(), numbers)?;
         let ends_at = rule.ends_at(earlier.entry(), now);
         if ends_at > now || open_until.is_some() {
-            let open_until = open_until.unwrap_or(0).max(now);
-            earlier.until = (open_until + rule.scale()).max(ends_at).min(MAX);
+            earlier.until = (now + rule.scale()).max(ends_at).min(MAX);
+            earlier.keep_beside(open_until, now);
         }
         push(list, earlier)?;
         Ok(valid)
@@ -104,20 +104,33 @@ impl Earlier {
         self.rule.peek(self.entry(), Act::LOOK, now).count
     }
 
-    /// Makes room for a cost, so that charging it next cannot run out of memory.
-    fn prepare(&mut self, cost: u64, now: u64) -> Result<(), OutOfMemory> {
-        let rule = self.rule;
-        rule.prepare(self.entry_mut(), Act::Inc(cost), now)
+    /// Charges a cost, of which `granted` was reserved. With `prepares` it only makes room for the cost, so that charging it
+    /// next cannot run out of memory.
+    fn charge(&mut self, cost: u64, granted: u64, now: u64, prepares: bool) -> Result<(), OutOfMemory> {
+        let (rule, act) = (self.rule.keeping(self.entry(), granted), Act::Inc(cost));
+        if prepares {
+            return rule.prepare(self.entry_mut(), act, now);
+        }
+        rule.act(self.entry_mut(), act, now, &mut Outcome::default());
+        Ok(())
     }
 
-    fn charge(&mut self, cost: u64, now: u64) {
-        let rule = self.rule;
-        rule.act(self.entry_mut(), Act::Inc(cost), now, &mut Outcome::default());
+    /// Keeps it until the charges of reservations have ended, of which the last ends at `open_until`. A sliding counter
+    /// counts a charge for up to two scales.
+    pub(crate) fn keep_beside(&mut self, open_until: Option<u64>, now: u64) {
+        if let Some(open_until) = open_until {
+            self.until = self.until.max(self.latest_until(open_until.max(now)));
+        }
     }
 
     /// Shortens the time for which it is kept to two scales from `now`: a clock that was far ahead must not keep it for ever.
     pub(crate) fn shorten(&mut self, now: u64) {
-        self.until = self.until.min(now + 2 * self.rule.scale());
+        self.until = self.until.min(self.latest_until(now));
+    }
+
+    /// Returns the time until which it is kept at most after a charge at `now`.
+    fn latest_until(&self, now: u64) -> u64 {
+        (now + 2 * self.rule.scale()).min(MAX)
     }
 
     fn entry(&self) -> Entry<'_> {
@@ -168,18 +181,18 @@ pub(crate) fn export_earlier(earlier: &[Earlier], before: &[i64], now: u64) -> R
     Ok(rows)
 }
 
-/// Charges a cost to the earlier states of the policy at a position. With `prepares` it only makes room for the cost.
+/// Charges a cost, of which `granted` was reserved, to the earlier states of the policy at a position. With `prepares` it
+/// only makes room for the cost.
 pub(crate) fn charge(
     earlier: &mut [Earlier],
     position: usize,
     cost: u64,
+    granted: u64,
     now: u64,
     prepares: bool,
 ) -> Result<(), OutOfMemory> {
-    for earlier in earlier.iter_mut().filter(|earlier| earlier.position == position) {
-        if prepares { earlier.prepare(cost, now)? } else { earlier.charge(cost, now) }
-    }
-    Ok(())
+    let mut own = earlier.iter_mut().filter(|earlier| earlier.position == position);
+    own.try_for_each(|earlier| earlier.charge(cost, granted, now, prepares))
 }
 
 /// Gives a cost back to the earlier states of the policy at a position.
@@ -202,11 +215,11 @@ pub(crate) fn change(
 ) -> Result<u64, OutOfMemory> {
     drop_ended(earlier, now);
     if let Act::Inc(cost) = act {
-        charge(earlier, position, cost, now, true)?;
+        charge(earlier, position, cost, 0, now, true)?;
     }
     let count = policy_states.change(position, entry, act, now)?;
     match act {
-        Act::Inc(cost) => charge(earlier, position, cost, now, false)?,
+        Act::Inc(cost) => charge(earlier, position, cost, 0, now, false)?,
         Act::Refund(cost) => refund(earlier, position, cost, now),
         _ => earlier.retain(|earlier| earlier.position != position),
     }

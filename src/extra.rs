@@ -192,6 +192,10 @@ impl KeyMut<'_> {
         self.expire(now)?;
         let Some(index) = self.extra.open.find(bits) else { return Ok(None) };
         self.extra.open.extend(index, now, ttl);
+        let Extra { earlier, open } = &mut *self.extra;
+        for earlier in earlier {
+            earlier.keep_beside(open.of(earlier.position).last_end(), now);
+        }
         self.refresh(now);
         Ok(Some(Settlement::Extended))
     }
@@ -238,10 +242,11 @@ impl KeyMut<'_> {
         let Some(reserved) = self.extra.open.get(index) else { return Ok(()) };
         for prepares in [true, false] {
             for (position, rule) in self.policy_states.rules().iter().enumerate() {
-                let rule = self.extra.open.rule(index, position, rule);
                 let mut own = self.entry.from(self.policy_states.place(position));
+                let amount = self.extra.open.amount(index, position);
+                let rule = self.extra.open.rule(index, position, rule).keeping(own.as_read(), amount);
                 let cost = match used.at(position) {
-                    AS_RESERVED => self.extra.open.amount(index, position),
+                    AS_RESERVED => amount,
                     used => used,
                 };
                 let period = rule.period();
@@ -256,7 +261,7 @@ impl KeyMut<'_> {
                 } else {
                     rule.act(own.reborrow(), act, at, &mut Outcome::default());
                 }
-                earlier::charge(&mut self.extra.earlier, position, cost, at, prepares)?;
+                earlier::charge(&mut self.extra.earlier, position, cost, amount, at, prepares)?;
             }
         }
         Ok(())
@@ -276,7 +281,7 @@ impl KeyMut<'_> {
                     rule.act(own.reborrow(), act, now, outcome);
                 }
                 if let Act::Inc(cost @ 1..) | Act::Count(cost @ 1..) = act {
-                    earlier::charge(&mut self.extra.earlier, position, cost, now, prepares)?;
+                    earlier::charge(&mut self.extra.earlier, position, cost, 0, now, prepares)?;
                     charges = true;
                 }
             }
@@ -293,8 +298,7 @@ impl KeyMut<'_> {
     fn shorten_earlier(&mut self, now: u64) {
         let Extra { earlier, open } = &mut *self.extra;
         for earlier in earlier {
-            let open_until = open.of(earlier.position).amounts().map(|open| open.end).max();
-            earlier.shorten(open_until.unwrap_or(0).max(now));
+            earlier.shorten(open.of(earlier.position).last_end().unwrap_or(0).max(now));
         }
     }
 

@@ -386,6 +386,11 @@ impl OpenOf<'_> {
         self.rows_from(0).map(|(_, amount)| amount)
     }
 
+    /// Returns when the last of the reservations expires; `None` if no amount is open.
+    pub(crate) fn last_end(self) -> Option<u64> {
+        self.amounts().last().map(|open| open.end)
+    }
+
     /// Returns the amounts of the reservations from an index on, each with the index of the next reservation.
     pub(crate) fn rows_from(self, index: usize) -> impl Iterator<Item = (usize, Amount)> {
         let width = self.open.width();

@@ -220,6 +220,17 @@ impl Rule {
         }
     }
 
+    /// Returns the rule with room for an amount that was granted under another limit, which may be in force again: charging
+    /// the amount drops none of the hits in a log.
+    pub(crate) fn keeping(self, entry: Entry<'_>, amount: u64) -> Self {
+        match (self, entry.logs) {
+            (Self::SlidingWindow(own), [log, ..]) => {
+                Self::SlidingWindow(SlidingWindow { keep: own.keep.max(log.total + amount), ..own })
+            }
+            _ => self,
+        }
+    }
+
     /// Widens the rule so that a state lives as long under it as under the rule of a call.
     pub(crate) fn widen(&mut self, call: &Self) {
         // The life of a window depends only on its `scale`, which is the same.

@@ -7,7 +7,8 @@
 //! key, since hits older than those that make up `limit + 1` cannot change a decision. But another
 //! limit may read the log next, as while a deploy is under way, and must find every hit that was
 //! admitted. So hits that were denied take the place of the oldest, and only what is charged
-//! otherwise, by `inc` or by a settlement, makes a log longer than its limit, up to 1,001.
+//! otherwise makes a log longer than its limit: `inc` up to 1,001, and a settlement by what was
+//! reserved, since a higher limit granted it.
 
 use super::log::{Hits, Log};
 use super::{Algorithm, Push};

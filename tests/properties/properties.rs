@@ -19,6 +19,7 @@ mod per_call;
 mod replay;
 mod reservations;
 mod reserved_numbers;
+mod reserved_scales;
 mod reserved_use;
 mod reset_after;
 mod retry_after;

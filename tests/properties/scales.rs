@@ -376,3 +376,29 @@ fn the_state_of_the_other_scale_is_kept_until_open_reservations_are_charged() {
     let mut ledger = under(&ledger, &long, 40_200);
     assert!(!decision(ledger.apply(Operation::Hit { cost: 5 }, 40_200).unwrap().0).allowed);
 }
+
+/// Nor an extension of it under the other scale.
+#[test]
+fn the_state_of_the_other_scale_is_kept_until_extended_reservations_are_charged() {
+    for kind in [FixWindow, SlidingWindow, SlidingCounter] {
+        let (long, short) = (spec(kind, 10_000), spec(kind, 100));
+        let mut ledger = long.ledger();
+        let id = reserve(&mut ledger, 4, 1_000, 1);
+        let mut ledger = under(&ledger, &short, 1);
+        ledger.apply(Operation::Extend { id, ttl: HOUR }, 500).unwrap();
+        ledger.apply(Operation::Settle { id, used: None }, 40_000).unwrap();
+        let mut ledger = under(&ledger, &long, 40_200);
+        assert!(!decision(ledger.apply(Operation::Hit { cost: 5 }, 40_200).unwrap().0).allowed, "{kind:?}");
+    }
+}
+
+/// A sliding counter counts a charge in the window after it too.
+#[test]
+fn the_state_of_another_scale_is_kept_until_the_charges_of_reservations_have_faded() {
+    let (long, short) = (spec(SlidingCounter, 10_000), spec(SlidingCounter, 100));
+    let mut ledger = long.ledger();
+    reserve(&mut ledger, 5, 12_000, 1);
+    let mut ledger = under(&under(&ledger, &short, 1), &long, 24_000);
+    let denied = decision(ledger.apply(Operation::Hit { cost: 3 }, 24_000).unwrap().0);
+    assert_eq!((denied.allowed, denied.count, denied.retry_after), (false, 3, Some(2_000)));
+}

@@ -2,7 +2,7 @@
 
 use num_rational::BigRational;
 use proptest::prelude::*;
-use tollgate::{Clock, Denied, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
+use tollgate::{Clock, Denied, Limiter, ManualClock, OnFull, Options, Policies, Policy, Reserve, Snapshot};
 
 use crate::support::*;
 
@@ -221,6 +221,28 @@ fn a_lower_limit_leaves_the_hits_of_a_higher_one() {
         }
         again.restore(&low.snapshot().unwrap()).unwrap();
         assert!(!again.hit(&0, 1).unwrap().allowed, "{limit}");
+        clock.advance(120_000);
+    }
+}
+
+/// What a higher limit granted is kept when it is settled under a lower one, with the hits before it.
+#[test]
+fn a_settlement_under_a_lower_limit_leaves_the_hits_of_a_higher_one() {
+    let clock = ManualClock::new(0);
+    for scales in [["1m"; 2], ["1m", "1s"]] {
+        let limiter =
+            |limit, scale| Limiter::<u8, _>::new(Policy::sliding_window(limit, scale).unwrap(), &clock).unwrap();
+        let mut high = limiter(5_000, scales[0]);
+        assert!(high.hit(&0, 1_500).unwrap().allowed);
+        let reservation = high.reserve(&0, Reserve::new(1).cost(3_000)).unwrap().reservation.unwrap();
+        let mut low = limiter(10, scales[1]);
+        low.restore(&high.snapshot().unwrap()).unwrap();
+        clock.advance(1);
+        low.settle(reservation, None).unwrap();
+        let mut again = limiter(5_000, scales[0]);
+        again.restore(&low.snapshot().unwrap()).unwrap();
+        assert_eq!(again.get(&0), Ok(4_500));
+        assert!(!again.hit(&0, 501).unwrap().allowed);
         clock.advance(120_000);
     }
 }
