@@ -10,8 +10,10 @@ export interface RuleKey {
   readonly parts: string | readonly string[];
 }
 
-/** The most characters of all parts together: a hundred keys fit in a request. */
+/** The most bytes of all parts as JSON: a hundred keys fit in a request. */
 const maxLength = 16_384;
+
+const encoder = /* @__PURE__ */ new TextEncoder();
 
 /**
  * Copies the parts of a key. Checks that they are strings; the Worker parses them.
@@ -19,9 +21,11 @@ const maxLength = 16_384;
  */
 export function copiedParts({ parts }: RuleKey): readonly string[] {
   const copy: readonly unknown[] = Array.isArray(parts) ? [...parts] : [parts];
-  if (copy.every((part) => typeof part === "string") && copy.join("").length <= maxLength) return copy;
+  if (copy.every((part) => typeof part === "string") && bytesOf(copy) <= maxLength) return copy;
   throw wrongParts(parts);
 }
+
+const bytesOf = (parts: readonly string[]): number => encoder.encode(JSON.stringify(parts)).length;
 
 /**
  * Returns the error of invalid parts.
@@ -32,5 +36,5 @@ export const wrongParts = (parts: unknown): TollgateError =>
     "invalid_key",
     "parts",
     parts,
-    `a string such as "ip=192.0.2.7", or a list, of at most ${maxLength} characters, without lone surrogates`,
+    `a string such as "ip=192.0.2.7", or a list, of at most ${maxLength} bytes in JSON, without lone surrogates`,
   );

@@ -209,15 +209,17 @@ it("errors name the field, and change nothing", async () => {
     [
       { parts: ["ip=::1", "user=4"] },
       "invalid_request",
-      'parts[1]: "user=4" is not "ip=<address>", "path=<path without ;>", ',
+      'parts[1]: "user=4" is not "ip=<address>", "path=/<path without ; ? #>", ',
     ],
     [{ parts: "ip" }, "invalid_request", 'parts: "ip" is not "ip=<address>"'],
     [{ parts: "ip=here" }, "invalid_request", 'parts: "ip=here" is not "ip=<address>"'],
     [
       { parts: "path=/a;b/c" },
       "invalid_request",
-      'parts: "path=/a;b/c" is not "ip=<address>", "path=<path without ;>"',
+      'parts: "path=/a;b/c" is not "ip=<address>", "path=/<path without ; ? #>"',
     ],
+    [{ parts: "path=/a?b=c" }, "invalid_request", 'parts: "path=/a?b=c" is not "ip=<address>"'],
+    [{ parts: "cookie:session=a; b=c" }, "invalid_request", 'parts: "cookie:session=a; b=c" is not '],
     [{ parts: ["header:x-api-key=a\ud800"] }, "invalid_key", "parts: "],
     [{ parts: "constant:\udfff" }, "invalid_key", 'parts: "constant:'],
   ] as const;
@@ -280,9 +282,20 @@ describe("a client in JavaScript names it by its parts", () => {
   });
 
   it("and parts that are far too long concern one caller only", async () => {
-    const long = { parts: `header:x-api-key=${"k".repeat(2 ** 21)}` };
-    const [bad, good] = await Promise.allSettled([remote.get(long), remote.get({ parts: "ip=::1" })]);
-    expect(bad).toMatchObject({ status: "rejected", reason: { code: "invalid_key" } });
-    expect(good.status).toBe("fulfilled");
+    const long = [
+      `header:x-api-key=${"k".repeat(2 ** 21)}`,
+      `header:x-api-key=${"é".repeat(16_000)}`,
+      `header:x-api-key=${'"'.repeat(16_000)}`,
+      Array.from({ length: 2 ** 20 }, () => ""),
+    ];
+    const [good, ...bad] = await Promise.allSettled(
+      ["ip=::1", ...long, ...Array.from({ length: 95 }, () => `header:x-api-key=${"k".repeat(16_000)}`)].map(
+        (parts) => remote.get({ parts }),
+      ),
+    );
+    expect(good?.status).toBe("fulfilled");
+    for (const result of bad.slice(0, long.length))
+      expect(result).toMatchObject({ status: "rejected", reason: { code: "invalid_key" } });
+    for (const result of bad.slice(long.length)) expect(result.status).toBe("fulfilled");
   });
 });

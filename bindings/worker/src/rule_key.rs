@@ -4,14 +4,16 @@ use tollgate::cloudflare::client_key;
 
 use crate::config::Config;
 use crate::key::{Part, Source, UNKNOWN, is_object_name, object_name};
+use crate::pattern::Match;
 use crate::plan::key_paths;
 use crate::reader::{FieldError, Reader, invalid, non_empty_text};
+use crate::reading::readings;
 use crate::rules::{Limit, Missing, Rule};
 use crate::tree::Tree;
 
 /// Describes the accepted parts in error messages.
-const ACCEPTS: &str = "\"ip=<address>\", \"path=<path without ;>\", \"header:<name>=<value>\", \
-                       \"cookie:<name>=<value>\", \"constant:<text>\", or alone a key as the log prints it";
+const ACCEPTS: &str = "\"ip=<address>\", \"path=/<path without ; ? #>\", \"header:<name>=<value>\", \
+                       \"cookie:<name>=<value without ;>\", \"constant:<text>\", or alone a key as the log prints it";
 
 /// The key of a rule.
 #[derive(Debug)]
@@ -56,7 +58,11 @@ impl RuleKey {
         for (path, tree) in list {
             match non_empty_text(&tree).and_then(|written| PartValue::parse(&written)) {
                 Some(part) => parts.push(part),
-                None => reader.errors.push(invalid(path, &tree, ACCEPTS)),
+                None => {
+                    reader.errors.push(invalid(path, &tree, ACCEPTS));
+                    // Only the first error is shown, and a body may have a million.
+                    break;
+                }
             }
         }
         Some(Self::Parts(parts))
@@ -75,7 +81,8 @@ impl RuleKey {
 }
 
 impl PartValue {
-    /// Parses a part with its value; `None` if invalid. A path with `;` is two keys, so it is invalid.
+    /// Parses a part with its value; `None` if invalid. A path with `;` is two keys, so it is invalid. So is a value that no
+    /// request has: a URL or a query in a path, or several cookies. It would be read as that of another key.
     fn parse(written: &str) -> Option<Self> {
         if let Some(part @ Part::Constant(_)) = Part::parse(written) {
             return Some(Self { part, value: String::new() });
@@ -86,7 +93,8 @@ impl PartValue {
         let value = if part == Part::Ip { without_prefix(value) } else { value };
         let is_valid = match part {
             Part::Ip => value == UNKNOWN || client_key(value).is_some(),
-            Part::Path => key_paths(value, true)[1].is_none(),
+            Part::Path => value.starts_with('/') && !value.contains(['?', '#']) && key_paths(value, true)[1].is_none(),
+            Part::Cookie(_) => !value.contains(';'),
             _ => true,
         };
         let own = Self { part, value: value.into() };
@@ -109,7 +117,8 @@ fn without_prefix(address: &str) -> &str {
     address.strip_suffix("/64").filter(is_network).unwrap_or(address)
 }
 
-/// Returns whether a rule that counts by these parts, under one of these policies, distinguishes the case of paths.
+/// Returns whether the rule that counts by these parts, under one of these policies, distinguishes the case of paths. Of
+/// several such rules it is one that applies to the path.
 fn is_case_sensitive(config: &Config, parts: &[PartValue], names: &[String]) -> bool {
     let counts = |rule: &Rule, limit: &Limit| {
         let is_same = |(own, PartValue { part, .. }): (&Part, &PartValue)| {
@@ -121,8 +130,24 @@ fn is_case_sensitive(config: &Config, parts: &[PartValue], names: &[String]) -> 
             && limit.key.iter().zip(parts).all(is_same)
             && policies.any(|known| names.iter().any(|name| name == known))
     };
-    let mut sensitive = config.rules.iter().filter(|rule| rule.case_sensitive);
-    sensitive.any(|rule| rule.limits.iter().any(|limit| counts(rule, limit)))
+    let counting = || config.rules.iter().filter(|rule| rule.limits.iter().any(|limit| counts(rule, limit)));
+    let any_applies = |sensitive| counting().any(|rule| rule.case_sensitive == sensitive && applies(rule, parts));
+    any_applies(true) || !any_applies(false) && counting().any(|rule| rule.case_sensitive)
+}
+
+/// Returns whether a rule applies to the path in these parts.
+fn applies(rule: &Rule, parts: &[PartValue]) -> bool {
+    let mut applies = false;
+    for PartValue { value, .. } in parts.iter().filter(|own| own.part == Part::Path) {
+        readings(value, |reading| {
+            applies |= match rule.pattern.matches(&reading) {
+                Match::No => false,
+                Match::Folded => !rule.case_sensitive,
+                Match::Longer | Match::Exact => true,
+            };
+        });
+    }
+    applies
 }
 
 #[cfg(test)]
@@ -213,12 +238,20 @@ mod tests {
         assert_eq!(object_under("exact", &["path=/exact/A", "header:x-key=k"]).unwrap(), planned("/exact/A", &[key]));
         let other = object_under("none", &["path=//Other/%41/", "header:x-key=k"]).unwrap();
         assert_eq!(other, planned("/other/a", &[key]));
-        // Both rules count by this key: the spelling tells them apart.
+        // Both rules count by this key: the path tells them apart.
         assert_eq!(object(&["path=/exact/A", "header:x-key=k"]), planned("/exact/A", &[key]));
-        assert_eq!(object(&["path=/other/a", "header:x-key=k"]), planned("/Other/A", &[key]));
+        for path in ["/Other/A", "/other/a", "/EXACT/A"] {
+            assert_eq!(object(&[&format!("path={path}"), "header:x-key=k"]), planned(path, &[key]), "{path}");
+        }
         let missing = [("cf-connecting-ip", "192.0.2.7")];
         assert_eq!(object(&["path=/exact/A", "ip=192.0.2.7"]), planned("/exact/A", &missing));
         assert_eq!(object(&["header:x-key=k", "path=/A"]), "/header:x-key=1:k/path=2:/a");
+    }
+
+    #[test]
+    fn a_path_that_no_rule_applies_to_is_not_read_as_another() {
+        let one = object_under("exact", &["path=/EXACT/A", "header:x-key=k"]).unwrap();
+        assert_ne!(one, planned("/exact/a", &[("x-key", "k")]));
     }
 
     #[test]
@@ -239,7 +272,7 @@ mod tests {
     #[test]
     fn errors_name_the_part() {
         for (parts, problem) in [
-            (&[] as &[&str], "parts: an empty list is no key; expected \"ip=<address>\", \"path=<path"),
+            (&[] as &[&str], "parts: an empty list is no key; expected \"ip=<address>\", \"path=/<path"),
             (&[""], "parts[0]: \"\" is not \"ip=<address>\""),
             (&["ip=::1", "user=4"], "parts[1]: \"user=4\" is not \"ip=<address>\", "),
             (&["constant=a"], "parts[0]: \"constant=a\" is not "),
@@ -257,6 +290,10 @@ mod tests {
             (&["ip=192.0.2.7/64"], "parts[0]: \"ip=192.0.2.7/64\" is not "),
             (&["ip=2001:db8::/48"], "parts[0]: \"ip=2001:db8::/48\" is not "),
             (&["path=/a;b/c"], "parts[0]: \"path=/a;b/c\" is not "),
+            (&["path=/a?b=c"], "parts[0]: \"path=/a?b=c\" is not "),
+            (&["path=/a#b"], "parts[0]: \"path=/a#b\" is not "),
+            (&["path=https://example.com/a"], "parts[0]: \"path=https://example.com/a\" is not "),
+            (&["cookie:id=; id=b"], "parts[0]: \"cookie:id=; id=b\" is not "),
         ] {
             let found = object_under("api", parts).unwrap_err();
             assert!(found.starts_with(problem), "{parts:?}: {found}");
