@@ -1,10 +1,18 @@
-import { readFileSync } from "node:fs";
 import { type Node, type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { type AST, getStaticTOMLValue, parseTOML } from "toml-eslint-parser";
 import { CommandError } from "./errors.ts";
+import { textOf } from "./files.ts";
 
 /** A table of a configuration. */
 export type ConfigTable = Readonly<Record<string, unknown>>;
+
+/** Returns whether a value is a table. */
+export const isTable = (value: unknown): value is ConfigTable =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Returns the tables in a list; none if the value is not a list. */
+export const tables = (list: unknown): readonly ConfigTable[] =>
+  Array.isArray(list) ? list.filter(isTable) : [];
 
 /** A parsed configuration: its value, and the lines of its parts. */
 export interface ConfigFile {
@@ -28,7 +36,7 @@ export class UnreadableConfig extends CommandError {
 
 /** Reads a `wrangler.toml`, `wrangler.json` or `wrangler.jsonc`. */
 export function readConfigFile(path: string): ConfigFile {
-  const text = readFileSync(path, "utf8");
+  const text = textOf(path);
   const [value, lines] = /\.jsonc?$/.test(path) ? readJson(path, text) : readToml(path, text);
   return { path, value, lineOf: (field) => lineOf(field, lines) };
 }
@@ -108,11 +116,14 @@ function readJson(path: string, text: string): [ConfigTable, Lines] {
     throw new UnreadableConfig(
       path,
       lineAt(error?.offset ?? 0),
-      error === undefined ? "it is not an object" : printParseErrorCode(error.error),
+      error === undefined ? "it is not an object" : inWords(printParseErrorCode(error.error)),
     );
   const lines: Lines = new Map();
   return [jsonValue(tree, "", lines, lineAt) as ConfigTable, lines];
 }
+
+/** Returns an error code in words: `CommaExpected` is `comma expected`. */
+const inWords = (code: string) => code.replace(/\B[A-Z]/g, " $&").toLowerCase();
 
 function jsonValue(node: Node, field: string, lines: Lines, lineAt: (offset: number) => number): unknown {
   const { type, children = [] } = node;

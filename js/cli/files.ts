@@ -1,11 +1,11 @@
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, readFileSync, statSync } from "node:fs";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { detect } from "../replay/detect.ts";
 import type { LogOptions } from "../replay/log.ts";
 import type { LogSource } from "../replay/replay.ts";
 import { TextBlocks } from "../replay/text.ts";
-import { CommandError } from "./errors.ts";
+import { CommandError, UsageError } from "./errors.ts";
 
 const chunk = 1 << 20;
 
@@ -25,6 +25,12 @@ export function logFile(path: string, meter: Meter): LogSource {
     first: async (options) =>
       path === "-" ? Number.NEGATIVE_INFINITY : await firstTime(unpacked(name, open(), { read: 0 }), options),
   };
+}
+
+/** Returns the text of a file. */
+export function textOf(path: string): string {
+  if (statSync(path).isDirectory()) throw new UsageError(`${path} is a folder; name the file in it`);
+  return readFileSync(path, "utf8");
 }
 
 /** Returns the size of a file; undefined if it has none, such as a pipe. */

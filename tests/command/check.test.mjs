@@ -107,6 +107,49 @@ test("the class of the objects is one that the migrations leave, or another Work
   assert.deepEqual(await found(t, elsewhere), []);
 });
 
+test("a Worker that is no gateway may name its binding as it likes", async (t) => {
+  const own = whole.replace(/\[vars\.TOLLGATE\][\s\S]*/, "").replace("LIMITERS", "USERS");
+  assert.deepEqual(await found(t, own), []);
+  assert.deepEqual(await found(t, `${own}[vars.TOLLGATE]\ncredit = true\n`), []);
+  assert.deepEqual(await found(t, own.replace("new_sqlite_classes", "new_classes")), [
+    [11, "migrations[0].new_classes"],
+  ]);
+  assert.deepEqual(await found(t, 'name = "shop"\n'), [[1, "durable_objects.bindings"]]);
+});
+
+test("a table with a misspelt name is an error: the Worker would not limit anything", async (t) => {
+  assert.deepEqual(await found(t, whole.replaceAll("vars.TOLLGATE", "vars.TOLGATE")), [[13, "vars.TOLGATE"]]);
+  assert.deepEqual(await found(t, whole.replaceAll("vars.TOLLGATE", "vars.tollgate")), [
+    [13, "vars.tollgate"],
+  ]);
+  const others = `${whole}[vars]\nTOLLGATE_LOG_SECRET = "a"\nTOLGATE = "b"\nGATE = { a = 1 }\n`;
+  assert.deepEqual(await found(t, others), []);
+});
+
+test("a compatibility date without calls of methods is an error", async (t) => {
+  const dated = (date, more = "") =>
+    whole.replace('compatibility_date = "2026-09-01"', `compatibility_date = "${date}"${more}`);
+  assert.deepEqual(await found(t, dated("2024-04-02")), [[3, "compatibility_date"]]);
+  assert.deepEqual(await found(t, dated("2024-04-03")), []);
+  assert.deepEqual(await found(t, dated("2024-04-02", '\ncompatibility_flags = ["rpc"]')), []);
+  const inherited = `${dated("2024-04-02")}
+[[env.staging.durable_objects.bindings]]
+name = "USERS"
+class_name = "RateLimiterObject"
+`;
+  const args = ["--env", "staging"];
+  assert.deepEqual(await found(t, inherited, { args }), [[3, "compatibility_date"]]);
+  const own = `${inherited}[env.staging]\ncompatibility_date = "2024-01-01"\n`;
+  assert.deepEqual(await found(t, own, { args }), [[27, "env.staging.compatibility_date"]]);
+});
+
+test("an upstream that is not a binding lists the bindings", async (t) => {
+  const text = `${whole.replace("https://origin.example", "ORIGINS")}[[services]]\nbinding = "ORIGIN"\nservice = "origin"\n`;
+  const at = folderWith(t, { "wrangler.toml": text });
+  const { stdout } = await tollgate(["check"], { cwd: at("") });
+  assert.match(stdout, /"ORIGINS" is not a URL or the name of a service binding; there are ORIGIN\n$/);
+});
+
 test("a misspelt policy of a rule lists all policies, also those with errors", async (t) => {
   const text = whole
     .replace("limit = 9", "limit = 0")
@@ -139,6 +182,8 @@ test("people see file, line, field and problem", async (t) => {
 test("a file that is no TOML or JSON is an error on its line", async (t) => {
   assert.deepEqual(await found(t, `${whole}\nport = 08\n`), [[23, ""]]);
   assert.deepEqual(await found(t, '{ "name": "a",\n  "main" }', { name: "wrangler.json" }), [[2, ""]]);
+  const at = folderWith(t, { "wrangler.json": '{ "name": "a"\n  "main": "b" }' });
+  assert.equal((await tollgate(["check"], { cwd: at("") })).stdout, "wrangler.json:2: comma expected\n");
 });
 
 test("JSON with comments is read too", async (t) => {
