@@ -1,11 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { Policies } from "../index.ts";
 import type { Config } from "./config.ts";
 import { CommandError, UsageError } from "./errors.ts";
+import { textOf } from "./files.ts";
 
 /** Policies that are tried together, under a name if they have one. */
 export interface NamedPolicies {
   readonly name?: string;
+  /** Where they are written, for errors: `--policy`, `policies.json: api`. */
+  readonly from: string;
   readonly policies: Policies;
 }
 
@@ -14,10 +17,10 @@ export interface NamedPolicies {
  * configuration. A file may also have policies by their names, which are tried side by side.
  */
 export function readPolicies(text: string, config: Config | undefined): readonly NamedPolicies[] {
-  if (/^\s*[[{]/.test(text)) return named(parsed(text, "--policy"));
+  if (/^\s*[[{]/.test(text)) return named(parsed(text, "--policy"), "--policy");
   if (config?.policies.includes(text) && config.gateway !== undefined)
-    return [{ name: text, policies: config.gateway.policy(text) }];
-  if (existsSync(text)) return named(parsed(readFileSync(text, "utf8"), text));
+    return [{ name: text, from: "--policy", policies: config.gateway.policy(text) }];
+  if (existsSync(text)) return named(parsed(textOf(text), text), text);
   const known =
     config === undefined ? "" : `, and ${config.file.path} has the policies ${config.policies.join(", ")}`;
   throw new UsageError(`--policy: ${JSON.stringify(text)} is neither JSON nor a file${known}`);
@@ -27,19 +30,24 @@ function parsed(text: string, from: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const problem = `${from}: it is not JSON: ${(error as Error).message}`;
-    throw from === "--policy" ? new UsageError(problem) : new CommandError(problem);
+    throw wrongPolicy(from, `it is not JSON: ${(error as Error).message}`);
   }
 }
 
-function named(value: unknown): readonly NamedPolicies[] {
+/** Returns the error for an invalid policy: of the command line, or of a file. */
+export function wrongPolicy(from: string, error: unknown): Error {
+  const problem = `${from}: ${error instanceof Error ? error.message : error}`;
+  return from.startsWith("--policy") ? new UsageError(problem) : new CommandError(problem);
+}
+
+function named(value: unknown, from: string): readonly NamedPolicies[] {
   const isTable =
     typeof value === "object" && value !== null && !Array.isArray(value) && !("algorithm" in value);
-  if (!isTable) return [{ policies: value as Policies }];
+  if (!isTable) return [{ from, policies: value as Policies }];
   const fields = Object.entries(value);
   // An object with other values is taken for a misspelt policy: the core returns the error.
   const areTables =
     fields.length > 0 && fields.every(([, each]) => typeof each === "object" && each !== null);
-  if (!areTables) return [{ policies: value as unknown as Policies }];
-  return fields.map(([name, policies]) => ({ name, policies }));
+  if (!areTables) return [{ from, policies: value as unknown as Policies }];
+  return fields.map(([name, policies]) => ({ name, from: `${from}: ${name}`, policies }));
 }

@@ -9,13 +9,14 @@ import type { LogOptions } from "../replay/log.ts";
 import { Replay, type ReplaySummary } from "../replay/replay.ts";
 import { Measure } from "../replay/suggest.ts";
 import { timeUnits, zoneOffset } from "../replay/times.ts";
+import type { LeftOut } from "../replay/unread.ts";
 import { inWords } from "../replay/words.ts";
 import type { Command } from "./command.ts";
 import { type Config, readConfig } from "./config.ts";
 import { CommandError, exit, UsageError } from "./errors.ts";
 import { logFile, type Meter, sizeOf } from "./files.ts";
 import type { Given } from "./options.ts";
-import { type NamedPolicies, readPolicies } from "./policies.ts";
+import { type NamedPolicies, readPolicies, wrongPolicy } from "./policies.ts";
 import { Progress } from "./progress.ts";
 import { htmlReport } from "./report.ts";
 import { RulesCandidate } from "./rules.ts";
@@ -104,7 +105,10 @@ Examples:
     await readAll(replaying, logsOf(given));
     const summary = (steps: number) => replaying.summary({ worst, steps }, percent);
     if (replaying.lines === 0) throw new CommandError("there is no line to replay");
-    if (replaying.missingField !== undefined) throw new CommandError(replaying.missingField);
+    if (replaying.missingField !== undefined)
+      throw new CommandError(replaying.missingField[1] + optionFor(given, replaying.missingField[0]));
+    const { lines, unreadable } = summary(1);
+    if (unreadable.count === lines) throw new CommandError(noneRead(unreadable));
     if (report !== undefined) writeFileSync(report, htmlReport(summary(mostSteps)));
     process.stdout.write(
       given.has("json") ? inJson(summary(mostSteps)) : terminalReport(summary(mostColumns)),
@@ -112,6 +116,17 @@ Examples:
     return exit.ok;
   },
 };
+
+/** Returns the option that would name another field, if the field is a default. */
+function optionFor(given: Given, field: string): string {
+  if (field === "time" && !given.has("time")) return "; use --time with the name of the field";
+  if (field === "ip" && !given.has("key")) return "; use --key with the name of a field";
+  return "";
+}
+
+function noneRead({ examples: [first] }: LeftOut): string {
+  return `no line can be read${first === undefined ? "" : `; ${first.file}:${first.line}: ${first.reason}`}`;
+}
 
 function openedReport(path: string): number {
   if (!existsSync(dirname(path)))
@@ -181,7 +196,7 @@ function policiesOf(
   const named = given.all("policy").flatMap((text) => readPolicies(text, config));
   if (named.length > 0 || config !== undefined) return named;
   if (percent === undefined) throw new UsageError("--policy, --config or --suggest is required");
-  return usualScales.map((scale) => ({ policies: withoutLimit(scale) }));
+  return usualScales.map((scale) => ({ from: "--suggest", policies: withoutLimit(scale) }));
 }
 
 /** Returns a policy whose limit is to be suggested. */
@@ -191,33 +206,35 @@ const withoutLimit = (scale: string): Policies =>
 /** Adds the policies to a replay. For one without a limit, only a limit is suggested. */
 function addPolicies(replaying: Replay, all: readonly NamedPolicies[], percent: number | undefined): void {
   const valid: NamedPolicies[] = [];
-  for (const { name, policies } of all) {
+  for (const { name, from, policies } of all) {
     const list: readonly Policy[] = Array.isArray(policies) ? policies : [policies as Policy];
-    const measures = percent === undefined ? [] : list.map((policy) => measureOf(policy));
+    const measures = percent === undefined ? [] : list.map((policy) => measureOf(policy, from));
     replaying.measures.push(...measures);
     const isWhole = measures.every(({ field }, at) => field in (list[at] as object));
     if (measures.length === 0 || isWhole)
-      valid.push({ ...(name && { name }), policies: candidateOf(replaying, "", policies).policies });
+      valid.push({
+        ...(name && { name }),
+        from,
+        policies: candidateOf(replaying, "", policies, from).policies,
+      });
   }
   for (const each of valid)
-    replaying.candidates.push(candidateOf(replaying, labelOf(each, valid), each.policies));
+    replaying.candidates.push(candidateOf(replaying, labelOf(each, valid), each.policies, each.from));
 }
 
-const wrongPolicy = (error: unknown) => new UsageError(`--policy: ${(error as Error).message}`);
-
-function measureOf(policy: Policy): Measure {
+function measureOf(policy: Policy, from: string): Measure {
   try {
     return new Measure(policy);
   } catch (error) {
-    throw wrongPolicy(error);
+    throw wrongPolicy(from, error);
   }
 }
 
-function candidateOf(replaying: Replay, label: string, policies: Policies): PolicyCandidate {
+function candidateOf(replaying: Replay, label: string, policies: Policies, from: string): PolicyCandidate {
   try {
     return new PolicyCandidate(label, policies, replaying.keys);
   } catch (error) {
-    throw wrongPolicy(error);
+    throw wrongPolicy(from, error);
   }
 }
 

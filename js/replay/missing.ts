@@ -34,14 +34,15 @@ export class MissingFields {
     if (this.#fields.size > 0) this.#fields.clear();
   }
 
-  /** Returns the error for a field that no line has; undefined if there is none. */
-  problem(): string | undefined {
+  /** Returns a field that no line has, and the error for it; undefined if there is none. */
+  problem(): readonly [field: string, problem: string] | undefined {
     const [field] = this.#fields;
     // Without names, no line could be parsed, and the report shows the lines.
     if (field === undefined || this.#names.length === 0) return undefined;
     const quoted = JSON.stringify(field);
-    if (this.#names.includes(field)) return `the field ${quoted} is empty in every line`;
+    if (this.#names.includes(field)) return [field, `the field ${quoted} is empty in every line`];
     const more = this.#names.length > mostNames ? ", …" : "";
-    return `no line has the field ${quoted}; the fields are ${this.#names.slice(0, mostNames).join(", ")}${more}`;
+    const names = `${this.#names.slice(0, mostNames).join(", ")}${more}`;
+    return [field, `no line has the field ${quoted}; the fields are ${names}`];
   }
 }

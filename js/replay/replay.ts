@@ -63,8 +63,8 @@ export class Replay {
     return this.#logs.reduce((sum, { lines }) => sum + lines, 0);
   }
 
-  /** The error for a field that the options name and no line has; undefined if there is none. */
-  get missingField(): string | undefined {
+  /** A field that a key, a time or a cost needs and no line has, and the error for it; undefined if there is none. */
+  get missingField(): readonly [field: string, problem: string] | undefined {
     return this.#context.missing.problem();
   }
 

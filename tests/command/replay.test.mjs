@@ -175,8 +175,9 @@ test("the cost of a line is that of a field", async () => {
 test("times have zones, units and names", async () => {
   const at = Date.UTC(2026, 9, 10, 13, 55, 36);
   const read = async (input, ...args) => {
-    const { from, unreadable } = await replay([...given([policies[0]]), "--key", "all", ...args], { input });
-    return unreadable.count > 0 ? unreadable.examples[0].reason : from;
+    const command = ["replay", ...given([policies[0]]), "--key", "all", "--json", ...args];
+    const { code, stdout, stderr } = await tollgate(command, { input });
+    return code === 0 ? JSON.parse(stdout).from : /input:1: (.*)\n/.exec(stderr)[1];
   };
   for (const [time, expected] of [
     ["10/Oct/2026:15:55:36 +0200", at],
@@ -241,6 +242,49 @@ test("a field that no line has is an error that lists the fields", async () => {
     (await tollgate(args, { input: nested })).stderr,
     /no line has the field "request\.usr"; the fields are at, request\.user, request\.ip\n$/,
   );
+});
+
+test("a default field that no line has is an error that names the option", async () => {
+  const input = '{"at":1791640536,"client":"a"}\n';
+  const failed = async (...args) =>
+    (await tollgate(["replay", ...given([policies[0]]), ...args], { input })).stderr;
+  const fields = "the fields are at, client";
+  assert.equal(
+    await failed("--key", "client"),
+    `tollgate replay: no line has the field "time"; ${fields}; use --time with the name of the field\n`,
+  );
+  assert.equal(
+    await failed("--time", "at"),
+    `tollgate replay: no line has the field "ip"; ${fields}; use --key with the name of a field\n`,
+  );
+});
+
+test("a log of which no line can be read is an error with the first reason", async () => {
+  const input = logOf(traffic({ hits: 3 }));
+  for (const [args, reason] of [
+    [["--format", "json"], "it is not JSON"],
+    [["--cost", "path"], 'path: "/items/'],
+  ]) {
+    const { code, stdout, stderr } = await tollgate(["replay", ...given([policies[0]]), ...args], { input });
+    assert.deepEqual([code, stdout], [1, ""]);
+    assert.ok(stderr.startsWith(`tollgate replay: no line can be read; standard input:1: ${reason}`), stderr);
+  }
+});
+
+test("an invalid policy in a file is named with the file", async (t) => {
+  const wrong = { algorithm: "token_bucket", capcity: 5, refillRate: 1 };
+  const at = folderWith(t, { "one.json": json(wrong), "two.json": json({ a: policies[0], b: wrong }) });
+  for (const [file, where] of [
+    ["one.json", "one.json"],
+    ["two.json", "two.json: b"],
+  ]) {
+    const { code, stderr } = await tollgate(["replay", "--policy", file], { cwd: at(""), input: "" });
+    assert.equal(code, 1);
+    assert.ok(
+      stderr.startsWith(`tollgate replay: ${where}: "capcity" is not a field of token_bucket`),
+      stderr,
+    );
+  }
 });
 
 test("a field that some lines have is no error", async () => {

@@ -86,6 +86,7 @@ const wrong = [
   [["init", "a", "b"], /name one folder/, 2],
   [["check", "."], /\. is a folder; name the file in it/, 2],
   [["replay", "--config", "."], /\. is a folder; name the file in it/, 2],
+  [["replay", "--policy", "."], /\. is a folder; name the file in it/, 2],
   [["get"], /name one key, or the key of a rule by --part/, 2],
   [["get", "a", "b"], /name one key/, 2],
   [["get", "a", "--part", "ip=::1"], /name a key or, by --part, the key of a rule, not both/, 2],
