@@ -11,7 +11,7 @@ const options: Options = {
   part: {
     value: "<part>",
     multiple: true,
-    help: "a part of the key by which a rule counts, with its value: ip=192.0.2.7, path=/search,\nheader:X-Api-Key=k, cookie:id=c, constant:login; several in the rule's order",
+    help: "a part of a rule's key, with its value: ip=192.0.2.7, path=/search,\nheader:X-Api-Key=k, cookie:id=c, constant:login; several in the rule's order",
   },
   policy: { value: "<name>", help: "the policy's name in the Worker's configuration" },
   timeout: { value: "<ms>", help: "how long to wait for a response, in milliseconds; 2000 by default" },
@@ -21,15 +21,15 @@ const options: Options = {
 const usage = "(<key> | --part <part>…) --policy <name> [--url <url>]";
 
 const notes = `
-A key of the HTTP API is named as it is. The key by which a rule of the gateway counts a visitor is named by its parts,
-or as a log with logKeys = "plain" prints it: --part /ip=9:192.0.2.7.
+<key> is a key of the HTTP API. For a visitor whom a rule of the gateway limits, use --part instead: once for each part of
+the rule's key, or once with the whole key, as a log with logKeys = "plain" prints it: --part /ip=9:192.0.2.7.
 
 The token of the HTTP API is read from TOLLGATE_TOKEN.`;
 
 /** `tollgate get`: reads a key's count from a deployed Worker. */
 export const get: Command = {
   name: "get",
-  summary: "Prints the count of a key, and when it ends, from a deployed Worker",
+  summary: "Prints the count of a key, and when it expires, from a deployed Worker",
   usage,
   options,
   notes,
@@ -56,7 +56,10 @@ export const get: Command = {
       ["limit", limit],
       ["remaining", remaining],
       ["allowed", allowed ? "yes" : `no, retry after ${retryAfter} ms`],
-      ["expires", expiresAt === 0 ? "it has no state" : new Date(expiresAt).toISOString()],
+      [
+        "expires",
+        expiresAt === 0 ? `never: it has no state.${hintFor(key)}` : new Date(expiresAt).toISOString(),
+      ],
     ] as const;
     show(given, json, lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join("\n"));
     return exit.ok;
@@ -74,23 +77,25 @@ export const reset: Command = {
     const [key, limiter] = keyAndLimiter(given);
     const wasKnown = await limiter.reset(key);
     const name = typeof key === "string" ? key : [key.parts].flat().join(" ");
-    const hint = typeof key === "string" ? "" : " Check the policy, and the parts and their order.";
-    const text = wasKnown ? `${name} was reset.` : `${name} had no state.${hint}`;
+    const text = wasKnown ? `${name} was reset.` : `${name} had no state.${hintFor(key)}`;
     show(given, { ...jsonOf(key), reset: wasKnown }, text);
     return exit.ok;
   },
 };
+
+/** Returns what may be wrong with a key that has no state: parts that no rule has are valid too. */
+const hintFor = (key: string | RuleKey) =>
+  typeof key === "string" ? "" : " Check the policy, and the parts and their order.";
 
 const jsonOf = (key: string | RuleKey) => (typeof key === "string" ? { key } : { parts: key.parts });
 
 function keyOf(given: Given): string | RuleKey {
   const [key, ...more] = given.operands;
   const parts = given.all("part");
-  if (key !== undefined && parts.length > 0)
-    throw new UsageError("name a key or, by --part, the key of a rule, not both");
+  if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
   if (parts.length > 0) return { parts };
   if (key === undefined || more.length > 0)
-    throw new UsageError("name one key, or the key of a rule by --part");
+    throw new UsageError("name one key, or use --part for the key of a rule");
   return key;
 }
 
@@ -101,7 +106,12 @@ function keyAndLimiter(given: Given): [string | RuleKey, RemoteLimiter] {
   const token = process.env["TOLLGATE_TOKEN"];
   if (token === undefined) throw new UsageError("TOLLGATE_TOKEN is required in the environment");
   const timeout = given.integer("timeout", 2_000, 1, 2 ** 31 - 1);
-  return [key, new RemoteLimiter({ url, token, policy: given.required("policy"), timeout })];
+  const policy = given.required("policy");
+  try {
+    return [key, new RemoteLimiter({ url, token, policy, timeout })];
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
 }
 
 const finite = (milliseconds: number) => (Number.isFinite(milliseconds) ? milliseconds : null);

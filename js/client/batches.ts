@@ -95,7 +95,7 @@ export class Batches {
     const { ok, status } = response;
     const body: unknown = await response
       .json()
-      .catch(fail(`answered ${status} and no JSON: is that the Worker's address, with its prefix?`));
+      .catch(fail(`answered ${status} and no JSON: check the Worker's address and its prefix`));
     if (ok && Array.isArray(body) && body.length === items.length) return body;
     throw requestError(this.#url, status, (body ?? {}) as Problem);
   }

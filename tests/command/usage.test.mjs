@@ -87,9 +87,9 @@ const wrong = [
   [["check", "."], /\. is a folder; name the file in it/, 2],
   [["replay", "--config", "."], /\. is a folder; name the file in it/, 2],
   [["replay", "--policy", "."], /\. is a folder; name the file in it/, 2],
-  [["get"], /name one key, or the key of a rule by --part/, 2],
+  [["get"], /name one key, or use --part for the key of a rule/, 2],
   [["get", "a", "b"], /name one key/, 2],
-  [["get", "a", "--part", "ip=::1"], /name a key or, by --part, the key of a rule, not both/, 2],
+  [["get", "a", "--part", "ip=::1"], /name a key or use --part, not both/, 2],
   [["reset", "--prat", "ip=::1"], /--prat is not an option; did you mean --part\?/, 2],
   [["reset", "--part"], /--part needs a value: --part <part>/, 2],
   [["reset", "--part", "ip=::1"], /--url or TOLLGATE_URL is required/, 2],
@@ -173,6 +173,15 @@ test("init overwrites nothing", async (t) => {
   assert.match(stderr, /^tollgate init: worker\.js exists; name another folder\n$/);
   assert.equal(readFileSync(at("worker.js"), "utf8"), "mine");
   assert.ok(!existsSync(at("wrangler.toml")));
+});
+
+test("an invalid address is an error of the command line", async () => {
+  const env = { ...process.env, TOLLGATE_TOKEN: "token" };
+  const { code, stderr } = await tollgate(["get", "a", "--policy", "api", "--url", "localhost:8787"], {
+    env,
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, /^tollgate get: url: "localhost:8787" is not an address such as "https:/);
 });
 
 test("a Worker that does not answer is told in a line", async () => {

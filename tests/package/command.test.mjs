@@ -102,6 +102,10 @@ test("what init writes passes its own tests and check, and runs in wrangler dev 
       await tollgate(["reset", "--part", "/ip=9:192.0.2.1", "--policy", "login"], { env: asked }),
       /^\/ip=9:192\.0\.2\.1 had no state\. Check the policy, and the parts and their order\.\n$/,
     );
+    assert.match(
+      await tollgate(["get", "--part", "/ip=9:192.0.2.1", "--policy", "login"], { env: asked }),
+      /^expires {4}never: it has no state\. Check the policy, and the parts and their order\.$/m,
+    );
     await assert.rejects(tollgate(["reset", "--part", "user=4", "--policy", "login"], { env: asked }), {
       code: 1,
       stderr: /^tollgate reset: parts\[0\]: "user=4" is not "ip=<address>", .*\n$/,
