@@ -1,3 +1,4 @@
+import { invalidField } from "./error.ts";
 import type { Costs, Decision, Key } from "./types.ts";
 
 /** One of the keys of a decision over several. */
@@ -16,4 +17,15 @@ export interface AllHits {
   readonly allowed: boolean;
   /** The decision of each key, in their order. No cost was charged unless all are allowed. */
   readonly decisions: readonly Decision[];
+}
+
+/**
+ * Checks that a limiter is in memory, or that it is elsewhere: each kind has a `hitAll` of its own.
+ * @throws TollgateError if it is not.
+ */
+export function checkLimiter(limiter: unknown, isInMemory: boolean, expected: string): void {
+  const { reserve, clean } = (limiter ?? {}) as Readonly<Record<string, unknown>>;
+  // Only a limiter in memory has `clean`.
+  if (typeof reserve !== "function" || (clean !== undefined) !== isInMemory)
+    throw invalidField("invalid_option", "limiter", limiter, expected);
 }

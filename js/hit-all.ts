@@ -1,4 +1,4 @@
-import type { AllHits, HitOf } from "./all-hits.ts";
+import { type AllHits, checkLimiter, type HitOf } from "./all-hits.ts";
 import { reserveOnlyText } from "./core/generated.ts";
 import { fill, inWords, TollgateError } from "./error.ts";
 import type { RateLimiter } from "./limiter.ts";
@@ -37,8 +37,9 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
         continue;
       }
       const reservation = limiter.reserve(key, cost);
-      decisions.push(reservation.decision);
       allowed = reservation.allowed;
+      // A reservation's decision resets later than a hit, since the reservation may stay open until its end.
+      decisions.push(allowed ? decision : reservation.decision);
       if (allowed) open.push(reservation);
     }
   } catch (error) {
@@ -50,9 +51,10 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   return { allowed, decisions };
 }
 
-/** Checks that a limiter has no concurrency policy: a reservation that is settled at once would limit nothing. */
-function checkHits({ policies }: RateLimiter): void {
-  for (const { algorithm, name } of policies) {
+/** Checks that a limiter is in memory and has no concurrency policy: a reservation that is settled at once would limit nothing. */
+function checkHits(limiter: RateLimiter): void {
+  checkLimiter(limiter, true, "a RateLimiter; see docs/several-keys.md");
+  for (const { algorithm, name } of limiter.policies) {
     if (algorithm === "concurrency") {
       const policy = inWords(name ?? algorithm);
       throw new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation: "hitAll" }));

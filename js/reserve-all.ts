@@ -1,4 +1,4 @@
-import type { AllHits, HitOf } from "./all-hits.ts";
+import { type AllHits, checkLimiter, type HitOf } from "./all-hits.ts";
 import type { AsyncReservation } from "./async-reservation.ts";
 import type { Costs } from "./types.ts";
 
@@ -12,6 +12,8 @@ const ttl = "5s";
 
 /** Reserves on each key, and settles all, with the next message to each key, or cancels all. */
 export async function reserveAll(hits: readonly HitOf<Reserving, string>[]): Promise<AllHits> {
+  for (const { limiter } of hits)
+    checkLimiter(limiter, false, "a RedisLimiter or RemoteLimiter; see docs/several-keys.md");
   const outcomes = await Promise.allSettled(
     hits.map(({ limiter, key, cost }) => limiter.reserve(key, cost, { ttl })),
   );

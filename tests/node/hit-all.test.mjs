@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { hitAll as hitAllElsewhere, RemoteLimiter } from "../../dist/client.js";
 import { hitAll, RateLimiter } from "../../dist/index.js";
 
 const clock = () => 1_000_000;
@@ -97,4 +98,40 @@ test("exactly as many are admitted as the strictest key allows", () => {
     limiters.map((limiter) => limiter.get("a")),
     [4, 4, 4],
   );
+});
+
+test("an allowed key has the decision of a hit, which holds no reservation", () => {
+  for (const policy of [
+    { algorithm: "fix_window", limit: 3, scale: "1h" },
+    { algorithm: "sliding_window", limit: 3, scale: "1h" },
+    { algorithm: "sliding_counter", limit: 3, scale: "1h" },
+    { algorithm: "token_bucket", capacity: 3, refillRate: 1 },
+  ]) {
+    const [one, other] = [new RateLimiter(policy, { clock }), new RateLimiter(policy, { clock })];
+    for (let count = 0; count < 3; count += 1)
+      assert.deepEqual(hitAll([{ limiter: one, key: "a" }]).decisions, [other.hit("a")]);
+  }
+});
+
+test("a limiter of another hitAll is an error, and nothing is charged", async () => {
+  const limiter = window(5);
+  const remote = new RemoteLimiter({
+    url: "https://limits.example.com/_tollgate",
+    token: "token",
+    policy: "api",
+    fetch: () => assert.fail("a request was sent"),
+  });
+  const own = { limiter, key: "a" };
+  for (const wrong of [remote, {}, null]) {
+    assert.throws(() => hitAll([own, { limiter: wrong, key: "a" }]), {
+      code: "invalid_option",
+      message: /^limiter: .+ is not a RateLimiter; see docs\/several-keys\.md$/,
+    });
+  }
+  assert.throws(() => hitAll([own, { key: "a" }]), { message: /^limiter is required \(a RateLimiter;/ });
+  await assert.rejects(hitAllElsewhere([{ limiter: remote, key: "a" }, own]), {
+    code: "invalid_option",
+    message: /^limiter: an object is not a RedisLimiter or RemoteLimiter; /,
+  });
+  assert.equal(limiter.get("a"), 0);
 });
