@@ -14,6 +14,7 @@ passOnStoreError skipOnError: onError: "allow"
 ipv6Subnet: key: (request) => ipKey(address, { ipv6Prefix: 56 })
 prefix nameSpace groupId: key
 hook: the hook to which you add it
+algorithm policies: policy: { algorithm: "…", … }
 validate: nothing, since options are always checked`;
 
 /** Returns what to use instead of an option of another rate limiter; undefined if the option is unknown. */

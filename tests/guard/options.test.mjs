@@ -8,7 +8,7 @@ import { limiterOf, policyOf } from "./lib/limits.mjs";
 
 const policy = policyOf(1);
 
-/** Options of express-rate-limit, @fastify/rate-limit, hono-rate-limiter and koa-ratelimit, and what takes their place. */
+/** Options of other rate limiters, and fields of a policy in the wrong place, with what takes their place. */
 const familiar = {
   windowMs: /policy: \{ algorithm: "fix_window_per_key", limit: 100, scale: "1m" \}/,
   timeWindow: /policy: /,
@@ -51,6 +51,8 @@ const familiar = {
   nameSpace: /key/,
   groupId: /key/,
   hook: /the hook to which you add it/,
+  algorithm: /policy: \{ algorithm: /,
+  policies: /policy: \{ algorithm: /,
   validate: /nothing/,
 };
 
