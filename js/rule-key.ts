@@ -1,14 +1,12 @@
 import { invalidField, type TollgateError } from "./error.ts";
+import { isWellFormed } from "./well-formed.ts";
 
-/** The key by which a rule of the gateway counts: its parts with their values, in the rule's order. */
-export interface RuleKey {
-  /**
-   * One part or several: `"ip=192.0.2.7"`, `"path=/search"`, `"header:X-Api-Key=k"`, `"cookie:id=c"` or
-   * `"constant:login"`. The Worker normalises the values as it normalises those of a request. Or the whole key as the log
-   * prints it: `"/ip=9:192.0.2.7"`.
-   */
-  readonly parts: string | readonly string[];
-}
+/**
+ * The parts of the key by which a rule of the gateway counts, with their values, in the rule's order: `"ip=192.0.2.7"`,
+ * `"path=/search"`, `"header:X-Api-Key=k"`, `"cookie:id=c"` or `"constant:login"`. The Worker normalises the values as it
+ * normalises those of a request. Or the whole key as the log prints it: `"/ip=9:192.0.2.7"`.
+ */
+export type RuleParts = string | readonly string[];
 
 /** The most bytes of all parts as JSON: a hundred keys fit in a request. */
 const maxLength = 16_384;
@@ -16,14 +14,16 @@ const maxLength = 16_384;
 const encoder = /* @__PURE__ */ new TextEncoder();
 
 /**
- * Copies the parts of a key. Checks that they are strings; the Worker parses them.
+ * Copies the parts of a key. Checks that they are strings that can be encoded as UTF-8; the Worker parses them.
  * @internal
  */
-export function copiedParts({ parts }: RuleKey): readonly string[] {
+export function copiedParts(parts: RuleParts): readonly string[] {
   const copy: readonly unknown[] = Array.isArray(parts) ? [...parts] : [parts];
-  if (copy.every((part) => typeof part === "string") && bytesOf(copy) <= maxLength) return copy;
-  throw wrongParts(parts);
+  if (!copy.every(isText) || bytesOf(copy) > maxLength) throw wrongParts(parts);
+  return copy;
 }
+
+const isText = (part: unknown): part is string => typeof part === "string" && isWellFormed(part);
 
 const bytesOf = (parts: readonly string[]): number => encoder.encode(JSON.stringify(parts)).length;
 

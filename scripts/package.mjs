@@ -114,7 +114,7 @@ async function bundleClient(dist) {
   // One file for browsers and Node: it is small, and compiled once.
   await bundleAs(join(dist, "leases.js"), { ...forBrowsers, entryPoints: core, format: "esm" });
   await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
-  const files = ["async-reservation", "rule-key", "client/remote", "client/hit-all"];
+  const files = ["async-reservation", "rule-key", "client/remote-key", "client/remote", "client/hit-all"];
   const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
   for (const [name, index] of [
     ["client.d.ts", "./index.js"],
@@ -278,12 +278,14 @@ async function bundleWorker(dist) {
   });
   const folder = inProject("build/types-cloudflare");
   await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
-  const own = ["env", "decision", "object", "entrypoint", "index"].map((name) => `cloudflare/${name}`);
+  const own = ["env", "decision", "object", "rule-target", "entrypoint", "index"].map(
+    (name) => `cloudflare/${name}`,
+  );
   const declared = ["numbers", "rule-key", ...own]
     .map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8"))
     .join("");
   const shared = [
-    'import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";',
+    'import { DurableObject, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";',
     'import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "./index.js";',
     "",
   ];

@@ -1,4 +1,4 @@
-import { RemoteLimiter, type RuleKey } from "../client/index.ts";
+import { type RemoteKey, RemoteLimiter } from "../client/index.ts";
 import type { Command } from "./command.ts";
 import { exit, UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";
@@ -34,16 +34,17 @@ export const get: Command = {
   options,
   notes,
   run: async (given) => {
-    const [key, limiter] = keyAndLimiter(given);
+    const name = keyName(given);
+    const key = remoteKey(given, name);
     const [count, expiresAt, { limit, remaining }, { allowed, retryAfter }] = await Promise.all([
-      limiter.get(key),
-      limiter.expiresAt(key),
+      key.get(),
+      key.expiresAt(),
       // Cost 0 for what remains now; cost 1 for whether a hit would be allowed.
-      limiter.peek(key, 0),
-      limiter.peek(key),
+      key.peek(0),
+      key.peek(1),
     ]);
     const json = {
-      ...jsonOf(key),
+      ...name,
       count,
       limit,
       remaining,
@@ -58,7 +59,7 @@ export const get: Command = {
       ["allowed", allowed ? "yes" : `no, retry after ${retryAfter} ms`],
       [
         "expires",
-        expiresAt === 0 ? `never: it has no state.${hintFor(key)}` : new Date(expiresAt).toISOString(),
+        expiresAt === 0 ? `never: it has no state.${hintFor(name)}` : new Date(expiresAt).toISOString(),
       ],
     ] as const;
     show(given, json, lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join("\n"));
@@ -71,36 +72,50 @@ export const reset: Command = {
   name: "reset",
   summary: "Resets a key in a deployed Worker",
   usage,
-  options,
+  options: {
+    ...options,
+    reservations: { help: "drop its open reservations too: a rule with several limits reserves for 5 s" },
+  },
   notes,
   run: async (given) => {
-    const [key, limiter] = keyAndLimiter(given);
-    const wasKnown = await limiter.reset(key);
-    const name = typeof key === "string" ? key : [key.parts].flat().join(" ");
-    const text = wasKnown ? `${name} was reset.` : `${name} had no state.${hintFor(key)}`;
-    show(given, { ...jsonOf(key), reset: wasKnown }, text);
+    const name = keyName(given);
+    const wasKnown = await remoteKey(given, name).reset({ reservations: given.has("reservations") });
+    const words = "key" in name ? name.key : name.parts.join(" ");
+    const text = wasKnown ? `${words} was reset.` : `${words} had no state.${hintFor(name)}`;
+    show(given, { ...name, reset: wasKnown }, text);
     return exit.ok;
   },
 };
 
-/** Returns what may be wrong with a key that has no state: parts that no rule has are valid too. */
-const hintFor = (key: string | RuleKey) =>
-  typeof key === "string" ? "" : " Check the policy, and the parts and their order.";
+/** A key of the HTTP API, or the parts of the key of a rule. */
+type KeyName = { readonly key: string } | { readonly parts: readonly string[] };
 
-const jsonOf = (key: string | RuleKey) => (typeof key === "string" ? { key } : { parts: key.parts });
-
-function keyOf(given: Given): string | RuleKey {
+function keyName(given: Given): KeyName {
   const [key, ...more] = given.operands;
   const parts = given.all("part");
   if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
   if (parts.length > 0) return { parts };
   if (key === undefined || more.length > 0)
     throw new UsageError("name one key, or use --part for the key of a rule");
-  return key;
+  return { key };
 }
 
-function keyAndLimiter(given: Given): [string | RuleKey, RemoteLimiter] {
-  const key = keyOf(given);
+/** Returns what may be wrong with a key that has no state: parts that no rule has are valid too. */
+const hintFor = (name: KeyName) => ("key" in name ? "" : " Check the policy, and the parts and their order.");
+
+function remoteKey(given: Given, name: KeyName): Pick<RemoteKey, "get" | "expiresAt" | "peek" | "reset"> {
+  const limiter = limiterOf(given);
+  if ("parts" in name) return limiter.ofRule(name.parts);
+  const { key } = name;
+  return {
+    get: () => limiter.get(key),
+    expiresAt: () => limiter.expiresAt(key),
+    peek: (cost) => limiter.peek(key, cost),
+    reset: (options) => limiter.reset(key, options),
+  };
+}
+
+function limiterOf(given: Given): RemoteLimiter {
   const url = given.one("url") ?? process.env["TOLLGATE_URL"];
   if (url === undefined) throw new UsageError("--url or TOLLGATE_URL is required");
   const token = process.env["TOLLGATE_TOKEN"];
@@ -108,7 +123,7 @@ function keyAndLimiter(given: Given): [string | RuleKey, RemoteLimiter] {
   const timeout = given.integer("timeout", 2_000, 1, 2 ** 31 - 1);
   const policy = given.required("policy");
   try {
-    return [key, new RemoteLimiter({ url, token, policy, timeout })];
+    return new RemoteLimiter({ url, token, policy, timeout });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

@@ -4,14 +4,15 @@ import { copiedCosts } from "../copied-costs.ts";
 import { leaseTtl, leaseTtlText, reservationText } from "../core/generated.ts";
 import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
-import { invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../error.ts";
+import { invalidField, keyAccepts, TollgateError } from "../error.ts";
 import { errorDecision } from "../error-decision.ts";
-import { copiedParts, type RuleKey } from "../rule-key.ts";
+import { copiedParts, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
 import { decisionOf } from "./decision.ts";
 import { LeasedHits } from "./leased-hits.ts";
+import { RemoteKey } from "./remote-key.ts";
 
 /** Options of a limiter over a Worker. */
 export interface RemoteOptions {
@@ -65,8 +66,7 @@ export interface RemoteReserveOptions {
  * const decision = await limiter.hit("user:42");
  * ```
  *
- * The key of a rule of the gateway is named by its parts, for instance to unblock a visitor. Only `reserve` and `hitAll`
- * do not accept it:
+ * `ofRule` reaches the key by which a rule of the gateway counts, for instance to unblock a visitor:
  *
  * @example
  * ```ts
@@ -74,7 +74,7 @@ export interface RemoteReserveOptions {
  *
  * const [url, token] = ["https://limits.example.com/_tollgate", process.env.TOLLGATE_TOKEN ?? ""];
  * const limiter = new RemoteLimiter({ url, token, policy: "login" });
- * await limiter.reset({ parts: ["ip=192.0.2.7"] });
+ * await limiter.ofRule("ip=192.0.2.7").reset();
  * ```
  *
  * With leases, most hits on a hot key need no request:
@@ -126,16 +126,13 @@ export class RemoteLimiter {
    * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. Only
    * hits with one number can use a lease.
    */
-  hit(key: string, cost?: Costs): Promise<Decision>;
-  /** Decides a hit on the key of a rule, without a lease. */
-  hit(key: string | RuleKey, cost?: Costs): Promise<Decision>;
-  hit(key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
-    return this.#decision("hit", key, cost);
+  async hit(key: string, cost: Costs = 1): Promise<Decision> {
+    return this.#decision("hit", keyField(key), cost);
   }
 
   /** Returns what a hit would return. Changes no state. */
-  peek(key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
-    return this.#decision("peek", key, cost);
+  async peek(key: string, cost: Costs = 1): Promise<Decision> {
+    return this.#decision("peek", keyField(key), cost);
   }
 
   /**
@@ -153,11 +150,11 @@ export class RemoteLimiter {
       );
     if (ttl !== undefined) checkTtl(ttl);
     const copy = copiedCosts(cost);
-    checkKey(key);
+    const named = keyField(key);
     const ids = this.#unsettled.take(key);
     const settles = ids.length === 0 ? undefined : ids;
     try {
-      const result = await this.#send<JsonReservation>("reserve", { key, cost: copy, ttl, settles });
+      const result = await this.#send<JsonReservation>("reserve", { ...named, cost: copy, ttl, settles });
       const { id, expiresAt } = result;
       return new AsyncReservation(this.#settling, key, decisionOf(result.decision), id ?? "", expiresAt ?? 0);
     } catch (error) {
@@ -189,48 +186,53 @@ export class RemoteLimiter {
    * Adds a cost to the count, whether it fits or not, and returns the count. A negative cost gives back. With several
    * policies, `policy` is the name of the one to charge.
    */
-  async inc(key: string | RuleKey, cost = 1, policy?: string): Promise<number> {
-    if (!Number.isFinite(cost)) throw wrongInc(cost);
-    return this.#send<{ count: number }>("inc", { key, cost, of: policy }).then(({ count }) => count);
+  async inc(key: string, cost = 1, policy?: string): Promise<number> {
+    return this.#at(keyField(key)).inc(cost, policy);
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  set(key: string | RuleKey, count: number, policy?: string): Promise<number> {
-    return this.#send<{ count: number }>("set", { key, count, of: policy }).then(({ count }) => count);
+  async set(key: string, count: number, policy?: string): Promise<number> {
+    return this.#at(keyField(key)).set(count, policy);
   }
 
   /** Returns the key's count. */
-  get(key: string | RuleKey, policy?: string): Promise<number> {
-    return this.#send<{ count: number }>("get", { key, of: policy }).then(({ count }) => count);
+  async get(key: string, policy?: string): Promise<number> {
+    return this.#at(keyField(key)).get(policy);
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  expiresAt(key: string | RuleKey, policy?: string): Promise<number> {
-    return this.#send<{ expiresAt: number }>("expires_at", { key, of: policy }).then(
-      ({ expiresAt }) => expiresAt,
-    );
+  async expiresAt(key: string, policy?: string): Promise<number> {
+    return this.#at(keyField(key)).expiresAt(policy);
   }
 
   /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
-  async reset(
-    key: string | RuleKey,
-    options: { readonly reservations?: boolean | undefined } = {},
-  ): Promise<boolean> {
-    const { reservations } = copiedOptions(options, ["reservations"]);
-    if (reservations !== undefined && typeof reservations !== "boolean")
-      throw invalidField("invalid_option", "reservations", reservations, "a boolean");
-    return (await this.#send<{ reset: boolean }>("reset", { key, reservations })).reset;
+  async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
+    return this.#at(keyField(key)).reset(options);
   }
 
-  async #decision(operation: string, key: string | RuleKey, cost: Costs): Promise<Decision> {
+  /**
+   * Returns the operations on the key by which a rule of the gateway counts, given by its parts. A method of its own, so
+   * that no key that comes from a request can name the key of a rule.
+   */
+  ofRule(parts: RuleParts): RemoteKey {
+    return this.#at({ parts: copiedParts(parts) });
+  }
+
+  #at(named: KeyField): RemoteKey {
+    return new RemoteKey(
+      (operation, fields) => this.#send(operation, { ...named, ...fields }),
+      (cost) => this.#decision("peek", named, cost),
+    );
+  }
+
+  async #decision(operation: "hit" | "peek", named: KeyField, cost: Costs): Promise<Decision> {
     const copy = copiedCosts(cost);
-    if (!isRecord(key)) checkKey(key);
     try {
       const leased =
-        operation === "hit" && typeof key === "string" ? this.#leasedHits?.hit(key, copy) : undefined;
-      return await (leased ?? this.#send(operation, { key, cost: copy }).then(decisionOf));
+        operation === "hit" && "key" in named ? this.#leasedHits?.hit(named.key, copy) : undefined;
+      return await (leased ?? this.#send(operation, { ...named, cost: copy }).then(decisionOf));
     } catch (error) {
       return this.#decideByOnError(error);
     }
@@ -268,24 +270,18 @@ export class RemoteLimiter {
   /** Sends an operation on a key. */
   async #send<Result = unknown>(
     operation: string,
-    { key, ...rest }: { key: string | RuleKey; [name: string]: unknown },
+    fields: KeyField & { readonly [name: string]: unknown },
   ): Promise<Result> {
-    const named = keyField(key);
-    // NaN and infinity would become null in JSON, as if the count were left out.
-    if ("count" in rest && !Number.isFinite(rest["count"])) throw wrongAmount("count", rest["count"]);
-    return (await this.#batches.add(operation, { policy: this.#policy, ...named, ...rest })) as Result;
+    return (await this.#batches.add(operation, { policy: this.#policy, ...fields })) as Result;
   }
 }
 
-/** Checks a key, since the Worker would reject the whole batch for one that is far too long. The Worker counts bytes. */
-function checkKey(key: unknown): void {
-  if (typeof key !== "string" || key.length > 1024) throw invalidField("invalid_key", "key", key, keyAccepts);
-}
+/** The field of an item that names its key. */
+type KeyField = { readonly key: string } | { readonly parts: readonly string[] };
 
-/** Returns the field of an item that names its key. */
-function keyField(key: string | RuleKey): { readonly key: string } | { readonly parts: readonly string[] } {
-  if (isRecord(key)) return { parts: copiedParts(key) };
-  checkKey(key);
+/** Checks a key, since the Worker would reject the whole batch for one that is far too long. The Worker counts bytes. */
+function keyField(key: unknown): { readonly key: string } {
+  if (typeof key !== "string" || key.length > 1024) throw invalidField("invalid_key", "key", key, keyAccepts);
   return { key };
 }
 

@@ -1,8 +1,7 @@
 import { reservationText } from "../core/generated.ts";
-import { isRecord } from "../costs.ts";
 import { ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../error.ts";
-import { copiedParts, type RuleKey, wrongParts } from "../rule-key.ts";
+import { wrongParts } from "../rule-key.ts";
 import type { Policies } from "../types.ts";
 import type { Hold, Operation } from "./object.ts";
 
@@ -30,22 +29,13 @@ export function checkReservations(reservations: unknown): void {
     throw invalidField("invalid_option", "reservations", reservations, "a boolean");
 }
 
-/** Checks that a key can be encoded as UTF-8; Rust checks its length. */
-export function checkKey(key: unknown): asserts key is string {
-  if (typeof key !== "string" || !key.isWellFormed()) throw wrongKey(key);
-}
+/** The field of an item that names its key. */
+export type KeyField = { readonly key: string } | { readonly parts: readonly string[] };
 
-/** Returns the field of an item that names its key. Checks that it can be encoded as UTF-8; Rust parses it. */
-export function keyField(
-  key: string | RuleKey,
-): { readonly key: string } | { readonly parts: readonly string[] } {
-  if (!isRecord(key)) {
-    checkKey(key);
-    return { key };
-  }
-  const parts = copiedParts(key);
-  if (!parts.every((part) => part.isWellFormed())) throw wrongParts(parts);
-  return { parts };
+/** Checks that a key can be encoded as UTF-8, and returns it as a field; Rust checks its length. */
+export function keyField(key: unknown): { readonly key: string } {
+  if (typeof key !== "string" || !key.isWellFormed()) throw wrongKey(key);
+  return { key };
 }
 
 /**

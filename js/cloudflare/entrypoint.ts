@@ -2,7 +2,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
 import { type Numbers, named } from "../numbers.ts";
-import type { RuleKey } from "../rule-key.ts";
+import { copiedParts, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unanswered } from "./ask.ts";
 import {
@@ -11,6 +11,7 @@ import {
   checkName,
   checkReservations,
   checkTtl,
+  type KeyField,
   keyField,
   policyNames,
 } from "./checks.ts";
@@ -28,6 +29,7 @@ import { handle } from "./handler.ts";
 import { type Item, isolateOf } from "./isolate.ts";
 import type { Operation } from "./object.ts";
 import { callObject, callObjectInJson } from "./object-call.ts";
+import { type ResetOptions, RuleTarget } from "./rule-target.ts";
 
 /** One of the configured policies by its name, or several that are one decision. */
 export type PolicyName = string | readonly string[];
@@ -40,11 +42,11 @@ export type PolicyName = string | readonly string[];
  * const decision = await env.TOLLGATE.hit("api", "user:42");
  * ```
  *
- * The key of a rule is named by its parts, for instance to unblock a visitor:
+ * `ofRule` reaches the key by which a rule counts, for instance to unblock a visitor:
  *
  * @example
  * ```ts
- * await env.TOLLGATE.reset("login", { parts: ["ip=192.0.2.7"] });
+ * await env.TOLLGATE.ofRule("ip=192.0.2.7").reset("login");
  * ```
  */
 export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
@@ -54,13 +56,13 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 
   /** Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. */
-  hit(policy: PolicyName, key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
-    return this.#decision("hit", policy, key, cost);
+  async hit(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
+    return this.#decision("hit", policy, keyField(key), cost);
   }
 
   /** Returns what a hit would return. Changes no state. */
-  peek(policy: PolicyName, key: string | RuleKey, cost: Costs = 1): Promise<Decision> {
-    return this.#decision("peek", policy, key, cost);
+  async peek(policy: PolicyName, key: string, cost: Costs = 1): Promise<Decision> {
+    return this.#decision("peek", policy, keyField(key), cost);
   }
 
   /**
@@ -75,14 +77,14 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
    */
   async reserve(
     policy: PolicyName,
-    key: string | RuleKey,
+    key: string,
     cost: Costs = 1,
     options: { readonly ttl?: Duration | undefined } = {},
   ): Promise<Reserved> {
-    const named = keyField(key);
+    const field = keyField(key);
     const { ttl } = options;
     if (ttl !== undefined) checkTtl(ttl);
-    return reservedBy(await this.#callInJson("reserve", policy, { ...named, cost: copiedCosts(cost), ttl }));
+    return reservedBy(await this.#callInJson("reserve", policy, { ...field, cost: copiedCosts(cost), ttl }));
   }
 
   /** Closes a reservation and charges the used amount, by default all of it. */
@@ -106,73 +108,78 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   }
 
   /** Charges a cost even if it does not fit, and returns the count; a negative cost gives back. `of` names a policy. */
-  inc(policy: PolicyName, key: string | RuleKey, cost = 1, of?: string): Promise<number> {
-    return this.#number("inc", policy, key, cost, of);
+  async inc(policy: PolicyName, key: string, cost = 1, of?: string): Promise<number> {
+    return this.#number("inc", policy, keyField(key), cost, of);
   }
 
   /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
-  set(policy: PolicyName, key: string | RuleKey, count: number, of?: string): Promise<number> {
-    return this.#number("set", policy, key, count, of);
+  async set(policy: PolicyName, key: string, count: number, of?: string): Promise<number> {
+    return this.#number("set", policy, keyField(key), count, of);
   }
 
   /** Returns the key's count. */
-  get(policy: PolicyName, key: string | RuleKey, of?: string): Promise<number> {
-    return this.#number("get", policy, key, 0, of);
+  async get(policy: PolicyName, key: string, of?: string): Promise<number> {
+    return this.#number("get", policy, keyField(key), 0, of);
   }
 
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
-  expiresAt(policy: PolicyName, key: string | RuleKey, of?: string): Promise<number> {
-    return this.#number("expires_at", policy, key, 0, of);
+  async expiresAt(policy: PolicyName, key: string, of?: string): Promise<number> {
+    return this.#number("expires_at", policy, keyField(key), 0, of);
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
-  async reset(
-    policy: PolicyName,
-    key: string | RuleKey,
-    options: { readonly reservations?: boolean | undefined } = {},
-  ): Promise<boolean> {
+  async reset(policy: PolicyName, key: string, options: ResetOptions = {}): Promise<boolean> {
+    return this.#reset(policy, keyField(key), options);
+  }
+
+  /**
+   * Returns the operations on the key by which a rule counts, given by its parts. A method of its own, so that no key that
+   * comes from a request can name the key of a rule.
+   */
+  ofRule(parts: RuleParts): RuleTarget {
+    const field = { parts: copiedParts(parts) };
+    return new RuleTarget({
+      peek: (policy, cost) => this.#decision("peek", policy, field, cost),
+      number: (operation, policy, amount, of) => this.#number(operation, policy, field, amount, of),
+      reset: (policy, options) => this.#reset(policy, field, options),
+    });
+  }
+
+  async #reset(policy: PolicyName, field: KeyField, options: ResetOptions): Promise<boolean> {
     const { reservations } = options;
     checkReservations(reservations);
-    if (!reservations) return (await this.#number("reset", policy, key, 0)) === 1;
-    const named = keyField(key);
-    return ((await this.#callInJson("reset", policy, { ...named, reservations })) as { reset: boolean })
+    if (!reservations) return (await this.#number("reset", policy, field, 0)) === 1;
+    return ((await this.#callInJson("reset", policy, { ...field, reservations })) as { reset: boolean })
       .reset;
   }
 
-  async #decision(
-    operation: Operation,
-    policy: PolicyName,
-    key: string | RuleKey,
-    cost: Costs,
-  ): Promise<Decision> {
+  async #decision(operation: Operation, policy: PolicyName, field: KeyField, cost: Costs): Promise<Decision> {
     if (typeof cost === "object") {
-      const named = keyField(key);
-      const answer = await this.#callInJson(operation, policy, { ...named, cost: copiedCosts(cost) });
+      const answer = await this.#callInJson(operation, policy, { ...field, cost: copiedCosts(cost) });
       return unplain((answer as { decision: PlainDecision }).decision);
     }
-    const item = this.#item(operation, policy, key, cost);
+    const item = this.#item(operation, policy, field, cost);
     return named(await this.#call(operation, item), item.names);
   }
 
   async #number(
     operation: Operation,
     policy: PolicyName,
-    key: string | RuleKey,
+    field: KeyField,
     amount: number,
     of?: string,
   ): Promise<number> {
-    return Number(await this.#call(operation, this.#item(operation, policy, key, amount, of)));
+    return Number(await this.#call(operation, this.#item(operation, policy, field, amount, of)));
   }
 
-  #item(operation: Operation, policy: PolicyName, key: string | RuleKey, amount: number, of?: string): Item {
-    const named = keyField(key);
+  #item(operation: Operation, policy: PolicyName, field: KeyField, amount: number, of?: string): Item {
     checkAmount(operation, amount);
     checkName(of);
-    if ("key" in named)
-      return isolateOf(this.env).item(operation, policyNames(policy), named.key, amount, of);
-    const field = amountFields[operation];
-    const written = field === undefined ? {} : { [field]: amount };
-    return this.#read(operation, policy, { ...named, ...written, ...(of === undefined ? {} : { of }) });
+    if ("key" in field)
+      return isolateOf(this.env).item(operation, policyNames(policy), field.key, amount, of);
+    const amountField = amountFields[operation];
+    const written = amountField === undefined ? {} : { [amountField]: amount };
+    return this.#read(operation, policy, { ...field, ...written, ...(of === undefined ? {} : { of }) });
   }
 
   /** Returns the item of a call that has more than a key of the API and an amount. */

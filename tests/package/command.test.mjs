@@ -85,6 +85,14 @@ test("what init writes passes its own tests and check, and runs in wrangler dev 
     );
     assert.equal((await get()).count, 0);
 
+    const reserving = JSON.stringify({ policy: "login", key: "user:42", cost: 2, ttl: "1h" });
+    await fetch(`${url}/_tollgate/v1/reserve`, { method: "POST", headers, body: reserving });
+    const reset = ["reset", "user:42", "--policy", "login"];
+    await tollgate(reset, { env: asked });
+    assert.equal((await get()).count, 2);
+    assert.equal(await tollgate([...reset, "--reservations"], { env: asked }), "user:42 was reset.\n");
+    assert.equal((await get()).count, 0);
+
     const visitor = ["--part", "ip=::ffff:192.0.2.1", "--policy", "login"];
     const {
       parts,

@@ -1,6 +1,6 @@
 import { createExecutionContext } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { RemoteLimiter, type RuleKey } from "../../js/client/index.ts";
+import { RemoteLimiter, type RuleParts } from "../../js/client/index.ts";
 import { Tollgate } from "../../js/cloudflare/index.ts";
 import { logged, someone, start, statuses, token, workerWith } from "./lib.ts";
 
@@ -42,7 +42,7 @@ async function call(operation: string, body: unknown, on = worker) {
 const addressOf = (client: Record<string, string>) => client["CF-Connecting-IP"] as string;
 
 /** Denies the client by a rule, and frees it by the parts. */
-async function denyAndReset(path: string, headers: Record<string, string>, parts: RuleKey["parts"]) {
+async function denyAndReset(path: string, headers: Record<string, string>, parts: RuleParts) {
   const ask = () => worker.fetch(path, { headers });
   expect(await statuses(3, ask), path).toEqual([200, 200, 429]);
   const item = { policy: "two", parts };
@@ -235,50 +235,69 @@ describe("a client in JavaScript names it by its parts", () => {
     return worker.fetch(new URL(request.url).pathname, { method, headers, body: await request.text() });
   };
   const remote = new RemoteLimiter({ url: "https://example.com/_tollgate", token, policy: "two", fetch });
-  const entrypoint = () => {
-    const bound = new Tollgate(createExecutionContext(), worker.env);
+  const bound = () => new Tollgate(createExecutionContext(), worker.env);
+  const byRpc = (parts: RuleParts) => {
+    const key = bound().ofRule(parts);
     return {
-      hit: (key: RuleKey, cost?: number) => bound.hit("two", key, cost),
-      peek: (key: RuleKey) => bound.peek("two", key),
-      inc: (key: RuleKey, cost?: number) => bound.inc("two", key, cost),
-      set: (key: RuleKey, count: number) => bound.set("two", key, count),
-      get: (key: RuleKey) => bound.get("two", key),
-      expiresAt: (key: RuleKey) => bound.expiresAt("two", key),
-      reset: (key: RuleKey, options = {}) => bound.reset("two", key, options),
+      peek: (cost?: number) => key.peek("two", cost),
+      inc: (cost?: number) => key.inc("two", cost),
+      set: (count: number) => key.set("two", count),
+      get: () => key.get("two"),
+      expiresAt: () => key.expiresAt("two"),
+      reset: (options = {}) => key.reset("two", options),
     };
   };
 
   it.each([
-    ["by HTTP", () => remote],
-    ["by RPC", entrypoint],
-  ])("%s", async (_, made) => {
-    const limiter = made();
+    ["by HTTP", (parts: RuleParts) => remote.ofRule(parts)],
+    ["by RPC", byRpc],
+  ])("%s", async (_, ofRule) => {
     const client = someone();
-    const key = { parts: [`ip=${addressOf(client)}`] };
+    const ip = `ip=${addressOf(client)}`;
+    const key = ofRule([ip]);
     await statuses(3, () => worker.fetch("/ip", { headers: client }));
-    expect(await limiter.get(key)).toBe(2);
-    expect(await limiter.peek(key)).toMatchObject({ allowed: false });
-    expect(await limiter.reset(key)).toBe(true);
-    expect(await limiter.hit(key, 2)).toMatchObject({ allowed: true });
-    expect(await limiter.expiresAt({ parts: key.parts[0] as string })).toBe(start + 3_600_000);
+    expect(await key.get()).toBe(2);
+    expect(await key.peek()).toMatchObject({ allowed: false });
+    expect(await key.reset()).toBe(true);
+    expect(await key.peek(2)).toMatchObject({ allowed: true });
+    expect(await key.inc(2)).toBe(2);
+    expect(await ofRule(ip).expiresAt()).toBe(start + 3_600_000);
     expect((await worker.fetch("/ip", { headers: client })).status).toBe(429);
-    expect([await limiter.inc(key, -1), await limiter.set(key, 2)]).toEqual([1, 2]);
-    expect(await limiter.reset(key, { reservations: true })).toBe(true);
-    for (const parts of [[7], "constant:\ud800", undefined, { length: 1 }])
-      await expect(async () => limiter.get({ parts } as never)).rejects.toMatchObject({
-        code: "invalid_key",
-      });
-    await expect(async () => limiter.get({ parts: [] })).rejects.toMatchObject({ code: "invalid_request" });
+    expect([await key.inc(-1), await key.set(2)]).toEqual([1, 2]);
+    expect(await key.reset({ reservations: true })).toBe(true);
+    for (const parts of [[7], "constant:\ud800", undefined, { length: 1 }, { parts: [ip] }])
+      expect(() => ofRule(parts as never)).toThrow(expect.objectContaining({ code: "invalid_key" }));
+    await expect(ofRule([]).get()).rejects.toMatchObject({ code: "invalid_request" });
   });
 
-  it("and reserves by RPC", async () => {
-    const bound = new Tollgate(createExecutionContext(), worker.env);
-    const key = { parts: `ip=${addressOf(someone())}` };
-    const { allowed, id } = await bound.reserve("two", key, { two: 2 });
-    expect([allowed, await bound.get("two", key)]).toEqual([true, 2]);
-    expect(await bound.settle("two", id as string, { two: 1 })).toBe("settled");
-    expect(await bound.get("two", key)).toBe(1);
-    await expect(remote.reserve(key as never)).rejects.toMatchObject({ code: "invalid_key" });
+  it("and no key from a request's JSON names it", async () => {
+    const client = someone();
+    const forged = { parts: [`ip=${addressOf(client)}`] } as never;
+    await statuses(3, () => worker.fetch("/ip", { headers: client }));
+    const rpc = bound();
+    const calls = [
+      () => remote.hit(forged),
+      () => remote.peek(forged),
+      () => remote.reserve(forged),
+      () => remote.inc(forged),
+      () => remote.set(forged, 0),
+      () => remote.get(forged),
+      () => remote.expiresAt(forged),
+      () => remote.reset(forged),
+      () => rpc.hit("two", forged),
+      () => rpc.hit("two", forged, { two: 1 }),
+      () => rpc.peek("two", forged),
+      () => rpc.reserve("two", forged),
+      () => rpc.inc("two", forged),
+      () => rpc.set("two", forged, 0),
+      () => rpc.get("two", forged),
+      () => rpc.expiresAt("two", forged),
+      () => rpc.reset("two", forged),
+      () => rpc.reset("two", forged, { reservations: true }),
+    ];
+    for (const call of calls)
+      await expect(call(), String(call)).rejects.toMatchObject({ code: "invalid_key" });
+    expect((await worker.fetch("/ip", { headers: client })).status).toBe(429);
   });
 
   it("and parts that are far too long concern one caller only", async () => {
@@ -290,7 +309,7 @@ describe("a client in JavaScript names it by its parts", () => {
     ];
     const [good, ...bad] = await Promise.allSettled(
       ["ip=::1", ...long, ...Array.from({ length: 95 }, () => `header:x-api-key=${"k".repeat(16_000)}`)].map(
-        (parts) => remote.get({ parts }),
+        async (parts) => remote.ofRule(parts).get(),
       ),
     );
     expect(good?.status).toBe("fulfilled");

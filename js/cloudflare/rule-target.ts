@@ -1,0 +1,61 @@
+import { RpcTarget } from "cloudflare:workers";
+import type { Costs, Decision } from "../types.ts";
+import type { PolicyName } from "./entrypoint.ts";
+import type { Operation } from "./object.ts";
+
+/** Options of `reset`. */
+export interface ResetOptions {
+  /** Whether the key's open reservations are dropped too. */
+  readonly reservations?: boolean | undefined;
+}
+
+/**
+ * The calls of one key.
+ * @internal
+ */
+export interface Calls {
+  peek(policy: PolicyName, cost: Costs): Promise<Decision>;
+  number(operation: Operation, policy: PolicyName, amount: number, of?: string): Promise<number>;
+  reset(policy: PolicyName, options: ResetOptions): Promise<boolean>;
+}
+
+/** The operations on the key of a rule that an operator needs; `Tollgate.ofRule` returns them. */
+export class RuleTarget extends RpcTarget {
+  readonly #calls: Calls;
+
+  /** @internal */
+  constructor(calls: Calls) {
+    super();
+    this.#calls = calls;
+  }
+
+  /** Returns what a hit would return. Changes no state. */
+  peek(policy: PolicyName, cost: Costs = 1): Promise<Decision> {
+    return this.#calls.peek(policy, cost);
+  }
+
+  /** Charges a cost even if it does not fit, and returns the count; a negative cost gives back. `of` names a policy. */
+  inc(policy: PolicyName, cost = 1, of?: string): Promise<number> {
+    return this.#calls.number("inc", policy, cost, of);
+  }
+
+  /** Sets the key's count, as if `count` had just been used, or its tokens. Returns the count. */
+  set(policy: PolicyName, count: number, of?: string): Promise<number> {
+    return this.#calls.number("set", policy, count, of);
+  }
+
+  /** Returns the key's count. */
+  get(policy: PolicyName, of?: string): Promise<number> {
+    return this.#calls.number("get", policy, 0, of);
+  }
+
+  /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
+  expiresAt(policy: PolicyName, of?: string): Promise<number> {
+    return this.#calls.number("expires_at", policy, 0, of);
+  }
+
+  /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
+  reset(policy: PolicyName, options: ResetOptions = {}): Promise<boolean> {
+    return this.#calls.reset(policy, options);
+  }
+}
