@@ -26,7 +26,7 @@ function isWhole(bytes) {
 
 /** A connection, and the way to ask on it: one question at a time. */
 async function connected(port) {
-  const socket = connect(port, "localhost").setNoDelay();
+  const socket = connect(port, "127.0.0.1").setNoDelay();
   let bytes;
   let answered;
   socket.on("data", (chunk) => {

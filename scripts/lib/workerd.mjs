@@ -95,7 +95,7 @@ const tollgate :Workerd.Worker = (
 /** Starts workerd on such a folder. Returns its address, its output, and a function that kills it. */
 export async function start(folder, { output = "pipe" } = {}) {
   const workerd = createRequire(import.meta.url)("workerd").default;
-  const args = ["serve", "config.capnp", "--socket-addr", "http=localhost:0", "--control-fd=3"];
+  const args = ["serve", "config.capnp", "--socket-addr", "http=127.0.0.1:0", "--control-fd=3"];
   // Ends with this process, also by a signal: a test runner that is stopped runs no `after`.
   const { child } = serve(workerd, args, { cwd: folder, stdio: ["ignore", output, "pipe", "pipe"] });
   const said = [];
@@ -105,9 +105,10 @@ export async function start(folder, { output = "pipe" } = {}) {
     throw new Error(`workerd ended with ${code}: ${said.join("")}`);
   });
   ended.catch(() => {});
+  // workerd chooses a free port: one that was chosen here could be taken by then.
   const port = await Promise.race([portOf(child.stdio[3]), ended]);
   return {
-    url: `http://localhost:${port}`,
+    url: `http://127.0.0.1:${port}`,
     port,
     pid: child.pid,
     said: () => said.join(""),

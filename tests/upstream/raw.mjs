@@ -35,7 +35,7 @@ export const written = (method, target, headers = [], body = "") =>
   );
 
 async function open(port) {
-  const socket = connect(port, "localhost").setNoDelay();
+  const socket = connect(port, "127.0.0.1").setNoDelay();
   let bytes = Buffer.alloc(0);
   let settle;
   let toHead = false;
