@@ -16,10 +16,11 @@ export async function start(folder) {
   return { url, said, kill, ask: (operation, item) => ask(url, operation, item) };
 }
 
+/** Opens a connection for each request: workerd closes a kept one after five seconds, which may be just before its use. */
 async function ask(url, operation, item) {
   const response = await fetch(`${url}/_tollgate/v1/${operation}`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", Connection: "close" },
     body: JSON.stringify(item),
   });
   const body = await response.json();

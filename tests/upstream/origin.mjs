@@ -15,6 +15,8 @@ export async function startOrigin(routes) {
     reached.push(request.url);
     socket.end(Buffer.concat([handshake(request.headers["sec-websocket-key"]), frame("hello")]));
   });
+  // A connection that is closed between two requests would be an answer of the gateway's.
+  server.keepAliveTimeout = 0;
   await once(server.listen(0, "localhost"), "listening");
   return {
     url: `http://localhost:${server.address().port}`,

@@ -37,6 +37,8 @@ before(async () => {
     reached.push(request);
     socket.end("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
   });
+  // A connection that is closed between two requests would be an answer of the gateway's.
+  origin.keepAliveTimeout = 0;
   await once(origin.listen(0, "localhost"), "listening");
   const upstream = `http://localhost:${origin.address().port}`;
   await prepare(folder, inProject("js/cloudflare/worker.ts"), {
