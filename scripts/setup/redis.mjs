@@ -12,7 +12,7 @@ const servers = [process.env.REDIS_SERVER, "redis-server", "valkey-server"];
 
 /** Returns a server's version; `undefined` if it does not run or is too old for the limiter. */
 function version(program) {
-  const found = outputOf(program, ["--version"], { timeout: 10_000 })?.match(/\bv=(\d+)\.(\d+)/);
+  const found = outputOf(program, ["--version"], { timeout: 60_000 })?.match(/\bv=(\d+)\.(\d+)/);
   const [, major, minor] = (found ?? []).map(Number);
   return major > 6 || (major === 6 && minor >= 2) ? `${major}.${minor}` : undefined;
 }

@@ -1,6 +1,7 @@
 // A Cluster whose slots move, and a replica that takes over.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { Cluster } from "ioredis";
 import { createCluster } from "redis";
@@ -20,7 +21,9 @@ describe("a Cluster of three nodes", () => {
 
   const clients = {
     async ioredis() {
-      const client = new Cluster([{ host: "127.0.0.1", port: cluster.nodes[0].server.port }]);
+      const node = { host: "127.0.0.1", port: cluster.nodes[0].server.port };
+      const client = new Cluster([node], { slotsRefreshTimeout: 60_000 });
+      await once(client, "ready");
       return [client, () => client.disconnect()];
     },
     async redis() {
@@ -70,6 +73,11 @@ describe("a Cluster of three nodes", () => {
   }
 });
 
+/** Waits until a replica has all that was written. */
+async function replicated(primary) {
+  while ((await primary.wait(1, 20_000)) === 0);
+}
+
 describe("a replica that takes over", () => {
   /** A primary and its replica, and limiters whose client follows the primary. */
   async function pair() {
@@ -101,7 +109,7 @@ describe("a replica that takes over", () => {
     try {
       const fleet = Array.from({ length: 3 }, () => new RedisLimiter(bucket, { client, timeout: "20s" }));
       for (let round = 0; round < 50; round++) await times(9, (number) => fleet[number % 3].hit("hot"));
-      await first.wait(1, 20_000);
+      await replicated(first);
       await detach();
       follow();
       const counts = [];
@@ -126,7 +134,7 @@ describe("a replica that takes over", () => {
     try {
       const fleet = Array.from({ length: 3 }, () => new RedisLimiter(bucket, { client, timeout: "20s" }));
       await fleet[0].hit("hot", 100);
-      await first.wait(1, 20_000);
+      await replicated(first);
       await detach();
       assert.equal((await fleet[1].hit("hot", 50)).remaining, 750);
       follow();

@@ -10,8 +10,8 @@ const { options, value } = setting;
 
 test("a changed limit applies to what is counted, for each process by its own policy", async () => {
   const given = options();
-  const low = new RedisLimiter({ algorithm: "fix_window", limit: 5, scale: "1d" }, given);
-  const high = new RedisLimiter({ algorithm: "fix_window", limit: 8, scale: "1d" }, given);
+  const low = new RedisLimiter({ algorithm: "fix_window", limit: 5, scale: "365d" }, given);
+  const high = new RedisLimiter({ algorithm: "fix_window", limit: 8, scale: "365d" }, given);
   assert.equal(allowed(await times(20, (number) => (number % 2 === 0 ? low : high).hit("a"))), 8);
   assert.equal((await low.peek("a")).count, 8);
   assert.equal(await low.reset("a"), true);
@@ -47,7 +47,7 @@ test("policies that change all the time cost one call each", async () => {
 
 test("another algorithm has keys of its own, unless the limiter has a name", async () => {
   const given = options();
-  const window = { algorithm: "fix_window", limit: 5, scale: "1d" };
+  const window = { algorithm: "fix_window", limit: 5, scale: "365d" };
   const bucket = { algorithm: "token_bucket", capacity: 5, refillRate: 1, per: "1d" };
   await new RedisLimiter(window, given).hit("a", 3);
   await new RedisLimiter(bucket, given).hit("a", 4);

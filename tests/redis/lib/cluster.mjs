@@ -36,7 +36,7 @@ export async function startCluster() {
       for (;;) {
         const keys = await from.redis.cluster("GETKEYSINSLOT", slot, 100);
         if (keys.length === 0) break;
-        await from.redis.call("MIGRATE", "127.0.0.1", to.server.port, "", 0, 5_000, "KEYS", ...keys);
+        await from.redis.call("MIGRATE", "127.0.0.1", to.server.port, "", 0, 60_000, "KEYS", ...keys);
       }
       for (const { redis } of [to, from]) await redis.cluster("SETSLOT", slot, "NODE", to.id);
       await sameEpoch(nodes);

@@ -1,6 +1,7 @@
 // A redis-server of the tests' own: on a free port, without a configuration file, and gone when the tests are.
 
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -9,14 +10,24 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { redis } from "../../../scripts/setup/redis.mjs";
 
-/** Returns a port that is free now. */
+/**
+ * Returns a port that is free. It is not one of those that the system gives to whoever asks for any, or to the near end
+ * of a connection: such a one could be taken before it is used, even by the client that tries to connect to it. That of a
+ * node of a Cluster for the others is higher by 10,000.
+ */
 export async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
+  for (;;) {
+    const port = 10_000 + randomInt(10_000);
+    const server = createServer();
+    const isFree = once(server.listen(port, "127.0.0.1"), "listening").then(
+      () => true,
+      () => false,
+    );
+    if (await isFree) {
+      await once(server.close(), "close");
+      return port;
+    }
+  }
 }
 
 /** Starts a server, which ends with `stop()` or with this process. */
