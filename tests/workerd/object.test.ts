@@ -3,8 +3,8 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../js/types.ts";
 
-const policy: Policy = { algorithm: "fix_window", limit: 3, scale: "1d" };
-const broken: Policy = { algorithm: "fix_window", limit: 0, scale: "1d" };
+const policy: Policy = { algorithm: "fix_window", limit: 3, scale: "365d" };
+const broken: Policy = { algorithm: "fix_window", limit: 0, scale: "365d" };
 
 it("throws the core's typed errors, and nothing changes", async () => {
   await runInDurableObject(env.LIMITERS.getByName("mistakes"), (object) => {
@@ -86,8 +86,8 @@ it("does every operation", async () => {
 it("decides several policies as one", async () => {
   const object = env.LIMITERS.getByName("several");
   const policies: Policy[] = [
-    { algorithm: "fix_window", limit: 5, scale: "1d", name: "burst" },
-    { algorithm: "fix_window", limit: 2, scale: "1d", name: "daily" },
+    { algorithm: "fix_window", limit: 5, scale: "365d", name: "burst" },
+    { algorithm: "fix_window", limit: 2, scale: "365d", name: "daily" },
   ];
   await object.hit(policies, 2);
   expect(await object.hit(policies)).toMatchObject({ allowed: false, policy: "daily", violated: ["daily"] });
@@ -95,7 +95,7 @@ it("decides several policies as one", async () => {
 });
 
 describe("over fetch, as Workers in Rust ask", () => {
-  const window: Policy = { algorithm: "fix_window", limit: 2, scale: "1d", name: "api" };
+  const window: Policy = { algorithm: "fix_window", limit: 2, scale: "365d", name: "api" };
   const ask = async (name: string, question: unknown) => {
     const body = typeof question === "string" ? question : JSON.stringify(question);
     const response = await env.LIMITERS.getByName(name).fetch("https://tollgate.invalid/", {
