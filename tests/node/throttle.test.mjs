@@ -571,7 +571,7 @@ test("the timer does not keep the process alive by itself", () => {
   `;
   const said = execFileSync(process.execPath, ["--input-type=module", "-e", code], {
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 120_000,
   });
   assert.equal(said, "1\n");
 });
