@@ -5,6 +5,7 @@ import test, { after, before } from "node:test";
 import { transform } from "esbuild";
 import { createTestHarness } from "wrangler";
 import { bin, inProject } from "../../scripts/lib/paths.mjs";
+import { patiently } from "../lib/patience.mjs";
 import { freshProject, run } from "../package/lib/project.mjs";
 import { blocksOf, documents } from "./lib/blocks.mjs";
 import { writeLogs } from "./lib/logs.mjs";
@@ -65,7 +66,8 @@ async function check(block) {
   return checks[name](block);
 }
 
-for (const block of blocks) test(`${block.place} ${block.language}`, { timeout: 30_000 }, () => check(block));
+for (const block of blocks)
+  test(`${block.place} ${block.language}`, { timeout: 120_000 }, () => check(block));
 
 /** What is found, in the order of the blocks that are wrong. */
 const findings = [
@@ -123,7 +125,7 @@ async function runTollgate(command) {
   const here = command.replaceAll("https://limits.example.com/", limits.href);
   await run("sh", ["-c", `npx() { shift; "$NODE" ../node_modules/.bin/tollgate "$@"; }\n${here}`], {
     cwd: logs,
-    env: { ...process.env, NODE: process.execPath, TOLLGATE_TOKEN: token },
+    env: patiently({ ...process.env, NODE: process.execPath, TOLLGATE_TOKEN: token }),
   });
 }
 

@@ -41,18 +41,18 @@ test("a Worker of one's own takes the object, the handlers and the types from th
     const { hitAll, RemoteLimiter } = await import(
       pathToFileURL(join(project, "node_modules/tollgate/dist/client.js"))
     );
-    const options = { url: "http://localhost/_tollgate", token: "fixture", policy: "api" };
+    const options = { url: "http://localhost/_tollgate", token: "fixture", policy: "api", timeout: "1m" };
     const fetch = async (request) =>
       harness.fetch(request.url, { method: "POST", headers: request.headers, body: await request.text() });
     const limiter = new RemoteLimiter({ ...options, fetch });
     const decisions = await Promise.all([limiter.hit("a"), limiter.hit("a")]);
     assert.deepEqual(decisions.map(({ allowed }) => allowed).sort(), [false, true]);
 
-    const reservation = await limiter.reserve("b", 1, { ttl: "1m" });
+    const reservation = await limiter.reserve("b", 1, { ttl: "1h" });
     assert.equal(reservation.allowed, true);
     assert.equal((await limiter.hit("b")).allowed, false);
     const restarted = new RemoteLimiter({ ...options, fetch });
-    assert.equal(await restarted.extend(reservation.id, "2m"), "extended");
+    assert.equal(await restarted.extend(reservation.id, "2h"), "extended");
     assert.equal(await restarted.cancel(reservation.id), "settled");
     assert.equal(await reservation.settle(), "closed");
     const both = [

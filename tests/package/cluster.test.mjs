@@ -3,7 +3,7 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import test, { before } from "node:test";
 import { inProject } from "../../scripts/lib/paths.mjs";
-import { freshExamples, run } from "./lib/project.mjs";
+import { edit, freshExamples, run } from "./lib/project.mjs";
 import { served } from "./lib/served.mjs";
 
 let folder;
@@ -30,6 +30,8 @@ test("cluster: what passes beyond the limit was on its way to who let the last o
 });
 
 test("cluster: the server lets through the limit, and no more than each process alone would", async (t) => {
+  // No window ends meanwhile.
+  edit(join(folder, "server.mjs"), ['scale: "1d"', 'scale: "365d"']);
   const url = await served(t, folder);
   const statuses = async (count) =>
     (await Promise.all(Array.from({ length: count }, () => fetch(url)))).map(({ status }) => status);

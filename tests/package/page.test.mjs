@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test, { before, mock } from "node:test";
 import { build, preview } from "vite";
-import { launch } from "./lib/page.mjs";
+import { launch, patience } from "./lib/page.mjs";
 import { freshExamples } from "./lib/project.mjs";
 
 const started = 1_767_225_600_000;
@@ -29,6 +29,7 @@ async function opened(t, url) {
   const chromium = await launch();
   t.after(() => chromium.close());
   const page = await chromium.newPage();
+  page.setDefaultTimeout(patience);
   await page.addInitScript(() => {
     globalThis.sent = [];
     const { fetch } = globalThis;

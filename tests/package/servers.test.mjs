@@ -9,7 +9,7 @@ before(async () => {
 });
 
 test("example hono: two limiters on a route list both, and a denial says which", {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async (t) => {
   const url = await served(t, examples("hono"));
   const fields = ({ headers }) =>
@@ -38,7 +38,7 @@ test("example hono: two limiters on a route list both, and a denial says which",
 });
 
 for (const name of ["node-http", "express", "fastify", "hono", "koa", "fetch"]) {
-  test(`example ${name}`, { timeout: 20_000 }, async (t) => {
+  test(`example ${name}`, { timeout: 120_000 }, async (t) => {
     const url = await served(t, examples(name));
     for (let remaining = 4; remaining >= 0; remaining--) {
       const response = await fetch(url);
@@ -63,7 +63,7 @@ for (const name of ["node-http", "express", "fastify", "hono", "koa", "fetch"]) 
 }
 
 for (const name of ["express", "fastify", "hono", "koa", "fetch"]) {
-  test(`example ${name}: of a load at once exactly the limit passes`, { timeout: 20_000 }, async (t) => {
+  test(`example ${name}: of a load at once exactly the limit passes`, { timeout: 120_000 }, async (t) => {
     const url = await served(t, examples(name));
     const responses = await Promise.all(Array.from({ length: 200 }, () => fetch(url)));
     const statuses = responses.map(({ status }) => status);

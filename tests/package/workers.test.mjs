@@ -5,7 +5,8 @@ import { join } from "node:path";
 import test, { before } from "node:test";
 import { createTestHarness } from "wrangler";
 import { bin, inProject } from "../../scripts/lib/paths.mjs";
-import { freshExamples, run } from "./lib/project.mjs";
+import { patiently } from "../lib/patience.mjs";
+import { edit, freshExamples, patientWorker, run } from "./lib/project.mjs";
 
 let examples;
 before(async () => {
@@ -20,17 +21,15 @@ async function listening(t, ...workers) {
   return { harness, url };
 }
 
-const options = { timeout: 60_000 };
+const options = { timeout: 300_000 };
 
 test("gateway-worker: what is limited never reaches the origin", options, async (t) => {
   const folder = examples("gateway-worker");
   const configPath = join(folder, "wrangler.toml");
   await run(process.execPath, [inProject("dist/command.js"), "check", configPath]);
-  const { harness } = await listening(
-    t,
-    { configPath },
-    { configPath: join(folder, "origin/wrangler.toml") },
-  );
+  const { harness } = await listening(t, patientWorker(configPath), {
+    configPath: join(folder, "origin/wrangler.toml"),
+  });
   const login = (address) =>
     harness.fetch("http://localhost/login", { method: "POST", headers: { "CF-Connecting-IP": address } });
 
@@ -77,6 +76,7 @@ test(
   options,
   async (t) => {
     const folder = examples("hono-worker");
+    edit(join(folder, "worker.ts"), ["limiter: (c)", "timeout: 60_000, limiter: (c)"]);
     await run(bin("tsc"), ["-p", folder]);
     const { harness } = await listening(t, { configPath: join(folder, "wrangler.toml") });
     const ask = (address) => harness.fetch("http://localhost/", { headers: { "CF-Connecting-IP": address } });
@@ -106,8 +106,8 @@ test(
 test("shared-budget: four processes are never allowed more than one would be", options, async (t) => {
   const folder = examples("shared-budget");
   const secrets = { TOLLGATE_TOKEN: "a-secret" };
-  const { url } = await listening(t, { configPath: join(folder, "wrangler.toml"), secrets });
-  const env = { ...process.env, ...secrets, TOLLGATE_URL: new URL("_tollgate", url).href };
+  const { url } = await listening(t, { ...patientWorker(join(folder, "wrangler.toml")), secrets });
+  const env = patiently({ ...process.env, ...secrets, TOLLGATE_URL: new URL("_tollgate", url).href });
   const main = () => run(process.execPath, ["main.mjs"], { cwd: folder, env });
   assert.equal(await main(), "50 of 120 allowed\n");
   assert.equal(await main(), "0 of 120 allowed\n");

@@ -14,7 +14,12 @@ const worker = (name, main, object, rest) => ({
 
 /** The Worker at limits.example.com. */
 export const limitsWorker = (policies) =>
-  worker("limits", "limits.js", {}, { vars: { TOLLGATE: { policies }, TOLLGATE_TOKEN: token } });
+  worker(
+    "limits",
+    "limits.js",
+    {},
+    { vars: { TOLLGATE: { policies, timeout: "1m" }, TOLLGATE_TOKEN: token } },
+  );
 
 export const workerName = ({ name }) => name.toLowerCase().replaceAll(".", "-");
 

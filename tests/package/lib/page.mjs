@@ -7,12 +7,16 @@ import { browser } from "../../../scripts/setup/browser.mjs";
 const types = { ".html": "text/html", ".js": "text/javascript" };
 
 /** The Chromium that set-up found. */
-export const launch = () => chromium.launch({ executablePath: browser.check().browser });
+export const launch = () => chromium.launch({ executablePath: browser.check().browser, timeout: patience });
+
+/** How long a browser or a page may take on a busy machine, in milliseconds. */
+export const patience = 180_000;
 
 /** Serves a folder, opens its page, and answers what the page left in `globalThis.outcome`. */
 export async function outcomeOf(chromium, folder, headers = {}) {
   const server = await serve(folder, headers);
   const page = await chromium.newPage();
+  page.setDefaultTimeout(patience);
   try {
     const errors = [];
     page.on("pageerror", (error) => errors.push(error));

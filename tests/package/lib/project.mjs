@@ -1,7 +1,9 @@
+import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { unstable_readConfig as readConfig } from "wrangler";
 import { inProject } from "../../../scripts/lib/paths.mjs";
 
 const execute = promisify(execFile);
@@ -31,6 +33,22 @@ export async function freshProject(name, ...sources) {
 /** A fixture, with the report that most of them make. */
 export const freshFixture = (name) =>
   freshProject(name, `tests/package/fixtures/${name}`, "tests/package/fixtures/shared");
+
+/** Changes a copied file, such as a time that a busy machine would not keep. */
+export function edit(file, ...changes) {
+  let text = readFileSync(file, "utf8");
+  for (const [from, to] of changes) {
+    assert.ok(text.includes(from), `${file} has no ${from}`);
+    text = text.replaceAll(from, to);
+  }
+  writeFileSync(file, text);
+}
+
+/** A Worker by its configuration, which waits a minute for its objects: a busy machine is not what is tested. */
+export function patientWorker(configPath) {
+  const { TOLLGATE } = readConfig({ config: configPath }).vars;
+  return { configPath, vars: { TOLLGATE: { ...TOLLGATE, timeout: "1m" } } };
+}
 
 /** The examples beside a package that was installed from the tarball: answers where each is. */
 export async function freshExamples(name) {
