@@ -261,6 +261,9 @@ describe("by mouse", () => {
       const count = async () => (await simulations(page)).fix_window.hits.length;
       await page.click("#press");
       assert.equal(await count(), 1);
+      await page.evaluate(() => {
+        globalThis.isHolding = true;
+      });
       const { x, y } = await page.locator("#press").boundingBox();
       await page.mouse.move(x + 20, y + 20);
       await page.mouse.down();
@@ -330,8 +333,14 @@ test("an address that is nonsense shows the first state", () =>
     );
   }));
 
+/** In the page: what was let through stays in view. */
+const standStill = () => {
+  Date.now = () => 1_800_000_000_000;
+};
+
 test("works with no network after load", async () => {
   const own = await chromium.newContext();
+  await own.addInitScript(standStill);
   const { page, complaints } = await openPlayground(own, `${site.url}/`);
   await own.setOffline(true);
   for (const id of ["sliding_window", "token_bucket"]) await page.check(`#algorithm-${id}`, { force: true });
@@ -377,6 +386,7 @@ describe("against the Worker", () => {
 
 test("two tabs share a budget, and each tab's part is drawn", async () => {
   const own = await chromium.newContext({ reducedMotion: "reduce" });
+  await own.addInitScript(standStill);
   const link = `${site.url}/#traffic=none&limit=3&scale=60000&algorithm=sliding_window&at=0`;
   const first = await openPlayground(own, link);
   const second = await openPlayground(own, link);

@@ -1,4 +1,5 @@
-const firstPause = 320;
+/** How long a button is kept pressed before it repeats, in milliseconds. */
+export const firstPause = 320;
 const pause = 90;
 
 /** Makes a button act when pressed, and repeat while it is kept pressed: by pointer, by key, or by a click alone. */
