@@ -25,7 +25,7 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Cors {
     let origins = origins(&mut own).unwrap_or_else(|| Cors::default().origins);
     let credentials = own.boolean("credentials").unwrap_or(false);
     if credentials && origins.iter().any(|origin| origin == "*") {
-        let problem = "need origins by their names: browsers accept no \"*\" with credentials".into();
+        let problem = "requires origins such as \"https://app.example\": browsers reject \"*\" with credentials".into();
         own.errors.push(FieldError { path: own.path_of("credentials"), problem });
     }
     own.finish();
@@ -69,7 +69,7 @@ mod tests {
     fn errors_are_named() {
         let errors = cors("cors = { origins = [\"*\", \"App\"], credentials = true, other = 1 }").unwrap_err();
         assert!(errors[0].starts_with("cors.origins[1]: \"App\" is not an origin"), "{errors:?}");
-        assert!(errors[1].starts_with("cors.credentials: need origins by their names"), "{errors:?}");
+        assert!(errors[1].starts_with("cors.credentials: requires origins such as "), "{errors:?}");
         assert!(errors[2].starts_with("cors.other: unknown field"), "{errors:?}");
     }
 }

@@ -39,7 +39,7 @@ impl PolicySet {
 /// Reads the table of named policies.
 pub(crate) fn named_policies(tree: Tree, errors: &mut FieldErrors) -> Vec<(String, Policy)> {
     let Tree::Table(fields) = tree else {
-        errors.push(invalid("policies".into(), &tree, "policies by their names"));
+        errors.push(invalid("policies".into(), &tree, "a table of policies by name"));
         return Vec::new();
     };
     let mut named = Vec::new();
