@@ -41,7 +41,7 @@ export async function inChromium(found) {
     CHROMEDRIVER: driver,
     WASM_BINDGEN_USE_BROWSER: "1",
     // In seconds; the default of 20 is short beside suites that compile.
-    WASM_BINDGEN_TEST_TIMEOUT: "120",
+    WASM_BINDGEN_TEST_TIMEOUT: "600",
     WASM_BINDGEN_TEST_WEBDRIVER_JSON: capabilities,
   });
 }
