@@ -8,6 +8,12 @@ import { isWellFormed } from "./well-formed.ts";
  */
 export type RuleParts = string | readonly string[];
 
+/**
+ * The field of an item that names its key: a key of the HTTP API, or the parts of the key of a rule.
+ * @internal
+ */
+export type KeyField = { readonly key: string } | { readonly parts: readonly string[] };
+
 /** The most bytes of all parts as JSON: a hundred keys fit in a request. */
 const maxLength = 16_384;
 

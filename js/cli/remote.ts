@@ -1,4 +1,5 @@
 import { type RemoteKey, RemoteLimiter } from "../client/index.ts";
+import type { KeyField } from "../rule-key.ts";
 import type { Command } from "./command.ts";
 import { exit, UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";
@@ -87,10 +88,7 @@ export const reset: Command = {
   },
 };
 
-/** A key of the HTTP API, or the parts of the key of a rule. */
-type KeyName = { readonly key: string } | { readonly parts: readonly string[] };
-
-function keyName(given: Given): KeyName {
+function keyName(given: Given): KeyField {
   const [key, ...more] = given.operands;
   const parts = given.all("part");
   if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
@@ -101,9 +99,10 @@ function keyName(given: Given): KeyName {
 }
 
 /** Returns what may be wrong with a key that has no state: parts that no rule has are valid too. */
-const hintFor = (name: KeyName) => ("key" in name ? "" : " Check the policy, and the parts and their order.");
+const hintFor = (name: KeyField) =>
+  "key" in name ? "" : " Check the policy, and the parts and their order.";
 
-function remoteKey(given: Given, name: KeyName): Pick<RemoteKey, "get" | "expiresAt" | "peek" | "reset"> {
+function remoteKey(given: Given, name: KeyField): Pick<RemoteKey, "get" | "expiresAt" | "peek" | "reset"> {
   const limiter = limiterOf(given);
   if ("parts" in name) return limiter.ofRule(name.parts);
   const { key } = name;

@@ -6,7 +6,7 @@ interface Selection {
   /** Empty for all methods. */
   readonly methods: readonly string[];
   readonly segments: readonly string[];
-  /** Whether any segments may follow. */
+  /** True if the path ends with `*`, so that further segments match too. */
   readonly isOpen: boolean;
   readonly caseSensitive: boolean;
 }

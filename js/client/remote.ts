@@ -6,7 +6,7 @@ import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, TollgateError } from "../error.ts";
 import { errorDecision } from "../error-decision.ts";
-import { copiedParts, type RuleParts } from "../rule-key.ts";
+import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
 import { Batches } from "./batches.ts";
@@ -275,9 +275,6 @@ export class RemoteLimiter {
     return (await this.#batches.add(operation, { policy: this.#policy, ...fields })) as Result;
   }
 }
-
-/** The field of an item that names its key. */
-type KeyField = { readonly key: string } | { readonly parts: readonly string[] };
 
 /** Checks a key, since the Worker would reject the whole batch for one that is far too long. The Worker counts bytes. */
 function keyField(key: unknown): { readonly key: string } {

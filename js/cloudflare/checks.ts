@@ -29,9 +29,6 @@ export function checkReservations(reservations: unknown): void {
     throw invalidField("invalid_option", "reservations", reservations, "a boolean");
 }
 
-/** The field of an item that names its key. */
-export type KeyField = { readonly key: string } | { readonly parts: readonly string[] };
-
 /** Checks that a key can be encoded as UTF-8, and returns it as a field; Rust checks its length. */
 export function keyField(key: unknown): { readonly key: string } {
   if (typeof key !== "string" || !key.isWellFormed()) throw wrongKey(key);

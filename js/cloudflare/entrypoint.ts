@@ -2,7 +2,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../error.ts";
 import { type Numbers, named } from "../numbers.ts";
-import { copiedParts, type RuleParts } from "../rule-key.ts";
+import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unanswered } from "./ask.ts";
 import {
@@ -11,7 +11,6 @@ import {
   checkName,
   checkReservations,
   checkTtl,
-  type KeyField,
   keyField,
   policyNames,
 } from "./checks.ts";

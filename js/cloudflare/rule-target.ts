@@ -5,7 +5,7 @@ import type { Operation } from "./object.ts";
 
 /** Options of `reset`. */
 export interface ResetOptions {
-  /** Whether the key's open reservations are dropped too. */
+  /** Drops the key's open reservations too. */
   readonly reservations?: boolean | undefined;
 }
 

@@ -40,7 +40,7 @@ struct Granted {
     end: u64,
 }
 
-/// What was granted under each scale.
+/// The grants under each scale.
 struct Story<'a> {
     clock: &'a ManualClock,
     limiter: Limiter<u8, &'a ManualClock>,

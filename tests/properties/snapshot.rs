@@ -225,7 +225,7 @@ fn a_lower_limit_leaves_the_hits_of_a_higher_one() {
     }
 }
 
-/// What a higher limit granted is kept when it is settled under a lower one, with the hits before it.
+/// A log keeps its hits when a reservation of a higher limit is settled under a lower one.
 #[test]
 fn a_settlement_under_a_lower_limit_leaves_the_hits_of_a_higher_one() {
     let clock = ManualClock::new(0);

@@ -12,7 +12,7 @@ mock.method(console, "warn", () => {});
 
 const { options } = withServer();
 const key = () => "user:42";
-/** Of a guard: long enough for a machine that does much else. */
+/** The `timeout` of a guard: long enough for a busy machine. */
 const timeout = 60_000;
 const policy = { name: "api", algorithm: "sliding_window", limit: 10, scale: "1h" };
 

@@ -151,7 +151,7 @@ describe("resident states", () => {
 
 describe("the time to live", () => {
   const pttl = async (given) => setting.redis.pttl((await value(given)).key);
-  /** What every key has at least, by the deadline of `options()`. */
+  /** The shortest time to live of a key, in milliseconds: it follows from the `timeout` of `options()`. */
   const least = 2 * 20_000 + 1_000;
 
   test("covers twice the longest that a state lasts, and is never shortened", async () => {
@@ -176,7 +176,7 @@ describe("the time to live", () => {
     const sent = performance.now();
     await new RedisLimiter({ algorithm: "fix_window", limit: 9, scale: 1 }, given).hit("a");
     const left = await pttl(given);
-    // What has passed since then is no more than this, and there are clocks of whole milliseconds in between.
+    // At most this much time has passed; two clocks round to milliseconds.
     const passed = performance.now() - sent + 2;
     assert.ok(left <= least && left + passed >= least, `${left} after ${passed}`);
   });

@@ -62,7 +62,7 @@ describe("ten processes, clocks up to five minutes off", () => {
     const flushing = (async () => {
       while (!isOver) await setting.redis.script("FLUSH");
     })();
-    // Until each has met one, however seldom this process gets to it.
+    // Repeats until the processes have loaded enough scripts, however rarely this process flushes them.
     for (let loads = 0; loads <= processes; ) {
       const { counts, reports } = await admitted(policies.sliding_window, (2 * limit) / processes);
       checkCounts(counts, 1, limit);

@@ -11,9 +11,8 @@ import { Redis } from "ioredis";
 import { redis } from "../../../scripts/setup/redis.mjs";
 
 /**
- * Returns a port that is free. It is not one of those that the system gives to whoever asks for any, or to the near end
- * of a connection: such a one could be taken before it is used, even by the client that tries to connect to it. That of a
- * node of a Cluster for the others is higher by 10,000.
+ * Returns a free port below the range of ephemeral ports, which another process or a client's own connection could take
+ * before it is used. A node of a Cluster also uses the port that is higher by 10,000.
  */
 export async function freePort() {
   for (;;) {
