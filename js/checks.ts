@@ -1,6 +1,6 @@
-import { optionText, unsupportedVersionText } from "./core/generated.ts";
 import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
 import type { Key } from "./types.ts";
+import { optionText, unsupportedVersionText } from "./wasm/generated.ts";
 
 /** Checks that a key has a type that a Map compares by value and a snapshot can contain. */
 export function checkKey(key: unknown): asserts key is Key {

@@ -1,3 +1,4 @@
+import { fill } from "./error.ts";
 import {
   calendarScales,
   durationFormsText,
@@ -5,8 +6,7 @@ import {
   durationUnits,
   schema,
   ttlText,
-} from "./core/generated.ts";
-import { fill } from "./error.ts";
+} from "./wasm/generated.ts";
 
 const form = /^(\d+)([a-z]+)$/;
 

@@ -1,3 +1,4 @@
+import { TollgateError } from "./tollgate-error.ts";
 import {
   arrayText,
   fractionText,
@@ -9,8 +10,7 @@ import {
   requiredText,
   signedIntegerText,
   tooLargeText,
-} from "./core/generated.ts";
-import { TollgateError } from "./tollgate-error.ts";
+} from "./wasm/generated.ts";
 
 export { TollgateError };
 

@@ -1,8 +1,8 @@
 import { type AllHits, checkLimiter, type HitOf } from "./all-hits.ts";
-import { reserveOnlyText } from "./core/generated.ts";
 import { fill, inWords, TollgateError } from "./error.ts";
 import type { RateLimiter } from "./limiter.ts";
 import type { Decision } from "./types.ts";
+import { reserveOnlyText } from "./wasm/generated.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and

@@ -1,7 +1,4 @@
 import { checkIsObject, copiedOptions, storedVersion } from "./checks.ts";
-import { hitKind, operation, schema, settlements, status } from "./core/generated.ts";
-import { Results } from "./core/results.ts";
-import { type CopiedStates, saved } from "./core/states.ts";
 import { costsByPosition, usedByPosition } from "./costs.ts";
 import { ttlExpected } from "./durations.ts";
 import { invalidField, type TollgateError, wrongAmount, wrongInc } from "./error.ts";
@@ -27,6 +24,9 @@ import type {
   Snapshot,
   StoredKey,
 } from "./types.ts";
+import { hitKind, operation, schema, settlements, status } from "./wasm/generated.ts";
+import { Results } from "./wasm/results.ts";
+import { type CopiedStates, saved } from "./wasm/states.ts";
 
 /**
  * A rate limiter in memory: synchronous, exact, and bounded. It starts no timer; expired keys are removed a few at a

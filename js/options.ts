@@ -1,9 +1,9 @@
 import { checkFunctions, copiedOptions } from "./checks.ts";
-import { schema } from "./core/generated.ts";
 import { durationExpected, isInteger, milliseconds, ttlExpected } from "./durations.ts";
 import { integer, invalidField } from "./error.ts";
 import { oneOf } from "./policy.ts";
 import type { Options, ReserveOptions } from "./types.ts";
+import { schema } from "./wasm/generated.ts";
 
 const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
 

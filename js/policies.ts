@@ -1,4 +1,7 @@
-import { elements } from "./core/elements.ts";
+import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
+import { type ReadPolicy, readPolicy } from "./policy.ts";
+import type { Origin, Policies, Policy } from "./types.ts";
+import { elements } from "./wasm/elements.ts";
 import {
   fillableCapacityText,
   freeAmongSeveralText,
@@ -15,10 +18,7 @@ import {
   status,
   uniqueNameText,
   unknownPolicyText,
-} from "./core/generated.ts";
-import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
-import { type ReadPolicy, readPolicy } from "./policy.ts";
-import type { Origin, Policies, Policy } from "./types.ts";
+} from "./wasm/generated.ts";
 
 /** Validated policies by their frozen copies, which limiters expose as `policies`. */
 const byCopies = /* @__PURE__ */ new WeakMap<object, ReadPolicies>();

@@ -1,4 +1,13 @@
 import {
+  calendarScale,
+  durationExpected,
+  isInteger,
+  milliseconds,
+  minutes,
+  ttlExpected,
+} from "./durations.ts";
+import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "./error.ts";
+import {
   algorithmFormsText,
   algorithms,
   algorithmText,
@@ -18,16 +27,7 @@ import {
   unknownFieldText,
   utcOffsetFormsText,
   utcOffsetText,
-} from "./core/generated.ts";
-import {
-  calendarScale,
-  durationExpected,
-  isInteger,
-  milliseconds,
-  minutes,
-  ttlExpected,
-} from "./durations.ts";
-import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "./error.ts";
+} from "./wasm/generated.ts";
 
 /** A validated policy. */
 export interface ReadPolicy {

@@ -1,11 +1,11 @@
 import { checkKey, checkVersion } from "./checks.ts";
-import { elements } from "./core/elements.ts";
-import { earlierUnplacedText, reservationNumbersText } from "./core/generated.ts";
-import { copiedLists, unreadable } from "./core/states.ts";
 import { isInteger } from "./durations.ts";
 import { invalidField } from "./error.ts";
 import { keyFrom } from "./keys.ts";
 import type { Key, Policy, Snapshot } from "./types.ts";
+import { elements } from "./wasm/elements.ts";
+import { earlierUnplacedText, reservationNumbersText } from "./wasm/generated.ts";
+import { copiedLists, unreadable } from "./wasm/states.ts";
 
 /** A snapshot after its outer form was checked, each part read once. Its states are not checked yet. */
 export interface ReadSnapshot {

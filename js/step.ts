@@ -1,8 +1,13 @@
 import { checkVersion, storedVersion } from "./checks.ts";
-import { elements } from "./core/elements.ts";
-import { operation as counting, hitKind, reserveOnlyText, status } from "./core/generated.ts";
-import { Results } from "./core/results.ts";
-import { outOfMemory, Slab } from "./core/slab.ts";
+import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./error.ts";
+import { readOptions } from "./options.ts";
+import { ReadPolicies } from "./policies.ts";
+import { isTime } from "./time.ts";
+import type { Decision, Origin, Policies, State } from "./types.ts";
+import { elements } from "./wasm/elements.ts";
+import { operation as counting, hitKind, reserveOnlyText, status } from "./wasm/generated.ts";
+import { Results } from "./wasm/results.ts";
+import { outOfMemory, Slab } from "./wasm/slab.ts";
 import {
   type CopiedStates,
   copiedLists,
@@ -11,12 +16,7 @@ import {
   saved,
   unreadable,
   unreadableAs,
-} from "./core/states.ts";
-import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./error.ts";
-import { readOptions } from "./options.ts";
-import { ReadPolicies } from "./policies.ts";
-import { isTime } from "./time.ts";
-import type { Decision, Origin, Policies, State } from "./types.ts";
+} from "./wasm/states.ts";
 
 /** The operations on a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";

@@ -1,5 +1,5 @@
-import { invalidTimeText } from "./core/generated.ts";
 import { fill, inWords, TollgateError } from "./error.ts";
+import { invalidTimeText } from "./wasm/generated.ts";
 
 const max = Number.MAX_SAFE_INTEGER;
 

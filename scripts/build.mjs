@@ -127,7 +127,7 @@ async function buildBindings({ rust, wasmBindgen }) {
 
 /** Writes the constants and texts that TypeScript shares with Rust. */
 export async function generate() {
-  const file = inProject("js/core/generated.ts");
+  const file = inProject("js/wasm/generated.ts");
   await quiet("generated.ts", "cargo", ["run", "--quiet", "-p", "tollgate-npm", "--bin", "generate", file]);
   await quiet("biome", bin("biome"), ["format", "--write", file]);
 }

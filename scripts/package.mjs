@@ -65,7 +65,7 @@ function putWasmLast(file) {
 const compiledBy = (file) => ({
   name: file,
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/core", file) })),
+    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/wasm", file) })),
 });
 
 const wasmAsText = {
@@ -235,7 +235,7 @@ async function bundleAdapters(dist) {
 const besides = (declared, extension) =>
   declared
     .replace(/"\.\.\/guard\/[\w-]+\.ts"/g, `"./guard.${extension}"`)
-    .replace(/"\.\.\/[\w-]+\.ts"/g, `"./index.${extension}"`);
+    .replace(/"\.\.\/[\w/-]+\.ts"/g, `"./index.${extension}"`);
 
 /** `tollgate/redis`, for Node and what runs as Node does, over the package. */
 async function bundleRedis(dist) {
@@ -281,7 +281,7 @@ async function bundleWorker(dist) {
   const own = ["env", "decision", "object", "rule-target", "entrypoint", "index"].map(
     (name) => `cloudflare/${name}`,
   );
-  const declared = ["numbers", "rule-key", ...own]
+  const declared = ["wasm/decision-numbers", "rule-key", ...own]
     .map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8"))
     .join("");
   const shared = [
@@ -296,7 +296,7 @@ async function bundleWorker(dist) {
 /** `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it. */
 const disposable = '/// <reference lib="esnext.disposable" />';
 
-const withoutImports = (declared) => declared.replace(/^(import|export \{).*\n/gm, "");
+const withoutImports = (declared) => declared.replace(/^(import|export \{)[^;]*;\n/gm, "");
 
 /** One file of types for `import` and the same for `require`: what the sources declare, without what is internal. */
 async function writeTypes(dist) {

@@ -17,7 +17,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const SHIPPED: &[u8] = include_bytes!("../build/npm/tollgate_bg.wasm");
 
-// As `js/core/generated.ts` has them.
+// As `js/wasm/generated.ts` has them.
 const ALLOWED: i32 = 1;
 const SMALL: i32 = 2;
 const INVALID_COST: f64 = -1.0;

@@ -1,10 +1,10 @@
-import { leaseTtl } from "../core/generated.ts";
 import { isInteger } from "../durations.ts";
 import { TollgateError } from "../error.ts";
 import { holderClock } from "../holder-clock.ts";
 import { type AskIssuer, Leases, unawaited } from "../leases.ts";
-import { named, numbersOf } from "../numbers.ts";
 import type { Decision } from "../types.ts";
+import { named, numbersOf } from "../wasm/decision-numbers.ts";
+import { leaseTtl } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { decisionOf, invalidResponse } from "./decision.ts";
 

@@ -1,7 +1,6 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { copiedCosts } from "../copied-costs.ts";
-import { leaseTtl, leaseTtlText, reservationText } from "../core/generated.ts";
 import { isRecord } from "../costs.ts";
 import { milliseconds, ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, TollgateError } from "../error.ts";
@@ -9,6 +8,7 @@ import { errorDecision } from "../error-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";
+import { leaseTtl, leaseTtlText, reservationText } from "../wasm/generated.ts";
 import { Batches } from "./batches.ts";
 import { decisionOf } from "./decision.ts";
 import { LeasedHits } from "./leased-hits.ts";

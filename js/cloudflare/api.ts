@@ -1,4 +1,4 @@
-import { type Numbers, named } from "../numbers.ts";
+import { type Numbers, named } from "../wasm/decision-numbers.ts";
 import { Unanswered } from "./ask.ts";
 import { brokenKey } from "./checks.ts";
 import { admit, preflight } from "./cors.ts";

@@ -1,4 +1,4 @@
-import type { Numbers } from "../numbers.ts";
+import type { Numbers } from "../wasm/decision-numbers.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Hold, Operation, RateLimiterObject } from "./object.ts";

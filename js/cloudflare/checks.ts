@@ -1,8 +1,8 @@
-import { reservationText } from "../core/generated.ts";
 import { ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../error.ts";
 import { wrongParts } from "../rule-key.ts";
 import type { Policies } from "../types.ts";
+import { reservationText } from "../wasm/generated.ts";
 import type { Hold, Operation } from "./object.ts";
 
 /** Checks that an amount is a number: RPC checks no types, and wasm converts almost any value to a number. */

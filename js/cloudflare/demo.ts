@@ -1,5 +1,5 @@
-import { isAllowed, named, violatedBy } from "../numbers.ts";
 import type { Decision } from "../types.ts";
+import { isAllowed, named, violatedBy } from "../wasm/decision-numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
 import { plain } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";

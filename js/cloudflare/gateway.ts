@@ -1,5 +1,5 @@
 import type { AskIssuer } from "../leases.ts";
-import { isAllowed, type Numbers, named } from "../numbers.ts";
+import { isAllowed, type Numbers, named } from "../wasm/decision-numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";
 import { denial, namesOf } from "./denial.ts";

@@ -1,5 +1,5 @@
-import { isAllowed, type Numbers } from "../numbers.ts";
 import { Unsettled } from "../unsettled.ts";
+import { isAllowed, type Numbers } from "../wasm/decision-numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
 import type { TollgateEnv } from "./env.ts";
 import type { Isolate, LimitCheck } from "./isolate.ts";

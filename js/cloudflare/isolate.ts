@@ -1,6 +1,6 @@
 import type { Gateway } from "../../build/worker/tollgate.js";
 import { type LeaseCore, Leases } from "../leases.ts";
-import { type Numbers, namesIn } from "../numbers.ts";
+import { type Numbers, namesIn } from "../wasm/decision-numbers.ts";
 import type { Cors } from "./cors.ts";
 import { Digests } from "./digests.ts";
 import type { TollgateEnv } from "./env.ts";

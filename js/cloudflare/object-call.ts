@@ -1,5 +1,5 @@
 import type { AskIssuer, Background } from "../leases.ts";
-import { isAllowed, type Numbers, violatedBy } from "../numbers.ts";
+import { isAllowed, type Numbers, violatedBy } from "../wasm/decision-numbers.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
 import type { Answer, ErrorInfo, PlainDecision } from "./decision.ts";
 import type { TollgateEnv } from "./env.ts";

@@ -1,4 +1,4 @@
-import { isAllowed } from "../numbers.ts";
+import { isAllowed } from "../wasm/decision-numbers.ts";
 import { ask } from "./ask.ts";
 import { denial } from "./denial.ts";
 import type { TollgateEnv } from "./env.ts";

@@ -1,5 +1,5 @@
-import { replay } from "../core/generated.ts";
 import { inWords, TollgateError } from "../error.ts";
+import { replay } from "../wasm/generated.ts";
 
 /** Returns the error for an operation without a result from Redis. The operation may have been counted. */
 export const unanswered = (key: string, reason: string, cause?: unknown): TollgateError =>

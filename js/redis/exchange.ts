@@ -1,5 +1,5 @@
-import { replay } from "../core/generated.ts";
 import { inWords, type TollgateError } from "../error.ts";
+import { replay } from "../wasm/generated.ts";
 import { Call } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";

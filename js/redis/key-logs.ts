@@ -1,5 +1,5 @@
-import { schema } from "../core/generated.ts";
 import { invalidField, keyAccepts, TollgateError } from "../error.ts";
+import { schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { KeyLog } from "./key-log.ts";
 import type { Replicas } from "./replicas.ts";

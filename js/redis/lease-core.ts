@@ -1,6 +1,6 @@
 import { Leases as WasmLeases } from "../../build/redis/tollgate.js";
 import type { LeaseCore } from "../leases.ts";
-import type { Numbers } from "../numbers.ts";
+import type { Numbers } from "../wasm/decision-numbers.ts";
 import { generation, instance, isLost, run } from "./wasm.ts";
 
 /** Callbacks of the lease core. */

@@ -1,8 +1,8 @@
 import { holderClock } from "../holder-clock.ts";
 import { Leases, unawaited } from "../leases.ts";
-import { type Numbers, named, numbersOf } from "../numbers.ts";
 import { hexOf, randomBits } from "../reservation-id.ts";
 import type { Decision } from "../types.ts";
+import { type Numbers, named, numbersOf } from "../wasm/decision-numbers.ts";
 import type { KeyLogs } from "./key-logs.ts";
 import { RedisLeaseCore } from "./lease-core.ts";
 import type { ReadRedisOptions } from "./options.ts";

@@ -1,9 +1,7 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { copiedOptions } from "../checks.ts";
-import { reserveOnlyText, schema } from "../core/generated.ts";
 import { isInteger, ttlExpected } from "../durations.ts";
 import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../error.ts";
-import type { Numbers } from "../numbers.ts";
 import { readReserveOptions, readTtl } from "../options.ts";
 import { ReadPolicies } from "../policies.ts";
 import { hexOf, idText, randomBits } from "../reservation-id.ts";
@@ -17,6 +15,8 @@ import type {
   ReserveOptions,
   Settlement,
 } from "../types.ts";
+import type { Numbers } from "../wasm/decision-numbers.ts";
+import { reserveOnlyText, schema } from "../wasm/generated.ts";
 import { isRedisError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
 import { Fallback } from "./fallback.ts";

@@ -1,10 +1,10 @@
-import { reservationText } from "../core/generated.ts";
 import { asReserved, costsByPosition, usedByPosition } from "../costs.ts";
 import { isInteger } from "../durations.ts";
 import { invalidField, wrongAmount } from "../error.ts";
 import { mismatch, ReadPolicies } from "../policies.ts";
 import { parsedId } from "../reservation-id.ts";
 import type { Costs, Policies } from "../types.ts";
+import { reservationText } from "../wasm/generated.ts";
 import type { Replicas } from "./replicas.ts";
 
 /** Writes operations as entries have them, after checking their arguments. */

@@ -1,4 +1,4 @@
-import { replay } from "../core/generated.ts";
+import { replay } from "../wasm/generated.ts";
 import type { Result } from "./replicas.ts";
 
 /** The letters of operations that change a key, as its log has them. */

@@ -1,8 +1,8 @@
 import { copiedOptions } from "../checks.ts";
-import { leaseTtlText, schema } from "../core/generated.ts";
 import { isInteger, milliseconds } from "../durations.ts";
 import { integer, invalidField } from "../error.ts";
 import { oneOf } from "../policy.ts";
+import { leaseTtlText, schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
 import type { FallbackLimiter, LeaseOptions, RedisOptions } from "./types.ts";

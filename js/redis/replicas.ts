@@ -1,8 +1,8 @@
 import { share, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
-import { replay } from "../core/generated.ts";
-import type { Numbers } from "../numbers.ts";
 import type { ReadPolicies } from "../policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
+import type { Numbers } from "../wasm/decision-numbers.ts";
+import { replay } from "../wasm/generated.ts";
 import type { Operation, Read } from "./operation.ts";
 import { discard, generation, instance, isLost, run } from "./wasm.ts";
 

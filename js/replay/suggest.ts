@@ -1,5 +1,5 @@
-import { algorithms } from "../core/generated.ts";
 import { type Policy, type RateLimiter, TollgateError } from "../index.ts";
+import { algorithms } from "../wasm/generated.ts";
 import { full, limiterAt } from "./candidate.ts";
 import { Column } from "./column.ts";
 import type { Entries } from "./entries.ts";

@@ -1,7 +1,7 @@
-import { reserveOnlyText } from "../core/generated.ts";
 import { fill, invalidField, inWords, TollgateError } from "../error.ts";
 import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
+import { reserveOnlyText } from "../wasm/generated.ts";
 import type { AcquireOptions } from "./throttle.ts";
 
 /** The options of `run`. */

@@ -1,9 +1,9 @@
 import { checkKey, copiedOptions } from "../checks.ts";
-import { schema } from "../core/generated.ts";
 import type { TollgateError } from "../error.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+import { schema } from "../wasm/generated.ts";
 import { never, type Timer } from "./alarm.ts";
 import { checkAcquireOptions, checkFromZero, checkThrottleOptions, runNames } from "./checks.ts";
 import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";

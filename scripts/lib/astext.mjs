@@ -9,7 +9,7 @@ const byUse = "etin()r,os=l.ahBfcu;R${md#p:ywg[]0bv?&>`1_Ak|CIGSxNj<46F+-DE2O3M'
  * Returns a wasm as text: first, in base64, the bytes that have one character each, then the contents. The most common
  * bytes are one character, the others two. The most common byte is the most common character of scripts, so that one
  * Huffman code of gzip suits both. gzip finds the same repetitions as in the wasm, which base64 would hide.
- * `js/core/compiled.ts` decodes it.
+ * `js/wasm/compiled.ts` decodes it.
  */
 export function asText(wasm) {
   const counts = new Array(256).fill(0);

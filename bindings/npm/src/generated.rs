@@ -1,4 +1,4 @@
-//! Writes `js/core/generated.ts`: statuses, offsets, the schema of policies and the texts of errors as TypeScript.
+//! Writes `js/wasm/generated.ts`: statuses, offsets, the schema of policies and the texts of errors as TypeScript.
 
 use alloc::format;
 use alloc::string::String;
@@ -21,7 +21,7 @@ use crate::result_buffer::{ResultBuffer, status};
 
 const HEAD: &str = "// Generated from Rust: `npm run build` writes this file. Do not edit it.\n";
 
-/// Returns the text of `js/core/generated.ts`.
+/// Returns the text of `js/wasm/generated.ts`.
 pub fn typescript() -> String {
     let mut text = String::from(HEAD);
     let constants = [

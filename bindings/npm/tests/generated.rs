@@ -1,8 +1,8 @@
-//! `js/core/generated.ts` is what Rust writes. It runs before a build, which would write the file again.
+//! `js/wasm/generated.ts` is what Rust writes. It runs before a build, which would write the file again.
 
 #![cfg(not(target_arch = "wasm32"))]
 
-const COMMITTED: &str = include_str!("../../../js/core/generated.ts");
+const COMMITTED: &str = include_str!("../../../js/wasm/generated.ts");
 
 /// The tokens of TypeScript, which a formatter keeps: it moves blanks, chooses quotes, and adds commas at ends.
 fn tokens(code: &str) -> Vec<String> {
@@ -41,7 +41,7 @@ fn the_committed_file_is_what_rust_writes() {
     let differ = committed.iter().zip(&written).position(|(committed, written)| committed != written);
     let at = differ.unwrap_or(committed.len().min(written.len()));
     let around = |tokens: &[String]| tokens.iter().skip(at.saturating_sub(8)).take(16).cloned().collect::<Vec<_>>();
-    assert_eq!(around(&committed), around(&written), "js/core/generated.ts is out of date; `npm run build` writes it");
+    assert_eq!(around(&committed), around(&written), "js/wasm/generated.ts is out of date; `npm run build` writes it");
     assert_eq!(committed.len(), written.len());
 }
 

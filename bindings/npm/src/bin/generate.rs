@@ -1,6 +1,6 @@
-//! Writes `js/core/generated.ts`, whose path is the only argument.
+//! Writes `js/wasm/generated.ts`, whose path is the only argument.
 
 fn main() -> std::io::Result<()> {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "js/core/generated.ts".into());
+    let path = std::env::args().nth(1).unwrap_or_else(|| "js/wasm/generated.ts".into());
     std::fs::write(path, tollgate_npm::generated::typescript())
 }

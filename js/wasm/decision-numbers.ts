@@ -1,4 +1,4 @@
-import type { Decision } from "./types.ts";
+import type { Decision } from "../types.ts";
 
 /**
  * A decision as eight numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
