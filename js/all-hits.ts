@@ -1,4 +1,4 @@
-import { invalidField } from "./error.ts";
+import { invalidField } from "./errors/error.ts";
 import type { Costs, Decision, Key } from "./types.ts";
 
 /** One of the keys of a decision over several. */

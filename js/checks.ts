@@ -1,4 +1,4 @@
-import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
+import { fieldError, fill, invalidField, inWords, TollgateError } from "./errors/error.ts";
 import type { Key } from "./types.ts";
 import { optionText, unsupportedVersionText } from "./wasm/generated.ts";
 

@@ -1,5 +1,5 @@
 import { isInteger } from "./durations.ts";
-import { fill, TollgateError, wrongAmount } from "./error.ts";
+import { fill, TollgateError, wrongAmount } from "./errors/error.ts";
 import type { ReadPolicies } from "./policies.ts";
 import type { Costs } from "./types.ts";
 import { settleByPolicyText } from "./wasm/generated.ts";

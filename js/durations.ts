@@ -1,4 +1,4 @@
-import { fill } from "./error.ts";
+import { fill } from "./errors/error.ts";
 import {
   calendarScales,
   durationFormsText,

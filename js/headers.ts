@@ -2,7 +2,7 @@ import { headers as headerLines, initSync, problem_body, unfillable } from "../b
 import wasm from "../build/headers/tollgate_bg.wasm";
 import { checkNames } from "./checks.ts";
 import { isInteger } from "./durations.ts";
-import { invalidField } from "./error.ts";
+import { invalidField } from "./errors/error.ts";
 import { ReadPolicies, tooSlow } from "./policies.ts";
 import type { Decision, Policies } from "./types.ts";
 import { elements } from "./wasm/elements.ts";

@@ -1,5 +1,5 @@
 import { type AllHits, checkLimiter, type HitOf } from "./all-hits.ts";
-import { fill, inWords, TollgateError } from "./error.ts";
+import { fill, inWords, TollgateError } from "./errors/error.ts";
 import type { RateLimiter } from "./limiter.ts";
 import type { Decision } from "./types.ts";
 import { reserveOnlyText } from "./wasm/generated.ts";

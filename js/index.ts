@@ -1,6 +1,7 @@
 export { type IpKeyOptions, ipKey } from "./address.ts";
 export type { AllHits, HitOf } from "./all-hits.ts";
-export type { ErrorCode } from "./error.ts";
+export type { ErrorCode } from "./errors/error.ts";
+export { TollgateError } from "./errors/tollgate-error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { hitAll } from "./hit-all.ts";
 export { RateLimiter } from "./limiter.ts";
@@ -18,7 +19,6 @@ export {
   type ThrottleOptions,
 } from "./throttle/throttle.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
-export { TollgateError } from "./tollgate-error.ts";
 export type {
   Algorithm,
   CalendarPolicy,

@@ -1,5 +1,5 @@
 import { checkKey } from "./checks.ts";
-import { fill, inWords, TollgateError, wrongAmount } from "./error.ts";
+import { fill, inWords, TollgateError, wrongAmount } from "./errors/error.ts";
 import type { ReadOptions } from "./options.ts";
 import type { ReadPolicies } from "./policies.ts";
 import type { ReadSnapshot } from "./snapshot.ts";

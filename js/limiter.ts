@@ -1,7 +1,7 @@
 import { checkIsObject, copiedOptions, storedVersion } from "./checks.ts";
 import { costsByPosition, usedByPosition } from "./costs.ts";
 import { ttlExpected } from "./durations.ts";
-import { invalidField, type TollgateError, wrongAmount, wrongInc } from "./error.ts";
+import { invalidField, type TollgateError, wrongAmount, wrongInc } from "./errors/error.ts";
 import { storedKey } from "./keys.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";

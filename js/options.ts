@@ -1,6 +1,6 @@
 import { checkFunctions, copiedOptions } from "./checks.ts";
 import { durationExpected, isInteger, milliseconds, ttlExpected } from "./durations.ts";
-import { integer, invalidField } from "./error.ts";
+import { integer, invalidField } from "./errors/error.ts";
 import { oneOf } from "./policy.ts";
 import type { Options, ReserveOptions } from "./types.ts";
 import { schema } from "./wasm/generated.ts";

@@ -1,4 +1,4 @@
-import { fieldError, fill, invalidField, inWords, TollgateError } from "./error.ts";
+import { fieldError, fill, invalidField, inWords, TollgateError } from "./errors/error.ts";
 import { type ReadPolicy, readPolicy } from "./policy.ts";
 import type { Origin, Policies, Policy } from "./types.ts";
 import { elements } from "./wasm/elements.ts";

@@ -6,7 +6,7 @@ import {
   minutes,
   ttlExpected,
 } from "./durations.ts";
-import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "./error.ts";
+import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "./errors/error.ts";
 import {
   algorithmFormsText,
   algorithms,

@@ -1,4 +1,4 @@
-import { invalidField } from "./error.ts";
+import { invalidField } from "./errors/error.ts";
 import type { Key } from "./types.ts";
 import { reservationText } from "./wasm/generated.ts";
 

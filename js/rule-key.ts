@@ -1,4 +1,4 @@
-import { invalidField, type TollgateError } from "./error.ts";
+import { invalidField, type TollgateError } from "./errors/error.ts";
 import { isWellFormed } from "./well-formed.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { checkKey, checkVersion } from "./checks.ts";
 import { isInteger } from "./durations.ts";
-import { invalidField } from "./error.ts";
+import { invalidField } from "./errors/error.ts";
 import { keyFrom } from "./keys.ts";
 import type { Key, Policy, Snapshot } from "./types.ts";
 import { elements } from "./wasm/elements.ts";

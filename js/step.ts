@@ -1,5 +1,5 @@
 import { checkVersion, storedVersion } from "./checks.ts";
-import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./error.ts";
+import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./errors/error.ts";
 import { readOptions } from "./options.ts";
 import { ReadPolicies } from "./policies.ts";
 import { isTime } from "./time.ts";

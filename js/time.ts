@@ -1,4 +1,4 @@
-import { fill, inWords, TollgateError } from "./error.ts";
+import { fill, inWords, TollgateError } from "./errors/error.ts";
 import { invalidTimeText } from "./wasm/generated.ts";
 
 const max = Number.MAX_SAFE_INTEGER;

@@ -191,7 +191,7 @@ const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 const storeTypes = ["types", "hit-store", "express-store", "hono-store", "nest-storage", "fastify-store"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = ["limiter", "headers", "address", "tollgate-error"].map((name) =>
+const ofPackage = ["limiter", "headers", "address", "errors/tollgate-error"].map((name) =>
   inProject(`js/${name}.ts`),
 );
 
@@ -313,8 +313,8 @@ async function writeTypes(dist) {
   const files = [
     ...[
       "types",
-      "error",
-      "tollgate-error",
+      "errors/error",
+      "errors/tollgate-error",
       "reservation",
       "limiter",
       "headers",

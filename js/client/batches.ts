@@ -1,4 +1,4 @@
-import { type ErrorCode, TollgateError } from "../error.ts";
+import { type ErrorCode, TollgateError } from "../errors/error.ts";
 import { invalidResponse } from "./decision.ts";
 
 /** The most items that the Worker accepts in a request. */

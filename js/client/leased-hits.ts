@@ -1,5 +1,5 @@
 import { isInteger } from "../durations.ts";
-import { TollgateError } from "../error.ts";
+import { TollgateError } from "../errors/error.ts";
 import { holderClock } from "../holder-clock.ts";
 import { type AskIssuer, Leases, unawaited } from "../leases.ts";
 import type { Decision } from "../types.ts";

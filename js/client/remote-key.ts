@@ -1,5 +1,5 @@
 import { copiedOptions } from "../checks.ts";
-import { invalidField, wrongAmount, wrongInc } from "../error.ts";
+import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
 import type { Costs, Decision } from "../types.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { TollgateError } from "../tollgate-error.ts";
+import { TollgateError } from "../errors/tollgate-error.ts";
 
 /** Returns the error for an invalid option. It is shorter than the package's own, which adapters do not share. */
 export const wrongOption = (name: string, found: unknown, expected: string): TollgateError =>

@@ -1,6 +1,6 @@
+import { TollgateError } from "../errors/tollgate-error.ts";
 import { problemBody, rateLimitHeaders } from "../headers.ts";
 import { RateLimiter } from "../limiter.ts";
-import { TollgateError } from "../tollgate-error.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
 import { publishDecision, publishError } from "./channels.ts";

@@ -1,4 +1,4 @@
-import { invalidField } from "../error.ts";
+import { invalidField } from "../errors/error.ts";
 import { script, scriptSha } from "./script.ts";
 import type { IoredisLike, NodeRedisLike, RedisSender } from "./types.ts";
 

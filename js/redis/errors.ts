@@ -1,4 +1,4 @@
-import { inWords, TollgateError } from "../error.ts";
+import { inWords, TollgateError } from "../errors/error.ts";
 import { replay } from "../wasm/generated.ts";
 
 /** Returns the error for an operation without a result from Redis. The operation may have been counted. */

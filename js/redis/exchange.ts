@@ -1,4 +1,4 @@
-import { inWords, type TollgateError } from "../error.ts";
+import { inWords, type TollgateError } from "../errors/error.ts";
 import { replay } from "../wasm/generated.ts";
 import { Call } from "./call.ts";
 import type { Runner } from "./client.ts";

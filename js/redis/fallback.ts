@@ -1,5 +1,5 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
-import { errorDecision } from "../error-decision.ts";
+import { errorDecision } from "../errors/error-decision.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Costs, Decision, Policy } from "../types.ts";
 import type { ReadRedisOptions } from "./options.ts";

@@ -1,4 +1,4 @@
-import { invalidField, keyAccepts, TollgateError } from "../error.ts";
+import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { KeyLog } from "./key-log.ts";

@@ -1,6 +1,6 @@
 import { asReserved, costsByPosition, usedByPosition } from "../costs.ts";
 import { isInteger } from "../durations.ts";
-import { invalidField, wrongAmount } from "../error.ts";
+import { invalidField, wrongAmount } from "../errors/error.ts";
 import { mismatch, ReadPolicies } from "../policies.ts";
 import { parsedId } from "../reservation-id.ts";
 import type { Costs, Policies } from "../types.ts";

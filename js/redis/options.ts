@@ -1,6 +1,6 @@
 import { copiedOptions } from "../checks.ts";
 import { isInteger, milliseconds } from "../durations.ts";
-import { integer, invalidField } from "../error.ts";
+import { integer, invalidField } from "../errors/error.ts";
 import { oneOf } from "../policy.ts";
 import { leaseTtlText, schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";

@@ -1,6 +1,6 @@
 import { __wbg_reset_state, type InitOutput, initSync } from "../../build/redis/tollgate.js";
 import wasm from "../../build/redis/tollgate_bg.wasm";
-import { type ErrorCode, TollgateError } from "../error.ts";
+import { type ErrorCode, TollgateError } from "../errors/error.ts";
 import { allowed } from "../wasm/module.ts";
 
 /** The current instance; `undefined` before the first and after a trap. */

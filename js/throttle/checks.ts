@@ -1,5 +1,5 @@
 import { checkFunctions, checkNames } from "../checks.ts";
-import { invalidField } from "../error.ts";
+import { invalidField } from "../errors/error.ts";
 import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
 
 // Written out, since a bundler cannot drop a computed list that is not used.

@@ -1,5 +1,5 @@
 import { checkKey } from "../checks.ts";
-import { inWords, TollgateError } from "../error.ts";
+import { inWords, TollgateError } from "../errors/error.ts";
 import type { RateLimiter } from "../limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { Alarm, never, platformTimer } from "./alarm.ts";

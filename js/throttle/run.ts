@@ -1,4 +1,4 @@
-import { fill, invalidField, inWords, TollgateError } from "../error.ts";
+import { fill, invalidField, inWords, TollgateError } from "../errors/error.ts";
 import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
 import { reserveOnlyText } from "../wasm/generated.ts";

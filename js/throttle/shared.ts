@@ -1,4 +1,4 @@
-import { TollgateError } from "../error.ts";
+import { TollgateError } from "../errors/error.ts";
 import type { RateLimiter } from "../limiter.ts";
 import { step } from "../step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";

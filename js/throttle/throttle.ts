@@ -1,5 +1,5 @@
 import { checkKey, copiedOptions } from "../checks.ts";
-import type { TollgateError } from "../error.ts";
+import type { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Reservation } from "../reservation.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";

@@ -1,4 +1,4 @@
-import { invalidField } from "../error.ts";
+import { invalidField } from "../errors/error.ts";
 import { checkAcquireOptions } from "./checks.ts";
 import type { AcquireOptions, Throttle } from "./throttle.ts";
 

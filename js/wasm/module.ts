@@ -1,4 +1,4 @@
-import { TollgateError } from "../error.ts";
+import { TollgateError } from "../errors/error.ts";
 import { compiled } from "./compiled.ts";
 
 const modules = /* @__PURE__ */ new Map<unknown, WebAssembly.Module>();

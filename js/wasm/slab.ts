@@ -1,5 +1,5 @@
 import { Slab as Owner } from "../../build/npm/tollgate.js";
-import { TollgateError } from "../error.ts";
+import { TollgateError } from "../errors/error.ts";
 import type { ReadOptions } from "../options.ts";
 import { type ReadPolicies, tooSlow } from "../policies.ts";
 import { outOfMemoryText, status, storedLimitText } from "./generated.ts";

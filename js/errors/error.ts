@@ -1,4 +1,3 @@
-import { TollgateError } from "./tollgate-error.ts";
 import {
   arrayText,
   fractionText,
@@ -10,7 +9,8 @@ import {
   requiredText,
   signedIntegerText,
   tooLargeText,
-} from "./wasm/generated.ts";
+} from "../wasm/generated.ts";
+import { TollgateError } from "./tollgate-error.ts";
 
 export { TollgateError };
 

@@ -1,4 +1,4 @@
-import type { Decision } from "./types.ts";
+import type { Decision } from "../types.ts";
 
 /** The `retryAfter` of a denial by `onError`, in milliseconds: without one, clients would repeat the hit at once. */
 const retryAfter = 1_000;
