@@ -1,9 +1,9 @@
 import { headers as headerLines, initSync, problem_body, unfillable } from "../build/headers/tollgate.js";
 import wasm from "../build/headers/tollgate_bg.wasm";
 import { checkNames } from "./checks.ts";
-import { isInteger } from "./durations.ts";
 import { invalidField } from "./errors/error.ts";
-import { ReadPolicies, tooSlow } from "./policies.ts";
+import { isInteger } from "./policy/durations.ts";
+import { ReadPolicies, tooSlow } from "./policy/policies.ts";
 import type { Decision, Policies } from "./types.ts";
 import { elements } from "./wasm/elements.ts";
 import { status } from "./wasm/generated.ts";

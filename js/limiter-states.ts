@@ -1,7 +1,7 @@
 import { checkKey } from "./checks.ts";
 import { fill, inWords, TollgateError, wrongAmount } from "./errors/error.ts";
 import type { ReadOptions } from "./options.ts";
-import type { ReadPolicies } from "./policies.ts";
+import type { ReadPolicies } from "./policy/policies.ts";
 import type { ReadSnapshot } from "./snapshot.ts";
 import { checkTime, invalidTime } from "./time.ts";
 import type { Algorithm, Expired, Key, Origin } from "./types.ts";

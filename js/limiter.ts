@@ -1,11 +1,11 @@
 import { checkIsObject, copiedOptions, storedVersion } from "./checks.ts";
-import { costsByPosition, usedByPosition } from "./costs.ts";
-import { ttlExpected } from "./durations.ts";
 import { invalidField, type TollgateError, wrongAmount, wrongInc } from "./errors/error.ts";
 import { storedKey } from "./keys.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
-import { mismatch, ReadPolicies, readCall, tooSlow } from "./policies.ts";
+import { costsByPosition, usedByPosition } from "./policy/costs.ts";
+import { ttlExpected } from "./policy/durations.ts";
+import { mismatch, ReadPolicies, readCall, tooSlow } from "./policy/policies.ts";
 import { Reservation } from "./reservation.ts";
 import { idText, parsedId, randomBits } from "./reservation-id.ts";
 import { readSnapshot } from "./snapshot.ts";

@@ -1,7 +1,7 @@
 import { checkFunctions, copiedOptions } from "./checks.ts";
-import { durationExpected, isInteger, milliseconds, ttlExpected } from "./durations.ts";
 import { integer, invalidField } from "./errors/error.ts";
-import { oneOf } from "./policy.ts";
+import { durationExpected, isInteger, milliseconds, ttlExpected } from "./policy/durations.ts";
+import { oneOf } from "./policy/policy.ts";
 import type { Options, ReserveOptions } from "./types.ts";
 import { schema } from "./wasm/generated.ts";
 

@@ -1,7 +1,7 @@
 import { checkKey, checkVersion } from "./checks.ts";
-import { isInteger } from "./durations.ts";
 import { invalidField } from "./errors/error.ts";
 import { keyFrom } from "./keys.ts";
+import { isInteger } from "./policy/durations.ts";
 import type { Key, Policy, Snapshot } from "./types.ts";
 import { elements } from "./wasm/elements.ts";
 import { earlierUnplacedText, reservationNumbersText } from "./wasm/generated.ts";

@@ -1,7 +1,7 @@
 import { checkVersion, storedVersion } from "./checks.ts";
 import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./errors/error.ts";
 import { readOptions } from "./options.ts";
-import { ReadPolicies } from "./policies.ts";
+import { ReadPolicies } from "./policy/policies.ts";
 import { isTime } from "./time.ts";
 import type { Decision, Origin, Policies, State } from "./types.ts";
 import { elements } from "./wasm/elements.ts";

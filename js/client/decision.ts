@@ -1,5 +1,5 @@
-import { isInteger } from "../durations.ts";
 import { TollgateError } from "../errors/error.ts";
+import { isInteger } from "../policy/durations.ts";
 import type { Decision } from "../types.ts";
 
 /** A decision in JSON, which has no infinity: a hit that never fits has a `retryAfter` of null. */

@@ -1,7 +1,7 @@
-import { isInteger } from "../durations.ts";
 import { TollgateError } from "../errors/error.ts";
 import { holderClock } from "../holder-clock.ts";
 import { type AskIssuer, Leases, unawaited } from "../leases.ts";
+import { isInteger } from "../policy/durations.ts";
 import type { Decision } from "../types.ts";
 import { named, numbersOf } from "../wasm/decision-numbers.ts";
 import { leaseTtl } from "../wasm/generated.ts";

@@ -1,10 +1,10 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
-import { copiedCosts } from "../copied-costs.ts";
-import { isRecord } from "../costs.ts";
-import { milliseconds, ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { errorDecision } from "../errors/error-decision.ts";
+import { copiedCosts } from "../policy/copied-costs.ts";
+import { isRecord } from "../policy/costs.ts";
+import { milliseconds, ttlExpected } from "../policy/durations.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { Unsettled } from "../unsettled.ts";

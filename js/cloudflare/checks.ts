@@ -1,5 +1,5 @@
-import { ttlExpected } from "../durations.ts";
 import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { ttlExpected } from "../policy/durations.ts";
 import { wrongParts } from "../rule-key.ts";
 import type { Policies } from "../types.ts";
 import { reservationText } from "../wasm/generated.ts";

@@ -1,6 +1,6 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../errors/error.ts";
+import { copiedCosts } from "../policy/copied-costs.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { type Numbers, named } from "../wasm/decision-numbers.ts";

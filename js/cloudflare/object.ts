@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../build/worker/tollgate.js";
-import { copiedCosts } from "../copied-costs.ts";
 import { type ErrorCode, TollgateError } from "../errors/error.ts";
+import { copiedCosts } from "../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
 import { type Numbers, named } from "../wasm/decision-numbers.ts";
 import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./checks.ts";

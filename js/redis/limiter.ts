@@ -1,9 +1,9 @@
 import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { copiedOptions } from "../checks.ts";
-import { isInteger, ttlExpected } from "../durations.ts";
 import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { readReserveOptions, readTtl } from "../options.ts";
-import { ReadPolicies } from "../policies.ts";
+import { isInteger, ttlExpected } from "../policy/durations.ts";
+import { ReadPolicies } from "../policy/policies.ts";
 import { hexOf, idText, randomBits } from "../reservation-id.ts";
 import type {
   Costs,

@@ -1,7 +1,7 @@
-import { asReserved, costsByPosition, usedByPosition } from "../costs.ts";
-import { isInteger } from "../durations.ts";
 import { invalidField, wrongAmount } from "../errors/error.ts";
-import { mismatch, ReadPolicies } from "../policies.ts";
+import { asReserved, costsByPosition, usedByPosition } from "../policy/costs.ts";
+import { isInteger } from "../policy/durations.ts";
+import { mismatch, ReadPolicies } from "../policy/policies.ts";
 import { parsedId } from "../reservation-id.ts";
 import type { Costs, Policies } from "../types.ts";
 import { reservationText } from "../wasm/generated.ts";

@@ -1,7 +1,7 @@
 import { copiedOptions } from "../checks.ts";
-import { isInteger, milliseconds } from "../durations.ts";
 import { integer, invalidField } from "../errors/error.ts";
-import { oneOf } from "../policy.ts";
+import { isInteger, milliseconds } from "../policy/durations.ts";
+import { oneOf } from "../policy/policy.ts";
 import { leaseTtlText, schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";

@@ -1,5 +1,5 @@
 import { share, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
-import type { ReadPolicies } from "../policies.ts";
+import type { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { replay } from "../wasm/generated.ts";

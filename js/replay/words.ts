@@ -1,5 +1,5 @@
-import { milliseconds } from "../durations.ts";
 import type { Policies, Policy } from "../index.ts";
+import { milliseconds } from "../policy/durations.ts";
 import type { TimelineSummary } from "./timeline.ts";
 
 const whole = new Intl.NumberFormat("en");

@@ -1,5 +1,5 @@
-import { isCalendarScale, isInteger } from "../durations.ts";
 import { fill, inWords, TollgateError } from "../errors/error.ts";
+import { isCalendarScale, isInteger } from "../policy/durations.ts";
 import type { Origin } from "../types.ts";
 import { elements } from "./elements.ts";
 import {

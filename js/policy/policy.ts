@@ -1,12 +1,4 @@
-import {
-  calendarScale,
-  durationExpected,
-  isInteger,
-  milliseconds,
-  minutes,
-  ttlExpected,
-} from "./durations.ts";
-import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "./errors/error.ts";
+import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "../errors/error.ts";
 import {
   algorithmFormsText,
   algorithms,
@@ -27,7 +19,15 @@ import {
   unknownFieldText,
   utcOffsetFormsText,
   utcOffsetText,
-} from "./wasm/generated.ts";
+} from "../wasm/generated.ts";
+import {
+  calendarScale,
+  durationExpected,
+  isInteger,
+  milliseconds,
+  minutes,
+  ttlExpected,
+} from "./durations.ts";
 
 /** A validated policy. */
 export interface ReadPolicy {

@@ -1,4 +1,4 @@
-import { fill } from "./errors/error.ts";
+import { fill } from "../errors/error.ts";
 import {
   calendarScales,
   durationFormsText,
@@ -6,7 +6,7 @@ import {
   durationUnits,
   schema,
   ttlText,
-} from "./wasm/generated.ts";
+} from "../wasm/generated.ts";
 
 const form = /^(\d+)([a-z]+)$/;
 

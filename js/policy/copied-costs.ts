@@ -1,6 +1,6 @@
+import { wrongAmount } from "../errors/error.ts";
+import type { Costs } from "../types.ts";
 import { isRecord } from "./costs.ts";
-import { wrongAmount } from "./errors/error.ts";
-import type { Costs } from "./types.ts";
 
 /** Copies costs that leave the process. A cost that is not finite would become null in JSON; Rust checks the rest. */
 export function copiedCosts(costs: unknown): Costs {

@@ -1,8 +1,8 @@
+import { fill, TollgateError, wrongAmount } from "../errors/error.ts";
+import type { Costs } from "../types.ts";
+import { settleByPolicyText } from "../wasm/generated.ts";
 import { isInteger } from "./durations.ts";
-import { fill, TollgateError, wrongAmount } from "./errors/error.ts";
 import type { ReadPolicies } from "./policies.ts";
-import type { Costs } from "./types.ts";
-import { settleByPolicyText } from "./wasm/generated.ts";
 
 /** Sentinel: as much as was reserved. */
 export const asReserved = -1;

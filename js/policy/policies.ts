@@ -1,7 +1,6 @@
-import { fieldError, fill, invalidField, inWords, TollgateError } from "./errors/error.ts";
-import { type ReadPolicy, readPolicy } from "./policy.ts";
-import type { Origin, Policies, Policy } from "./types.ts";
-import { elements } from "./wasm/elements.ts";
+import { fieldError, fill, invalidField, inWords, TollgateError } from "../errors/error.ts";
+import type { Origin, Policies, Policy } from "../types.ts";
+import { elements } from "../wasm/elements.ts";
 import {
   fillableCapacityText,
   freeAmongSeveralText,
@@ -18,7 +17,8 @@ import {
   status,
   uniqueNameText,
   unknownPolicyText,
-} from "./wasm/generated.ts";
+} from "../wasm/generated.ts";
+import { type ReadPolicy, readPolicy } from "./policy.ts";
 
 /** Validated policies by their frozen copies, which limiters expose as `policies`. */
 const byCopies = /* @__PURE__ */ new WeakMap<object, ReadPolicies>();
