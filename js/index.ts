@@ -5,7 +5,7 @@ export { TollgateError } from "./errors/tollgate-error.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { hitAll } from "./hit-all.ts";
 export { RateLimiter } from "./limiter.ts";
-export { Reservation } from "./reservation.ts";
+export { Reservation } from "./reservation/reservation.ts";
 export { type Operation, type Step, step } from "./step.ts";
 export type { Timer } from "./throttle/alarm.ts";
 export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";

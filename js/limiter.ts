@@ -6,8 +6,8 @@ import { readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { costsByPosition, usedByPosition } from "./policy/costs.ts";
 import { ttlExpected } from "./policy/durations.ts";
 import { mismatch, ReadPolicies, readCall, tooSlow } from "./policy/policies.ts";
-import { Reservation } from "./reservation.ts";
-import { idText, parsedId, randomBits } from "./reservation-id.ts";
+import { Reservation } from "./reservation/reservation.ts";
+import { idText, parsedId, randomBits } from "./reservation/reservation-id.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { checkTime, invalidTime } from "./time.ts";
 import type {

@@ -114,7 +114,13 @@ async function bundleClient(dist) {
   // One file for browsers and Node: it is small, and compiled once.
   await bundleAs(join(dist, "leases.js"), { ...forBrowsers, entryPoints: core, format: "esm" });
   await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
-  const files = ["async-reservation", "rule-key", "client/remote-key", "client/remote", "client/hit-all"];
+  const files = [
+    "reservation/async-reservation",
+    "rule-key",
+    "client/remote-key",
+    "client/remote",
+    "client/hit-all",
+  ];
   const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
   for (const [name, index] of [
     ["client.d.ts", "./index.js"],
@@ -241,7 +247,7 @@ const besides = (declared, extension) =>
 async function bundleRedis(dist) {
   const names =
     "AllHits, Costs, Decision, Duration, Extension, HitOf, Policies, Policy, ReserveOptions, Settlement";
-  const files = ["async-reservation", "redis/types", "redis/limiter", "redis/hit-all"];
+  const files = ["reservation/async-reservation", "redis/types", "redis/limiter", "redis/hit-all"];
   const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
   // Some imports take several lines.
   const own = withoutImports(declared.replace(/^import type \{[^}]*\} from .*\n/gm, ""));
@@ -315,7 +321,7 @@ async function writeTypes(dist) {
       "types",
       "errors/error",
       "errors/tollgate-error",
-      "reservation",
+      "reservation/reservation",
       "limiter",
       "headers",
       "step",

@@ -1,4 +1,4 @@
-import { Unsettled } from "../unsettled.ts";
+import { Unsettled } from "../reservation/unsettled.ts";
 import { isAllowed, type Numbers } from "../wasm/decision-numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
 import type { TollgateEnv } from "./env.ts";

@@ -1,6 +1,6 @@
-import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { errorDecision } from "../errors/error-decision.ts";
 import { RateLimiter } from "../limiter.ts";
+import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import type { Costs, Decision, Policy } from "../types.ts";
 import type { ReadRedisOptions } from "./options.ts";
 import { sharedPolicies } from "./replicas.ts";

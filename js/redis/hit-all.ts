@@ -1,5 +1,5 @@
 import type { AllHits, HitOf } from "../all-hits.ts";
-import { reserveAll } from "../reserve-all.ts";
+import { reserveAll } from "../reservation/reserve-all.ts";
 import type { RedisLimiter } from "./limiter.ts";
 
 /**

@@ -1,6 +1,6 @@
 export type { AllHits, HitOf } from "../all-hits.ts";
-export { AsyncReservation } from "../async-reservation.ts";
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
+export { AsyncReservation } from "../reservation/async-reservation.ts";
 export type {
   Costs,
   Decision,

@@ -1,6 +1,6 @@
 import { holderClock } from "../holder-clock.ts";
 import { Leases, unawaited } from "../leases.ts";
-import { hexOf, randomBits } from "../reservation-id.ts";
+import { hexOf, randomBits } from "../reservation/reservation-id.ts";
 import type { Decision } from "../types.ts";
 import { type Numbers, named, numbersOf } from "../wasm/decision-numbers.ts";
 import type { KeyLogs } from "./key-logs.ts";

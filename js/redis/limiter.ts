@@ -1,10 +1,10 @@
-import { AsyncReservation, type AsyncSettling } from "../async-reservation.ts";
 import { copiedOptions } from "../checks.ts";
 import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { readReserveOptions, readTtl } from "../options.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
 import { ReadPolicies } from "../policy/policies.ts";
-import { hexOf, idText, randomBits } from "../reservation-id.ts";
+import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
+import { hexOf, idText, randomBits } from "../reservation/reservation-id.ts";
 import type {
   Costs,
   Decision,

@@ -2,7 +2,7 @@ import { invalidField, wrongAmount } from "../errors/error.ts";
 import { asReserved, costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { isInteger } from "../policy/durations.ts";
 import { mismatch, ReadPolicies } from "../policy/policies.ts";
-import { parsedId } from "../reservation-id.ts";
+import { parsedId } from "../reservation/reservation-id.ts";
 import type { Costs, Policies } from "../types.ts";
 import { reservationText } from "../wasm/generated.ts";
 import type { Replicas } from "./replicas.ts";

@@ -1,5 +1,5 @@
 import { fill, invalidField, inWords, TollgateError } from "../errors/error.ts";
-import type { Reservation } from "../reservation.ts";
+import type { Reservation } from "../reservation/reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
 import { reserveOnlyText } from "../wasm/generated.ts";
 import type { AcquireOptions } from "./throttle.ts";

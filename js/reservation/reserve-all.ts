@@ -1,6 +1,6 @@
-import { type AllHits, checkLimiter, type HitOf } from "./all-hits.ts";
+import { type AllHits, checkLimiter, type HitOf } from "../all-hits.ts";
+import type { Costs } from "../types.ts";
 import type { AsyncReservation } from "./async-reservation.ts";
-import type { Costs } from "./types.ts";
 
 /** The part of a limiter elsewhere that a decision over several keys needs. */
 interface Reserving {

@@ -1,4 +1,4 @@
-import type { Costs, Decision, Duration, Extension, Key, Settlement } from "./types.ts";
+import type { Costs, Decision, Duration, Extension, Key, Settlement } from "../types.ts";
 
 /** The part of a limiter that a reservation needs. */
 export interface Settling {

@@ -1,4 +1,4 @@
-import type { Costs, Decision, Duration, Extension, Settlement } from "./types.ts";
+import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 
 /**
  * The part of a limiter elsewhere that a reservation needs.

@@ -1,6 +1,6 @@
-import { invalidField } from "./errors/error.ts";
-import type { Key } from "./types.ts";
-import { reservationText } from "./wasm/generated.ts";
+import { invalidField } from "../errors/error.ts";
+import type { Key } from "../types.ts";
+import { reservationText } from "../wasm/generated.ts";
 
 /** The contents of a reservation's id. */
 export interface ReservationId {
