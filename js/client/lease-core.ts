@@ -1,6 +1,6 @@
 import { __wbg_reset_state, initSync, Leases as WasmLeases } from "../../build/lease/tollgate.js";
 import wasm from "../../build/lease/tollgate_bg.wasm";
-import type { LeaseCore } from "../leases.ts";
+import type { LeaseCore } from "../lease/leases.ts";
 import { allowed } from "../wasm/module.ts";
 
 /** The most keys whose leases or recent traffic a limiter remembers. */

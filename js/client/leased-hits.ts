@@ -1,6 +1,6 @@
 import { TollgateError } from "../errors/error.ts";
-import { holderClock } from "../holder-clock.ts";
-import { type AskIssuer, Leases, unawaited } from "../leases.ts";
+import { holderClock } from "../lease/holder-clock.ts";
+import { type AskIssuer, Leases, unawaited } from "../lease/leases.ts";
 import { isInteger } from "../policy/durations.ts";
 import type { Decision } from "../types.ts";
 import { named, numbersOf } from "../wasm/decision-numbers.ts";

@@ -1,4 +1,4 @@
-import type { AskIssuer } from "../leases.ts";
+import type { AskIssuer } from "../lease/leases.ts";
 import { isAllowed, type Numbers, named } from "../wasm/decision-numbers.ts";
 import { ask, Unanswered } from "./ask.ts";
 import { expose, permit } from "./cors.ts";

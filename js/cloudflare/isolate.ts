@@ -1,5 +1,5 @@
 import type { Gateway } from "../../build/worker/tollgate.js";
-import { type LeaseCore, Leases } from "../leases.ts";
+import { type LeaseCore, Leases } from "../lease/leases.ts";
 import { type Numbers, namesIn } from "../wasm/decision-numbers.ts";
 import type { Cors } from "./cors.ts";
 import { Digests } from "./digests.ts";

@@ -1,4 +1,4 @@
-import type { AskIssuer, Background } from "../leases.ts";
+import type { AskIssuer, Background } from "../lease/leases.ts";
 import { isAllowed, type Numbers, violatedBy } from "../wasm/decision-numbers.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
 import type { Answer, ErrorInfo, PlainDecision } from "./decision.ts";

@@ -1,5 +1,5 @@
 import { Leases as WasmLeases } from "../../build/redis/tollgate.js";
-import type { LeaseCore } from "../leases.ts";
+import type { LeaseCore } from "../lease/leases.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { generation, instance, isLost, run } from "./wasm.ts";
 

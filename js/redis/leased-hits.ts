@@ -1,5 +1,5 @@
-import { holderClock } from "../holder-clock.ts";
-import { Leases, unawaited } from "../leases.ts";
+import { holderClock } from "../lease/holder-clock.ts";
+import { Leases, unawaited } from "../lease/leases.ts";
 import { hexOf, randomBits } from "../reservation/reservation-id.ts";
 import type { Decision } from "../types.ts";
 import { type Numbers, named, numbersOf } from "../wasm/decision-numbers.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { holderClock } from "../../js/holder-clock.ts";
+import { holderClock } from "../../js/lease/holder-clock.ts";
 
 /** The monotonic clock, which has fractions, and the wall clock, which has none. */
 const time = { monotonic: 0, wall: 1_800_000_000_000.4 };

@@ -1,4 +1,4 @@
-import { isAllowed, type Numbers, withoutLease } from "./wasm/decision-numbers.ts";
+import { isAllowed, type Numbers, withoutLease } from "../wasm/decision-numbers.ts";
 
 /**
  * The leases of a holder in wasm (`bindings/lease`, which documents the methods). Times are milliseconds of the holder's
