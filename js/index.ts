@@ -1,9 +1,9 @@
-export { type IpKeyOptions, ipKey } from "./address.ts";
 export type { AllHits, HitOf } from "./all-hits.ts";
 export type { ErrorCode } from "./errors/error.ts";
 export { TollgateError } from "./errors/tollgate-error.ts";
-export { type HeaderOptions, problemBody, rateLimitHeaders } from "./headers.ts";
 export { hitAll } from "./hit-all.ts";
+export { type IpKeyOptions, ipKey } from "./http/address.ts";
+export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
 export { RateLimiter } from "./limiter.ts";
 export { Reservation } from "./reservation/reservation.ts";
 export { type Operation, type Step, step } from "./step.ts";

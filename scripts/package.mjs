@@ -116,7 +116,7 @@ async function bundleClient(dist) {
   await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
   const files = [
     "reservation/async-reservation",
-    "rule-key",
+    "http/rule-key",
     "client/remote-key",
     "client/remote",
     "client/hit-all",
@@ -197,7 +197,7 @@ const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 const storeTypes = ["types", "hit-store", "express-store", "hono-store", "nest-storage", "fastify-store"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = ["limiter", "headers", "address", "errors/tollgate-error"].map((name) =>
+const ofPackage = ["limiter", "http/headers", "http/address", "errors/tollgate-error"].map((name) =>
   inProject(`js/${name}.ts`),
 );
 
@@ -287,7 +287,7 @@ async function bundleWorker(dist) {
   const own = ["env", "decision", "object", "rule-target", "entrypoint", "index"].map(
     (name) => `cloudflare/${name}`,
   );
-  const declared = ["wasm/decision-numbers", "rule-key", ...own]
+  const declared = ["wasm/decision-numbers", "http/rule-key", ...own]
     .map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8"))
     .join("");
   const shared = [
@@ -323,9 +323,9 @@ async function writeTypes(dist) {
       "errors/tollgate-error",
       "reservation/reservation",
       "limiter",
-      "headers",
+      "http/headers",
       "step",
-      "address",
+      "http/address",
       "all-hits",
       "hit-all",
     ],

@@ -1,5 +1,5 @@
 import { type RemoteKey, RemoteLimiter } from "../client/index.ts";
-import type { KeyField } from "../rule-key.ts";
+import type { KeyField } from "../http/rule-key.ts";
 import type { Command } from "./command.ts";
 import { exit, UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";

@@ -1,7 +1,7 @@
 export type { AllHits, HitOf } from "../all-hits.ts";
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
+export type { RuleParts } from "../http/rule-key.ts";
 export { AsyncReservation } from "../reservation/async-reservation.ts";
-export type { RuleParts } from "../rule-key.ts";
 export type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 export { hitAll } from "./hit-all.ts";
 export { type LeaseOptions, RemoteLimiter, type RemoteOptions, type RemoteReserveOptions } from "./remote.ts";

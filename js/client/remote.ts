@@ -1,12 +1,12 @@
 import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { errorDecision } from "../errors/error-decision.ts";
+import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
 import { copiedCosts } from "../policy/copied-costs.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds, ttlExpected } from "../policy/durations.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import { Unsettled } from "../reservation/unsettled.ts";
-import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { leaseTtl, leaseTtlText, reservationText } from "../wasm/generated.ts";
 import { Batches } from "./batches.ts";

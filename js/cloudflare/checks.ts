@@ -1,6 +1,6 @@
 import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { wrongParts } from "../http/rule-key.ts";
 import { ttlExpected } from "../policy/durations.ts";
-import { wrongParts } from "../rule-key.ts";
 import type { Policies } from "../types.ts";
 import { reservationText } from "../wasm/generated.ts";
 import type { Hold, Operation } from "./object.ts";

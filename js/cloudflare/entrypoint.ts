@@ -1,7 +1,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { type ErrorCode, TollgateError } from "../errors/error.ts";
+import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
 import { copiedCosts } from "../policy/copied-costs.ts";
-import { copiedParts, type KeyField, type RuleParts } from "../rule-key.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 import { type Numbers, named } from "../wasm/decision-numbers.ts";
 import { Unanswered } from "./ask.ts";

@@ -1,7 +1,7 @@
 import type { TollgateEnv } from "./env.ts";
 import { handle } from "./handler.ts";
 
-export type { RuleParts } from "../rule-key.ts";
+export type { RuleParts } from "../http/rule-key.ts";
 export type { Reserved } from "./decision.ts";
 export { type PolicyName, Tollgate } from "./entrypoint.ts";
 export type { TollgateEnv } from "./env.ts";

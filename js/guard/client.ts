@@ -1,4 +1,4 @@
-import { ipKey } from "../address.ts";
+import { ipKey } from "../http/address.ts";
 import { warnOnce } from "./warnings.ts";
 
 /** The key of requests without an address: they share one budget. */

@@ -1,5 +1,5 @@
 import { TollgateError } from "../errors/tollgate-error.ts";
-import { problemBody, rateLimitHeaders } from "../headers.ts";
+import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import { RateLimiter } from "../limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";

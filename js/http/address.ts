@@ -1,5 +1,5 @@
-import { checkNames } from "./checks.ts";
-import { fieldError, invalidField, inWords, type TollgateError } from "./errors/error.ts";
+import { checkNames } from "../checks.ts";
+import { fieldError, invalidField, inWords, type TollgateError } from "../errors/error.ts";
 
 /** Options of `ipKey`. */
 export interface IpKeyOptions {

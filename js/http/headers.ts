@@ -1,13 +1,13 @@
-import { headers as headerLines, initSync, problem_body, unfillable } from "../build/headers/tollgate.js";
-import wasm from "../build/headers/tollgate_bg.wasm";
-import { checkNames } from "./checks.ts";
-import { invalidField } from "./errors/error.ts";
-import { isInteger } from "./policy/durations.ts";
-import { ReadPolicies, tooSlow } from "./policy/policies.ts";
-import type { Decision, Policies } from "./types.ts";
-import { elements } from "./wasm/elements.ts";
-import { status } from "./wasm/generated.ts";
-import { allowed } from "./wasm/module.ts";
+import { headers as headerLines, initSync, problem_body, unfillable } from "../../build/headers/tollgate.js";
+import wasm from "../../build/headers/tollgate_bg.wasm";
+import { checkNames } from "../checks.ts";
+import { invalidField } from "../errors/error.ts";
+import { isInteger } from "../policy/durations.ts";
+import { ReadPolicies, tooSlow } from "../policy/policies.ts";
+import type { Decision, Policies } from "../types.ts";
+import { elements } from "../wasm/elements.ts";
+import { status } from "../wasm/generated.ts";
+import { allowed } from "../wasm/module.ts";
 
 /** Which headers to write. */
 export interface HeaderOptions {

@@ -1,5 +1,5 @@
-import { invalidField, type TollgateError } from "./errors/error.ts";
-import { isWellFormed } from "./well-formed.ts";
+import { invalidField, type TollgateError } from "../errors/error.ts";
+import { isWellFormed } from "../well-formed.ts";
 
 /**
  * The parts of the key by which a rule of the gateway counts, with their values, in the rule's order: `"ip=192.0.2.7"`,
