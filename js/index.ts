@@ -1,12 +1,12 @@
-export type { AllHits, HitOf } from "./all-hits.ts";
 export type { ErrorCode } from "./errors/error.ts";
 export { TollgateError } from "./errors/tollgate-error.ts";
-export { hitAll } from "./hit-all.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
-export { RateLimiter } from "./limiter.ts";
+export { hitAll } from "./limiter/hit-all.ts";
+export { RateLimiter } from "./limiter/limiter.ts";
+export type { AllHits, HitOf } from "./limiter/several-keys.ts";
+export { type Operation, type Step, step } from "./limiter/step.ts";
 export { Reservation } from "./reservation/reservation.ts";
-export { type Operation, type Step, step } from "./step.ts";
 export type { Timer } from "./throttle/alarm.ts";
 export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";
 export type { Place } from "./throttle/places.ts";

@@ -197,7 +197,7 @@ const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 const storeTypes = ["types", "hit-store", "express-store", "hono-store", "nest-storage", "fastify-store"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = ["limiter", "http/headers", "http/address", "errors/tollgate-error"].map((name) =>
+const ofPackage = ["limiter/limiter", "http/headers", "http/address", "errors/tollgate-error"].map((name) =>
   inProject(`js/${name}.ts`),
 );
 
@@ -322,12 +322,12 @@ async function writeTypes(dist) {
       "errors/error",
       "errors/tollgate-error",
       "reservation/reservation",
-      "limiter",
+      "limiter/limiter",
       "http/headers",
-      "step",
+      "limiter/step",
       "http/address",
-      "all-hits",
-      "hit-all",
+      "limiter/several-keys",
+      "limiter/hit-all",
     ],
     ...["platform", "alarm", "fetch", "places", "run", "throttle", "wrap"].map((name) => `throttle/${name}`),
   ];

@@ -126,7 +126,7 @@ impl Shipped {
     }
 }
 
-/// A slab, and the slots of its keys, as `js/limiter.ts` keeps them.
+/// A slab, and the slots of its keys, as `js/limiter/limiter.ts` keeps them.
 struct Slab {
     wasm: Shipped,
     owner: f64,

@@ -1,6 +1,6 @@
-export type { AllHits, HitOf } from "../all-hits.ts";
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
 export type { RuleParts } from "../http/rule-key.ts";
+export type { AllHits, HitOf } from "../limiter/several-keys.ts";
 export { AsyncReservation } from "../reservation/async-reservation.ts";
 export type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
 export { hitAll } from "./hit-all.ts";

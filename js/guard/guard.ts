@@ -1,6 +1,6 @@
 import { TollgateError } from "../errors/tollgate-error.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
 import { publishDecision, publishError } from "./channels.ts";

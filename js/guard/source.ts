@@ -1,5 +1,5 @@
 import type { TollgateError } from "../errors/tollgate-error.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { after } from "./after.ts";
 import { wrongOption } from "./errors.ts";

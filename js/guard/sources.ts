@@ -1,5 +1,5 @@
 import { TollgateError } from "../errors/tollgate-error.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Policies, Policy } from "../types.ts";
 import { wrongOption } from "./errors.ts";
 import { checkedPolicies, isLimiter, isNamespace, type Source, sourceOf, sourceOfObjects } from "./source.ts";

@@ -1,5 +1,5 @@
 import { errorDecision } from "../errors/error-decision.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import type { Costs, Decision, Policy } from "../types.ts";
 import type { ReadRedisOptions } from "./options.ts";

@@ -1,4 +1,4 @@
-import type { AllHits, HitOf } from "../all-hits.ts";
+import type { AllHits, HitOf } from "../limiter/several-keys.ts";
 import { reserveAll } from "../reservation/reserve-all.ts";
 import type { RedisLimiter } from "./limiter.ts";
 

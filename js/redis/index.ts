@@ -1,5 +1,5 @@
-export type { AllHits, HitOf } from "../all-hits.ts";
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
+export type { AllHits, HitOf } from "../limiter/several-keys.ts";
 export { AsyncReservation } from "../reservation/async-reservation.ts";
 export type {
   Costs,

@@ -1,6 +1,6 @@
 import { copiedOptions } from "../checks.ts";
 import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
-import { readReserveOptions, readTtl } from "../options.ts";
+import { readReserveOptions, readTtl } from "../limiter/options.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";

@@ -1,4 +1,4 @@
-import { type AllHits, checkLimiter, type HitOf } from "../all-hits.ts";
+import { type AllHits, checkLimiter, type HitOf } from "../limiter/several-keys.ts";
 import type { Costs } from "../types.ts";
 import type { AsyncReservation } from "./async-reservation.ts";
 

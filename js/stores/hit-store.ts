@@ -1,5 +1,5 @@
 import { wrongOption } from "../guard/errors.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Decision, Policies } from "../types.ts";
 import { after, isNamespace, objectsOf, usedBy, waitOf } from "./limiter.ts";
 import type { StoreLimiter, StoreNamespace } from "./types.ts";

@@ -1,6 +1,6 @@
 import { isPromise } from "../guard/after.ts";
 import { wrongOption } from "../guard/errors.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Decision, Policies, Policy } from "../types.ts";
 import type { Awaitable, LimiterSource, StoreLimiter, StoreNamespace, WindowAlgorithm } from "./types.ts";
 

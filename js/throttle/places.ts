@@ -1,4 +1,4 @@
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Line } from "./line.ts";
 
 /** The place of a call among those that wait for the same key. */

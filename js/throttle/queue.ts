@@ -1,6 +1,6 @@
 import { checkKey } from "../checks.ts";
 import { inWords, TollgateError } from "../errors/error.ts";
-import type { RateLimiter } from "../limiter.ts";
+import type { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { Alarm, never, platformTimer } from "./alarm.ts";
 import { Heap } from "./heap.ts";

@@ -1,6 +1,6 @@
 import { TollgateError } from "../errors/error.ts";
-import type { RateLimiter } from "../limiter.ts";
-import { step } from "../step.ts";
+import type { RateLimiter } from "../limiter/limiter.ts";
+import { step } from "../limiter/step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
 
 import { never } from "./alarm.ts";

@@ -1,6 +1,6 @@
 import { checkKey, copiedOptions } from "../checks.ts";
 import type { TollgateError } from "../errors/error.ts";
-import { RateLimiter } from "../limiter.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import type { Reservation } from "../reservation/reservation.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { schema } from "../wasm/generated.ts";

@@ -1,6 +1,6 @@
 import { Slab as Owner } from "../../build/npm/tollgate.js";
 import { TollgateError } from "../errors/error.ts";
-import type { ReadOptions } from "../options.ts";
+import type { ReadOptions } from "../limiter/options.ts";
 import { type ReadPolicies, tooSlow } from "../policy/policies.ts";
 import { outOfMemoryText, status, storedLimitText } from "./generated.ts";
 import { currentInstance, type Instance } from "./instance.ts";

@@ -1,13 +1,13 @@
-import { checkKey } from "./checks.ts";
-import { fill, inWords, TollgateError, wrongAmount } from "./errors/error.ts";
+import { checkKey } from "../checks.ts";
+import { fill, inWords, TollgateError, wrongAmount } from "../errors/error.ts";
+import type { ReadPolicies } from "../policy/policies.ts";
+import { checkTime, invalidTime } from "../time.ts";
+import type { Algorithm, Expired, Key, Origin } from "../types.ts";
+import { fullText, reserveOnlyText, status } from "../wasm/generated.ts";
+import { outOfMemory, Slab } from "../wasm/slab.ts";
+import { copiedStates, loadable, unreadableAs } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
-import type { ReadPolicies } from "./policy/policies.ts";
 import type { ReadSnapshot } from "./snapshot.ts";
-import { checkTime, invalidTime } from "./time.ts";
-import type { Algorithm, Expired, Key, Origin } from "./types.ts";
-import { fullText, reserveOnlyText, status } from "./wasm/generated.ts";
-import { outOfMemory, Slab } from "./wasm/slab.ts";
-import { copiedStates, loadable, unreadableAs } from "./wasm/states.ts";
 
 /**
  * The states of a limiter's keys: a slab of the wasm, and the slot of each key in it. They survive a trap of the wasm,

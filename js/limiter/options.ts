@@ -1,9 +1,9 @@
-import { checkFunctions, copiedOptions } from "./checks.ts";
-import { integer, invalidField } from "./errors/error.ts";
-import { durationExpected, isInteger, milliseconds, ttlExpected } from "./policy/durations.ts";
-import { oneOf } from "./policy/policy.ts";
-import type { Options, ReserveOptions } from "./types.ts";
-import { schema } from "./wasm/generated.ts";
+import { checkFunctions, copiedOptions } from "../checks.ts";
+import { integer, invalidField } from "../errors/error.ts";
+import { durationExpected, isInteger, milliseconds, ttlExpected } from "../policy/durations.ts";
+import { oneOf } from "../policy/policy.ts";
+import type { Options, ReserveOptions } from "../types.ts";
+import { schema } from "../wasm/generated.ts";
 
 const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
 

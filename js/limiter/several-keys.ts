@@ -1,5 +1,5 @@
-import { invalidField } from "./errors/error.ts";
-import type { Costs, Decision, Key } from "./types.ts";
+import { invalidField } from "../errors/error.ts";
+import type { Costs, Decision, Key } from "../types.ts";
 
 /** One of the keys of a decision over several. */
 export interface HitOf<Limiter, KeyOf = Key> {

@@ -1,11 +1,11 @@
-import { checkKey, checkVersion } from "./checks.ts";
-import { invalidField } from "./errors/error.ts";
-import { keyFrom } from "./keys.ts";
-import { isInteger } from "./policy/durations.ts";
-import type { Key, Policy, Snapshot } from "./types.ts";
-import { elements } from "./wasm/elements.ts";
-import { earlierUnplacedText, reservationNumbersText } from "./wasm/generated.ts";
-import { copiedLists, unreadable } from "./wasm/states.ts";
+import { checkKey, checkVersion } from "../checks.ts";
+import { invalidField } from "../errors/error.ts";
+import { isInteger } from "../policy/durations.ts";
+import type { Key, Policy, Snapshot } from "../types.ts";
+import { elements } from "../wasm/elements.ts";
+import { earlierUnplacedText, reservationNumbersText } from "../wasm/generated.ts";
+import { copiedLists, unreadable } from "../wasm/states.ts";
+import { keyFrom } from "./stored-key.ts";
 
 /** A snapshot after its outer form was checked, each part read once. Its states are not checked yet. */
 export interface ReadSnapshot {

@@ -1,8 +1,8 @@
-import { type AllHits, checkLimiter, type HitOf } from "./all-hits.ts";
-import { fill, inWords, TollgateError } from "./errors/error.ts";
+import { fill, inWords, TollgateError } from "../errors/error.ts";
+import type { Decision } from "../types.ts";
+import { reserveOnlyText } from "../wasm/generated.ts";
 import type { RateLimiter } from "./limiter.ts";
-import type { Decision } from "./types.ts";
-import { reserveOnlyText } from "./wasm/generated.ts";
+import { type AllHits, checkLimiter, type HitOf } from "./several-keys.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and

@@ -1,4 +1,4 @@
-import type { Key, StoredKey } from "./types.ts";
+import type { Key, StoredKey } from "../types.ts";
 
 /** Returns a key for a snapshot. JSON has no bigint, and `1n` must not become `1` or `"1"`. */
 export const storedKey = (key: Key): StoredKey => (typeof key === "bigint" ? { bigint: String(key) } : key);

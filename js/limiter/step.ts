@@ -1,13 +1,12 @@
-import { checkVersion, storedVersion } from "./checks.ts";
-import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "./errors/error.ts";
-import { readOptions } from "./options.ts";
-import { ReadPolicies } from "./policy/policies.ts";
-import { isTime } from "./time.ts";
-import type { Decision, Origin, Policies, State } from "./types.ts";
-import { elements } from "./wasm/elements.ts";
-import { operation as counting, hitKind, reserveOnlyText, status } from "./wasm/generated.ts";
-import { Results } from "./wasm/results.ts";
-import { outOfMemory, Slab } from "./wasm/slab.ts";
+import { checkVersion, storedVersion } from "../checks.ts";
+import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { ReadPolicies } from "../policy/policies.ts";
+import { isTime } from "../time.ts";
+import type { Decision, Origin, Policies, State } from "../types.ts";
+import { elements } from "../wasm/elements.ts";
+import { operation as counting, hitKind, reserveOnlyText, status } from "../wasm/generated.ts";
+import { Results } from "../wasm/results.ts";
+import { outOfMemory, Slab } from "../wasm/slab.ts";
 import {
   type CopiedStates,
   copiedLists,
@@ -16,7 +15,8 @@ import {
   saved,
   unreadable,
   unreadableAs,
-} from "./wasm/states.ts";
+} from "../wasm/states.ts";
+import { readOptions } from "./options.ts";
 
 /** The operations on a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";

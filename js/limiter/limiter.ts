@@ -1,15 +1,11 @@
-import { checkIsObject, copiedOptions, storedVersion } from "./checks.ts";
-import { invalidField, type TollgateError, wrongAmount, wrongInc } from "./errors/error.ts";
-import { storedKey } from "./keys.ts";
-import { LimiterStates } from "./limiter-states.ts";
-import { readOptions, readReserveOptions, readTtl } from "./options.ts";
-import { costsByPosition, usedByPosition } from "./policy/costs.ts";
-import { ttlExpected } from "./policy/durations.ts";
-import { mismatch, ReadPolicies, readCall, tooSlow } from "./policy/policies.ts";
-import { Reservation } from "./reservation/reservation.ts";
-import { idText, parsedId, randomBits } from "./reservation/reservation-id.ts";
-import { readSnapshot } from "./snapshot.ts";
-import { checkTime, invalidTime } from "./time.ts";
+import { checkIsObject, copiedOptions, storedVersion } from "../checks.ts";
+import { invalidField, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { costsByPosition, usedByPosition } from "../policy/costs.ts";
+import { ttlExpected } from "../policy/durations.ts";
+import { mismatch, ReadPolicies, readCall, tooSlow } from "../policy/policies.ts";
+import { Reservation } from "../reservation/reservation.ts";
+import { idText, parsedId, randomBits } from "../reservation/reservation-id.ts";
+import { checkTime, invalidTime } from "../time.ts";
 import type {
   Costs,
   Decision,
@@ -23,10 +19,14 @@ import type {
   Settlement,
   Snapshot,
   StoredKey,
-} from "./types.ts";
-import { hitKind, operation, schema, settlements, status } from "./wasm/generated.ts";
-import { Results } from "./wasm/results.ts";
-import { type CopiedStates, saved } from "./wasm/states.ts";
+} from "../types.ts";
+import { hitKind, operation, schema, settlements, status } from "../wasm/generated.ts";
+import { Results } from "../wasm/results.ts";
+import { type CopiedStates, saved } from "../wasm/states.ts";
+import { LimiterStates } from "./limiter-states.ts";
+import { readOptions, readReserveOptions, readTtl } from "./options.ts";
+import { readSnapshot } from "./snapshot.ts";
+import { storedKey } from "./stored-key.ts";
 
 /**
  * A rate limiter in memory: synchronous, exact, and bounded. It starts no timer; expired keys are removed a few at a
