@@ -1,10 +1,10 @@
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { detect } from "../replay/detect.ts";
-import type { LogOptions } from "../replay/log.ts";
-import type { LogSource } from "../replay/replay.ts";
-import { TextBlocks } from "../replay/text.ts";
+import { detect } from "../access-log/detect.ts";
+import type { LogOptions } from "../access-log/log.ts";
+import type { LogSource } from "../access-log/replay.ts";
+import { TextBlocks } from "../access-log/text.ts";
 import { CommandError, UsageError } from "./errors.ts";
 
 const chunk = 1 << 20;

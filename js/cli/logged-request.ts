@@ -1,4 +1,4 @@
-import { absent, type Field, type Format } from "../replay/format.ts";
+import { absent, type Field, type Format } from "../access-log/format.ts";
 
 /** A logged request in the form that the gateway takes, with the headers that the log has. */
 export class LoggedRequest {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { UnknownFormat } from "../replay/log.ts";
+import { UnknownFormat } from "../access-log/log.ts";
 import { check } from "./check.ts";
 import { type Command, helpOf } from "./command.ts";
 import { CommandError, exit, UsageError } from "./errors.ts";

@@ -1,5 +1,5 @@
-import { absent } from "../replay/format.ts";
-import { Table } from "../replay/keys.ts";
+import { absent } from "../access-log/format.ts";
+import { Table } from "../access-log/keys.ts";
 import type { Gateway } from "./gateway.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 

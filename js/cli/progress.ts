@@ -1,4 +1,4 @@
-import { count } from "../replay/words.ts";
+import { count } from "../access-log/words.ts";
 
 const width = 24;
 const interval = 100;

@@ -1,6 +1,6 @@
-import { summaryHtml } from "../replay/html.ts";
-import type { ReplaySummary } from "../replay/replay.ts";
-import summaryStyle from "../replay/summary.css";
+import { summaryHtml } from "../access-log/html.ts";
+import type { ReplaySummary } from "../access-log/replay.ts";
+import summaryStyle from "../access-log/summary.css";
 import style from "./report.css";
 
 /** Returns a summary as a page without scripts and requests. */

@@ -1,9 +1,9 @@
-import type { Candidate, CandidateSummary } from "../replay/candidate.ts";
-import { full, limiterAt } from "../replay/candidate.ts";
-import type { Entries } from "../replay/entries.ts";
-import { Table } from "../replay/keys.ts";
-import type { Planner } from "../replay/log.ts";
-import { type SummaryOptions, Tally } from "../replay/tally.ts";
+import type { Candidate, CandidateSummary } from "../access-log/candidate.ts";
+import { full, limiterAt } from "../access-log/candidate.ts";
+import type { Entries } from "../access-log/entries.ts";
+import { Table } from "../access-log/keys.ts";
+import type { Planner } from "../access-log/log.ts";
+import { type SummaryOptions, Tally } from "../access-log/tally.ts";
 import type { Gateway, LimitFacts } from "./gateway.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import { Plans } from "./plans.ts";

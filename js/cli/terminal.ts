@@ -1,5 +1,5 @@
-import type { CandidateSummary } from "../replay/candidate.ts";
-import type { ReplaySummary } from "../replay/replay.ts";
+import type { CandidateSummary } from "../access-log/candidate.ts";
+import type { ReplaySummary } from "../access-log/replay.ts";
 import {
   comparisonTable,
   figuresOf,
@@ -8,10 +8,10 @@ import {
   suggestionsTable,
   type Table,
   worstTable,
-} from "../replay/tables.ts";
-import type { TimelineSummary } from "../replay/timeline.ts";
-import type { LeftOut } from "../replay/unread.ts";
-import { count, counted, ends, moment, span } from "../replay/words.ts";
+} from "../access-log/tables.ts";
+import type { TimelineSummary } from "../access-log/timeline.ts";
+import type { LeftOut } from "../access-log/unread.ts";
+import { count, counted, ends, moment, span } from "../access-log/words.ts";
 
 const isColoured = process.stdout.isTTY === true && !process.env["NO_COLOR"];
 const coloured = (code: number) => (text: string) => (isColoured ? `\x1b[${code}m${text}\x1b[0m` : text);

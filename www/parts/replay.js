@@ -1,5 +1,5 @@
-import { summaryHtml } from "../../js/replay/html.ts";
-import { counted } from "../../js/replay/words.ts";
+import { summaryHtml } from "../../js/access-log/html.ts";
+import { counted } from "../../js/access-log/words.ts";
 import { deniedChoices, ofHits } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { replayed } from "../replay/run.js";

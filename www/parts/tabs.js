@@ -1,5 +1,5 @@
 import { Throttle } from "tollgate";
-import { counted } from "../../js/replay/words.ts";
+import { counted } from "../../js/access-log/words.ts";
 import { policyOf } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { colours, surface } from "../paint/surface.js";

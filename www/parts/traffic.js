@@ -1,4 +1,4 @@
-import { counted } from "../../js/replay/words.ts";
+import { counted } from "../../js/access-log/words.ts";
 import { element, say } from "../dom.js";
 import { readLog } from "../times.js";
 import { choiceField, numberField } from "./fields.js";

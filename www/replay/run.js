@@ -1,7 +1,7 @@
-import { PolicyCandidate } from "../../js/replay/candidate.ts";
-import { Replay } from "../../js/replay/replay.ts";
-import { Measure } from "../../js/replay/suggest.ts";
-import { inWords } from "../../js/replay/words.ts";
+import { PolicyCandidate } from "../../js/access-log/candidate.ts";
+import { Replay } from "../../js/access-log/replay.ts";
+import { Measure } from "../../js/access-log/suggest.ts";
+import { inWords } from "../../js/access-log/words.ts";
 import { logOf } from "./source.js";
 
 const summaryOptions = { worst: 10, steps: 120 };
