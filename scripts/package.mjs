@@ -284,7 +284,7 @@ async function bundleWorker(dist) {
   });
   const folder = inProject("build/types-cloudflare");
   await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
-  const own = ["env", "decision", "object", "rule-target", "entrypoint", "index"].map(
+  const own = ["env", "object/decision", "object/object", "api/rule-target", "api/entrypoint", "index"].map(
     (name) => `cloudflare/${name}`,
   );
   const declared = ["wasm/decision-numbers", "http/rule-key", ...own]

@@ -1,4 +1,4 @@
-import type { RateLimiterObject } from "./object.ts";
+import type { RateLimiterObject } from "./object/object.ts";
 
 /** The bindings of the Worker. */
 export interface TollgateEnv {

@@ -1,9 +1,9 @@
-import { api } from "./api.ts";
-import { demoHit } from "./demo.ts";
+import { api } from "./api/api.ts";
 import type { TollgateEnv } from "./env.ts";
-import { forward } from "./forward.ts";
-import { gateway } from "./gateway.ts";
-import { type Isolate, isolateOf, Misconfigured } from "./isolate.ts";
+import { demoHit } from "./gateway/demo.ts";
+import { forward } from "./gateway/forward.ts";
+import { gateway } from "./gateway/gateway.ts";
+import { type Isolate, isolateOf, Misconfigured } from "./gateway/isolate.ts";
 import { problem } from "./problem.ts";
 
 /** Handles a request: by the API under its prefix, by the gateway, or by the page if there is no upstream. */

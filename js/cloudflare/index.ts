@@ -2,11 +2,11 @@ import type { TollgateEnv } from "./env.ts";
 import { handle } from "./handler.ts";
 
 export type { RuleParts } from "../http/rule-key.ts";
-export type { Reserved } from "./decision.ts";
-export { type PolicyName, Tollgate } from "./entrypoint.ts";
+export { type PolicyName, Tollgate } from "./api/entrypoint.ts";
+export { type ResetOptions, RuleTarget } from "./api/rule-target.ts";
 export type { TollgateEnv } from "./env.ts";
-export { RateLimiterObject } from "./object.ts";
-export { type ResetOptions, RuleTarget } from "./rule-target.ts";
+export type { Reserved } from "./object/decision.ts";
+export { RateLimiterObject } from "./object/object.ts";
 
 /** The Worker's handlers: a plain object, since a class costs a third of the requests per second. */
 const handlers: {

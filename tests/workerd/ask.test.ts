@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { ask } from "../../js/cloudflare/ask.ts";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
+import { ask } from "../../js/cloudflare/object/ask.ts";
 
 const retryable = Object.assign(new Error("the object was reset"), { retryable: true });
 

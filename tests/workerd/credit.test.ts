@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
-import { RateLimiterObject } from "../../js/cloudflare/object.ts";
+import { RateLimiterObject } from "../../js/cloudflare/object/object.ts";
 import type { Policy } from "../../js/types.ts";
 import { seeded, start } from "./lib.ts";
 

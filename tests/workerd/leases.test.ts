@@ -1,9 +1,9 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Tollgate } from "../../js/cloudflare/entrypoint.ts";
+import { Tollgate } from "../../js/cloudflare/api/entrypoint.ts";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
-import type { RateLimiterObject } from "../../js/cloudflare/object.ts";
+import type { RateLimiterObject } from "../../js/cloudflare/object/object.ts";
 import worker from "../../js/cloudflare/worker.ts";
 import { someone, start } from "./lib.ts";
 

@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { RateLimiterObject } from "../../js/cloudflare/object.ts";
+import { RateLimiterObject } from "../../js/cloudflare/object/object.ts";
 import type { Policy } from "../../js/types.ts";
 
 /** Far ahead of the real clock, by which workerd rings alarms: none rings before a test says so. */

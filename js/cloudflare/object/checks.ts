@@ -1,8 +1,8 @@
-import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
-import { wrongParts } from "../http/rule-key.ts";
-import { ttlExpected } from "../policy/durations.ts";
-import type { Policies } from "../types.ts";
-import { reservationText } from "../wasm/generated.ts";
+import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../../errors/error.ts";
+import { wrongParts } from "../../http/rule-key.ts";
+import { ttlExpected } from "../../policy/durations.ts";
+import type { Policies } from "../../types.ts";
+import { reservationText } from "../../wasm/generated.ts";
 import type { Hold, Operation } from "./object.ts";
 
 /** Checks that an amount is a number: RPC checks no types, and wasm converts almost any value to a number. */

@@ -1,10 +1,13 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { type ErrorCode, TollgateError } from "../errors/error.ts";
-import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
-import { copiedCosts } from "../policy/copied-costs.ts";
-import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
-import { type Numbers, named } from "../wasm/decision-numbers.ts";
-import { Unanswered } from "./ask.ts";
+import { type ErrorCode, TollgateError } from "../../errors/error.ts";
+import { copiedParts, type KeyField, type RuleParts } from "../../http/rule-key.ts";
+import { copiedCosts } from "../../policy/copied-costs.ts";
+import type { Costs, Decision, Duration, Extension, Settlement } from "../../types.ts";
+import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { type Item, isolateOf } from "../gateway/isolate.ts";
+import { handle } from "../handler.ts";
+import { Unanswered } from "../object/ask.ts";
 import {
   checkAmount,
   checkId,
@@ -13,7 +16,7 @@ import {
   checkTtl,
   keyField,
   policyNames,
-} from "./checks.ts";
+} from "../object/checks.ts";
 import {
   type Answer,
   type ErrorInfo,
@@ -22,12 +25,9 @@ import {
   reservedBy,
   settlementOf,
   unplain,
-} from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
-import { handle } from "./handler.ts";
-import { type Item, isolateOf } from "./isolate.ts";
-import type { Operation } from "./object.ts";
-import { callObject, callObjectInJson } from "./object-call.ts";
+} from "../object/decision.ts";
+import type { Operation } from "../object/object.ts";
+import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { type ResetOptions, RuleTarget } from "./rule-target.ts";
 
 /** One of the configured policies by its name, or several that are one decision. */

@@ -1,7 +1,7 @@
-import type { TollgateEnv } from "./env.ts";
+import type { TollgateEnv } from "../env.ts";
+import { log } from "../log.ts";
+import { problem } from "../problem.ts";
 import type { LimitCheck } from "./isolate.ts";
-import { log } from "./log.ts";
-import { problem } from "./problem.ts";
 
 /** Returns whether an upstream is a URL, and not the name of a service binding. */
 export const isAddress = (upstream: string): boolean => /^https?:\/\//.test(upstream);

@@ -1,9 +1,13 @@
 import { DurableObject } from "cloudflare:workers";
-import type { RateLimiterObject as RustObject } from "../../build/worker/tollgate.js";
-import { type ErrorCode, TollgateError } from "../errors/error.ts";
-import { copiedCosts } from "../policy/copied-costs.ts";
-import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
-import { type Numbers, named } from "../wasm/decision-numbers.ts";
+import type { RateLimiterObject as RustObject } from "../../../build/worker/tollgate.js";
+import { type ErrorCode, TollgateError } from "../../errors/error.ts";
+import { copiedCosts } from "../../policy/copied-costs.ts";
+import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
+import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
+import { type Ended, inLog, report, reportEnded } from "../log.ts";
+import { Rebuilt } from "../wasm.ts";
 import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./checks.ts";
 import {
   type Answer,
@@ -14,10 +18,6 @@ import {
   settlementOf,
   unplain,
 } from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
-import { isolateOf, Misconfigured } from "./isolate.ts";
-import { type Ended, inLog, report, reportEnded } from "./log.ts";
-import { Rebuilt } from "./wasm.ts";
 
 /** The operations of an object. */
 export type Operation =

@@ -1,7 +1,7 @@
 import { RpcTarget } from "cloudflare:workers";
-import type { Costs, Decision } from "../types.ts";
+import type { Costs, Decision } from "../../types.ts";
+import type { Operation } from "../object/object.ts";
 import type { PolicyName } from "./entrypoint.ts";
-import type { Operation } from "./object.ts";
 
 /** Options of `reset`. */
 export interface ResetOptions {

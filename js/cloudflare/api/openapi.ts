@@ -1,4 +1,4 @@
-import type { Operation } from "./object.ts";
+import type { Operation } from "../object/object.ts";
 
 const text = { type: "string" } as const;
 const whole = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;

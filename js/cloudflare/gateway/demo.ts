@@ -1,11 +1,11 @@
-import type { Decision } from "../types.ts";
-import { isAllowed, named, violatedBy } from "../wasm/decision-numbers.ts";
-import { ask, Unanswered } from "./ask.ts";
-import { plain } from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
+import type { Decision } from "../../types.ts";
+import { isAllowed, named, violatedBy } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { report } from "../log.ts";
+import { ask, Unanswered } from "../object/ask.ts";
+import { plain } from "../object/decision.ts";
+import { unanswered } from "../problem.ts";
 import { type ClientResponse, Isolate, type LimitCheck } from "./isolate.ts";
-import { report } from "./log.ts";
-import { unanswered } from "./problem.ts";
 
 /** The limit of the demo: ten hits at once, then one a second, for each address. */
 const config = {

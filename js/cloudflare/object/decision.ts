@@ -1,4 +1,4 @@
-import type { Decision, Extension, Settlement } from "../types.ts";
+import type { Decision, Extension, Settlement } from "../../types.ts";
 
 /**
  * A decision in JSON, where never is null.

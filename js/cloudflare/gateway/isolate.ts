@@ -1,12 +1,12 @@
-import type { Gateway } from "../../build/worker/tollgate.js";
-import { type LeaseCore, Leases } from "../lease/leases.ts";
-import { type Numbers, namesIn } from "../wasm/decision-numbers.ts";
+import type { Gateway } from "../../../build/worker/tollgate.js";
+import { type LeaseCore, Leases } from "../../lease/leases.ts";
+import { type Numbers, namesIn } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { log } from "../log.ts";
+import { call, Rebuilt } from "../wasm.ts";
 import type { Cors } from "./cors.ts";
 import { Digests } from "./digests.ts";
-import type { TollgateEnv } from "./env.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
-import { log } from "./log.ts";
-import { call, Rebuilt } from "./wasm.ts";
 
 /** The forwarding of requests while the configuration has errors. */
 export interface OpenGate {

@@ -1,8 +1,8 @@
-import { Unsettled } from "../reservation/unsettled.ts";
-import { isAllowed, type Numbers } from "../wasm/decision-numbers.ts";
+import { Unsettled } from "../../reservation/unsettled.ts";
+import { isAllowed, type Numbers } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import type { Isolate, LimitCheck } from "../gateway/isolate.ts";
 import { ask, Unanswered } from "./ask.ts";
-import type { TollgateEnv } from "./env.ts";
-import type { Isolate, LimitCheck } from "./isolate.ts";
 
 /** An object's reply to `hold`: its decision, and the id of the reservation, which is empty if it was denied. */
 export interface HoldReply {

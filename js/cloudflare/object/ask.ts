@@ -1,6 +1,6 @@
-import type { Numbers } from "../wasm/decision-numbers.ts";
+import type { Numbers } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
 import type { Hold, Operation, RateLimiterObject } from "./object.ts";
 
 /** The ways in which an object fails to respond. */

@@ -1,10 +1,10 @@
-import { isAllowed } from "../wasm/decision-numbers.ts";
-import { ask } from "./ask.ts";
-import { denial } from "./denial.ts";
-import type { TollgateEnv } from "./env.ts";
-import type { ClientResponse, Isolate, LimitCheck } from "./isolate.ts";
-import { report } from "./log.ts";
-import { problem } from "./problem.ts";
+import { isAllowed } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { denial } from "../gateway/denial.ts";
+import type { ClientResponse, Isolate, LimitCheck } from "../gateway/isolate.ts";
+import { report } from "../log.ts";
+import { ask } from "../object/ask.ts";
+import { problem } from "../problem.ts";
 
 /**
  * Returns the response to a request to the API without a valid token; `undefined` if the token is valid.

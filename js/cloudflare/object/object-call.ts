@@ -1,10 +1,10 @@
-import type { AskIssuer, Background } from "../lease/leases.ts";
-import { isAllowed, type Numbers, violatedBy } from "../wasm/decision-numbers.ts";
+import type { AskIssuer, Background } from "../../lease/leases.ts";
+import { isAllowed, type Numbers, violatedBy } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import type { Isolate, Item } from "../gateway/isolate.ts";
+import { report, type Via } from "../log.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
 import type { Answer, ErrorInfo, PlainDecision } from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
-import type { Isolate, Item } from "./isolate.ts";
-import { report, type Via } from "./log.ts";
 import type { Operation } from "./object.ts";
 
 /** An operation on an object for a caller of the API or of RPC. */

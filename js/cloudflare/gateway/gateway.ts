@@ -1,14 +1,14 @@
-import type { AskIssuer } from "../lease/leases.ts";
-import { isAllowed, type Numbers, named } from "../wasm/decision-numbers.ts";
-import { ask, Unanswered } from "./ask.ts";
+import type { AskIssuer } from "../../lease/leases.ts";
+import { isAllowed, type Numbers, named } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { log, report } from "../log.ts";
+import { ask, Unanswered } from "../object/ask.ts";
+import { type HoldReply, holdAll, releaseAll, settleLater } from "../object/hold.ts";
+import { problem, unanswered } from "../problem.ts";
 import { expose, permit } from "./cors.ts";
 import { denial, namesOf } from "./denial.ts";
-import type { TollgateEnv } from "./env.ts";
 import { forward, withOneValue } from "./forward.ts";
-import { type HoldReply, holdAll, releaseAll, settleLater } from "./hold.ts";
 import type { ClientResponse, Isolate, LimitCheck } from "./isolate.ts";
-import { log, report } from "./log.ts";
-import { problem, unanswered } from "./problem.ts";
 
 /** The outcome of a decision: the request passes, with headers for its response, or gets this response. */
 type Outcome = { readonly headers: ClientResponse["headers"] } | { readonly response: Response };

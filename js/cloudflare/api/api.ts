@@ -1,14 +1,14 @@
-import { type Numbers, named } from "../wasm/decision-numbers.ts";
-import { Unanswered } from "./ask.ts";
-import { brokenKey } from "./checks.ts";
-import { admit, preflight } from "./cors.ts";
-import { type Answer, type ErrorInfo, plain } from "./decision.ts";
-import type { TollgateEnv } from "./env.ts";
-import type { Isolate, Item } from "./isolate.ts";
-import type { Operation } from "./object.ts";
-import { callObject, callObjectInJson } from "./object-call.ts";
+import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import type { TollgateEnv } from "../env.ts";
+import { admit, preflight } from "../gateway/cors.ts";
+import type { Isolate, Item } from "../gateway/isolate.ts";
+import { Unanswered } from "../object/ask.ts";
+import { brokenKey } from "../object/checks.ts";
+import { type Answer, type ErrorInfo, plain } from "../object/decision.ts";
+import type { Operation } from "../object/object.ts";
+import { callObject, callObjectInJson } from "../object/object-call.ts";
+import { problem } from "../problem.ts";
 import { openapi, operationNames } from "./openapi.ts";
-import { problem } from "./problem.ts";
 import { closedTo } from "./token.ts";
 
 /** A hundred items fit in this, however long their keys, their ids and their lists of policies are. */
