@@ -2,7 +2,7 @@
 
 use wasm_bindgen::JsValue;
 
-use crate::request_error::RequestError;
+use crate::api::request_error::RequestError;
 
 /// An error of the binding, which JavaScript throws.
 #[derive(Debug)]

@@ -1,17 +1,21 @@
 //! The Worker's configuration: read once for each isolate, and as a whole, so that all errors are reported at once.
 
+pub(crate) mod cors;
+pub(crate) mod leases;
+pub(crate) mod policies;
+pub(crate) mod rules;
+
 use tollgate::cloudflare::wire::milliseconds;
 use tollgate::{Policy, Span};
 
-use crate::cors::{self, Cors};
-use crate::leases;
-use crate::path::normalise;
-use crate::pattern::Pattern;
-use crate::policies::{PolicySet, named_policies};
+use crate::api::request_error::RequestError;
 use crate::reader::{FieldError, FieldErrors, Reader, integer, non_empty_text};
-use crate::request_error::RequestError;
-use crate::rules::{self, Defaults, NamedPolicies, Rule};
+use crate::request::path::normalise;
+use crate::request::pattern::Pattern;
 use crate::tree::Tree;
+use cors::Cors;
+use policies::{PolicySet, named_policies};
+use rules::{Defaults, NamedPolicies, Rule};
 
 /// The checked configuration.
 #[derive(Debug)]

@@ -5,17 +5,17 @@ use tollgate::cloudflare::wire;
 use tollgate::{DEFAULT_LEASE_TTL, Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
 
+use crate::api::items::{self, Item, ItemKey};
+use crate::api::request_error::RequestError;
+use crate::api::tokens;
 use crate::binding_error::BindingError;
+use crate::config::policies::PolicySet;
+use crate::config::rules::{Limit, Mode, Rule};
 use crate::config::{Config, Headers, OnError, open_gate};
-use crate::digest::keyed_digest;
-use crate::items::{self, Item, ItemKey};
-use crate::key::{Part, Source};
-use crate::plan::{self, LimitCheck, Plan, plan};
-use crate::policies::PolicySet;
 use crate::reader::FieldError;
-use crate::request_error::RequestError;
-use crate::rules::{Limit, Mode, Rule};
-use crate::tokens;
+use crate::request::digest::keyed_digest;
+use crate::request::key::{Part, Source};
+use crate::request::plan::{self, LimitCheck, Plan, plan};
 use crate::tree::Tree;
 
 #[wasm_bindgen]

@@ -1,30 +1,16 @@
 //! The wasm behind the Cloudflare Worker: the gateway and its configuration.
 //!
-//! `gateway` and `binding_error` use the platform; the other modules are plain Rust and have native tests.
+//! `gateway` and `binding_error` use the platform; the other modules are plain Rust and have native tests: `config` reads the
+//! configuration, `request` matches requests with it, `api` reads the items of the HTTP API.
 
+mod api;
 mod binding_error;
 mod config;
-mod cors;
 mod crash;
-mod credential;
-mod digest;
-mod fold;
 mod gateway;
-mod items;
-mod key;
-mod leases;
-mod method;
-mod path;
-mod pattern;
-mod plan;
-mod policies;
 mod reader;
-mod reading;
-mod request_error;
-mod rule_key;
-mod rules;
+mod request;
 mod text;
-mod tokens;
 mod tree;
 
 /// Smaller than the standard library's allocator.

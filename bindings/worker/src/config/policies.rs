@@ -4,8 +4,8 @@ use serde::Deserialize;
 use tollgate::cloudflare::wire::{counts_denied, free_by_default};
 use tollgate::{Error, Ledger, Policies, Policy, PolicyDraft};
 
+use crate::api::request_error::RequestError;
 use crate::reader::{FieldError, FieldErrors, invalid};
-use crate::request_error::RequestError;
 use crate::text::{listed, shown};
 use crate::tree::Tree;
 

@@ -7,10 +7,10 @@ use tollgate::cloudflare::wire::{self, Amount, KEY, OBJECT, Question};
 use tollgate::{Error, Expected, Policies, Value};
 
 use super::{Item, ItemKey, is_on_one_policy};
+use crate::api::request_error::RequestError;
+use crate::api::rule_key::RuleKey;
 use crate::config::Config;
 use crate::reader::{FieldError, Reader, integer, invalid, non_empty_text};
-use crate::request_error::RequestError;
-use crate::rule_key::RuleKey;
 use crate::text::{AMOUNT, listed};
 use crate::tree::Tree;
 

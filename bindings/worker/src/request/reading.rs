@@ -4,7 +4,7 @@
 //! whether it resolves dot segments and merges slashes. Most paths have one reading, none has more than a few hundred, and
 //! each takes time linear in the length of the path.
 
-use crate::path::{Characters, LEVELS, Parameters, Path, Segment, Split};
+use crate::request::path::{Characters, LEVELS, Parameters, Path, Segment, Split};
 
 /// A path as one server reads it.
 #[derive(Clone, Copy, Debug)]

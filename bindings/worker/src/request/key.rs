@@ -2,8 +2,8 @@
 
 use tollgate::cloudflare::client_key;
 
-use crate::credential::{cookie, credential};
-use crate::digest::digest;
+use crate::request::credential::{cookie, credential};
+use crate::request::digest::digest;
 
 /// The longest name of an object that is written out; a longer one becomes its hash.
 const MAX_NAME: usize = 512;

@@ -1,13 +1,13 @@
 //! The plan of a request, from its method, path and header values: the objects that decide about it.
 
+use crate::config::rules::{Limit, Missing, Mode, Rule};
 use crate::config::{Base, Config};
-use crate::fold::folded;
-use crate::key::{self, Part, Source};
-use crate::method::{self, MethodOptions, Methods, RequestMethods};
-use crate::path::{normalise, normalise_ended};
-use crate::pattern::Match;
-use crate::reading::{Reading, is_plain, readings};
-use crate::rules::{Limit, Missing, Mode, Rule};
+use crate::request::fold::folded;
+use crate::request::key::{self, Part, Source};
+use crate::request::method::{self, MethodOptions, Methods, RequestMethods};
+use crate::request::path::{normalise, normalise_ended};
+use crate::request::pattern::Match;
+use crate::request::reading::{Reading, is_plain, readings};
 
 /// The plan of a request.
 #[derive(Debug, PartialEq, Eq)]

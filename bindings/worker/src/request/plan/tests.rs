@@ -1,5 +1,5 @@
 use super::*;
-use crate::key::testing;
+use crate::request::key::testing;
 use crate::tree::Tree;
 
 const POLICIES: &str = r#"

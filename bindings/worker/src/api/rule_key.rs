@@ -3,12 +3,12 @@
 use tollgate::cloudflare::client_key;
 
 use crate::config::Config;
-use crate::key::{Part, Source, UNKNOWN, is_object_name, object_name};
-use crate::pattern::Match;
-use crate::plan::key_paths;
+use crate::config::rules::{Limit, Missing, Rule};
 use crate::reader::{FieldError, Reader, invalid, non_empty_text};
-use crate::reading::readings;
-use crate::rules::{Limit, Missing, Rule};
+use crate::request::key::{Part, Source, UNKNOWN, is_object_name, object_name};
+use crate::request::pattern::Match;
+use crate::request::plan::key_paths;
+use crate::request::reading::readings;
 use crate::tree::Tree;
 
 /// Describes the accepted parts in error messages.
@@ -153,9 +153,9 @@ fn applies(rule: &Rule, parts: &[PartValue]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::testing::Request;
-    use crate::plan::{self, Plan, plan};
     use crate::reader::FieldErrors;
+    use crate::request::key::testing::Request;
+    use crate::request::plan::{self, Plan, plan};
 
     fn config() -> Config {
         let toml = r#"

@@ -3,7 +3,7 @@
 use tollgate::cloudflare::wire::id_and_object;
 use tollgate::{Error, Reservation, ReservationId, check_key};
 
-use crate::key::{encode, is_object_name, object_name};
+use crate::request::key::{encode, is_object_name, object_name};
 
 /// The key of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The path patterns of rules: literal segments, `:name` for any one segment, `*` at the end for any rest.
 
-use crate::fold::folded;
-use crate::path::{Path, without_end};
-use crate::reading::Reading;
+use crate::request::fold::folded;
+use crate::request::path::{Path, without_end};
+use crate::request::reading::Reading;
 
 /// A pattern such as `/users/:id/posts/*`.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn is_folded(text: &[u8], literal: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::readings;
+    use crate::request::reading::readings;
 
     /// The best match under any reading.
     fn best(pattern: &str, path: &str) -> Match {

@@ -1,6 +1,6 @@
 //! The methods of a request: the one that was sent, and those that an origin may read from it.
 
-use crate::key::Source;
+use crate::request::key::Source;
 
 /// The methods that a rule can name.
 pub(crate) const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -87,7 +87,7 @@ pub(crate) fn request_methods(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::testing::Request;
+    use crate::request::key::testing::Request;
 
     fn methods(method: &str, overrides: bool, headers: &[(&'static str, &'static str)]) -> Vec<Methods> {
         request_methods(method, false, MethodOptions { named: true, overrides }, &Request(headers.to_vec()))

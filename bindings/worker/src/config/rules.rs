@@ -2,12 +2,12 @@
 
 use tollgate::Policy;
 
+use crate::config::policies::PolicySet;
 use crate::config::{ON_ERROR, OnError};
-use crate::key::{self, Part};
-use crate::method::{METHODS, Methods};
-use crate::pattern::{self, Pattern};
-use crate::policies::PolicySet;
 use crate::reader::{FieldError, FieldErrors, Reader, integer, invalid, non_empty_text};
+use crate::request::key::{self, Part};
+use crate::request::method::{METHODS, Methods};
+use crate::request::pattern::{self, Pattern};
 use crate::text::{AMOUNT, listed, shown};
 use crate::tree::Tree;
 

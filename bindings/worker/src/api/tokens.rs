@@ -2,8 +2,8 @@
 
 use tollgate::{Error, Policies, Policy};
 
-use crate::key::{Source, encode, ip};
-use crate::policies::PolicySet;
+use crate::config::policies::PolicySet;
+use crate::request::key::{Source, encode, ip};
 
 /// The name of the policy.
 const NAME: &str = "wrong-tokens";
@@ -25,7 +25,7 @@ pub(crate) fn object(source: &impl Source) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::testing::Request;
+    use crate::request::key::testing::Request;
 
     #[test]
     fn an_address_has_ten_wrong_tokens() {

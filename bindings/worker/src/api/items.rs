@@ -7,10 +7,10 @@ mod tests;
 
 use tollgate::Policies;
 
+use crate::api::request_error::RequestError;
 use crate::config::Config;
-use crate::policies::PolicySet;
+use crate::config::policies::PolicySet;
 use crate::reader::{FieldErrors, Reader, invalid, non_empty_text};
-use crate::request_error::RequestError;
 use crate::text::listed;
 use crate::tree::Tree;
 use fields::Fields;

@@ -2,7 +2,7 @@
 
 use super::tests::{rules, with_rules};
 use super::*;
-use crate::key::testing;
+use crate::request::key::testing;
 
 const RULES: &str = r#"
     [[rules]]
