@@ -11,13 +11,12 @@ export const never: number = Number.POSITIVE_INFINITY;
 const longest = 2 ** 31 - 1;
 
 /**
- * The platform's timer. In Node it does not keep the process alive by itself.
+ * The platform's timer. In Node, Bun and Deno it keeps the process alive: it runs only while calls wait.
  * @internal
  */
 export const platformTimer: Timer = (callback, milliseconds) => {
-  const timer: unknown = setTimeout(callback, milliseconds);
-  (timer as { unref?: () => void }).unref?.();
-  return () => clearTimeout(timer as Parameters<typeof clearTimeout>[0]);
+  const timer = setTimeout(callback, milliseconds);
+  return () => clearTimeout(timer);
 };
 
 /**

@@ -52,6 +52,7 @@ export class Line {
   event: Event | undefined;
   /** The time until which no waiter is let through, whatever the policy allows. */
   pausedUntil = 0;
+  #pauseLength = 0;
   /** Whether a store is deciding about the first waiter. */
   deciding = false;
   /** Since when a store has been deciding without a break: a waiter in time then is not rejected for a slow store. */
@@ -71,6 +72,19 @@ export class Line {
 
   get wakeAt(): number {
     return this.event?.at ?? never;
+  }
+
+  /** Lets no waiter through until a time; a pause that ends later stays. Returns whether it was set. */
+  pause(until: number, now: number): boolean {
+    if (until <= this.pausedUntil) return false;
+    this.pausedUntil = until;
+    this.#pauseLength = until - now;
+    return true;
+  }
+
+  /** Shortens a pause that a clock which stepped back would make longer than it was. */
+  followClock(now: number): void {
+    this.pausedUntil = Math.min(this.pausedUntil, now + this.#pauseLength);
   }
 
   /** Returns the waiter whose turn it is. */

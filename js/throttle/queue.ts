@@ -87,13 +87,11 @@ export class Queue {
 
   /** Lets no call of a key through for a while. */
   hold(key: Key, milliseconds: number): void {
-    const line = this.#line(key);
     const now = this.#clock();
+    this.#catchUp(now);
+    const line = this.#line(key);
     const until = now + milliseconds;
-    if (until > line.pausedUntil) {
-      line.pausedUntil = until;
-      this.#budget?.hold(key, until, milliseconds);
-    }
+    if (line.pause(until, now)) this.#budget?.hold(key, until, milliseconds);
     this.#wake(line, line.pausedUntil);
     this.#setAlarm(now);
   }
@@ -182,6 +180,7 @@ export class Queue {
 
   /** Lets waiters through in order while they fit, and schedules when the next one may. */
   #serve(line: Line, now = this.#clock()): void {
+    line.followClock(now);
     while (!line.deciding) {
       const waiter = line.first();
       if (waiter === undefined) {
@@ -224,7 +223,7 @@ export class Queue {
       const decision = await promise;
       line.deciding = false;
       if ("pausedUntil" in decision) {
-        line.pausedUntil = Math.max(line.pausedUntil, decision.pausedUntil);
+        line.pause(decision.pausedUntil, this.#clock());
         isTurn = true;
       } else {
         // The cost that was charged for a waiter who has left meanwhile goes to the next one, if it is enough.
@@ -329,8 +328,10 @@ export class Queue {
     if (event !== undefined && event.at <= now) this.#serveDue(now);
   }
 
+  /** Sets the timer while calls wait; it would keep an idle process alive. The next call handles what is due then. */
   #setAlarm(now: number): void {
-    this.#alarm.set(this.#events.first()?.at ?? never, now);
+    const next = this.pending > 0 ? this.#events.first() : undefined;
+    this.#alarm.set(next?.at ?? never, now);
   }
 
   #reject(waiter: Waiter, reason: unknown): void {
@@ -344,6 +345,7 @@ export class Queue {
     if (waiter.event !== undefined) this.#events.remove(waiter.event);
     waiter.unlisten?.();
     this.pending -= 1;
+    if (this.pending === 0) this.#budget?.rest();
     this.#noteChange(waiter.line);
   }
 

@@ -32,7 +32,8 @@ export class SharedBudget {
   readonly #own: RateLimiter;
   readonly #maxHold: number;
   readonly #changed: () => void;
-  readonly #channel: BroadcastChannel | undefined;
+  /** Open while calls wait: an open channel keeps Node and Deno alive. */
+  #channel: BroadcastChannel | undefined;
   #opened: Promise<IDBDatabase> | undefined;
   #alone = false;
   #warned = false;
@@ -52,15 +53,11 @@ export class SharedBudget {
     this.#policies = policies;
     this.#clock = clock;
     this.#own = own;
-    if (typeof BroadcastChannel === "undefined") return;
-    this.#channel = new BroadcastChannel(`${database}:${name}`);
-    this.#channel.onmessage = changed;
-    // In Node, an open channel would keep the process alive.
-    (this.#channel as { unref?: () => void }).unref?.();
   }
 
   /** Decides a hit in one transaction, isolated from other tabs. */
   async take(key: Key, cost: number): Promise<Decision | StoredPause> {
+    this.#listen();
     const id = `${this.#states}\0${typeof key}\0${key}`;
     const holdId = this.#holdId(key);
     const taken = await this.#stored([id, holdId], (states, [stored, hold]) => {
@@ -81,7 +78,7 @@ export class SharedBudget {
     if (taken === undefined) return this.#own.hit(key, cost);
     if ("pausedUntil" in taken) return taken;
     // A budget that starts afresh lets others through sooner than their last decision said.
-    if (taken.afresh) this.#channel?.postMessage("cleared");
+    if (taken.afresh) this.#tell();
     return taken.decision as Decision;
   }
 
@@ -93,6 +90,27 @@ export class SharedBudget {
     await this.#stored([id], (states, [hold]) => {
       if (endOf(hold, this.#clock()) < until) states.put({ expiresAt: until, length }, id);
     });
+  }
+
+  /** Listens to other tabs, before a decision that one of them may change. */
+  #listen(): void {
+    if (this.#channel || this.#alone || typeof BroadcastChannel === "undefined") return;
+    this.#channel = new BroadcastChannel(`${database}:${this.#name}`);
+    this.#channel.onmessage = this.#changed;
+  }
+
+  /** Has other tabs with waiting calls ask again. */
+  #tell(): void {
+    const isListening = this.#channel !== undefined;
+    this.#listen();
+    this.#channel?.postMessage("changed");
+    if (!isListening) this.rest();
+  }
+
+  /** Stops listening to other tabs, when no call waits. */
+  rest(): void {
+    this.#channel?.close();
+    this.#channel = undefined;
   }
 
   /** Returns the id of a hold. It binds every version of a page, whatever its policies. No state's id is an array. */
@@ -111,6 +129,7 @@ export class SharedBudget {
         this.#opened = undefined;
         if (left > 0) continue;
         this.#alone = true;
+        this.rest();
         this.#warn("IndexedDB cannot be used here, so this page has a budget of its own.", error);
       }
     }
@@ -134,7 +153,7 @@ export class SharedBudget {
   /** Closes the database and the channel. Later calls use a budget of this page alone. */
   close(): void {
     this.#alone = true;
-    this.#channel?.close();
+    this.rest();
     this.#opened?.then(
       (opened) => opened.close(),
       () => {},

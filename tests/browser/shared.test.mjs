@@ -213,10 +213,9 @@ describe("a wait that a server told one tab", () => {
     for (const tab of [first, second, third]) assert.equal(await tab.ask("held"), "max_wait");
     await pass(29_999, [first, second, third]);
     for (const tab of [first, second, third]) assert.equal(await tab.ask("held"), "max_wait");
-    // Nobody waits there, and the line is freed when its hold is over.
-    assert.equal(await second.page.evaluate(() => timers()), 1);
-    await pass(1, [first, second, third]);
+    // Nobody waits there, so no timer runs.
     assert.equal(await second.page.evaluate(() => timers()), 0);
+    await pass(1, [first, second, third]);
     for (const tab of [first, second, third]) assert.equal(await tab.ask("free"), 200);
     assert.deepEqual(asked, ["second", "first", "free", "free", "free"]);
     for (const { complaints } of [second, third]) assert.deepEqual(complaints, []);

@@ -91,7 +91,7 @@ class Run {
         for (const entry of entries) this.#isTold(entry);
         // A key's states are told policy by policy: it has been told of in full only then.
         const isLast = entries[0].policy === policies.at(-1).name;
-        if (listens === "and uses" && isLast) this.#useFromInside();
+        if (listens === "and uses" && isLast) this.#operateFromInside();
       } catch (error) {
         this.#failure ??= error;
       }
@@ -243,7 +243,7 @@ class Run {
   }
 
   /** A hit by someone else, while what has expired is being told. */
-  #useFromInside() {
+  #operateFromInside() {
     const key = keys[this.random(keys.length)];
     if (key === this.#busyWith || this.#isInside) return;
     this.#isInside = true;
