@@ -122,9 +122,10 @@ export class Queue {
     this.#setAlarm(now);
   }
 
-  /** Serves all lines, after the shared budget has changed. */
-  serveAll(): void {
+  /** Serves the line of a key, or all lines, after the shared budget has changed. */
+  serveAgain(key?: Key): void {
     for (const line of this.#lines.values()) {
+      if (key !== undefined && line.key !== key) continue;
       line.outdated = line.deciding;
       this.#serve(line);
     }
@@ -210,7 +211,11 @@ export class Queue {
     try {
       const { cost, take } = waiter;
       // Without `take`, costs are numbers.
-      return take?.(cost) ?? this.#budget?.take(key, cost as number) ?? this.#limiter.hit(key, cost);
+      return (
+        take?.(cost) ??
+        this.#budget?.take(key, cost as number, waiter.deadline) ??
+        this.#limiter.hit(key, cost)
+      );
     } catch (error) {
       this.#reject(waiter, error);
       return undefined;
@@ -374,6 +379,7 @@ export class Queue {
   #remove(line: Line, now: number): void {
     const isPaused = line.pausedUntil > now;
     this.#wake(line, isPaused ? line.pausedUntil : never);
+    this.#budget?.leave(line.key);
     if (!isPaused && this.#lines.get(line.key) === line) this.#lines.delete(line.key);
   }
 }

@@ -4,6 +4,7 @@ import { step } from "../limiter/step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
 
 import { never } from "./alarm.ts";
+import { grace, olderThan, recordOf, type Turn, turnsIn } from "./turns.ts";
 
 const database = "tollgate";
 const store = "states";
@@ -23,6 +24,12 @@ interface StoredHold {
   readonly length: number;
 }
 
+/** A decision, and whether it lets calls in other tabs through sooner than they know. */
+interface Taken {
+  readonly decision: Decision;
+  readonly tells: boolean;
+}
+
 /** One budget for all tabs and workers of an origin. The states are in IndexedDB, whose transactions take turns. */
 export class SharedBudget {
   readonly #name: string;
@@ -31,9 +38,15 @@ export class SharedBudget {
   readonly #clock: () => number;
   readonly #own: RateLimiter;
   readonly #maxHold: number;
-  readonly #changed: () => void;
+  readonly #changed: (key?: Key) => void;
   /** Open while calls wait: an open channel keeps Node and Deno alive. */
   #channel: BroadcastChannel | undefined;
+  /** This budget among those of other tabs. */
+  readonly #id = Math.random().toString(36).slice(2);
+  /** Since when the calls of a key wait here without a turn. */
+  readonly #since = new Map<Key, number>();
+  /** The keys of which a turn is stored. */
+  readonly #waiting = new Set<Key>();
   #opened: Promise<IDBDatabase> | undefined;
   #alone = false;
   #warned = false;
@@ -44,7 +57,7 @@ export class SharedBudget {
     clock: () => number,
     own: RateLimiter,
     maxHold: number,
-    changed: () => void,
+    changed: (key?: Key) => void,
   ) {
     this.#name = name;
     this.#states = [name, ...madeBy(policies)].join("\0");
@@ -55,31 +68,77 @@ export class SharedBudget {
     this.#own = own;
   }
 
-  /** Decides a hit in one transaction, isolated from other tabs. */
-  async take(key: Key, cost: number): Promise<Decision | StoredPause> {
+  /** Decides a hit in one transaction, isolated from other tabs. A call that can wait until `deadline` takes turns. */
+  async take(key: Key, cost: number, deadline: number): Promise<Decision | StoredPause> {
     this.#listen();
     const id = `${this.#states}\0${typeof key}\0${key}`;
     const holdId = this.#holdId(key);
-    const taken = await this.#stored([id, holdId], (states, [stored, hold]) => {
-      const now = this.#clock();
-      // A pause that another page stored is not longer than this page's own `maxHold`.
-      const end = Math.min(endOf(hold, now), now + this.#maxHold);
-      if (end > now) {
-        if (end < (hold as StoredHold).expiresAt)
-          states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
-        return { pausedUntil: end };
-      }
-      if (hold !== undefined) states.delete(holdId);
-      const { state, changed, expiresAt, ...outcome } = this.#step(stored as State | undefined, cost, now);
-      if (changed && state === null) states.delete(id);
-      else if (changed) states.put({ ...state, expiresAt }, id);
-      return outcome;
-    });
+    const turnsId = this.#turnsId(key);
+    const taken = await this.#stored<StoredPause | Taken>(
+      [id, holdId, turnsId],
+      (states, [stored, hold, turns]) => {
+        const now = this.#clock();
+        // A pause that another page stored is not longer than this page's own `maxHold`.
+        const end = Math.min(endOf(hold, now), now + this.#maxHold);
+        if (end > now) {
+          if (end < (hold as StoredHold).expiresAt)
+            states.put({ ...(hold as StoredHold), expiresAt: end }, holdId);
+          return { pausedUntil: end };
+        }
+        if (hold !== undefined) states.delete(holdId);
+        const all = turnsIn(turns, now);
+        const others = all.filter((turn) => turn.id !== this.#id);
+        const since = this.#since.get(key) ?? now;
+        const mine: Turn = { id: this.#id, since, due: now, cost, yields: false };
+        const result = this.#inTurn(stored as State | undefined, mine, olderThan(mine, others), now);
+        const { state, changed, expiresAt, decision, afresh, yields } = result;
+        if (changed && state === null) states.delete(id);
+        else if (changed) states.put({ ...state, expiresAt }, id);
+        const due = now + decision.retryAfter;
+        // A call that gives up has no turn that others would wait for.
+        const waits = !decision.allowed && due <= deadline && due < never;
+        replace(states, turnsId, turns, recordOf(waits ? [...others, { ...mine, due, yields }] : others));
+        this.#since.set(key, decision.allowed ? now : since);
+        if (waits) this.#waiting.add(key);
+        else this.#waiting.delete(key);
+        // Told once: two that yield to a third would wake each other again and again.
+        const isNewYield = yields && !all.some((turn) => turn.id === this.#id && turn.yields);
+        const isAwaited = decision.allowed && others.some((turn) => turn.yields);
+        return { decision, tells: afresh || isNewYield || isAwaited };
+      },
+    );
     if (taken === undefined) return this.#own.hit(key, cost);
     if ("pausedUntil" in taken) return taken;
-    // A budget that starts afresh lets others through sooner than their last decision said.
-    if (taken.afresh) this.#tell();
-    return taken.decision as Decision;
+    // A budget that starts afresh, or a turn that was taken or missed, lets others through sooner than they know.
+    if (taken.tells) this.#tell(key);
+    return taken.decision;
+  }
+
+  /** Decides a hit, unless a tab that has waited longer would have no room after it: that one goes first. */
+  #inTurn(stored: State | undefined, { cost }: Turn, older: readonly Turn[], now: number) {
+    const needed = Math.min(
+      older.reduce((sum, turn) => sum + turn.cost, cost),
+      Number.MAX_SAFE_INTEGER,
+    );
+    if (older.length > 0 && !this.#step(stored, "peek", needed, now).decision.allowed) {
+      const peeked = this.#step(stored, "peek", cost, now);
+      if (!peeked.decision.allowed) return { ...peeked, yields: false };
+      const retryAfter = Math.max(...older.map((turn) => turn.due), now) + grace - now;
+      return { ...peeked, decision: { ...peeked.decision, allowed: false, retryAfter }, yields: true };
+    }
+    return { ...this.#step(stored, "hit", cost, now), yields: false };
+  }
+
+  /** Gives up the turn of a key for which no call waits here any more. */
+  async leave(key: Key): Promise<void> {
+    this.#since.delete(key);
+    if (!this.#waiting.delete(key)) return;
+    const id = this.#turnsId(key);
+    await this.#stored([id], (states, [turns]) => {
+      const others = turnsIn(turns, this.#clock()).filter((turn) => turn.id !== this.#id);
+      replace(states, id, turns, recordOf(others));
+    });
+    this.#tell(key);
   }
 
   /** Pauses a key in every tab until a time. It is stored, so that it binds tabs that open later too. */
@@ -96,14 +155,14 @@ export class SharedBudget {
   #listen(): void {
     if (this.#channel || this.#alone || typeof BroadcastChannel === "undefined") return;
     this.#channel = new BroadcastChannel(`${database}:${this.#name}`);
-    this.#channel.onmessage = this.#changed;
+    this.#channel.onmessage = ({ data }) => this.#changed(data?.key);
   }
 
-  /** Has other tabs with waiting calls ask again. */
-  #tell(): void {
+  /** Has other tabs in which calls of a key wait ask again. */
+  #tell(key: Key): void {
     const isListening = this.#channel !== undefined;
     this.#listen();
-    this.#channel?.postMessage("changed");
+    this.#channel?.postMessage({ key });
     if (!isListening) this.rest();
   }
 
@@ -116,6 +175,11 @@ export class SharedBudget {
   /** Returns the id of a hold. It binds every version of a page, whatever its policies. No state's id is an array. */
   #holdId(key: Key): string[] {
     return ["hold", this.#name, typeof key, `${key}`];
+  }
+
+  /** Returns the id of the turns of tabs that wait for a key under the same policies. */
+  #turnsId(key: Key): string[] {
+    return ["turns", this.#states, typeof key, `${key}`];
   }
 
   /** Decides by stored records in one transaction; undefined if storage cannot be used. */
@@ -136,17 +200,19 @@ export class SharedBudget {
     return undefined;
   }
 
-  #step(stored: State | undefined, cost: number, now: number) {
+  #step(stored: State | undefined, operation: "hit" | "peek", cost: number, now: number) {
+    const stepped = (state: State | null) => {
+      const { afresh, decision, ...rest } = step(this.#policies, state, operation, cost, now);
+      return { ...rest, decision: decision as Decision, afresh: afresh.length > 0 };
+    };
     try {
-      const { afresh, ...rest } = step(this.#policies, stored ?? null, "hit", cost, now);
-      return { ...rest, afresh: afresh.length > 0 };
+      return stepped(stored ?? null);
     } catch (error) {
       const unreadable =
         error instanceof TollgateError && ["invalid_state", "unsupported_version"].includes(error.code);
       if (!unreadable) throw error;
       this.#warn("what was stored cannot be read, so the shared budget starts afresh.", error);
-      const { afresh: _, ...rest } = step(this.#policies, null, "hit", cost, now);
-      return { ...rest, changed: true, afresh: true };
+      return { ...stepped(null), changed: true, afresh: true };
     }
   }
 
@@ -222,6 +288,12 @@ function transact<Result>(
     transaction.oncomplete = () => resolve(result);
     transaction.onabort = () => reject(failure ?? transaction.error);
   });
+}
+
+/** Writes a record in place of another, or removes that. */
+function replace(states: IDBObjectStore, id: IDBValidKey, former: unknown, record: unknown): void {
+  if (record !== undefined) states.put(record, id);
+  else if (former !== undefined) states.delete(id);
 }
 
 /** Returns when a stored hold ends; 0 if there is none. A clock that stepped back does not make it longer. */

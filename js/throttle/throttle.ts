@@ -78,7 +78,9 @@ export class Throttle {
     const free = withFreeDenials(policies);
     const limiter = new RateLimiter(free, { clock });
     if (shared !== undefined)
-      this.#budget = new SharedBudget(shared, free, clock, limiter, maxHold, () => this.#queue.serveAll());
+      this.#budget = new SharedBudget(shared, free, clock, limiter, maxHold, (key) =>
+        this.#queue.serveAgain(key),
+      );
     this.#options = options;
     this.#clock = clock;
     this.#limiter = limiter;

@@ -196,7 +196,7 @@ describe("a wait that a server told one tab", () => {
     const database = await done(indexedDB.open("tollgate", 1));
     const keys = await done(database.transaction("states").objectStore("states").getAllKeys());
     database.close();
-    return keys.filter(Array.isArray).length;
+    return keys.filter(([kind]) => kind === "hold").length;
   }
 
   /** When a hold is written, which no request waits for. */
@@ -331,7 +331,7 @@ describe("a wait that a server told one tab", () => {
       const done = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
       const database = await done(indexedDB.open("tollgate", 1));
       const states = () => database.transaction("states", "readwrite").objectStore("states");
-      const [id] = (await done(states().getAllKeys())).filter(Array.isArray);
+      const [id] = (await done(states().getAllKeys())).filter(([kind]) => kind === "hold");
       const seen = [];
       for (const each of [...garbage, { expiresAt: Number.NaN, length: Number.NaN }]) {
         await done(states().put(each, id));
