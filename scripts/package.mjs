@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
@@ -100,7 +100,7 @@ const leasesIn = (file) => ({
     onResolve({ filter: /\/lease-core\.ts$/ }, () => ({ path: `./${file}`, external: true })),
 });
 
-/** `tollgate/client`, whose types are in part those of the package. */
+/** `tollgate/client`. */
 async function bundleClient(dist) {
   const client = [inProject("js/client/index.ts")];
   for (const [name, format, leases] of [
@@ -114,28 +114,6 @@ async function bundleClient(dist) {
   // One file for browsers and Node: it is small, and compiled once.
   await bundleAs(join(dist, "leases.js"), { ...forBrowsers, entryPoints: core, format: "esm" });
   await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
-  const files = [
-    "reservation/async-reservation",
-    "http/rule-key",
-    "client/remote-key",
-    "client/remote",
-    "client/hit-all",
-  ];
-  const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
-  for (const [name, index] of [
-    ["client.d.ts", "./index.js"],
-    ["client.d.cts", "./index.cjs"],
-  ]) {
-    const names = "AllHits, Costs, Decision, Duration, Extension, HitOf, Settlement";
-    const shared = [
-      disposable,
-      `import type { ${names} } from "${index}";`,
-      `export type { ${names}, ErrorCode } from "${index}";`,
-      `export { TollgateError } from "${index}";`,
-      "",
-    ];
-    writeFileSync(join(dist, name), shared.join("\n") + withoutImports(declared));
-  }
 }
 
 /** Leaves the package's own entries out of the command: they are files beside it. */
@@ -193,9 +171,6 @@ async function bundleCommand(dist) {
 /** What each subpath of the package for servers is made of. */
 const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 
-/** Those of `tollgate/stores`. */
-const storeTypes = ["types", "hit-store", "express-store", "hono-store", "nest-storage", "fastify-store"];
-
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
 const ofPackage = ["limiter/limiter", "http/headers", "http/address", "errors/tollgate-error"].map((name) =>
   inProject(`js/${name}.ts`),
@@ -211,46 +186,23 @@ const packageBeside = {
 
 /** `tollgate/express` and its like: each a file of its own, over the package and with the guard inside. */
 async function bundleAdapters(dist) {
-  const folder = inProject("build/types-middleware");
-  await quiet("tsc", bin("tsc"), ["-p", inProject("js/middleware"), "--noEmit", "false", "--outDir", folder]);
-  const declared = (name) => readFileSync(join(folder, `${name}.d.ts`), "utf8");
   for (const [extension, format] of [
     ["js", "esm"],
     ["cjs", "cjs"],
   ]) {
-    const types = extension === "js" ? "d.ts" : "d.cts";
-    writeFileSync(join(dist, `guard.${types}`), besides(declared("guard/types"), extension));
     const bundle = (name, entry) =>
       bundleAs(join(dist, `${name}.${extension}`), {
         entryPoints: [inProject(entry)],
         format,
         plugins: [packageBeside],
       });
-    for (const name of adapters) {
-      await bundle(name, `js/middleware/${name}.ts`);
-      writeFileSync(join(dist, `${name}.${types}`), besides(declared(`middleware/${name}`), extension));
-    }
+    for (const name of adapters) await bundle(name, `js/middleware/${name}.ts`);
     await bundle("stores", "js/stores/index.ts");
-    const stores = withoutImports(storeTypes.map((name) => declared(`stores/${name}`)).join(""));
-    const shared = `import type { Decision, Policies, Policy, WindowPolicy } from "./index.${extension}";\n`;
-    writeFileSync(join(dist, `stores.${types}`), shared + stores);
   }
 }
 
-/** Returns types that import from the files beside them. */
-const besides = (declared, extension) =>
-  declared
-    .replace(/"\.\.\/guard\/[\w-]+\.ts"/g, `"./guard.${extension}"`)
-    .replace(/"\.\.\/[\w/-]+\.ts"/g, `"./index.${extension}"`);
-
 /** `tollgate/redis`, for Node and what runs as Node does, over the package. */
 async function bundleRedis(dist) {
-  const names =
-    "AllHits, Costs, Decision, Duration, Extension, HitOf, Policies, Policy, ReserveOptions, Settlement";
-  const files = ["reservation/async-reservation", "redis/types", "redis/limiter", "redis/hit-all"];
-  const declared = files.map((name) => readFileSync(inProject(`build/types/${name}.d.ts`), "utf8")).join("");
-  // Some imports take several lines.
-  const own = withoutImports(declared.replace(/^import type \{[^}]*\} from .*\n/gm, ""));
   for (const [extension, format] of [
     ["js", "esm"],
     ["cjs", "cjs"],
@@ -262,15 +214,6 @@ async function bundleRedis(dist) {
       plugins: [...forNode.plugins, packageBeside],
       loader: forNode.loader,
     });
-    const index = `./index.${extension}`;
-    const shared = [
-      disposable,
-      `import type { ${names} } from "${index}";`,
-      `export type { ${names}, ErrorCode } from "${index}";`,
-      `export { TollgateError } from "${index}";`,
-      "",
-    ];
-    writeFileSync(join(dist, `redis.d.${extension === "js" ? "ts" : "cts"}`), shared.join("\n") + own);
   }
 }
 
@@ -282,57 +225,33 @@ async function bundleWorker(dist) {
     external: ["cloudflare:workers"],
     plugins: [wasmBeside],
   });
-  const folder = inProject("build/types-cloudflare");
-  await quiet("tsc", bin("tsc"), ["-p", inProject("js/cloudflare"), "--outDir", folder]);
-  const own = ["env", "object/decision", "object/object", "api/rule-target", "api/entrypoint", "index"].map(
-    (name) => `cloudflare/${name}`,
-  );
-  const declared = ["wasm/decision-numbers", "http/rule-key", ...own]
-    .map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8"))
-    .join("");
-  const shared = [
-    'import { DurableObject, RpcTarget, WorkerEntrypoint } from "cloudflare:workers";',
-    'import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "./index.js";',
-    "",
-  ];
-  const types = withoutImports(declared).replace(/^export .* from .*\n/gm, "");
-  writeFileSync(join(dist, "cloudflare.d.ts"), shared.join("\n") + types);
 }
 
-/** `Symbol.dispose` is in no standard year's library, and a project need not have chosen one that has it. */
-const disposable = '/// <reference lib="esnext.disposable" />';
+/** The entries of the package that have types, by the folder whose `tsconfig.json` declares them. */
+const typed = {
+  js: ["index", "client/index", "redis/index"],
+  "js/middleware": [...adapters.map((name) => `middleware/${name}`), "stores/index"],
+  "js/cloudflare": ["cloudflare/index"],
+};
 
-const withoutImports = (declared) => declared.replace(/^(import|export \{)[^;]*;\n/gm, "");
-
-/** One file of types for `import` and the same for `require`: what the sources declare, without what is internal. */
+/** Writes the types as the sources declare them, without what is internal, for `import` and again for `require`. */
 async function writeTypes(dist) {
-  const folder = inProject("build/types");
-  mkdirSync(folder, { recursive: true });
-  await quiet("tsc", bin("tsc"), [
-    "-p",
-    inProject("js/tsconfig.json"),
-    "--noEmit",
-    "false",
-    "--outDir",
-    folder,
-  ]);
-  const files = [
-    ...[
-      "types",
-      "errors/error",
-      "errors/tollgate-error",
-      "reservation/reservation",
-      "limiter/limiter",
-      "http/headers",
-      "limiter/step",
-      "http/address",
-      "limiter/several-keys",
-      "limiter/hit-all",
-    ],
-    ...["platform", "alarm", "fetch", "places", "run", "throttle", "wrap"].map((name) => `throttle/${name}`),
-  ];
-  const declared = files.map((name) => readFileSync(join(folder, `${name}.d.ts`), "utf8")).join("");
-  const types = withoutImports(declared);
-  const text = `${disposable}\n${types}`;
-  for (const name of ["index.d.ts", "index.d.cts"]) writeFileSync(join(dist, name), text);
+  const types = join(dist, "types");
+  for (const [project, entries] of Object.entries(typed)) {
+    const folder = inProject("build/types", basename(project));
+    const emitted = ["--noEmit", "false", "--emitDeclarationOnly", "--outDir", folder];
+    await quiet("tsc", bin("tsc"), ["-p", inProject(project), ...emitted]);
+    for (const entry of entries) copyTypes(folder, `${entry}.d.ts`, types);
+  }
+  const required = join(dist, "types-cjs");
+  cpSync(types, required, { recursive: true });
+  writeFileSync(join(required, "package.json"), '{ "type": "commonjs" }\n');
+}
+
+/** Copies a file of types, and the files that it imports. */
+function copyTypes(folder, file, types) {
+  if (existsSync(join(types, file))) return;
+  cpSync(join(folder, file), join(types, file));
+  for (const [, imported] of readFileSync(join(folder, file), "utf8").matchAll(/"(\.[^"]*)\.ts"/g))
+    copyTypes(folder, join(dirname(file), `${imported}.d.ts`), types);
 }

@@ -1,3 +1,8 @@
+/**
+ * Middleware for Express.
+ * @module express
+ */
+
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import { deliver, ignore } from "../guard/after.ts";
 import { keyOfClient } from "../guard/client.ts";

@@ -1,3 +1,8 @@
+/**
+ * Middleware for Fastify.
+ * @module fastify
+ */
+
 import type { HookHandlerDoneFunction as Done, FastifyReply, FastifyRequest } from "fastify";
 import { deliver, ignore } from "../guard/after.ts";
 import { keyOfClient } from "../guard/client.ts";

@@ -1,3 +1,8 @@
+/**
+ * Middleware for handlers of `fetch`.
+ * @module fetch
+ */
+
 import { isPromise } from "../guard/after.ts";
 import { wrongOption } from "../guard/errors.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";

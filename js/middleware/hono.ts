@@ -1,3 +1,8 @@
+/**
+ * Middleware for Hono.
+ * @module hono
+ */
+
 import type { Context, Env, MiddlewareHandler, Next } from "hono";
 import { isPromise } from "../guard/after.ts";
 import { mergeFields } from "../guard/fields.ts";

@@ -1,3 +1,8 @@
+/**
+ * Middleware for Koa.
+ * @module koa
+ */
+
 import type { Context, Middleware, Next } from "koa";
 import { isPromise } from "../guard/after.ts";
 import { keyOfClient } from "../guard/client.ts";

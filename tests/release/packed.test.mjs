@@ -11,50 +11,29 @@ const read = (file) => readFileSync(inProject(file), "utf8");
 /** Beside the documents and examples. Whatever else gets in was not meant to be published. */
 const inPackage = [
   "dist/client.cjs",
-  "dist/client.d.cts",
-  "dist/client.d.ts",
   "dist/client.js",
   "dist/client.workerd.js",
-  "dist/cloudflare.d.ts",
   "dist/cloudflare.js",
   "dist/command.js",
   "dist/express.cjs",
-  "dist/express.d.cts",
-  "dist/express.d.ts",
   "dist/express.js",
   "dist/fastify.cjs",
-  "dist/fastify.d.cts",
-  "dist/fastify.d.ts",
   "dist/fastify.js",
   "dist/fetch.cjs",
-  "dist/fetch.d.cts",
-  "dist/fetch.d.ts",
   "dist/fetch.js",
-  "dist/guard.d.cts",
-  "dist/guard.d.ts",
   "dist/hono.cjs",
-  "dist/hono.d.cts",
-  "dist/hono.d.ts",
   "dist/hono.js",
   "dist/index.cjs",
-  "dist/index.d.cts",
-  "dist/index.d.ts",
   "dist/index.js",
   "dist/koa.cjs",
-  "dist/koa.d.cts",
-  "dist/koa.d.ts",
   "dist/koa.js",
   "dist/leases.js",
   "dist/leases.workerd.js",
   "dist/node.cjs",
   "dist/node.js",
   "dist/redis.cjs",
-  "dist/redis.d.cts",
-  "dist/redis.d.ts",
   "dist/redis.js",
   "dist/stores.cjs",
-  "dist/stores.d.cts",
-  "dist/stores.d.ts",
   "dist/stores.js",
   "dist/tollgate-headers.wasm",
   "dist/tollgate-lease.wasm",
@@ -65,6 +44,9 @@ const inPackage = [
 ];
 
 const inCrate = ["CHANGELOG.md", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE", "README.md"];
+
+/** The types are as many files as the sources that declare something public, and the same again for `require`. */
+const isTypes = (file) => /^dist\/types(-cjs)?\//.test(file);
 
 const packed = () => {
   const [{ files }] = JSON.parse(run("npm", "pack", "--dry-run", "--json", "--ignore-scripts"));
@@ -83,7 +65,21 @@ test("the npm package holds these files and no others", () => {
   const beside = tracked(
     ...documents.map((pattern) => `:(glob)${pattern}`.replace("examples", "examples/**")),
   );
-  assert.deepEqual(packed(), [...inPackage, ...beside].sort());
+  assert.deepEqual(
+    packed().filter((file) => !isTypes(file)),
+    [...inPackage, ...beside].sort(),
+  );
+});
+
+test("its types are those of sources, and the same for require", () => {
+  const files = packed().filter(isTypes);
+  const imported = files.filter((file) => file.startsWith("dist/types/"));
+  const required = imported.map((file) => file.replace("dist/types/", "dist/types-cjs/"));
+  assert.deepEqual(files, [...required, "dist/types-cjs/package.json", ...imported].sort());
+  for (const file of imported) {
+    const source = file.replace("dist/types/", "js/").replace(/\.d\.ts$/, ".ts");
+    assert.deepEqual(tracked(source), [source]);
+  }
 });
 
 test("in the npm package, every link of README and guides leads somewhere", () => {
