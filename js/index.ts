@@ -1,5 +1,4 @@
-export type { ErrorCode } from "./errors/error.ts";
-export { TollgateError } from "./errors/tollgate-error.ts";
+export { type ErrorCode, TollgateError } from "./errors/error.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
 export { hitAll } from "./limiter/hit-all.ts";

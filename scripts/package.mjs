@@ -30,6 +30,7 @@ export async function buildPackage() {
     for (const [feature, name] of Object.entries(wasmFiles).filter(([feature]) => feature !== "redis"))
       cpSync(inProject("build", feature, "tollgate_bg.wasm"), join(dist, name));
     await writeTypes(dist);
+    await bundleErrors(dist);
     await bundleClient(dist);
     await bundleAdapters(dist);
     await bundleRedis(dist);
@@ -38,7 +39,20 @@ export async function buildPackage() {
   });
 }
 
-async function bundleAs(outfile, options) {
+/** The class of errors is in a file of its own, which all entries import, so that it exists once. */
+const errorClass = "tollgate-error";
+
+const errorBeside = (format) => ({
+  name: "error beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: new RegExp(`/${errorClass}\\.ts$`) }, ({ kind }) =>
+      kind === "entry-point"
+        ? undefined
+        : { path: `./${errorClass}.${format === "cjs" ? "cjs" : "js"}`, external: true },
+    ),
+});
+
+async function bundleAs(outfile, { plugins = [], ...options }) {
   // Not at the top: on a fresh clone this file is read before there is an esbuild.
   const { build } = await import("esbuild");
   await build({
@@ -50,6 +64,7 @@ async function bundleAs(outfile, options) {
     legalComments: "none",
     logLevel: "warning",
     ...options,
+    plugins: [...plugins, errorBeside(options.format)],
   });
 }
 
@@ -92,6 +107,15 @@ const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": 
 
 /** workerd takes wasm as a module of its own. */
 const forWorkerd = { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside] };
+
+async function bundleErrors(dist) {
+  const entryPoints = [inProject(`js/errors/${errorClass}.ts`)];
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ])
+    await bundleAs(join(dist, `${errorClass}.${extension}`), { entryPoints, format });
+}
 
 /** Leaves the wasm of leases out of the client: it is in a file beside it, which is loaded only where there are leases. */
 const leasesIn = (file) => ({

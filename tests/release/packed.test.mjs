@@ -35,6 +35,8 @@ const inPackage = [
   "dist/redis.js",
   "dist/stores.cjs",
   "dist/stores.js",
+  "dist/tollgate-error.cjs",
+  "dist/tollgate-error.js",
   "dist/tollgate-headers.wasm",
   "dist/tollgate-lease.wasm",
   "dist/tollgate-worker.wasm",
