@@ -71,7 +71,13 @@ const ofCrates = [
     name: "cargo test",
     run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),
   },
-  { name: "rustdoc", run: rustdoc },
+  {
+    name: "rustdoc",
+    run: async () => {
+      await rustdoc();
+      await nodeTest("tests/api/*.test.mjs");
+    },
+  },
   { name: "wasm in Node", after: "build", run: inNode },
   { name: "wasm in Chromium", after: "build", run: inChromium },
 ];

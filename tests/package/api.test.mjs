@@ -1,0 +1,44 @@
+// Every entry of the packed package exports the names of tests/api/package.txt, in every kind of module.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import test, { before } from "node:test";
+import { packageNames, pinned } from "../api/names.mjs";
+import { freshProject } from "./lib/project.mjs";
+
+let folder;
+before(async () => {
+  folder = join(await freshProject("api", "tests/package/fixtures/empty"), "node_modules/tollgate");
+});
+
+test("the types declare the pinned names", () => assert.equal(packageNames(folder), pinned("package")));
+
+/** Returns the names that a module exports. Only workerd can import some, so those are read from their last statement. */
+async function exported(file) {
+  if (file.endsWith(".cjs")) return Object.keys(createRequire(import.meta.url)(file));
+  if (!/(workerd|cloudflare)\.js$/.test(file)) return Object.keys(await import(file));
+  const [, list] = readFileSync(file, "utf8").match(/export \{([^}]*)\};\s*$/);
+  return list.split(",").map((name) => name.trim().replace(/.* as /, ""));
+}
+
+/** Returns the modules of an entry, under all its conditions. */
+const modulesOf = (conditions) =>
+  typeof conditions === "string"
+    ? [conditions]
+    : Object.entries(conditions).flatMap(([condition, next]) =>
+        condition === "types" ? [] : modulesOf(next),
+      );
+
+test("the modules export the values among them", async () => {
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const listings = pinned("package").split("\n\n");
+  for (const [path, conditions] of Object.entries(manifest.exports)) {
+    if (path === "./package.json") continue;
+    const listing = listings.find((text) => text.startsWith(`${join("tollgate", path)}\n`));
+    const values = [...listing.matchAll(/^ {2}(?:class|function|const) (\w+)/gm)].map(([, name]) => name);
+    for (const file of modulesOf(conditions))
+      assert.deepEqual((await exported(join(folder, file))).sort(), values.sort(), file);
+  }
+});
