@@ -2,42 +2,29 @@ import { __wbg_reset_state, initSync, Leases as WasmLeases } from "../../build/l
 import wasm from "../../build/lease/tollgate_bg.wasm";
 import type { LeaseCore } from "../lease/leases.ts";
 import { allowed } from "../wasm/module.ts";
+import { Remade, type WasmModule } from "../wasm/wasm-module.ts";
 
 /** The most keys whose leases or recent traffic a limiter remembers. */
 const maxKeys = 10_000;
 
-/** How many instances of the wasm were created. */
-let instances = 0;
-/** Whether the last one is usable: it has not trapped. */
-let isUsable = false;
-
-/** Creates an instance of the wasm unless one is usable. */
-function start(): void {
-  if (isUsable) return;
-  if (instances > 0) __wbg_reset_state();
-  initSync({ module: allowed(wasm) });
-  instances += 1;
-  isUsable = true;
-}
+const leaseModule: WasmModule<unknown> = {
+  start: () => initSync({ module: allowed(wasm) }),
+  reset: __wbg_reset_state,
+  generation: 0,
+};
 
 /**
  * Returns the leases of a holder in wasm, with a duration of `ttl` milliseconds. A trap loses them, and they are charged
  * at their ends; it fails no hit, since the hit is sent to the issuer.
  */
 export function leaseCore(ttl: number): LeaseCore {
-  const create = () => {
-    start();
-    // Denials are not remembered: the API does not say how long one is certain.
-    return { leases: new WasmLeases(maxKeys, ttl, false), instance: instances };
-  };
-  let current = create();
+  // Denials are not remembered: the API does not say how long one is certain.
+  const core = new Remade(leaseModule, () => new WasmLeases(maxKeys, ttl, false));
   const run = <Result>(work: (leases: WasmLeases) => Result, otherwise: Result): Result => {
     try {
-      if (!isUsable || current.instance !== instances) current = create();
-      return work(current.leases);
+      return core.call(work);
     } catch {
-      // The wasm has no errors of its own, so this is a trap.
-      isUsable = false;
+      // The wasm has no errors of its own, so this was a trap.
       return otherwise;
     }
   };

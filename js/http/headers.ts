@@ -1,4 +1,10 @@
-import { headers as headerLines, initSync, problem_body, unfillable } from "../../build/headers/tollgate.js";
+import {
+  __wbg_reset_state,
+  headers as headerLines,
+  initSync,
+  problem_body,
+  unfillable,
+} from "../../build/headers/tollgate.js";
 import wasm from "../../build/headers/tollgate_bg.wasm";
 import { checkNames } from "../checks.ts";
 import { invalidField } from "../errors/error.ts";
@@ -8,6 +14,19 @@ import type { Decision, Policies } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
 import { status } from "../wasm/generated.ts";
 import { allowed } from "../wasm/module.ts";
+import { instanceOf, runOn, type WasmModule } from "../wasm/wasm-module.ts";
+
+const headersModule: WasmModule<unknown> = {
+  start: () => initSync({ module: allowed(wasm) }),
+  reset: __wbg_reset_state,
+  generation: 0,
+};
+
+/** Runs `work` on the wasm. It has no errors of its own, so whatever it throws ends the instance. */
+function run<Result>(work: () => Result): Result {
+  instanceOf(headersModule);
+  return runOn(headersModule, work);
+}
 
 /** Which headers to write. */
 export interface HeaderOptions {
@@ -32,9 +51,8 @@ function readPolicies(policies: Policies): HeaderPolicies {
   const read = ReadPolicies.of(policies);
   const cached = cache.get(read);
   if (cached !== undefined) return cached;
-  initSync({ module: allowed(wasm) });
   const numbers = new Float64Array(read.numbers);
-  const position = unfillable(numbers);
+  const position = run(() => unfillable(numbers));
   if (position >= 0) throw tooSlow(read, status.at - position);
   const made = { names: read.names, numbers, lines: read.names.join("\n"), templates: [] };
   cache.set(read, made);
@@ -53,10 +71,14 @@ interface Template {
 const longest = 999_999_999_999_999;
 const [probe, otherProbe] = [111_222_333_444, 555_666_777_888] as const;
 
+/** Returns the headers of a decision's numbers: a name, then its value. */
+const linesOf = (read: HeaderPolicies, numbers: Float64Array, legacy: boolean): string[] =>
+  run(() => headerLines(numbers, read.numbers, read.lines, legacy)).split("\n");
+
 /** Makes a template from headers that Rust writes with the marks: a call of the wasm takes longer than the hit. */
 function templateOf(read: HeaderPolicies, position: number): Template {
   const numbers = new Float64Array([1, 1, probe, 0, otherProbe * 1_000, position]);
-  const [, policy = "", , field = ""] = headerLines(numbers, read.numbers, read.lines, false).split("\n");
+  const [, policy = "", , field = ""] = linesOf(read, numbers, false);
   const first = field.lastIndexOf(String(probe));
   const second = field.lastIndexOf(String(otherProbe));
   const start = field.slice(0, first);
@@ -144,7 +166,7 @@ export function rateLimitHeaders(
   if (allowed && !legacy && remaining <= longest && resetAfter <= longest)
     return filled(read.templates[position] ?? templateOf(read, position), remaining, resetAfter);
   const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, resetAfter, position]);
-  const lines = headerLines(numbers, read.numbers, read.lines, legacy).split("\n");
+  const lines = linesOf(read, numbers, legacy);
   const headers: Record<string, string> = {};
   for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
   return headers;
@@ -167,5 +189,5 @@ export function problemBody(decision: Decision, policies: Policies): string {
   const read = readPolicies(policies);
   const { allowed: isAllowed, violated } = readDecision(decision, read.names);
   if (isAllowed) throw invalidField("invalid_decision", "decision", "allowed", "a decision that was denied");
-  return problem_body(violated, read.lines);
+  return run(() => problem_body(violated, read.lines));
 }

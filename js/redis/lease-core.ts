@@ -1,7 +1,8 @@
 import { Leases as WasmLeases } from "../../build/redis/tollgate.js";
 import type { LeaseCore } from "../lease/leases.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
-import { generation, instance, isLost, run } from "./wasm.ts";
+import { Remade } from "../wasm/wasm-module.ts";
+import { redisModule, run } from "./wasm.ts";
 
 /** Callbacks of the lease core. */
 export interface LeaseEvents {
@@ -16,8 +17,7 @@ export class RedisLeaseCore implements LeaseCore {
   readonly #maxKeys: number;
   readonly #ttl: number;
   readonly #events: LeaseEvents;
-  #leases: WasmLeases | undefined;
-  #generation = 0;
+  #leases: Remade<WasmLeases> | undefined;
   #isFreed = false;
 
   constructor(maxKeys: number, ttl: number, events: LeaseEvents) {
@@ -61,19 +61,17 @@ export class RedisLeaseCore implements LeaseCore {
 
   /** Frees the memory. From then on there are no leases. */
   free(): void {
-    if (this.#leases !== undefined && !isLost(this.#generation)) run(() => this.#leases?.free());
+    const leases = this.#leases;
+    if (leases !== undefined && !leases.isLost) run(() => leases.call((own) => own.free()));
     this.#leases = undefined;
     this.#isFreed = true;
   }
 
   #call<Result>(work: (leases: WasmLeases) => Result): Result | undefined {
     if (this.#isFreed) return undefined;
-    if (this.#leases === undefined || isLost(this.#generation)) {
-      instance();
-      this.#leases = run(() => new WasmLeases(this.#maxKeys, this.#ttl, false));
-      this.#generation = generation();
-    }
-    const leases = this.#leases;
-    return run(() => work(leases));
+    return run(() => {
+      this.#leases ??= new Remade(redisModule, () => new WasmLeases(this.#maxKeys, this.#ttl, false));
+      return this.#leases.call(work);
+    });
   }
 }

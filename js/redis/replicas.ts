@@ -3,8 +3,9 @@ import type { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { replay } from "../wasm/generated.ts";
+import { instanceOf, isLost } from "../wasm/wasm-module.ts";
 import type { Operation, Read } from "./operation.ts";
-import { discard, generation, instance, isLost, run } from "./wasm.ts";
+import { redisModule, run } from "./wasm.ts";
 
 const { kind: kinds, numbersPerResult } = replay;
 
@@ -48,7 +49,7 @@ export class Replicas {
     this.#json = JSON.stringify(read.policies);
     this.#process = process;
     this.#replicas = this.#create();
-    this.#generation = generation();
+    this.#generation = redisModule.generation;
     this.policiesText = run(() => this.#replicas.policiesText());
     this.fingerprint = run(() => this.#replicas.fingerprint());
     this.shape = run(() => this.#replicas.shape());
@@ -58,13 +59,13 @@ export class Replicas {
 
   /** Whether a trap has ended the instance of the wasm, and with it all slots. */
   get isLost(): boolean {
-    return isLost(this.#generation);
+    return isLost(redisModule, this.#generation);
   }
 
   /** Creates the replicas again, without slots, in the current instance. */
   recreate(): void {
     this.#replicas = this.#create();
-    this.#generation = generation();
+    this.#generation = redisModule.generation;
     this.#numbers = new Float64Array();
   }
 
@@ -74,7 +75,7 @@ export class Replicas {
   }
 
   #create(): WasmReplicas {
-    instance();
+    instanceOf(redisModule);
     return run(() => new WasmReplicas(this.#json, this.#process));
   }
 
@@ -149,7 +150,7 @@ export class Replicas {
     try {
       address = this.#replicas.deny(slot, cost, earliest, latest, besideLeases);
     } catch (error) {
-      discard();
+      redisModule.instance = undefined;
       throw error;
     }
     return address === 0 ? undefined : (this.#parsed(this.#memory(), address >>> 3) as Decision);
@@ -185,7 +186,7 @@ export class Replicas {
 
   /** Returns the memory as numbers. A view is empty after the memory has grown, and is then replaced. */
   #memory(): Float64Array {
-    if (this.#numbers.length === 0) this.#numbers = new Float64Array(instance().memory.buffer);
+    if (this.#numbers.length === 0) this.#numbers = new Float64Array(instanceOf(redisModule).memory.buffer);
     return this.#numbers;
   }
 
@@ -216,6 +217,6 @@ export class Replicas {
 
 /** Returns policies that allow a part of what these allow, above 0 and up to 1. */
 export function sharedPolicies(policies: readonly Policy[], part: number): Policy[] {
-  instance();
+  instanceOf(redisModule);
   return JSON.parse(run(() => share(JSON.stringify(policies), Math.floor(part * 1e6))));
 }

@@ -3,6 +3,7 @@ import wasm from "../../build/npm/tollgate_bg.wasm";
 import { resultOffsets, schema } from "./generated.ts";
 import { allowed } from "./module.ts";
 import { type CopiedStates, grouped } from "./states.ts";
+import { instanceOf, type WasmModule } from "./wasm-module.ts";
 
 /**
  * The exports of the wasm that take and return numbers, documented in `bindings/npm/src/hot.rs` and `limiter.rs`.
@@ -166,16 +167,14 @@ export class Instance {
   }
 }
 
-let current: Instance | undefined;
+const npmModule: WasmModule<Instance> = {
+  start: () => new Instance(initSync({ module: allowed(wasm) }) as unknown as Exports),
+  reset: __wbg_reset_state,
+  generation: 0,
+};
 
 /** Returns the current instance. The wasm is compiled when it is first needed, not when the package is imported. */
 export function currentInstance(): Instance {
-  if (current === undefined || current.broken) current = next(current);
-  return current;
-}
-
-function next(before: Instance | undefined): Instance {
-  const module = allowed(wasm);
-  if (before !== undefined) __wbg_reset_state();
-  return new Instance(initSync({ module }) as unknown as Exports);
+  if (npmModule.instance?.broken) npmModule.instance = undefined;
+  return instanceOf(npmModule);
 }

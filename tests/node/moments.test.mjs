@@ -3,7 +3,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { RateLimiter, step, TollgateError } from "tollgate";
+import { atEveryDepth } from "./lib/depths.mjs";
 
 const now = 1_767_227_321_853;
 const clock = () => now;
@@ -14,25 +16,6 @@ function inFreshProcess(source, ...flags) {
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   assert.equal(status, 0, stderr);
   return JSON.parse(stdout);
-}
-
-/** Calls `work` with less and less of the stack left, to the very end of it, and counts what it threw. */
-function atEveryDepth(work) {
-  let thrown = 0;
-  const dive = () => {
-    try {
-      work();
-    } catch {
-      thrown += 1;
-    }
-    dive();
-  };
-  try {
-    dive();
-  } catch {
-    // The stack is full.
-  }
-  return thrown;
 }
 
 const small = "--wasm-max-mem-pages=80";
@@ -223,6 +206,15 @@ test("a limiter used to the very end of the stack stays exact, and so do its nei
       assert.equal(limiter.hit(`new:${at}`).remaining, 1_000_000 - 2, `new:${at}`);
     assert.equal(limiter.hit("after").remaining, 1_000_000 - 1);
   }
+});
+
+test("headers are written again after the very end of the stack", () => {
+  const program = fileURLToPath(new URL("programs/full-stack-headers.mjs", import.meta.url));
+  // With so little of it, the stack also ends within the wasm.
+  const args = ["--stack-size=60", program];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(JSON.parse(stdout), { thrown: true, same: true });
 });
 
 test("every method survives the very end of the stack", () => {
