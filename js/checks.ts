@@ -1,4 +1,4 @@
-import { fieldError, fill, invalidField, inWords, TollgateError } from "./errors/error.ts";
+import { fieldError, fill, invalidField, inWords, worded } from "./errors/error.ts";
 import type { Key } from "./types.ts";
 import { optionText, unsupportedVersionText } from "./wasm/generated.ts";
 
@@ -50,6 +50,5 @@ export const storedVersion = 2 as const;
 /** Checks the version of a snapshot or a stored state. */
 export function checkVersion(version: number): void {
   if (version === storedVersion) return;
-  const message = fill(unsupportedVersionText, { found: version, expected: storedVersion });
-  throw new TollgateError("unsupported_version", message);
+  throw worded("unsupported_version", unsupportedVersionText, { found: version, expected: storedVersion });
 }

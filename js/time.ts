@@ -1,4 +1,4 @@
-import { fill, inWords, TollgateError } from "./errors/error.ts";
+import { inWords, type TollgateError, worded } from "./errors/error.ts";
 import { invalidTimeText } from "./wasm/generated.ts";
 
 const max = Number.MAX_SAFE_INTEGER;
@@ -8,7 +8,7 @@ export const isTime = (now: unknown): now is number => typeof now === "number" &
 
 /** Returns the error for a clock that returned an invalid time. */
 export const invalidTime = (now: unknown): TollgateError =>
-  new TollgateError("invalid_time", fill(invalidTimeText, { found: inWords(now), max }));
+  worded("invalid_time", invalidTimeText, { found: inWords(now), max });
 
 /** Checks the time that a clock returned. */
 export function checkTime(now: unknown): number {

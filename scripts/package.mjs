@@ -39,16 +39,14 @@ export async function buildPackage() {
   });
 }
 
-/** The class of errors is in a file of its own, which all entries import, so that it exists once. */
-const errorClass = "tollgate-error";
-
-const errorBeside = (format) => ({
-  name: "error beside",
+/** Errors are in a file of their own, which all entries import, so that their class exists once. */
+const errorsBeside = (format) => ({
+  name: "errors beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: new RegExp(`/${errorClass}\\.ts$`) }, ({ kind }) =>
-      kind === "entry-point"
-        ? undefined
-        : { path: `./${errorClass}.${format === "cjs" ? "cjs" : "js"}`, external: true },
+    onResolve({ filter: /\/error\.ts$/ }, ({ path, kind, resolveDir }) =>
+      kind !== "entry-point" && resolve(resolveDir, path) === inProject("js/errors/error.ts")
+        ? { path: `./errors.${format === "cjs" ? "cjs" : "js"}`, external: true }
+        : undefined,
     ),
 });
 
@@ -64,7 +62,7 @@ async function bundleAs(outfile, { plugins = [], ...options }) {
     legalComments: "none",
     logLevel: "warning",
     ...options,
-    plugins: [...plugins, errorBeside(options.format)],
+    plugins: [...plugins, errorsBeside(options.format)],
   });
 }
 
@@ -109,12 +107,12 @@ const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": 
 const forWorkerd = { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside] };
 
 async function bundleErrors(dist) {
-  const entryPoints = [inProject(`js/errors/${errorClass}.ts`)];
+  const entryPoints = [inProject("js/errors/error.ts")];
   for (const [extension, format] of [
     ["js", "esm"],
     ["cjs", "cjs"],
   ])
-    await bundleAs(join(dist, `${errorClass}.${extension}`), { entryPoints, format });
+    await bundleAs(join(dist, `errors.${extension}`), { entryPoints, format });
 }
 
 /** Leaves the wasm of leases out of the client: it is in a file beside it, which is loaded only where there are leases. */
@@ -196,7 +194,7 @@ async function bundleCommand(dist) {
 const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = ["limiter/limiter", "http/headers", "http/address", "errors/tollgate-error"].map((name) =>
+const ofPackage = ["limiter/limiter", "http/headers", "http/address"].map((name) =>
   inProject(`js/${name}.ts`),
 );
 

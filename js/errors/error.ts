@@ -7,7 +7,7 @@ import {
   objectText,
   rejectedText,
   requiredText,
-  signedIntegerText,
+  reserveOnlyText,
   tooLargeText,
 } from "../wasm/generated.ts";
 import { TollgateError } from "./tollgate-error.ts";
@@ -57,7 +57,7 @@ const mostShown = 64;
 
 /** Returns a string in quotes, on one line, cut after `mostShown` characters. */
 function quoted(text: string): string {
-  const characters = Array.from(text.slice(0, 2 * mostShown + 2));
+  const characters = [...text.slice(0, 2 * mostShown + 2)];
   const short = characters.slice(0, mostShown).join("") + (characters.length > mostShown ? "…" : "");
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is replaced.
   return `"${short.replace(/[\x00-\x1f\x7f]/g, "\ufffd").replace(/["\\]/g, "\\$&")}"`;
@@ -117,7 +117,7 @@ export const wrongAmount = (field: "cost" | "count", amount: unknown, max?: numb
  * @internal
  */
 export const wrongInc = (amount: unknown): TollgateError =>
-  invalidField("invalid_cost", "cost", amount, fill(signedIntegerText, { max: Number.MAX_SAFE_INTEGER }));
+  invalidField("invalid_cost", "cost", amount, integer(-Number.MAX_SAFE_INTEGER));
 
 /**
  * The accepted keys of a store outside the process, in words.
@@ -147,9 +147,24 @@ export function fieldError(
   expected: string,
   forms = expected,
 ): TollgateError {
-  const message =
-    found === undefined
-      ? fill(requiredText, { field, expected: forms })
-      : fill(rejectedText, { field, found, expected });
-  return new TollgateError(code, message);
+  return found === undefined
+    ? worded(code, requiredText, { field, expected: forms })
+    : worded(code, rejectedText, { field, found, expected });
 }
+
+/**
+ * Returns the error of a text with `{names}`.
+ * @internal
+ */
+export const worded = (
+  code: ErrorCode,
+  text: string,
+  values: Readonly<Record<string, unknown>>,
+): TollgateError => new TollgateError(code, fill(text, values));
+
+/**
+ * Returns the error for an operation on a policy that only counts reservations.
+ * @internal
+ */
+export const reserveOnly = (name: string | undefined, operation: string): TollgateError =>
+  worded("reserve_only", reserveOnlyText, { policy: inWords(name), operation });

@@ -1,4 +1,4 @@
-import { TollgateError } from "../errors/tollgate-error.ts";
+import { TollgateError } from "../errors/error.ts";
 import type { Awaitable } from "./types.ts";
 
 /** Returns true for a promise. */

@@ -1,10 +1,9 @@
-import { TollgateError } from "../errors/tollgate-error.ts";
+import { inWords, TollgateError } from "../errors/error.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
 import { publishDecision, publishError } from "./channels.ts";
-import { inWords } from "./errors.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
@@ -248,7 +247,7 @@ function checkCosts(costs: unknown): asserts costs is Costs {
       throw new TollgateError("invalid_cost", `cost: ${inWords(cost)} is not an integer from 0 on`);
 }
 
-/** Returns whether an error is of bad input, by name and code: other entries of the package have their own class. */
+/** Returns whether an error is of bad input, by name and code: those of objects lose their class on the way. */
 function isBadInput(error: unknown): boolean {
   const { name, code } = (error ?? {}) as Partial<TollgateError>;
   const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only)/;

@@ -1,4 +1,4 @@
-import type { TollgateError } from "../errors/tollgate-error.ts";
+import type { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { after } from "./after.ts";

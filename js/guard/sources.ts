@@ -1,4 +1,4 @@
-import { TollgateError } from "../errors/tollgate-error.ts";
+import { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Policies, Policy } from "../types.ts";
 import { wrongOption } from "./errors.ts";

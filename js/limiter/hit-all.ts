@@ -1,6 +1,5 @@
-import { fill, inWords, TollgateError } from "../errors/error.ts";
+import { reserveOnly } from "../errors/error.ts";
 import type { Decision } from "../types.ts";
-import { reserveOnlyText } from "../wasm/generated.ts";
 import type { RateLimiter } from "./limiter.ts";
 import { type AllHits, checkLimiter, type HitOf } from "./several-keys.ts";
 
@@ -55,9 +54,6 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
 function checkHits(limiter: RateLimiter): void {
   checkLimiter(limiter, true, "a RateLimiter; see docs/several-keys.md");
   for (const { algorithm, name } of limiter.policies) {
-    if (algorithm === "concurrency") {
-      const policy = inWords(name ?? algorithm);
-      throw new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation: "hitAll" }));
-    }
+    if (algorithm === "concurrency") throw reserveOnly(name ?? algorithm, "hitAll");
   }
 }

@@ -1,9 +1,9 @@
 import { checkKey } from "../checks.ts";
-import { fill, inWords, TollgateError, wrongAmount } from "../errors/error.ts";
+import { inWords, reserveOnly, TollgateError, worded, wrongAmount } from "../errors/error.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key, Origin } from "../types.ts";
-import { fullText, reserveOnlyText, status } from "../wasm/generated.ts";
+import { fullText, status } from "../wasm/generated.ts";
 import { outOfMemory, Slab } from "../wasm/slab.ts";
 import { copiedStates, loadable, unreadableAs } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
@@ -139,10 +139,8 @@ export class LimiterStates {
 
   /** Returns the error for a negative status. */
   error(code: number, cost?: unknown, now?: unknown, operation = "hit"): TollgateError {
-    if (code <= status.reserveOnly && code > status.at) {
-      const policy = inWords(this.#read.names[status.reserveOnly - code]);
-      return new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation }));
-    }
+    if (code <= status.reserveOnly && code > status.at)
+      return reserveOnly(this.#read.names[status.reserveOnly - code], operation);
     switch (code) {
       case status.invalidCost:
         return wrongAmount("cost", cost);
@@ -151,7 +149,7 @@ export class LimiterStates {
       case status.outOfMemory:
         return outOfMemory();
       case status.noRoom:
-        return new TollgateError("full", fill(fullText, { found: this.#options.maxKeys }));
+        return worded("full", fullText, { found: this.#options.maxKeys });
       default:
         return new TollgateError("disposed", "this limiter was disposed of; make a new one");
     }

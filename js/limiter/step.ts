@@ -1,10 +1,10 @@
 import { checkVersion, storedVersion } from "../checks.ts";
-import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { invalidField, reserveOnly, wrongAmount, wrongInc } from "../errors/error.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { isTime } from "../time.ts";
 import type { Decision, Origin, Policies, State } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
-import { operation as counting, hitKind, reserveOnlyText, status } from "../wasm/generated.ts";
+import { operation as counting, hitKind, status } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
 import { outOfMemory, Slab } from "../wasm/slab.ts";
 import {
@@ -135,8 +135,7 @@ function work(
 /** Throws `reserve_only` if the status says that a policy counts reservations alone. */
 function checkCountable(own: ReadPolicies, operation: Operation, code: number): void {
   if (code > status.reserveOnly || code <= status.at) return;
-  const policy = inWords(own.names[status.reserveOnly - code]);
-  throw new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation }));
+  throw reserveOnly(own.names[status.reserveOnly - code], operation);
 }
 
 /** A state that was copied. */

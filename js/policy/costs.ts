@@ -1,4 +1,4 @@
-import { fill, TollgateError, wrongAmount } from "../errors/error.ts";
+import { worded, wrongAmount } from "../errors/error.ts";
 import type { Costs } from "../types.ts";
 import { settleByPolicyText } from "../wasm/generated.ts";
 import { isInteger } from "./durations.ts";
@@ -36,7 +36,6 @@ export function usedByPosition(
 ): number[] {
   if (typeof used !== "number") return costsByPosition(used ?? {}, policies, asReserved);
   if (!isInteger(used)) throw wrongAmount("cost", used);
-  if (isByPolicy && used !== 0)
-    throw new TollgateError("invalid_cost", fill(settleByPolicyText, { found: used }));
+  if (isByPolicy && used !== 0) throw worded("invalid_cost", settleByPolicyText, { found: used });
   return policies.names.map(() => used);
 }

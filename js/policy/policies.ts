@@ -1,4 +1,4 @@
-import { fieldError, fill, invalidField, inWords, TollgateError } from "../errors/error.ts";
+import { fieldError, fill, invalidField, inWords, type TollgateError, worded } from "../errors/error.ts";
 import type { Origin, Policies, Policy } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
 import {
@@ -60,7 +60,7 @@ export class ReadPolicies {
     if (position >= 0) return position;
     const known = this.names.join(", ");
     const text = name === undefined ? policyRequiredText : unknownPolicyText;
-    throw new TollgateError("unknown_policy", fill(text, { found: inWords(name), known }));
+    throw worded("unknown_policy", text, { found: inWords(name), known });
   }
 
   /** Returns the limit of the policy at a position. */
@@ -113,7 +113,7 @@ const copyOf = (policy: unknown): unknown =>
 /** Returns the error for policies of a call that Rust rejected: the first difference from the limiter's own. */
 export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
   const error = (text: string, found: unknown, expected: unknown, field = "") =>
-    new TollgateError("policy_mismatch", fill(text, { field, found, expected }));
+    worded("policy_mismatch", text, { field, found, expected });
   const { length } = own.names;
   if (call.names.length !== length) return error(otherPoliciesText, call.names.length, length);
   for (const [at, { algorithm, scale }] of own.origins.entries()) {

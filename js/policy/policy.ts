@@ -1,4 +1,12 @@
-import { type ErrorCode, fieldError, fill, integer, inWords, TollgateError } from "../errors/error.ts";
+import {
+  type ErrorCode,
+  fieldError,
+  fill,
+  integer,
+  inWords,
+  type TollgateError,
+  worded,
+} from "../errors/error.ts";
 import {
   algorithmFormsText,
   algorithms,
@@ -108,7 +116,7 @@ function valuesOf(entries: readonly [string, unknown][], found: AlgorithmSchema)
 function unknownField(written: string, found: AlgorithmSchema): TollgateError {
   const { name: algorithm, fields } = found;
   const values = { found: inWords(written), algorithm, known: Object.keys(fields).join(", ") };
-  return new TollgateError("unknown_field", fill(unknownFieldText, values));
+  return worded("unknown_field", unknownFieldText, values);
 }
 
 const givenTwice = (found: AlgorithmSchema, role: Role) =>

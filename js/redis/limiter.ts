@@ -1,5 +1,5 @@
 import { copiedOptions } from "../checks.ts";
-import { fill, invalidField, inWords, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { invalidField, reserveOnly, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
 import { ReadPolicies } from "../policy/policies.ts";
@@ -16,7 +16,7 @@ import type {
   Settlement,
 } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
-import { reserveOnlyText, schema } from "../wasm/generated.ts";
+import { schema } from "../wasm/generated.ts";
 import { isRedisError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
 import { Fallback } from "./fallback.ts";
@@ -253,8 +253,7 @@ export class RedisLimiter {
   }
 
   #reserveOnly(operation: string, position: number): TollgateError {
-    const policy = inWords(this.#read.names[position]);
-    return new TollgateError("reserve_only", fill(reserveOnlyText, { policy, operation }));
+    return reserveOnly(this.#read.names[position], operation);
   }
 
   /** Decides a hit or a peek by Redis. */

@@ -1,7 +1,6 @@
-import { fill, invalidField, inWords, TollgateError } from "../errors/error.ts";
+import { invalidField, reserveOnly, TollgateError } from "../errors/error.ts";
 import type { Reservation } from "../reservation/reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
-import { reserveOnlyText } from "../wasm/generated.ts";
 import type { AcquireOptions } from "./throttle.ts";
 
 /** The options of `run`. */
@@ -70,9 +69,6 @@ export function checkRun(work: unknown, { cancelOnThrow = false }: RunOptions, i
 export function runOnly(policies: readonly Policy[]): TollgateError | undefined {
   const policy = policies.find(({ algorithm }) => algorithm === "concurrency");
   if (policy === undefined) return undefined;
-  const text = fill(reserveOnlyText, {
-    policy: inWords(policy.name ?? policy.algorithm),
-    operation: "acquire",
-  });
-  return new TollgateError("reserve_only", text.replace("use reserve", "use run"));
+  const { code, message } = reserveOnly(policy.name ?? policy.algorithm, "acquire");
+  return new TollgateError(code, message.replace("use reserve", "use run"));
 }

@@ -90,7 +90,7 @@ for (const [name, { rateLimit }] of Object.entries(frameworks)) {
       for (const option of ["policyFor", "skip", "onDecision"])
         rejects({ policy, [option]: true }, new RegExp(`^${option}: true is not accepted; use a function`));
       rejects({ policy, charge: "some" }, /^charge: "some" .* use "all", "failures" or "successes"$/);
-      rejects({ policy, charge: () => true }, /^charge: function .* use "all", "failures" or "successes"$/);
+      rejects({ policy, charge: () => true }, /^charge: a function .* use "all", "failures" or "successes"$/);
       rejects({ policy, headers: "draft-8" }, /^headers: "draft-8" .* use "standard", "legacy" or "none"$/);
       rejects({ policy, headers: false }, /^headers: false .* use "standard", "legacy" or "none"$/);
       rejects({ policy, onDenied: "throw" }, /^onDenied: "throw" .* use "deny", "allow" or a function$/);

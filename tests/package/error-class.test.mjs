@@ -44,7 +44,7 @@ test("a bundle", async () => {
 
 test("a bundle of the client has the class, and no wasm until there are leases", async () => {
   const { files } = await bundled("client-only.mjs");
-  assert.deepEqual(files.sort(), ["client-only.mjs", "client.js", "tollgate-error.js"]);
+  assert.deepEqual(files.sort(), ["client-only.mjs", "client.js", "errors.js"]);
 });
 
 test("a Worker", async () => {
