@@ -7,16 +7,19 @@ export type { AllHits, HitOf } from "./limiter/several-keys.ts";
 export { type Operation, type Step, step } from "./limiter/step.ts";
 export { Reservation } from "./reservation/reservation.ts";
 export type { Timer } from "./throttle/alarm.ts";
-export { type FetchOptions, throttledFetch } from "./throttle/fetch.ts";
-export type { Place } from "./throttle/places.ts";
+export type {
+  AcquireOptions,
+  BasicThrottle,
+  ThrottleChange,
+  ThrottleOptions,
+} from "./throttle/basic-throttle.ts";
+export type { BatchOptions, BatchResult } from "./throttle/batch.ts";
+export type { FetchOptions } from "./throttle/fetch.ts";
+export type { Place, QueueState } from "./throttle/places.ts";
 export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
 export type { Running, RunOptions } from "./throttle/run.ts";
-export {
-  type AcquireOptions,
-  Throttle,
-  type ThrottleChange,
-  type ThrottleOptions,
-} from "./throttle/throttle.ts";
+export { Throttle } from "./throttle/throttle.ts";
+export { throttledFetch } from "./throttle/throttled-fetch.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,

@@ -1,6 +1,6 @@
 import { checkFunctions, checkNames } from "../checks.ts";
 import { invalidField } from "../errors/error.ts";
-import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
+import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
 
 // Written out, since a bundler cannot drop a computed list that is not used.
 
@@ -21,6 +21,7 @@ const optionNames = [
   "maxWait",
   "maxHold",
   "fetch",
+  "offline",
   "onChange",
 ];
 
@@ -32,7 +33,9 @@ export function checkThrottleOptions(options: ThrottleOptions): void {
   checkFromZero(options, "maxWait");
   checkFromZero(options, "maxHold");
   checkFromZero(options, "retries", "times");
-  const { shared } = options;
+  const { shared, offline = "fail" } = options;
+  if (offline !== "fail" && offline !== "wait")
+    throw invalidField("invalid_option", "offline", offline, '"wait" or "fail"');
   if (shared !== undefined && typeof shared !== "string")
     throw invalidField("invalid_option", "shared", shared, "a string");
 }

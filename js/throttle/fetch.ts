@@ -1,7 +1,8 @@
-import type { Key, Policies } from "../types.ts";
-import type { Fetch, FetchRequest, FetchResponse } from "./platform.ts";
+import type { Key } from "../types.ts";
+import type { BasicThrottle } from "./basic-throttle.ts";
+import { isOffline } from "./offline.ts";
+import type { FetchRequest, FetchResponse } from "./platform.ts";
 import { retryDelay } from "./retry-delay.ts";
-import { Throttle, type ThrottleOptions } from "./throttle.ts";
 
 /** The options of a throttled fetch. */
 export interface FetchOptions {
@@ -13,6 +14,11 @@ export interface FetchOptions {
   readonly maxWait?: number | undefined;
   /** The longest that a response can make requests wait, in milliseconds; one hour by default. */
   readonly maxHold?: number | undefined;
+  /**
+   * What happens without a network: by default requests fail. `"wait"` lets no call through until the page is online
+   * again; a request that fails because the network is gone is sent again then, if that is safe.
+   */
+  readonly offline?: "wait" | "fail" | undefined;
   /** Sends the requests; the platform's fetch by default. */
   readonly fetch?: ((request: FetchRequest) => Promise<FetchResponse>) | undefined;
 }
@@ -35,7 +41,7 @@ const isRepeatable = (request: Request, init: RequestInit | undefined) =>
  * @internal
  */
 export async function fetchThrough(
-  throttle: Throttle,
+  throttle: Pick<BasicThrottle, "acquire" | "hold">,
   clock: () => number,
   options: FetchOptions,
   input: RequestInfo | URL,
@@ -46,11 +52,21 @@ export async function fetchThrough(
   const request = new Request(input, init);
   const key = keyOf(request);
   const until = maxWait === undefined ? undefined : clock() + maxWait;
-  const most = isRepeatable(request, init) ? retries : 0;
+  const mayRepeat = isRepeatable(request, init);
+  const most = mayRepeat ? retries : 0;
+  const waitsOffline = mayRepeat && options.offline === "wait";
   for (let tried = 0; ; tried += 1) {
     const wait = until === undefined ? undefined : Math.max(until - clock(), 0);
     await throttle.acquire({ key, signal: request.signal, maxWait: wait });
-    const response = await send(tried < most ? request.clone() : request);
+    let response: Response;
+    try {
+      response = await send(tried < most || waitsOffline ? request.clone() : request);
+    } catch (error) {
+      if (!waitsOffline || !isOffline() || request.signal.aborted) throw error;
+      // The next turn comes when the page is online again; no server has denied it.
+      tried -= 1;
+      continue;
+    }
     const delay = retryDelay(response, clock());
     // A 429 without a time pauses too, for longer each time.
     const wanted = delay === 0 && response.status === 429 ? firstPause * 2 ** tried : delay;
@@ -64,20 +80,3 @@ export async function fetchThrough(
 }
 
 const originOf = (request: Request): Key => new URL(request.url).origin;
-
-/**
- * Returns a `fetch` that waits its turn instead of collecting 429s.
- *
- * @example
- * ```ts
- * import { throttledFetch } from "tollgate";
- *
- * const politeFetch = throttledFetch({ algorithm: "token_bucket", capacity: 5, refillRate: 2 });
- * const response = await politeFetch("https://api.example.com/items");
- * console.log(response.status); // => 200
- * ```
- */
-export function throttledFetch(policies: Policies, options?: ThrottleOptions): Fetch {
-  const throttle = new Throttle(policies, options);
-  return (...args: Parameters<Fetch>) => throttle.fetch(...args);
-}

@@ -1,4 +1,5 @@
-import { RateLimiter } from "../limiter/limiter.ts";
+import { never } from "./alarm.ts";
+import type { Limits } from "./limits.ts";
 import type { Line } from "./line.ts";
 
 /** The place of a call among those that wait for the same key. */
@@ -12,22 +13,34 @@ export interface Place {
   readonly wait: number | undefined;
 }
 
+/** The state of a queue. */
+export interface QueueState {
+  /** How many calls wait. */
+  readonly pending: number;
+  /** The position of the call that waits longest, among those of its key; 0 if none waits. */
+  readonly position: number;
+  /** In how many milliseconds that call is let through; undefined if it cannot be known, as for `Place`. */
+  readonly wait: number | undefined;
+}
+
 /**
  * Yields calls of the listeners of a line whose places have changed since their last call. The waits are computed by a
- * copy of the limiter whose clock runs ahead; without a limiter they are undefined.
+ * copy of the limiter whose clock runs ahead; without a limiter they are undefined. `last` is called with the place of
+ * the last waiter and the time of its turn, if there is one.
  * @internal
  */
 export function* changedPlaces(
   line: Line,
-  limiter: RateLimiter | undefined,
+  limits: Limits | undefined,
   now: number,
+  last?: (position: number, at: number | undefined) => void,
 ): Generator<() => void> {
   const { key, listeners } = line;
-  let left = listeners.size;
+  let left = last ? never : listeners.size;
   if (!left) return;
   let at = Math.max(now, line.pausedUntil);
   let position = 0;
-  const copy = limiter && RateLimiter.restore(limiter.snapshot(key), { clock: () => at });
+  const copy = limits?.ahead(key, () => at);
   for (const waiter of line.inOrder()) {
     position += 1;
     if (copy) {
@@ -45,4 +58,5 @@ export function* changedPlaces(
     if (!left) break;
   }
   copy?.[Symbol.dispose]();
+  last?.(position, copy && at);
 }

@@ -1,26 +1,25 @@
 import { checkKey } from "../checks.ts";
 import { inWords, TollgateError } from "../errors/error.ts";
-import type { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
-import { Alarm, never, platformTimer } from "./alarm.ts";
+import { Alarm, never, type Timer } from "./alarm.ts";
+import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
 import { Heap } from "./heap.ts";
+import type { Limits } from "./limits.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
-import { changedPlaces } from "./places.ts";
+import { isOffline, whenOnline } from "./offline.ts";
+import { changedPlaces, type QueueState } from "./places.ts";
 import type { SharedBudget, StoredPause } from "./shared.ts";
 import { Signals } from "./signals.ts";
-import type { AcquireOptions, ThrottleOptions } from "./throttle.ts";
 
 /** The calls that wait for a limiter, or for a budget that tabs share. Each key has a line of its own. */
 export class Queue {
   /** How many calls wait. */
   pending = 0;
-  readonly #limiter: RateLimiter;
+  readonly #limits: Limits;
   readonly #budget: SharedBudget | undefined;
   readonly #clock: () => number;
   readonly #options: ThrottleOptions;
   readonly #maxQueue: number;
-  /** Whether a policy counts only running work, so that no wait can be computed. */
-  readonly #isRunOnly: boolean;
   readonly #lines = new Map<Key, Line>();
   readonly #events = new Heap<Event>((one, other) => one.at < other.at);
   readonly #alarm: Alarm;
@@ -31,21 +30,25 @@ export class Queue {
   readonly #running = new Map<Key, number>();
   /** The number of waiting calls when `onChange` was last called. */
   #reported = 0;
+  readonly #subscribers = new Set<(queue: QueueState) => void>();
+  /** The last place of each line, while there are subscribers. */
+  readonly #lastPlaces = new Map<Line, { readonly position: number; readonly at: number | undefined }>();
+  /** Stops listening to the network. */
+  #unlisten: (() => void) | undefined;
 
   constructor(
-    limiter: RateLimiter,
+    limits: Limits,
     budget: SharedBudget | undefined,
     clock: () => number,
+    timer: Timer,
     options: ThrottleOptions,
-    isRunOnly: boolean,
   ) {
-    this.#limiter = limiter;
+    this.#limits = limits;
     this.#budget = budget;
     this.#clock = clock;
     this.#options = options;
     this.#maxQueue = options.maxQueue ?? never;
-    this.#isRunOnly = isRunOnly;
-    this.#alarm = new Alarm(options.timer ?? platformTimer, (due) => this.#serveDue(due));
+    this.#alarm = new Alarm(timer, (due) => this.#serveDue(due));
   }
 
   /** Waits until the limiter allows the cost; `take` takes it instead of a hit. */
@@ -60,7 +63,7 @@ export class Queue {
     checkKey(key);
     // A cost that can never fit does not wait for the calls before it.
     if (cost !== 1) {
-      const { retryAfter, limit } = this.#limiter.peek(key, cost);
+      const { retryAfter, limit } = this.#limits.peek(key, cost);
       if (retryAfter === never) throw tooMuch(cost, limit);
     }
     const now = this.#clock();
@@ -112,14 +115,31 @@ export class Queue {
     this.#setAlarm(this.#clock());
   }
 
-  /** Rejects all waiting calls. Pauses that end after `now` stay in force; none does after `never`. */
-  clear(now = this.#clock()): void {
+  /** Rejects all waiting calls. Pauses stay in force. */
+  clear(reason: unknown): void {
+    const now = this.#clock();
     for (const line of this.#lines.values()) {
       for (let waiter = line.first(); waiter !== undefined; waiter = line.first())
-        this.#reject(waiter, new TollgateError("cleared", "clear() was called"));
+        this.#reject(waiter, reason);
       this.#remove(line, now);
     }
     this.#setAlarm(now);
+  }
+
+  /** Forgets the pauses too. */
+  dispose(): void {
+    for (const line of this.#lines.values()) this.#remove(line, never);
+  }
+
+  /** Calls a listener when the queue changes. Returns a function that stops that. */
+  subscribe(listener: (queue: QueueState) => void): () => void {
+    const own = (queue: QueueState) => listener(queue);
+    this.#subscribers.add(own);
+    for (const line of this.#lines.values()) this.#noteChange(line);
+    return () => {
+      this.#subscribers.delete(own);
+      if (!this.#subscribers.size) this.#lastPlaces.clear();
+    };
   }
 
   /** Serves the line of a key, or all lines, after the shared budget has changed. */
@@ -196,6 +216,10 @@ export class Queue {
         this.#wake(line, line.pausedUntil);
         return;
       }
+      if (this.#options.offline && this.#isOffline()) {
+        this.#wake(line, never);
+        return;
+      }
       const decision = this.#decide(line.key, waiter);
       if (decision === undefined) continue;
       if (decision instanceof Promise) {
@@ -206,6 +230,13 @@ export class Queue {
     }
   }
 
+  /** Returns whether calls wait for the network; then all lines are served when it is back. */
+  #isOffline(): boolean {
+    const isWaiting = this.#options.offline === "wait" && isOffline();
+    if (isWaiting) this.#unlisten ??= whenOnline(() => this.serveAgain());
+    return isWaiting;
+  }
+
   /** Returns the decision about a waiter; undefined if that threw and the waiter was rejected. */
   #decide(key: Key, waiter: Waiter): Decision | Promise<Decision | StoredPause> | undefined {
     try {
@@ -214,7 +245,7 @@ export class Queue {
       return (
         take?.(cost) ??
         this.#budget?.take(key, cost as number, waiter.deadline) ??
-        this.#limiter.hit(key, cost)
+        this.#limits.hit(key, cost)
       );
     } catch (error) {
       this.#reject(waiter, error);
@@ -350,13 +381,20 @@ export class Queue {
     if (waiter.event !== undefined) this.#events.remove(waiter.event);
     waiter.unlisten?.();
     this.pending -= 1;
-    if (this.pending === 0) this.#budget?.rest();
+    if (this.pending === 0) this.#rest();
     this.#noteChange(waiter.line);
+  }
+
+  /** Stops listening to other tabs and to the network: no call waits. */
+  #rest(): void {
+    this.#budget?.rest();
+    this.#unlisten?.();
+    this.#unlisten = undefined;
   }
 
   /** Notes that places may have changed. Several changes in a row call the listeners once, in a microtask. */
   #noteChange(line: Line): void {
-    if (!line.listeners.size && !this.#options.onChange) return;
+    if (!line.listeners.size && !this.#options.onChange && !this.#subscribers.size) return;
     if (!this.#changed.size) queueMicrotask(() => this.#callListeners());
     this.#changed.add(line);
   }
@@ -366,13 +404,38 @@ export class Queue {
     const calls: (() => void)[] = [];
     if (pending !== this.#reported) calls.push(() => this.#options.onChange?.({ pending }));
     this.#reported = pending;
-    for (const line of this.#changed)
-      calls.push(
-        ...changedPlaces(line, this.#budget || this.#isRunOnly ? undefined : this.#limiter, this.#clock()),
-      );
+    const isUnknown = this.#budget || (this.#options.offline && this.#isOffline());
+    for (const line of this.#changed) {
+      const last = this.#subscribers.size
+        ? (position: number, at: number | undefined) => this.#noteLast(line, position, at)
+        : undefined;
+      calls.push(...changedPlaces(line, isUnknown ? undefined : this.#limits, this.#clock(), last));
+    }
     this.#changed.clear();
+    if (this.#subscribers.size) {
+      const state = this.#state();
+      for (const listener of this.#subscribers) calls.push(() => listener(state));
+    }
     // Called only after all places are computed, since a listener may use the throttle. Its errors are only logged.
     for (const call of calls) (async () => call())().catch(console.warn);
+  }
+
+  #noteLast(line: Line, position: number, at: number | undefined): void {
+    if (position > 0) this.#lastPlaces.set(line, { position, at });
+    else this.#lastPlaces.delete(line);
+  }
+
+  /** Returns the state of the queue, by the line whose last call waits longest. */
+  #state(): QueueState {
+    const { pending } = this;
+    let longest: { readonly position: number; readonly at: number | undefined } | undefined;
+    for (const place of this.#lastPlaces.values()) {
+      const isLonger = (place.at ?? place.position) > (longest?.at ?? longest?.position ?? 0);
+      if (isLonger) longest = place;
+    }
+    if (longest === undefined) return { pending, position: 0, wait: 0 };
+    const { position, at } = longest;
+    return { pending, position, wait: at === undefined ? undefined : Math.max(at - this.#clock(), 0) };
   }
 
   /** Removes a line without waiters; a paused one when the pause is over. */

@@ -1,7 +1,7 @@
 import { invalidField, reserveOnly, TollgateError } from "../errors/error.ts";
 import type { Reservation } from "../reservation/reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
-import type { AcquireOptions } from "./throttle.ts";
+import type { AcquireOptions } from "./basic-throttle.ts";
 
 /** The options of `run`. */
 export interface RunOptions extends Omit<AcquireOptions, "cost"> {

@@ -1,9 +1,9 @@
 import { TollgateError } from "../errors/error.ts";
-import type { RateLimiter } from "../limiter/limiter.ts";
 import { step } from "../limiter/step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
 
 import { never } from "./alarm.ts";
+import type { Limits } from "./limits.ts";
 import { grace, olderThan, recordOf, type Turn, turnsIn } from "./turns.ts";
 
 const database = "tollgate";
@@ -36,7 +36,7 @@ export class SharedBudget {
   readonly #states: string;
   readonly #policies: Policies;
   readonly #clock: () => number;
-  readonly #own: RateLimiter;
+  readonly #own: Limits;
   readonly #maxHold: number;
   readonly #changed: (key?: Key) => void;
   /** Open while calls wait: an open channel keeps Node and Deno alive. */
@@ -55,7 +55,7 @@ export class SharedBudget {
     name: string,
     policies: Policies,
     clock: () => number,
-    own: RateLimiter,
+    own: Limits,
     maxHold: number,
     changed: (key?: Key) => void,
   ) {

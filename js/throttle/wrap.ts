@@ -1,14 +1,18 @@
 import { invalidField } from "../errors/error.ts";
-import { checkAcquireOptions } from "./checks.ts";
-import type { AcquireOptions, Throttle } from "./throttle.ts";
+import type { AcquireOptions, BasicThrottle } from "./basic-throttle.ts";
+import { checkAcquireOptions, checkFromZero } from "./checks.ts";
+import type { Delays } from "./delays.ts";
 
 /** The options of `wrap`. */
 export interface WrapOptions extends AcquireOptions {
   /**
    * For events of a page, where some calls may be dropped: `"leading"` lets a call through at once or drops it,
-   * `"trailing"` keeps the last call that had to wait and drops the others. By default every call waits its turn.
+   * `"trailing"` keeps the last call that had to wait and drops the others, `"debounce"` keeps the last call before a
+   * pause of `wait`. By default every call waits its turn.
    */
-  readonly edge?: "leading" | "trailing" | undefined;
+  readonly edge?: "leading" | "trailing" | "debounce" | undefined;
+  /** How long no further call may come before a debounced one gets in line, in milliseconds. */
+  readonly wait?: number | undefined;
 }
 
 /** A wrapped function. A call that was dropped returns undefined. */
@@ -19,15 +23,22 @@ export type Wrapped<Args extends unknown[], Result> = (...args: Args) => Promise
  * @internal
  */
 export function wrapped<Args extends unknown[], Result>(
-  throttle: Throttle,
+  throttle: BasicThrottle,
+  delays: Delays,
   work: (...args: Args) => Result | PromiseLike<Result>,
-  { edge, ...options }: WrapOptions,
+  { edge, wait, ...options }: WrapOptions,
 ): Wrapped<Args, Result> {
   if (typeof work !== "function") throw invalidField("invalid_option", "work", work, "a function");
   checkAcquireOptions(options);
+  if (edge !== "debounce" && wait !== undefined)
+    throw invalidField("invalid_option", "wait", wait, 'used without edge: "debounce"');
+  if (edge === "debounce" && wait === undefined)
+    throw invalidField("invalid_option", "wait", wait, "a number of milliseconds, 0 or more");
+  checkFromZero({ wait }, "wait");
+  if (edge === "debounce") return debounced(throttle, delays, work, options, wait as number);
   if (edge === "trailing") return trailing(throttle, work, options);
   if (edge !== "leading" && edge !== undefined)
-    throw invalidField("invalid_option", "edge", edge, '"leading" or "trailing"');
+    throw invalidField("invalid_option", "edge", edge, '"leading", "trailing" or "debounce"');
   if (edge === "leading") {
     return async function (this: unknown, ...args) {
       return (await isAllowedNow(throttle, options)) ? work.apply(this, args) : undefined;
@@ -39,7 +50,7 @@ export function wrapped<Args extends unknown[], Result>(
   };
 }
 
-async function isAllowedNow(throttle: Throttle, options: AcquireOptions): Promise<boolean> {
+async function isAllowedNow(throttle: BasicThrottle, options: AcquireOptions): Promise<boolean> {
   try {
     return (await throttle.acquire({ ...options, maxWait: 0 })).allowed;
   } catch (error) {
@@ -49,7 +60,7 @@ async function isAllowedNow(throttle: Throttle, options: AcquireOptions): Promis
 }
 
 function trailing<Args extends unknown[], Result>(
-  throttle: Throttle,
+  throttle: BasicThrottle,
   work: (...args: Args) => Result | PromiseLike<Result>,
   options: AcquireOptions,
 ): Wrapped<Args, Result> {
@@ -64,5 +75,43 @@ function trailing<Args extends unknown[], Result>(
     });
     await turn;
     return own === latest ? work.apply(this, args) : undefined;
+  };
+}
+
+function debounced<Args extends unknown[], Result>(
+  throttle: BasicThrottle,
+  delays: Delays,
+  work: (...args: Args) => Result | PromiseLike<Result>,
+  options: AcquireOptions,
+  wait: number,
+): Wrapped<Args, Result> {
+  let drop = () => {};
+  /** A turn that was asked for: a later call takes it if the one that asked was dropped. */
+  let turn: Promise<unknown> | undefined;
+  return function (this: unknown, ...args) {
+    drop();
+    return new Promise((resolve, reject) => {
+      let isDropped = false;
+      const inTurn = async () => {
+        turn ??= throttle.acquire(options);
+        try {
+          await turn;
+        } catch (error) {
+          turn = undefined;
+          throw error;
+        }
+        if (isDropped) return undefined;
+        turn = undefined;
+        // A call that runs is not dropped.
+        drop = () => {};
+        return work.apply(this, args);
+      };
+      const stop = delays.start(wait, options.signal, () => inTurn().then(resolve, reject), reject);
+      drop = () => {
+        isDropped = true;
+        stop();
+        resolve(undefined);
+      };
+    });
   };
 }

@@ -1,3 +1,5 @@
+// Every waiting call knows its place and its exact wait, and a throttle the state of its queue.
+
 import assert from "node:assert/strict";
 import test, { describe, mock } from "node:test";
 import { Throttle } from "tollgate";
@@ -189,5 +191,72 @@ describe("a wrapped function takes a signal", () => {
     for (let count = 0; count < 3; count += 1) work();
     await settled();
     assert.deepEqual(seen, [1, 2]);
+  });
+});
+
+describe("whoever subscribes is told the state of the queue", () => {
+  const states = (throttle) => {
+    const seen = [];
+    const unsubscribe = throttle.subscribe(({ pending, position, wait }) =>
+      seen.push([pending, position, wait]),
+    );
+    return { seen, unsubscribe };
+  };
+
+  test("soon, then at each change, until it unsubscribes", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const all = [1, 2, 3].map(() => throttle.acquire());
+    const { seen, unsubscribe } = states(throttle);
+    await settled();
+    assert.deepEqual(seen, [[2, 2, 2_000]]);
+    await time.pass(1_000);
+    assert.deepEqual(seen.slice(1), [[1, 1, 1_000]]);
+    await time.pass(1_000);
+    assert.deepEqual(seen.slice(2), [[0, 0, 0]]);
+    await Promise.all(all);
+    unsubscribe();
+    throttle.acquire();
+    throttle.acquire();
+    await settled();
+    assert.equal(seen.length, 3);
+  });
+
+  test("by the key whose last call waits longest", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const { seen } = states(throttle);
+    for (const key of ["a", "a", "b", "b", "b"]) throttle.acquire({ key });
+    await settled();
+    assert.deepEqual(seen.at(-1), [3, 2, 2_000]);
+    throttle.hold("a", 10_000);
+    await settled();
+    assert.deepEqual(seen.at(-1), [3, 1, 10_000]);
+    await time.pass(2_000);
+    assert.deepEqual(seen.at(-1), [1, 1, 8_000]);
+  });
+
+  test("without a wait where none can be known", async () => {
+    const { throttle } = start({ algorithm: "concurrency", limit: 1 });
+    const { seen } = states(throttle);
+    for (let count = 0; count < 3; count += 1) throttle.run(() => new Promise(() => {}));
+    await settled();
+    assert.deepEqual(seen.at(-1), [2, 2, undefined]);
+  });
+
+  test("one that throws does not keep it from others, nor from the queue", async () => {
+    const { time, throttle } = start(onePerSecond);
+    const warned = mock.method(console, "warn", () => {});
+    throttle.subscribe(() => {
+      throw new Error("broken");
+    });
+    const { seen } = states(throttle);
+    const both = [throttle.acquire(), throttle.acquire()];
+    await time.pass(1_000);
+    await Promise.all(both);
+    assert.deepEqual(seen, [
+      [1, 1, 1_000],
+      [0, 0, 0],
+    ]);
+    assert.equal(warned.mock.callCount(), 2);
+    warned.mock.restore();
   });
 });

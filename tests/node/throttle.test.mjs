@@ -590,7 +590,7 @@ describe("bad input", () => {
 
   test("an option that is misspelt or wrong is named, with what would be accepted", () => {
     const known =
-      "use one of clock, timer, maxQueue, shared, keyOf, retries, maxWait, maxHold, fetch, onChange";
+      "use one of clock, timer, maxQueue, shared, keyOf, retries, maxWait, maxHold, fetch, offline, onChange";
     for (const [options, message] of [
       [{ maxqueue: 1 }, `options: "maxqueue" is not an option; ${known}`],
       [{ maxQueue: -1 }, "maxQueue: -1 is not a number of calls, 0 or more"],
@@ -598,6 +598,7 @@ describe("bad input", () => {
       [{ maxHold: -1 }, "maxHold: -1 is not a number of milliseconds, 0 or more"],
       [{ retries: "no" }, 'retries: "no" is not a number of times, 0 or more'],
       [{ shared: true }, "shared: true is not a string"],
+      [{ offline: true }, 'offline: true is not "wait" or "fail"'],
       [{ timer: 5 }, "timer: 5 is not a function"],
       [{ keyOf: "origin" }, 'keyOf: "origin" is not a function'],
       ["api", 'options: "api" is not an object'],

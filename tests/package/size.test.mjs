@@ -23,7 +23,7 @@ async function bundled(project, entry) {
 }
 
 /** What waiting may take on top of a limiter. */
-const throttleBudget = 6_600;
+const throttleBudget = 8_500;
 
 /** What an adapter may take on top of the limiter, `ipKey` and the headers, which it uses. */
 const adapterBudget = 5_300;

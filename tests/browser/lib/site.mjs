@@ -13,6 +13,9 @@ const types = {
 
 const blank = '<!doctype html><html lang="en"><title>blank</title><link rel="icon" href="data:,">';
 
+/** The package, and the file beside it that it imports. */
+const ofPackage = { "/package.js": "dist/index.js", "/errors.js": "dist/errors.js" };
+
 /** Serves the playground as any static host would, an empty page, the package, and whatever a test adds. */
 export async function serveSite(routes = {}) {
   const server = createServer((request, response) => {
@@ -20,8 +23,7 @@ export async function serveSite(routes = {}) {
     const route = routes[pathname];
     if (route) return route(request, response);
     if (pathname === "/blank") return response.writeHead(200, { "Content-Type": types[".html"] }).end(blank);
-    const path =
-      pathname === "/package.js" ? "dist/index.js" : `www/public${pathname.replace(/\/$/, "/index.html")}`;
+    const path = ofPackage[pathname] ?? `www/public${pathname.replace(/\/$/, "/index.html")}`;
     try {
       const body = readFileSync(inProject(path));
       return response.writeHead(200, { "Content-Type": types[extname(path)] ?? "text/plain" }).end(body);

@@ -1,0 +1,14 @@
+import type { Costs, Decision, Key } from "../types.ts";
+
+/** Decides hits. */
+export interface Hits {
+  hit(key: Key, cost: Costs): Decision;
+  peek(key: Key, cost: Costs): Decision;
+  [Symbol.dispose](): void;
+}
+
+/** What a queue needs of a limiter. */
+export interface Limits extends Hits {
+  /** Returns a copy of the state of a key, under a clock that runs ahead; undefined if no wait can be computed. */
+  ahead(key: Key, clock: () => number): Hits | undefined;
+}
