@@ -1,11 +1,18 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { inProject } from "./lib/paths.mjs";
+import { plain, repositories } from "./release/versions.mjs";
 
 const source = (name) => inProject("www", name);
 const served = (name) => inProject("www/public", name);
 
-/** Bundles the files of the playground beside its HTML, ready for any static host. */
+/** Writes the files of the playground beside its HTML, ready for any static host. */
 export async function buildPage() {
+  for (const { path, contents } of await pageFiles()) writeIfNew(path, Buffer.from(contents));
+  writeIfNew(served("tollgate.wasm"), readFileSync(inProject("build/npm/tollgate_bg.wasm")));
+}
+
+/** Bundles the scripts and the style. `home` is the address of the repository that the page links to; null for none. */
+export async function pageFiles(home = plain(repositories()["package.json"]) ?? null) {
   // Not at the top: on a fresh clone this file is read before there is an esbuild.
   const { build } = await import("esbuild");
   const { outputFiles } = await build({
@@ -20,11 +27,11 @@ export async function buildPage() {
     logLevel: "warning",
     write: false,
     plugins: [thisPackage],
+    define: { "import.meta.home": JSON.stringify(home) },
     // The page does not use the wasm of the headers.
     loader: { ".wasm": "empty" },
   });
-  for (const { path, contents } of outputFiles) writeIfNew(path, Buffer.from(contents));
-  writeIfNew(served("tollgate.wasm"), readFileSync(inProject("build/npm/tollgate_bg.wasm")));
+  return outputFiles;
 }
 
 /** The package from its sources, with the wasm as a file beside the page instead of as text in it. */

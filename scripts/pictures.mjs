@@ -5,11 +5,8 @@ import { inProject } from "./lib/paths.mjs";
 import { say } from "./lib/say.mjs";
 import { afterSetUp, toTest } from "./setup.mjs";
 
-/**
- * Bursts around the windows' edges, at a time when the algorithms decide differently. The visitor has made a
- * reservation of 4 of which 1 was used, and one of 4 that is open.
- */
-const moment = "#algorithm=token_bucket&mine=668R4-3uw.15oS0-1.15oR4-7ps&at=17000";
+/** From the top of the page, as it opens, to the end of this part. */
+const last = ".bench";
 const [width, margin] = [1120, 16];
 
 async function take(chromium, url, colorScheme) {
@@ -18,12 +15,10 @@ async function take(chromium, url, colorScheme) {
     colorScheme,
     reducedMotion: "reduce",
   });
-  const { page } = await openPlayground(context, `${url}/${moment}`);
+  const { page } = await openPlayground(context, url);
   const path = `docs/playground-${colorScheme}.png`;
-  const [top, bottom] = await Promise.all(
-    [".bench", "#strips"].map((part) => page.locator(part).boundingBox()),
-  );
-  const clip = { x: 0, y: top.y - margin, width, height: bottom.y + bottom.height - top.y + 2 * margin };
+  const { y, height } = await page.locator(last).boundingBox();
+  const clip = { x: 0, y: 0, width, height: y + height + margin };
   await page.screenshot({ path: inProject(path), fullPage: true, clip });
   await context.close();
   say(path);

@@ -52,6 +52,9 @@ export const ofHits = algorithms.filter(({ id }) => id !== "concurrency");
 
 export const byId = Object.fromEntries(algorithms.map((each) => [each.id, each]));
 
+/** Returns what the largest number of an algorithm is called. */
+export const limitName = (id) => (byId[id].fields.includes("capacity") ? "capacity" : "limit");
+
 /** The values of a window's `denied`, and what a denied hit then does. */
 export const deniedChoices = [
   ["free", "changes nothing"],

@@ -1,10 +1,13 @@
 import { PageClock } from "./clock.js";
 import { element } from "./dom.js";
-import { keepInAddress } from "./parts/address.js";
+import { keepInAddress, linkTo } from "./parts/address.js";
 import { announce } from "./parts/announce.js";
 import { codePanel } from "./parts/code.js";
 import { comparison } from "./parts/compare.js";
+import { foldSections } from "./parts/folds.js";
+import { homeLinks } from "./parts/links.js";
 import { liveWorker } from "./parts/live.js";
+import { opening } from "./parts/opening.js";
 import { policyControls } from "./parts/policy.js";
 import { pressable } from "./parts/press.js";
 import { wholeLog } from "./parts/replay.js";
@@ -66,15 +69,18 @@ function advance() {
 const showPolicy = policyControls(change);
 const showTraffic = trafficControls(change);
 const reserving = reservationControls(current, { act, change });
-const showCode = codePanel();
+const showCode = codePanel(() => linkTo(state));
 const showTransport = transport(clock, () => run, { change, restart });
 const large = timeline(current);
+const drawOpening = opening(current);
 const drawStrips = comparison(current, change);
 const drawTabs = sharedTabs(() => state, noteInput);
 pressable(element("press"), () => act({ act: "hit" }));
 liveWorker();
 wholeLog();
 themeSwitch();
+foldSections();
+homeLinks();
 
 let before = performance.now();
 let written = -1;
@@ -113,6 +119,7 @@ function draw() {
   showTransport(state);
   summary(current());
   reserving.draw();
+  drawOpening();
   large.draw();
   drawStrips();
   if (written !== state.at + state.mine.length) keepInAddress(state);
@@ -124,6 +131,8 @@ apply(fromHash(location.hash));
 // A link shows a still picture, and so does a page for visitors who prefer less motion.
 clock.running = !isLink && !matchMedia("(prefers-reduced-motion: reduce)").matches;
 addEventListener("hashchange", () => {
+  // A link to a place in the page has no state.
+  if (!location.hash.includes("=")) return;
   clock.running = false;
   apply(fromHash(location.hash));
 });
@@ -136,14 +145,16 @@ globalThis.playground = {
   },
   get simulations() {
     return Object.fromEntries(
-      [...run.simulations].map(([id, { hits, levels, changes, allowed, denied, busiest, limit, open }]) => [
-        id,
-        structuredClone({ hits, levels, changes, allowed, denied, busiest, limit, open }),
-      ]),
+      [...run.simulations].map(
+        ([id, { hits, levels, changes, allowed, denied, busiest, isOver, limit, open }]) => [
+          id,
+          structuredClone({ hits, levels, changes, allowed, denied, busiest, isOver, limit, open }),
+        ],
+      ),
     );
   },
   get marks() {
-    const marks = { large: large.draw(), ...drawStrips({ unseen: true }) };
+    const marks = { large: large.draw(), ...drawOpening(), ...drawStrips({ unseen: true }) };
     return Object.fromEntries(
       Object.entries(marks).map(([name, list]) => [
         name,

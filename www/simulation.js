@@ -34,6 +34,7 @@ export class Simulation {
   #cost;
   #slots;
   #countsDenied;
+  #isBounded;
 
   /** Levels are sampled every `every` milliseconds from `from` on: earlier ones are never drawn. */
   constructor(policy, { cost, scale }, { every, from, span }) {
@@ -41,6 +42,7 @@ export class Simulation {
     this.#limiter = new RateLimiter(policy, { clock });
     this.#slots = policy.algorithm === "concurrency";
     this.#countsDenied = policy.denied === "count";
+    this.#isBounded = "limit" in policy;
     // Without reservations, for the end of a window: the limiter's own state lasts until its reservations end.
     this.#charged = this.#slots ? undefined : new RateLimiter(policy, { clock });
     this.#meter = new RateLimiter({ algorithm: "sliding_window", limit: unbounded, scale }, { clock });
@@ -51,6 +53,11 @@ export class Simulation {
     this.#sampled = Math.max(0, Math.floor(from / every) * every);
     this.limit = this.#limiter.peek(key).limit;
     this.#sample(0);
+  }
+
+  /** Whether a period had more than the policy promises. A bucket promises no such bound: its bursts are allowed. */
+  get isOver() {
+    return this.#isBounded && this.busiest.count > this.limit;
   }
 
   /** The amount of the open reservations. */

@@ -24,25 +24,28 @@ const whole = (least, most) => ({
 const times = { read: unpacked, write: packed };
 const actions = { read: unpackedActions, write: packedActions };
 
-/** Every part of the state: its first value, and how it is read from the address and written to it. */
+/**
+ * Every part of the state: its first value, and how it is read from the address and written to it. The first values are
+ * what the page opens on: ten hits on each side of a window's edge, just after the second such burst.
+ */
 export const parts = {
   algorithm: { first: "fix_window", ...among(Object.keys(byId)) },
   limit: { first: 10, ...whole(1, 50) },
-  scale: { first: 5_000, ...among(durations) },
+  scale: { first: 1_000, ...among(durations) },
   denied: { first: "free", ...among(["free", "count"]) },
   capacity: { first: 10, ...whole(1, 50) },
-  rate: { first: 2, ...whole(1, 50) },
+  rate: { first: 10, ...whole(1, 50) },
   per: { first: 1_000, ...among(durations) },
-  run: { first: 2_000, ...among(durations) },
+  run: { first: 500, ...among(durations) },
   cost: { first: 1, ...whole(0, 20) },
   amount: { first: 5, ...whole(1, mostAmount) },
-  ttl: { first: 5_000, ...among(durations) },
+  ttl: { first: 2_000, ...among(durations) },
   traffic: { first: "edge", ...among(traffics) },
   size: { first: 10, ...whole(1, 50) },
-  pace: { first: 4, ...whole(1, 50) },
+  pace: { first: 12, ...whole(1, 50) },
   seed: { first: 7, ...whole(1, 999) },
-  speed: { first: 1, ...among(speeds) },
-  at: { first: 18_000, ...whole(0, longest) },
+  speed: { first: 0.25, ...among(speeds) },
+  at: { first: 3_600, ...whole(0, longest) },
   mine: { first: [], ...actions },
   log: { first: [], ...times },
 };

@@ -8,6 +8,12 @@ export function span(milliseconds) {
     : `${(milliseconds / 1_000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
 }
 
+const periods = { 1000: "a second", 60000: "a minute" };
+
+/** Returns a period in words: `a second`, `5 s`. */
+export const period = (milliseconds) =>
+  periods[milliseconds] ?? (milliseconds < 1_000 ? span(milliseconds) : `${milliseconds / 1_000} s`);
+
 /** Returns the time of the clock: minutes, seconds, milliseconds. */
 export function clockFace(milliseconds) {
   const [minutes, rest] = [Math.floor(milliseconds / 60_000), milliseconds % 60_000];

@@ -1,6 +1,7 @@
+// The playground replays a log as the command does, and the report of the command is readable, light and dark.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after, before } from "node:test";
@@ -9,10 +10,10 @@ import { gzipSync } from "node:zlib";
 import { looped } from "../command/lib/loop.mjs";
 import { tollgate } from "../command/lib/tollgate.mjs";
 import { logOf, traffic } from "../command/lib/traffic.mjs";
+import { objections, pastPolicy } from "./lib/axe.mjs";
 import { launch, openPage, openPlayground } from "./lib/chromium.mjs";
 import { serveSite } from "./lib/site.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "tollgate-browser-"));
 const hits = traffic({ hits: 6_000, clients: 30 });
 
@@ -39,14 +40,6 @@ async function playing(work, [colorScheme, viewport] = looks[0]) {
   await work(page);
   assert.deepEqual(complaints, []);
   await context.close();
-}
-
-/** What axe and a narrow screen have against a page. */
-async function objections(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run());
-  const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  return [...violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)]), sideways];
 }
 
 /** In the page: the captions that are wider than the visible part of their table. */
@@ -201,7 +194,7 @@ test("the report of the command is a page by itself, for every eye", async () =>
       // Its own policy forbids scripts, axe among them.
       const context = await chromium.newContext({ colorScheme, viewport, bypassCSP: true });
       const { page, complaints } = await openPage(context, pathToFileURL(report).href);
-      assert.deepEqual(await objections(page), [0]);
+      assert.deepEqual(await objections(page, pastPolicy), [0]);
       assert.equal((await page.$$("svg[role=img]")).length, 2);
       assert.deepEqual(await page.$$eval(".replay-table", cutCaptions), []);
       assert.ok((await page.textContent("main")).includes("<script>alert(1)</script>"));

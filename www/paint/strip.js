@@ -1,9 +1,10 @@
 import { paintUpright } from "./axis.js";
-import { HitPaths } from "./hits.js";
 import { highest, paintLevel } from "./level.js";
+import { paintRows } from "./rows.js";
 import { colours, surface, thickness } from "./surface.js";
+import { bold, write } from "./words.js";
 
-const bold = "600 12px ui-sans-serif, system-ui, sans-serif";
+const hits = { high: 8, half: 2, rowHeight: 6 };
 
 /** Paints the small timeline of the comparison, with the busiest span shaded, or an arrow to it. Returns the position of each hit. */
 export function paintStrip(canvas, scene) {
@@ -11,7 +12,9 @@ export function paintStrip(canvas, scene) {
   const box = { left: 0, right: width, top: 2, bottom: height - 2 };
   const x = (time) => ((time - scene.from) / (scene.to - scene.from)) * width;
   const top = highest(scene);
-  const floor = height - 30;
+  const mostRows = height < 80 ? 2 : 3;
+  const deniedTop = height - 5 - (mostRows - 1) * hits.rowHeight;
+  const floor = deniedTop - 23;
   const y = (level) => floor - (level / top) * (floor - 10);
   const brush = { ...scene, context, colours: colours(), x, y, box };
 
@@ -20,38 +23,27 @@ export function paintStrip(canvas, scene) {
   paintLevel(brush);
   paintUpright(brush, x(scene.now), box, brush.colours.rule);
   if (scene.ago) paintAgo(brush, scene.ago, (floor + box.top) / 2);
-  return paintHits(brush, scene.hits, height);
-}
-
-function paintHits(brush, hits, height) {
-  const paths = new HitPaths(thickness(brush.box), 2);
-  const marks = hits.map((hit) => {
-    const left = brush.x(hit.at);
-    if (hit.allowed) paths[hit.reserved ? "reserve" : "allow"](left, height - 19, 8);
-    else paths.deny(left, height - 8);
-    return { hit, x: left, y: hit.allowed ? height - 19 : height - 8 };
+  return paintRows(brush, {
+    ...hits,
+    mostRows,
+    thick: thickness(box),
+    allowedTop: deniedTop - 12,
+    deniedTop,
   });
-  paths.paint(brush);
-  return marks;
 }
 
 /** Paints an arrow to the busiest span, which is to the left of the strip, and how long ago it was. */
-function paintAgo({ context, colours: { denied, card } }, ago, top) {
-  const words = `← ${ago}`;
+function paintAgo(brush, ago, top) {
+  const { context, colours } = brush;
   context.font = bold;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  // On the colour of the card, so that it can be read over a line.
-  context.strokeStyle = card;
-  context.lineWidth = 4;
-  context.strokeText(words, 6, top);
-  context.fillStyle = denied;
-  context.fillText(words, 6, top);
+  write(brush, `← ${ago}`, 6, top, colours.denied);
 }
 
-/** Shades the span of one scale in which the most was let through, if that was more than the limit. */
-function paintBusiest({ context, colours: { busy }, x, box }, { busiest, scale, limit }) {
-  if (busiest.count <= limit) return;
+/** Shades the span of one scale in which the most was let through, if that was more than the policy promises. */
+function paintBusiest({ context, colours: { busy }, x, box }, { busiest, scale, isOver }) {
+  if (!isOver) return;
   const [left, right] = [x(busiest.at - scale), x(busiest.at)];
   context.fillStyle = busy;
   context.fillRect(left, box.top, right - left, box.bottom - box.top);

@@ -1,10 +1,13 @@
+import { limitName } from "../algorithms.js";
 import { paintAxis, paintUpright } from "./axis.js";
+import { burstsOf, paintCounts } from "./bursts.js";
 import { paintChanges } from "./changes.js";
 import { HitPaths, waitRows } from "./hits.js";
 import { highest, paintLevel } from "./level.js";
 import { colours, surface, thickness } from "./surface.js";
+import { small, write } from "./words.js";
 
-const small = "12px ui-sans-serif, system-ui, sans-serif";
+const half = 3;
 
 /** Paints the large timeline, with a ring around the chosen hit. Returns the position of each hit. */
 export function paintTimeline(canvas, scene, chosen) {
@@ -27,22 +30,16 @@ export function paintTimeline(canvas, scene, chosen) {
   return marks;
 }
 
-function paintWords({ context, colours: { quiet, card }, y, limit, id, box }) {
+function paintWords(brush) {
+  const { context, colours, y, limit, id, box } = brush;
   context.font = small;
   context.textAlign = "right";
   context.textBaseline = "bottom";
-  const what = id.endsWith("bucket") ? "capacity" : "limit";
-  const words = `${what} ${limit}`;
-  // On the colour of the card, so that it can be read over a line.
-  context.strokeStyle = card;
-  context.lineWidth = 4;
-  context.strokeText(words, box.right - 2, y(limit) - 3);
-  context.fillStyle = quiet;
-  context.fillText(words, box.right - 2, y(limit) - 3);
+  write(brush, `${limitName(id)} ${limit}`, box.right - 2, y(limit) - 3, colours.quiet);
 }
 
 function paintHits(brush, { hits, to }, hitsTop) {
-  const paths = new HitPaths(thickness(brush.box), 3);
+  const paths = new HitPaths(thickness(brush.box), half);
   let row = 0;
   const marks = hits.map((hit) => {
     const left = brush.x(hit.at);
@@ -59,6 +56,8 @@ function paintHits(brush, { hits, to }, hitsTop) {
     return { hit, x: left, y: top, until };
   });
   paths.paint(brush);
+  const denied = marks.filter(({ hit }) => !hit.allowed).map(({ x }) => x);
+  paintCounts(brush, burstsOf(denied, half, waitRows), brush.box.bottom + 1);
   return marks;
 }
 

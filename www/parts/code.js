@@ -71,7 +71,7 @@ function wrangler(policy, cost) {
 export const languages = { typescript, rust, wrangler };
 
 /** Shows the policy as code to copy. */
-export function codePanel() {
+export function codePanel(link) {
   let language = "typescript";
   let shown;
   const render = () => {
@@ -97,7 +97,7 @@ export function codePanel() {
     element(`language-${language}`).focus();
   });
   copyButton(element("copy"), () => element("code").textContent);
-  copyButton(element("copy-link"), () => location.href);
+  copyButton(element("copy-link"), link);
   return (state) => {
     shown = state;
     render();

@@ -30,13 +30,13 @@ export function comparison(current, change) {
     const marks = {};
     for (const { id, title, canvas, policy, passed, busiest, choose } of strips) {
       const simulation = run.simulations.get(id);
-      const { allowed, hits, limit } = simulation;
+      const { allowed, hits } = simulation;
       say(policy, numbersOf(id, state));
       say(passed, `${allowed} of ${hits.length} let through`);
       const most = busiestOf(id, simulation, state);
       const ago = agoOf(simulation, run, now);
       say(busiest, most);
-      busiest.dataset.over = simulation.busiest.count > limit;
+      busiest.dataset.over = simulation.isOver;
       choose.setAttribute("aria-pressed", id === state.algorithm);
       const label = `${title}: ${allowed} of ${hits.length} hits let through, ${most}${ago ? `, ${ago}` : ""}.`;
       if (canvas.getAttribute("aria-label") !== label) canvas.setAttribute("aria-label", label);
@@ -50,7 +50,7 @@ const busiestOf = (id, { busiest: { count } }, { scale }) =>
   id === "concurrency" ? `at most ${count} at once` : `${count} in the busiest ${duration(scale)}`;
 
 /** Returns the numbers of a strip in words: those of a bucket or of a window. */
-function numbersOf(id, { limit, scale, capacity, rate, per, run }) {
+export function numbersOf(id, { limit, scale, capacity, rate, per, run }) {
   if (id === "concurrency") return `${limit} at once, ${duration(run)} each`;
   return byId[id].fields.includes("capacity")
     ? `${capacity} at once, ${rate} per ${duration(per)}`

@@ -11,6 +11,10 @@ export function policyControls(change) {
     list.append(make("div", {}, input, make("label", { for: input.id }, title, make("code", {}, id))));
     return input;
   });
+  // On a small screen, where the list would push the chart away.
+  const select = element("algorithm");
+  select.append(...algorithms.map(({ id, title }) => make("option", { value: id }, title)));
+  select.addEventListener("change", () => change({ algorithm: select.value }));
   const fields = {
     limit: numberField("limit", change),
     scale: durationField("scale", change),
@@ -26,6 +30,7 @@ export function policyControls(change) {
   return (state) => {
     const { says, fields: taken } = byId[state.algorithm];
     for (const input of radios) input.checked = input.value === state.algorithm;
+    select.value = state.algorithm;
     say(element("says"), says);
     for (const [name, { field, show }] of Object.entries(fields)) {
       field.hidden = name !== "cost" && !taken.includes(name);

@@ -20,7 +20,7 @@ export function wholeLog() {
   const choice = form.elements.algorithm;
   choice.append(
     ...ofHits.map(({ id, title }) => make("option", { value: id, selected: id === "sliding_window" }, title)),
-    make("option", { value: "" }, "All six, side by side"),
+    make("option", { value: "" }, "All, side by side"),
   );
   form.elements.denied.append(
     ...deniedChoices.map(([value, title]) =>
@@ -65,6 +65,8 @@ export function wholeLog() {
 
   const take = (list) => {
     files = [...list];
+    // The result is below, also where the section was folded.
+    element("replay-drop").closest("details").open = true;
     run();
   };
   element("replay-files").addEventListener("change", ({ target }) => take(target.files));

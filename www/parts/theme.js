@@ -1,4 +1,4 @@
-import { element } from "../dom.js";
+import { element, say } from "../dom.js";
 import { forgetColours } from "../paint/surface.js";
 
 /** Switches between light and dark: the system's theme, until the visitor chooses one. */
@@ -7,7 +7,7 @@ export function themeSwitch() {
   const button = element("theme");
   const show = () => {
     forgetColours();
-    button.setAttribute("aria-pressed", root.dataset.theme === "dark");
+    say(button, root.dataset.theme === "dark" ? "Switch to light" : "Switch to dark");
   };
   button.addEventListener("click", () => {
     root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname } from "node:path";
 import { inProject } from "../../../scripts/lib/paths.mjs";
+import { axe } from "./axe.mjs";
 
 const types = {
   ".html": "text/html; charset=utf-8",
@@ -16,13 +17,14 @@ const blank = '<!doctype html><html lang="en"><title>blank</title><link rel="ico
 /** The package, and the file beside it that it imports. */
 const ofPackage = { "/package.js": "dist/index.js", "/errors.js": "dist/errors.js" };
 
-/** Serves the playground as any static host would, an empty page, the package, and whatever a test adds. */
+/** Serves the playground as any static host would, an empty page, the package, axe, and whatever a test adds. */
 export async function serveSite(routes = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     const route = routes[pathname];
     if (route) return route(request, response);
     if (pathname === "/blank") return response.writeHead(200, { "Content-Type": types[".html"] }).end(blank);
+    if (pathname === "/axe.js") return response.writeHead(200, { "Content-Type": types[".js"] }).end(axe);
     const path = ofPackage[pathname] ?? `www/public${pathname.replace(/\/$/, "/index.html")}`;
     try {
       const body = readFileSync(inProject(path));
