@@ -33,6 +33,7 @@ export async function buildPackage() {
     await bundleErrors(dist);
     await bundleClient(dist);
     await bundleAdapters(dist);
+    await bundleReact(dist);
     await bundleRedis(dist);
     await bundleWorker(dist);
     await bundleCommand(dist);
@@ -194,7 +195,7 @@ async function bundleCommand(dist) {
 const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = ["limiter/limiter", "http/headers", "http/address"].map((name) =>
+const ofPackage = ["limiter/limiter", "http/headers", "http/address", "throttle/throttle"].map((name) =>
   inProject(`js/${name}.ts`),
 );
 
@@ -221,6 +222,21 @@ async function bundleAdapters(dist) {
     for (const name of adapters) await bundle(name, `js/middleware/${name}.ts`);
     await bundle("stores", "js/stores/index.ts");
   }
+}
+
+/** `tollgate/react`: hooks over the package. Frameworks that render on servers need to know that they are for clients. */
+async function bundleReact(dist) {
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ])
+    await bundleAs(join(dist, `react.${extension}`), {
+      entryPoints: [inProject("js/react/index.ts")],
+      format,
+      external: ["react"],
+      plugins: [packageBeside],
+      banner: { js: '"use client";' },
+    });
 }
 
 /** `tollgate/redis`, for Node and what runs as Node does, over the package. */
@@ -253,6 +269,7 @@ async function bundleWorker(dist) {
 const typed = {
   js: ["index", "client/index", "redis/index"],
   "js/middleware": [...adapters.map((name) => `middleware/${name}`), "stores/index"],
+  "js/react": ["react/index"],
   "js/cloudflare": ["cloudflare/index"],
 };
 

@@ -16,7 +16,7 @@ export function retryDelay(response: Response, now: number): number {
 const longestDate = 40;
 
 /** Parses Retry-After, seconds or a date, into milliseconds; undefined if invalid. */
-function retryAfter(field: string | null, now: number): number | undefined {
+export function retryAfter(field: string | null, now: number): number | undefined {
   if (field === null) return undefined;
   if (/^\d+$/.test(field)) return Number(field) * 1_000;
   const isDate = field.length <= longestDate && /^[A-Z][a-z]{2,8}, /.test(field);
@@ -25,7 +25,7 @@ function retryAfter(field: string | null, now: number): number | undefined {
 }
 
 /** Returns how long a limit is used up, in milliseconds: `t` of RateLimit, or the window of its policy. */
-function exhausted(headers: Headers): number {
+export function exhausted(headers: Headers): number {
   const windows = new Map<string, number | undefined>();
   for (const { name, numbers } of items(headers.get("RateLimit-Policy"))) windows.set(name, numbers.get("w"));
   let longest = 0;

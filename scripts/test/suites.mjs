@@ -100,6 +100,7 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "js"]);
       await show(bin("tsc"), ["-p", "js/cli"]);
       await show(bin("tsc"), ["-p", "js/middleware"]);
+      await show(bin("tsc"), ["-p", "js/react"]);
       await show(bin("tsc"), ["-p", "tests/node"]);
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);

@@ -33,7 +33,7 @@ before(async () => {
   project = await freshProject("documents", "tests/documents/fixture");
   for (const folder of ["types/node", "types/worker", "run"])
     mkdirSync(join(project, folder), { recursive: true });
-  for (const helper of ["says.js", "setting.js"])
+  for (const helper of ["render.js", "says.js", "setting.js"])
     cpSync(inProject("tests/documents/lib", helper), join(project, "run", helper));
   for (const block of workers)
     writeFileSync(join(project, "run", `${block.name}.ts`), checkedBy(workerOf(block), block));
@@ -50,6 +50,7 @@ const checks = {
   js: runScript,
   mjs: runScript,
   ts: runScript,
+  tsx: renderComponents,
   sh: runShell,
   toml: checkTable,
   json: ({ text }) => JSON.parse(text),
@@ -112,6 +113,17 @@ async function runScript(block) {
   } else assert.equal(block.run, "types", "run: takes worker, types or continued");
 }
 
+/** Renders the components that a block exports on a server, without properties. */
+async function renderComponents(block) {
+  const { code } = await transform(moduleOf(block), {
+    loader: "tsx",
+    jsx: "automatic",
+    sourcefile: block.place,
+  });
+  writeFileSync(join(project, "run", `${block.name}.mjs`), code);
+  await run(process.execPath, ["run/render.js", `./${block.name}.mjs`], { cwd: project });
+}
+
 async function runShell({ text }) {
   for (const command of commandsIn(text)) {
     if (command.startsWith("curl ")) await runCurl(command);
@@ -156,11 +168,13 @@ function isPartOf({ text }, file) {
 
 test("TypeScript blocks, and those that are only checked, under strict types", async () => {
   const typed = blocks.filter(
-    (block) => isScript(block) && (block.language === "ts" || block.run === "types"),
+    (block) =>
+      (isScript(block) && (block.language === "ts" || block.run === "types")) ||
+      (block.language === "tsx" && !block.from),
   );
   for (const block of typed) {
     const [folder, code] = isWorker(block) ? ["worker", workerOf(block)] : ["node", moduleOf(block)];
-    const file = `${block.name}.${block.language === "ts" ? "ts" : "js"}`;
+    const file = `${block.name}.${block.language.startsWith("ts") ? block.language : "js"}`;
     writeFileSync(join(project, "types", folder, file), `${code}\nexport {};\n`);
   }
   await run(bin("tsc"), ["-p", "tsconfig.node.json"], { cwd: project });

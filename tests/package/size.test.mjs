@@ -16,6 +16,7 @@ async function bundled(project, entry) {
     platform: "browser",
     format: "esm",
     bundle: true,
+    external: ["react"],
     minify: true,
     write: false,
   });
@@ -24,6 +25,9 @@ async function bundled(project, entry) {
 
 /** What waiting may take on top of a limiter. */
 const throttleBudget = 8_500;
+
+/** What the hooks may take on top of a throttle; React itself is the page's own. */
+const reactBudget = 1_500;
 
 /** What an adapter may take on top of the limiter, `ipKey` and the headers, which it uses. */
 const adapterBudget = 5_300;
@@ -43,6 +47,12 @@ test("size in a browser, bundled, minified and gzipped", async (t) => {
     const size = (await sizeOf("Throttle.js")) - (await sizeOf("RateLimiter.js"));
     t.diagnostic(`${kilobytes(size)} of ${kilobytes(throttleBudget)}`);
     assert.ok(size <= throttleBudget, `${size} bytes are more than ${throttleBudget}`);
+  });
+  await t.test("the hooks for React on top of Throttle", async (t) => {
+    const sizeOf = async (entry) => gzipSync(await bundled(project, entry), { level: 9 }).length;
+    const size = (await sizeOf("react.js")) - (await sizeOf("Throttle.js"));
+    t.diagnostic(`${kilobytes(size)} of ${kilobytes(reactBudget)}`);
+    assert.ok(size <= reactBudget, `${size} bytes are more than ${reactBudget}`);
   });
   await t.test("an adapter on top of RateLimiter, ipKey and the headers", async (t) => {
     const sizeOf = async (entry) => gzipSync(await bundled(project, entry), { level: 9 }).length;

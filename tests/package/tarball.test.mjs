@@ -14,7 +14,7 @@ test("it needs no other package; frameworks are there or not", async () => {
   const manifest = JSON.parse(await run("tar", ["-xzOf", tarball, "package/package.json"]));
   for (const kind of ["dependencies", "optionalDependencies"])
     assert.deepEqual(manifest[kind] ?? {}, {}, kind);
-  const frameworks = ["express", "fastify", "hono", "koa"];
+  const frameworks = ["express", "fastify", "hono", "koa", "react"];
   assert.deepEqual(Object.keys(manifest.peerDependencies), frameworks);
   for (const name of frameworks) assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
 });
@@ -55,8 +55,15 @@ const attw = (...args) => run(bin("attw"), [tarball, ...args, "--no-color", "--n
 test("are the types wrong? In no way of resolving them", () =>
   attw("--profile", "strict", "--entrypoints", "."));
 
-test("nor are those of the client and the adapters, where subpaths are resolved at all", () =>
-  attw("--profile", "node16", "--entrypoints", "./client", ...adapters.map((name) => `./${name}`)));
+test("nor are those of the client, the hooks and the adapters, where subpaths are resolved at all", () =>
+  attw(
+    "--profile",
+    "node16",
+    "--entrypoints",
+    "./client",
+    "./react",
+    ...adapters.map((name) => `./${name}`),
+  ));
 
 test("nor are those for Redis", () => attw("--profile", "node16", "--entrypoints", "./redis"));
 

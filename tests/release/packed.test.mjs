@@ -33,6 +33,8 @@ const inPackage = [
   "dist/leases.workerd.js",
   "dist/node.cjs",
   "dist/node.js",
+  "dist/react.cjs",
+  "dist/react.js",
   "dist/redis.cjs",
   "dist/redis.js",
   "dist/stores.cjs",

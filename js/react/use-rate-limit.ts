@@ -1,0 +1,66 @@
+import { useMemo } from "react";
+import { items } from "../throttle/fields.ts";
+import { exhausted, retryAfter } from "../throttle/retry-delay.ts";
+import type { Decision } from "../types.ts";
+import { useCountdown } from "./use-countdown.ts";
+
+/** What says how a limit stands: a decision, or the headers of a response. */
+export type RateLimitSource =
+  | Pick<Decision, "allowed" | "remaining" | "retryAfter">
+  | RateLimitHeaders
+  | Readonly<Record<string, string>>;
+
+/** The headers of a response, as `fetch` has them. */
+export interface RateLimitHeaders {
+  /** Returns a header; `null` if there is none. */
+  get(name: string): string | null;
+}
+
+/** How a limit stands. */
+export interface RateLimitState {
+  /** Whether a request may be made now. */
+  readonly allowed: boolean;
+  /** How many are left; undefined if that is not known, as after the wait. */
+  readonly remaining: number | undefined;
+  /** In how many milliseconds a request may be made; 0 if now. */
+  readonly retryIn: number;
+}
+
+/**
+ * Returns how a limit stands, by a decision or by the headers of a response (`RateLimit` and `Retry-After`), and counts
+ * down until a request may be made again. It starts anew with another object.
+ *
+ * @example
+ * ```tsx
+ * import { useRateLimit } from "tollgate/react";
+ *
+ * export function Send({ response }: { response: Response | undefined }) {
+ *   const { allowed, retryIn } = useRateLimit(response?.headers);
+ *   return <button disabled={!allowed}>{allowed ? "Send" : `Wait ${Math.ceil(retryIn / 1000)} s`}</button>;
+ * }
+ * ```
+ */
+export function useRateLimit(source: RateLimitSource | null | undefined): RateLimitState {
+  const { allowed, remaining, wait } = useMemo(() => read(source), [source]);
+  const retryIn = useCountdown(wait, source);
+  if (wait === 0) return { allowed, remaining, retryIn };
+  return { allowed: retryIn === 0, remaining: retryIn === 0 ? undefined : remaining, retryIn };
+}
+
+function read(source: RateLimitSource | null | undefined) {
+  if (!source) return { allowed: true, remaining: undefined, wait: 0 };
+  if (isDecision(source)) {
+    const { allowed, remaining, retryAfter: wait } = source;
+    return { allowed, remaining, wait: allowed ? 0 : wait };
+  }
+  const headers = isHeaders(source) ? source : new Headers(source as Record<string, string>);
+  const left = items(headers.get("RateLimit")).flatMap(({ numbers }) => numbers.get("r") ?? []);
+  const wait = retryAfter(headers.get("Retry-After"), Date.now()) ?? exhausted(headers);
+  return { allowed: wait === 0, remaining: left.length > 0 ? Math.min(...left) : undefined, wait };
+}
+
+const isHeaders = (source: object): source is Headers =>
+  typeof (source as Partial<Headers>).get === "function";
+
+const isDecision = (source: RateLimitSource): source is Extract<RateLimitSource, { allowed: boolean }> =>
+  typeof (source as Partial<Decision>).allowed === "boolean";
