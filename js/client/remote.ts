@@ -2,7 +2,7 @@ import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { errorDecision } from "../errors/error-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
-import { copiedCosts } from "../policy/copied-costs.ts";
+import { copiedCosts, copiedUse } from "../policy/copied-costs.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds, ttlExpected } from "../policy/durations.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
@@ -167,7 +167,7 @@ export class RemoteLimiter {
    * (it had been charged in full) or `"closed"` (it had been settled).
    */
   async settle(id: string, used?: Costs): Promise<Settlement> {
-    const copy = used === undefined ? undefined : copiedCosts(used);
+    const copy = used === undefined ? undefined : copiedUse(used);
     return (await this.#sendById("settle", id, { used: copy })).settlement as Settlement;
   }
 

@@ -1,4 +1,4 @@
-import { inWords, TollgateError } from "../errors/error.ts";
+import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
@@ -242,9 +242,10 @@ function checkKey(key: unknown): asserts key is Key {
 /** Checks costs. The error of a limiter elsewhere may not say that the cost is invalid. */
 function checkCosts(costs: unknown): asserts costs is Costs {
   if (costs === 1) return;
-  for (const cost of Object(costs) === costs ? Object.values(costs as object) : [costs])
-    if (!Number.isSafeInteger(cost) || (cost as number) < 0)
-      throw new TollgateError("invalid_cost", `cost: ${inWords(cost)} is not an integer from 0 on`);
+  const list: unknown[] = Object(costs) === costs ? Object.values(costs as object) : [costs];
+  // Without a name of a policy, each would cost 1.
+  for (const cost of list.length > 0 ? list : [costs])
+    if (!Number.isSafeInteger(cost) || (cost as number) < 0) throw wrongAmount("cost", cost);
 }
 
 /** Returns whether an error is of bad input, by name and code: those of objects lose their class on the way. */

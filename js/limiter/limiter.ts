@@ -296,7 +296,7 @@ export class RateLimiter {
   ): Decision {
     const read = policies === undefined ? undefined : readCall(policies);
     const call = read?.numbers ?? [];
-    const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#read, 1);
+    const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#read);
     const now = this.#clock();
     if (typeof now !== "number") throw invalidTime(now);
     this.#states.prepare(now);

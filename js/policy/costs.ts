@@ -7,16 +7,22 @@ import type { ReadPolicies } from "./policies.ts";
 /** Sentinel: as much as was reserved. */
 export const asReserved = -1;
 
-/** Returns costs by the positions of the policies; each is read once. A policy that is left out costs `otherwise`. */
-export function costsByPosition(costs: unknown, policies: ReadPolicies, otherwise: number): number[] {
+/**
+ * Returns costs by the positions of the policies; each is read once. A policy that is left out costs `otherwise`. All may
+ * be left out only of what was used.
+ */
+export function costsByPosition(costs: unknown, policies: ReadPolicies, otherwise = 1): number[] {
   if (!isRecord(costs)) throw wrongAmount("cost", costs);
+  let isEmpty = otherwise > 0;
   const numbers: number[] = policies.names.map(() => otherwise);
   for (const [name, cost] of Object.entries(costs as Readonly<Record<string, unknown>>)) {
     const position = policies.position(name);
     if (cost === undefined) continue;
     if (!isInteger(cost)) throw wrongAmount("cost", cost);
     numbers[position] = cost;
+    isEmpty = false;
   }
+  if (isEmpty) throw wrongAmount("cost", costs);
   return numbers;
 }
 
@@ -34,7 +40,7 @@ export function usedByPosition(
   policies: ReadPolicies,
   isByPolicy: boolean,
 ): number[] {
-  if (typeof used !== "number") return costsByPosition(used ?? {}, policies, asReserved);
+  if (typeof used !== "number") return costsByPosition(used === undefined ? {} : used, policies, asReserved);
   if (!isInteger(used)) throw wrongAmount("cost", used);
   if (isByPolicy && used !== 0) throw worded("invalid_cost", settleByPolicyText, { found: used });
   return policies.names.map(() => used);

@@ -19,7 +19,7 @@ export class OperationTexts {
 
   /** Returns costs: one number, or one for each policy. */
   costs(costs: Costs): string {
-    if (typeof costs !== "number") return costsByPosition(costs, this.#read, 1).join(",");
+    if (typeof costs !== "number") return costsByPosition(costs, this.#read).join(",");
     if (!isInteger(costs)) throw wrongAmount("cost", costs);
     return `${costs}`;
   }

@@ -157,7 +157,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
         const url = await serve(t, { limiter, fallback, key: () => key, onError: "allow" }, handler);
         assert.equal((await ask(url)).status, 500, String(key));
       }
-      for (const cost of [-1, 0.5, "1", Number.NaN]) {
+      for (const cost of [-1, 0.5, "1", Number.NaN, null, {}, []]) {
         const url = await serve(t, { limiter, fallback, cost: () => cost, onError: "allow" }, handler);
         assert.equal((await ask(url)).status, 500, String(cost));
       }

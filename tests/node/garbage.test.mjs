@@ -227,8 +227,8 @@ test("as a cost", () => {
         const { name } = limiter.policies[0];
         // An object is costs by policy, and none of these names is one.
         const isByPolicy = isPlain(cost);
-        const named = isByPolicy && Object.keys(cost).length > 0 ? "unknown_policy" : undefined;
-        const expected = isWhole(cost) || isByPolicy ? named : "invalid_cost";
+        const named = isByPolicy && Object.keys(cost).length > 0;
+        const expected = isWhole(cost) ? undefined : named ? "unknown_policy" : "invalid_cost";
         assert.equal(outcome(() => assertIsDecision(limiter.peek("user:42", cost))).code, expected);
         assert.equal(held(), before);
         assert.equal(outcome(() => limiter.hit("one:time", cost)).code, expected);

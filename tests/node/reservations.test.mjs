@@ -185,7 +185,11 @@ test("costs by policy: what is left out costs 1, and names are checked", () => {
   assert.equal(limiter.hit("a", { tpm: 1_500 }).allowed, true);
   assert.deepEqual([limiter.get("a", "rpm"), limiter.get("a", "tpm")], [1, 7_500]);
   assert.equal(limiter.peek("a", { tpm: 7_501, rpm: 0 }).policy, "tpm");
-  assert.equal(limiter.hit("a", {}).allowed, true);
+  for (const none of [{}, { tpm: undefined }, [], null, new Map([["tpm", 1]])])
+    assert.equal(
+      code(() => limiter.hit("a", none)),
+      "invalid_cost",
+    );
   assert.equal(
     code(() => limiter.hit("a", { tokens: 1 })),
     "unknown_policy",
@@ -213,6 +217,10 @@ test("bad input is an error that changes nothing", () => {
       () => open.settle({ rpm: -1 }),
       () => open.settle(3),
       () => open.settle("all"),
+      () => open.settle(null),
+      () => open.settle([]),
+      () => limiter.reserve("a", {}),
+      () => limiter.reserve("a", null),
       () => limiter.inc("a", -1.5, "rpm"),
     ],
     invalid_option: [

@@ -115,7 +115,7 @@ describe("errors", () => {
     const limiter = new RedisLimiter([policy, bucket], given);
     for (const key of ["", 7, 7n, null, undefined, {}, "\udc00", "x".repeat(1_025), "€".repeat(342)])
       await assert.rejects(limiter.hit(key), { code: "invalid_key" });
-    for (const cost of [-1, 1.5, Number.NaN, 2 ** 53, "1", null, 1n]) {
+    for (const cost of [-1, 1.5, Number.NaN, 2 ** 53, "1", null, {}, [], 1n]) {
       await assert.rejects(limiter.hit("a", cost), { code: "invalid_cost" });
       await assert.rejects(limiter.peek("a", cost), { code: "invalid_cost" });
       // A negative cost gives back.

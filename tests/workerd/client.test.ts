@@ -94,9 +94,9 @@ it("tells mistakes apart, and they concern one caller only", async () => {
   ]) {
     expect(() => limiter(wrong)).toThrow(expect.objectContaining({ code: "invalid_option" }));
   }
-  // In JSON these would be null, which is as if they had been left out.
+  // In JSON some of these would be null.
   const { limiter: right } = limiter({});
-  for (const cost of [Number.NaN, Number.POSITIVE_INFINITY, "1" as never])
+  for (const cost of [Number.NaN, Number.POSITIVE_INFINITY, "1", null, {}, [], { api: null }] as never[])
     await expect(right.hit("a", cost)).rejects.toMatchObject({ code: "invalid_cost" });
   await expect(right.set("a", Number.NaN)).rejects.toMatchObject({ code: "invalid_count" });
 });
@@ -160,7 +160,7 @@ it("the entrypoint refuses what is of the wrong type, which RPC does not", async
   for (const key of ["", "\ud800", "a\udc00b", "k".repeat(1_025), 7, null])
     await refuses(["api", key], "invalid_key");
   for (const policy of ["none", 7, [7], null, undefined]) await refuses([policy, "rpc"], "unknown_policy");
-  for (const cost of ["1", null, -1, 0.5]) await refuses(["api", "rpc", cost], "invalid_cost");
+  for (const cost of ["1", null, {}, [], -1, 0.5]) await refuses(["api", "rpc", cost], "invalid_cost");
   await expect(bound.set("api", "rpc", -1)).rejects.toMatchObject({ code: "invalid_count" });
   await expect(bound.get("api", "rpc", 7 as never)).rejects.toMatchObject({ code: "unknown_policy" });
   expect(await bound.get("api", "rpc")).toBe(0);

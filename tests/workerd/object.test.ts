@@ -34,7 +34,7 @@ it("refuses what is of the wrong type, which RPC does not, and nothing changes",
       }
     };
     object.hit(policy, 1);
-    for (const cost of ["1", null, true, [], 1n, Symbol("1"), { fix_window: "1" }, { fix_window: 0.5 }]) {
+    for (const cost of ["1", null, true, [], {}, 1n, Symbol("1"), { fix_window: "1" }, { fix_window: 0.5 }]) {
       expect(code("hit", policy, cost)).toBe("invalid_cost");
       expect(code("reserve", policy, cost)).toBe("invalid_cost");
     }

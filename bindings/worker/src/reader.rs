@@ -53,20 +53,44 @@ impl<'a> Reader<'a> {
         if self.path.is_empty() { field.into() } else { format!("{}.{field}", self.path) }
     }
 
-    /// Takes a field; `None` if it is missing. A second value, in the other spelling, is left, and so an error.
+    /// Takes a field; `None` if it is missing or null. A second value, in the other spelling, is left, and so an error.
     pub(crate) fn take(&mut self, field: &'static str) -> Option<Tree> {
+        self.take_or_null(field).filter(|value| !matches!(value, Tree::Null))
+    }
+
+    /// Takes a field; `None` if it is missing.
+    fn take_or_null(&mut self, field: &'static str) -> Option<Tree> {
         self.known.push(field);
         let at = self.fields.iter().position(|(name, ..)| name == field)?;
-        match self.fields.remove(at).2 {
-            Tree::Null => None,
-            value => Some(value),
+        Some(self.fields.remove(at).2)
+    }
+
+    /// Takes an amount; `None` if it is missing. A null is an error: JSON has it for a number that is not finite.
+    pub(crate) fn take_amount(&mut self, field: &'static str, accepts: impl Display) -> Option<Tree> {
+        let found = self.take_or_null(field)?;
+        if matches!(found, Tree::Null) {
+            let problem = format!("null is not {accepts}");
+            self.errors.push(FieldError { path: self.path_of(field), problem });
+            return None;
         }
+        Some(found)
     }
 
     /// Adds the error of a field that has an invalid value.
     pub(crate) fn reject(&mut self, field: &str, found: &Tree, accepts: impl Display) {
         let path = self.path_of(field);
         self.errors.push(invalid(path, found, accepts));
+    }
+
+    /// Takes an amount through `read`, which returns `None` for an invalid value.
+    pub(crate) fn amount<T>(
+        &mut self,
+        field: &'static str,
+        accepts: impl Display,
+        read: impl Fn(&Tree) -> Option<T>,
+    ) -> Option<T> {
+        let found = self.take_amount(field, &accepts)?;
+        self.checked(field, found, accepts, read)
     }
 
     /// Takes a field through `read`, which returns `None` for an invalid value.
@@ -77,6 +101,16 @@ impl<'a> Reader<'a> {
         read: impl Fn(&Tree) -> Option<T>,
     ) -> Option<T> {
         let found = self.take(field)?;
+        self.checked(field, found, accepts, read)
+    }
+
+    fn checked<T>(
+        &mut self,
+        field: &'static str,
+        found: Tree,
+        accepts: impl Display,
+        read: impl Fn(&Tree) -> Option<T>,
+    ) -> Option<T> {
         let value = read(&found);
         if value.is_none() {
             self.reject(field, &found, accepts);

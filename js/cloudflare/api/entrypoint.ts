@@ -1,7 +1,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../../http/rule-key.ts";
-import { copiedCosts } from "../../policy/copied-costs.ts";
+import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../../types.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
@@ -89,7 +89,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   /** Closes a reservation and charges the used amount, by default all of it. */
   async settle(policy: PolicyName, id: string, used?: Costs): Promise<Settlement> {
     checkId(id);
-    const copy = used === undefined ? undefined : copiedCosts(used);
+    const copy = used === undefined ? undefined : copiedUse(used);
     return settlementOf(await this.#callInJson("settle", policy, { id, used: copy }));
   }
 

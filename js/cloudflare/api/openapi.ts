@@ -27,7 +27,7 @@ const parts = {
   oneOf: [part, { type: "array", items: part, minItems: 1 }],
 };
 const each = { type: "object", additionalProperties: whole, description: "One for each policy by its name." };
-const cost = { oneOf: [whole, each], default: 1 };
+const cost = { oneOf: [whole, { ...each, minProperties: 1 }], default: 1 };
 const added = {
   type: "integer",
   minimum: Number.MIN_SAFE_INTEGER,

@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../../build/worker/tollgate.js";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
-import { copiedCosts } from "../../policy/copied-costs.ts";
+import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
@@ -95,7 +95,9 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     const { name } = this.ctx.id;
     // The kind of a key that is a string comes before it.
     const key = name === undefined ? undefined : `s${name}`;
-    const reserved = reservedBy(this.#applyInJson("reserve", policies, { ...amounts(cost), ttl, key }));
+    const reserved = reservedBy(
+      this.#applyInJson("reserve", policies, { ...amounts(copiedCosts(cost)), ttl, key }),
+    );
     this.#reported(reserved.decision, cost);
     return reserved;
   }
@@ -104,7 +106,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   settle(policies: Policies, id: string, used?: Costs): Settlement {
     checkId(id);
     return settlementOf(
-      this.#applyInJson("settle", policies, { ...(used === undefined ? {} : amounts(used)), id }),
+      this.#applyInJson("settle", policies, { ...(used === undefined ? {} : amounts(copiedUse(used))), id }),
     );
   }
 
@@ -263,7 +265,9 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   #decision(operation: Operation, policies: Policies, cost: Costs): Decision {
     if (typeof cost !== "number") {
-      const answer = this.#applyInJson(operation, policies, amounts(cost)) as { decision: PlainDecision };
+      const answer = this.#applyInJson(operation, policies, amounts(copiedCosts(cost))) as {
+        decision: PlainDecision;
+      };
       return unplain(answer.decision);
     }
     const json = policiesAsJson(policies);
@@ -290,7 +294,6 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 }
 
 /** Returns costs as a question has them: one amount, or a list of names and amounts. */
-function amounts(cost: Costs): Readonly<Record<string, unknown>> {
-  const copy = copiedCosts(cost);
-  return typeof copy === "number" ? { amount: copy } : { amounts: Object.entries(copy) };
+function amounts(costs: Costs): Readonly<Record<string, unknown>> {
+  return typeof costs === "number" ? { amount: costs } : { amounts: Object.entries(costs) };
 }

@@ -46,12 +46,12 @@ impl Fields {
             "hit" | "peek" | "reserve" => fields.read_amounts(reader, "cost"),
             "lease" => {
                 fields.id = reader.read("id", Expected::Reservation, non_empty_text);
-                fields.amount = reader.read("cost", AMOUNT, integer).map(|cost| cost as i64);
-                fields.used = reader.read("used", AMOUNT, integer);
-                fields.size = reader.read("size", AMOUNT, integer);
+                fields.amount = reader.amount("cost", AMOUNT, integer).map(|cost| cost as i64);
+                fields.used = reader.amount("used", AMOUNT, integer);
+                fields.size = reader.amount("size", AMOUNT, integer);
             }
             "settle" => fields.read_amounts(reader, "used"),
-            "inc" => fields.amount = reader.read("cost", Expected::SignedInteger, signed_integer),
+            "inc" => fields.amount = reader.amount("cost", Expected::SignedInteger, signed_integer),
             "set" => fields.amount = required_count(reader),
             "reset" => fields.reservations = reader.boolean("reservations").unwrap_or_default(),
             _ => {}
@@ -86,12 +86,13 @@ impl Fields {
         }
     }
 
-    /// Reads one number, or one for each policy by its name.
+    /// Reads one number, or one for each policy by its name. All policies may be left out only of what was used.
     fn read_amounts(&mut self, reader: &mut Reader<'_>, field: &'static str) {
         let path = reader.path_of(field);
-        match reader.take(field) {
+        let accepts = format!("{AMOUNT}, or one for each policy by its name");
+        match reader.take_amount(field, &accepts) {
             None => {}
-            Some(Tree::Table(by_policy)) => {
+            Some(Tree::Table(by_policy)) if field == "used" || !by_policy.is_empty() => {
                 let mut amounts = Vec::new();
                 for (name, tree) in by_policy {
                     match integer(&tree) {
@@ -103,7 +104,7 @@ impl Fields {
             }
             Some(found) => match integer(&found) {
                 Some(amount) => self.amount = Some(amount as i64),
-                None => reader.reject(field, &found, format!("{AMOUNT}, or one for each policy by its name")),
+                None => reader.reject(field, &found, accepts),
             },
         }
     }
