@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Command } from "./command.ts";
-import { type ConfigError, readConfig } from "./config.ts";
+import { type Config, type ConfigError, readConfig } from "./config.ts";
 import { UnreadableConfig } from "./config-file.ts";
 import { exit, UsageError } from "./errors.ts";
 import type { Given } from "./options.ts";
@@ -18,12 +18,14 @@ export const check: Command = {
   },
   notes: `
 Without a file, it reads the first of ${usual.join(", ")} that exists.
+A warning is valid, and hardly meant: scale = 60 is 60 milliseconds.
 Exit codes: 0 for no errors, 1 for errors, 2 for an invalid command line.`,
   run: async (given) => {
     const path = fileOf(given);
-    const errors = errorsIn(path, given.one("env"));
-    if (given.has("json")) process.stdout.write(`${JSON.stringify({ file: path, errors }, undefined, 2)}\n`);
-    else process.stdout.write(`${listed(path, errors)}\n`);
+    const { errors, warnings } = foundIn(path, given.one("env"));
+    if (given.has("json"))
+      process.stdout.write(`${JSON.stringify({ file: path, errors, warnings }, undefined, 2)}\n`);
+    else process.stdout.write(`${listed(path, errors, warnings)}\n`);
     return errors.length === 0 ? exit.ok : exit.failed;
   },
 };
@@ -36,19 +38,22 @@ function fileOf({ operands }: Given): string {
   return path;
 }
 
-function errorsIn(path: string, environment: string | undefined): readonly ConfigError[] {
+function foundIn(path: string, environment: string | undefined): Pick<Config, "errors" | "warnings"> {
+  const byLine = (list: readonly ConfigError[]) => list.toSorted((one, other) => one.line - other.line);
   try {
-    const { errors } = readConfig(path, environment);
-    return errors.toSorted((one, other) => one.line - other.line);
+    const { errors, warnings } = readConfig(path, environment);
+    return { errors: byLine(errors), warnings: byLine(warnings) };
   } catch (error) {
     if (!(error instanceof UnreadableConfig)) throw error;
-    return [{ line: error.line, field: "", problem: error.problem }];
+    return { errors: [{ line: error.line, field: "", problem: error.problem }], warnings: [] };
   }
 }
 
-function listed(path: string, errors: readonly ConfigError[]): string {
-  if (errors.length === 0) return `${path} has no errors.`;
-  return errors
-    .map(({ line, field, problem }) => `${path}:${line}: ${field === "" ? "" : `${field}: `}${problem}`)
-    .join("\n");
+function listed(path: string, errors: readonly ConfigError[], warnings: readonly ConfigError[]): string {
+  const lines = (list: readonly ConfigError[], kind = "") =>
+    list.map(
+      ({ line, field, problem }) => `${path}:${line}: ${kind}${field === "" ? "" : `${field}: `}${problem}`,
+    );
+  const summary = errors.length === 0 ? [`${path} has no errors.`] : [];
+  return [...lines(errors), ...lines(warnings, "warning: "), ...summary].join("\n");
 }

@@ -3,6 +3,7 @@ import { type ConfigFile, type ConfigTable, isTable, readConfigFile, tables } fr
 import { UsageError } from "./errors.ts";
 import { Gateway, Misconfigured } from "./gateway.ts";
 import { nearest } from "./near.ts";
+import { shortDurations } from "./short-durations.ts";
 import { unreachableRules } from "./unreachable.ts";
 
 /** An error in a configuration, with its line and field. */
@@ -22,6 +23,8 @@ export interface Config {
   /** The method and path of each rule. */
   readonly rules: readonly string[];
   readonly errors: readonly ConfigError[];
+  /** What is valid, and hardly meant. */
+  readonly warnings: readonly ConfigError[];
 }
 
 /** Reads a configuration, or that of an environment, and finds all errors in it. */
@@ -52,7 +55,10 @@ export function readConfig(path: string, environment?: string): Config {
       errors.push(at(`vars.TOLLGATE.rules[${rule}].path`, problem));
   const policies = Object.keys(isTable(table["policies"]) ? table["policies"] : {});
   const rules = tables(table["rules"]).map(({ method, path }) => [method ?? [], path].flat().join(" "));
-  return { file, gateway, policies, rules, errors };
+  const warnings = [...shortDurations(table)].map(([field, problem]) =>
+    at(`vars.TOLLGATE.${field}`, problem),
+  );
+  return { file, gateway, policies, rules, errors, warnings };
 }
 
 /** The fields that an environment inherits, unlike bindings and variables. */

@@ -1,3 +1,5 @@
+// `tollgate check` finds every error of a configuration, with its line and field.
+
 import assert from "node:assert/strict";
 import test from "node:test";
 import { inProject } from "../../scripts/lib/paths.mjs";
@@ -218,4 +220,33 @@ api = { algorithm = "fix_window", limit = 9, scale = 0 }
   const { code, stderr } = await tollgate(["check", at("wrangler.toml"), "--env", "stage"]);
   assert.equal(code, 2);
   assert.match(stderr, /has no environment stage; it has staging/);
+});
+
+test("a duration below a second without a unit is a warning, not an error", async (t) => {
+  const short = whole.replace(
+    'scale = "1m" }',
+    `scale = 60 }
+bucket = { algorithm = "token_bucket", capacity = 9, refillRate = 1, per = 999 }
+second = { algorithm = "fix_window", limit = 9, scale = 1000 }
+unit = { algorithm = "fix_window", limit = 9, scale = "60ms" }`,
+  );
+  const at = folderWith(t, { "wrangler.toml": short });
+  const { code, stdout } = await tollgate(["check", at("wrangler.toml"), "--json"]);
+  const { errors, warnings } = JSON.parse(stdout);
+  assert.deepEqual([code, errors], [0, []]);
+  assert.deepEqual(
+    warnings.map(({ line, field }) => [line, field]),
+    [
+      [17, "vars.TOLLGATE.policies.api.scale"],
+      [18, "vars.TOLLGATE.policies.bucket.per"],
+    ],
+  );
+  assert.match(
+    warnings[0].problem,
+    /^60 is in milliseconds; write "60ms" if that is meant, or "60s" for seconds$/,
+  );
+  const printed = await tollgate(["check", at("wrangler.toml")]);
+  assert.equal(printed.code, 0);
+  assert.match(printed.stdout, /wrangler\.toml:17: warning: vars\.TOLLGATE\.policies\.api\.scale: 60 is in/);
+  assert.match(printed.stdout, /has no errors\.\n$/);
 });
