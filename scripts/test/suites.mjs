@@ -66,6 +66,8 @@ const ofCrates = [
     "tollgate-lease",
     "-p",
     "tollgate-redis",
+    "-p",
+    "tollgate-platform",
   ]),
   {
     name: "cargo test",

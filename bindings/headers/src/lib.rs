@@ -8,7 +8,9 @@
 extern crate alloc;
 
 #[cfg(all(target_arch = "wasm32", not(test)))]
-mod platform;
+mod platform {
+    tollgate_platform::platform!();
+}
 
 use alloc::string::String;
 

@@ -11,7 +11,8 @@ extern crate alloc;
 mod leases;
 
 #[cfg(all(feature = "standalone", target_arch = "wasm32", not(test)))]
-#[path = "../../headers/src/platform.rs"]
-mod platform;
+mod platform {
+    tollgate_platform::platform!();
+}
 
 pub use leases::Leases;

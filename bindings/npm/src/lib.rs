@@ -17,4 +17,7 @@ mod numbers;
 mod result_buffer;
 
 #[cfg(all(target_arch = "wasm32", not(test)))]
-mod platform;
+mod platform {
+    tollgate_platform::platform!();
+    tollgate_platform::grow_ahead!();
+}

@@ -14,5 +14,7 @@ mod replicas;
 pub use tollgate_lease::Leases;
 
 #[cfg(all(target_arch = "wasm32", not(test)))]
-#[path = "../../npm/src/platform.rs"]
-mod platform;
+mod platform {
+    tollgate_platform::platform!();
+    tollgate_platform::grow_ahead!();
+}
