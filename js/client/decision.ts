@@ -1,9 +1,7 @@
 import { TollgateError } from "../errors/error.ts";
+import { fromJson, type JsonDecision } from "../http/json-decision.ts";
 import { isInteger } from "../policy/durations.ts";
 import type { Decision } from "../types.ts";
-
-/** A decision in JSON, which has no infinity: a hit that never fits has a `retryAfter` of null. */
-type JsonDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
 
 const isText = (value: unknown): boolean => typeof value === "string";
 
@@ -28,7 +26,7 @@ function isDecision(value: unknown): value is JsonDecision {
 /** Reads a decision from the Worker's JSON. Throws if it is invalid. */
 export function decisionOf(value: unknown): Decision {
   if (!isDecision(value)) throw invalidResponse("decision");
-  return { ...value, retryAfter: value.retryAfter ?? Number.POSITIVE_INFINITY };
+  return fromJson(value);
 }
 
 /** Returns the error for an invalid response, after which `onError` decides as if there were none. */

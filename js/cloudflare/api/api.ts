@@ -1,10 +1,11 @@
+import { forJson } from "../../http/json-decision.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { admit, preflight } from "../gateway/cors.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import { Unanswered } from "../object/ask.ts";
 import { brokenKey } from "../object/checks.ts";
-import { type Answer, type ErrorInfo, plain } from "../object/decision.ts";
+import type { Answer, ErrorInfo } from "../object/decision.ts";
 import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { problem } from "../problem.ts";
@@ -141,7 +142,7 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
   switch (operation) {
     case "hit":
     case "peek":
-      return plain(named(numbers, names));
+      return forJson(named(numbers, names));
     case "expires_at":
       return { expiresAt: Number(numbers) };
     case "reset":

@@ -1,5 +1,6 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
+import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../../http/rule-key.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../../types.ts";
@@ -17,15 +18,7 @@ import {
   keyField,
   policyNames,
 } from "../object/checks.ts";
-import {
-  type Answer,
-  type ErrorInfo,
-  type PlainDecision,
-  type Reserved,
-  reservedBy,
-  settlementOf,
-  unplain,
-} from "../object/decision.ts";
+import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "../object/decision.ts";
 import type { Operation } from "../object/object.ts";
 import { callObject, callObjectInJson } from "../object/object-call.ts";
 import { type ResetOptions, RuleTarget } from "./rule-target.ts";
@@ -155,7 +148,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   async #decision(operation: Operation, policy: PolicyName, field: KeyField, cost: Costs): Promise<Decision> {
     if (typeof cost === "object") {
       const answer = await this.#callInJson(operation, policy, { ...field, cost: copiedCosts(cost) });
-      return unplain((answer as { decision: PlainDecision }).decision);
+      return fromJson((answer as { decision: JsonDecision }).decision);
     }
     const item = this.#item(operation, policy, field, cost);
     return named(await this.#call(operation, item), item.names);

@@ -1,9 +1,9 @@
+import { forJson } from "../../http/json-decision.ts";
 import type { Decision } from "../../types.ts";
 import { isAllowed, named, violatedBy } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { report } from "../log.ts";
 import { ask, Unanswered } from "../object/ask.ts";
-import { plain } from "../object/decision.ts";
 import { unanswered } from "../problem.ts";
 import { type ClientResponse, Isolate, type LimitCheck } from "./isolate.ts";
 
@@ -39,7 +39,7 @@ export async function demoHit(request: Request, env: TollgateEnv): Promise<Respo
 
 function respond({ headers, problem }: ClientResponse, decision: Decision): Response {
   const type = decision.allowed ? "application/json" : "application/problem+json";
-  const body = { ...(problem && JSON.parse(problem)), decision: plain(decision) };
+  const body = { ...(problem && JSON.parse(problem)), decision: forJson(decision) };
   return new Response(JSON.stringify(body), {
     status: decision.allowed ? 200 : 429,
     headers: [["Content-Type", type], ["Cache-Control", "no-store"], ...headers],

@@ -1,16 +1,11 @@
+import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import type { Decision, Extension, Settlement } from "../../types.ts";
-
-/**
- * A decision in JSON, where never is null.
- * @internal
- */
-export type PlainDecision = Omit<Decision, "retryAfter"> & { readonly retryAfter: number | null };
 
 /**
  * A lease in JSON.
  * @internal
  */
-export interface PlainLease {
+export interface JsonLease {
   readonly id: string;
   readonly amount: number;
   readonly life: number;
@@ -22,18 +17,18 @@ export interface PlainLease {
  * @internal
  */
 export type Answer =
-  | { readonly decision: PlainDecision }
+  | { readonly decision: JsonDecision }
   | { readonly number: number }
   | {
       readonly leased: {
-        readonly decision: PlainDecision;
-        readonly lease: PlainLease | null;
+        readonly decision: JsonDecision;
+        readonly lease: JsonLease | null;
       };
     }
   | { readonly reset: boolean }
   | {
       readonly reserved: {
-        readonly decision: PlainDecision;
+        readonly decision: JsonDecision;
         readonly id: string | null;
         readonly expiresAt: number | null;
       };
@@ -68,15 +63,6 @@ export interface ErrorInfo {
 }
 
 /**
- * Returns a decision from JSON, where never is null.
- * @internal
- */
-export const unplain = (decision: PlainDecision): Decision => ({
-  ...decision,
-  retryAfter: decision.retryAfter ?? Number.POSITIVE_INFINITY,
-});
-
-/**
  * Returns the reservation of a result.
  * @internal
  */
@@ -84,7 +70,7 @@ export function reservedBy(answer: Answer): Reserved {
   const { decision, id, expiresAt } = (answer as Extract<Answer, { reserved: unknown }>).reserved;
   return {
     allowed: decision.allowed,
-    decision: unplain(decision),
+    decision: fromJson(decision),
     id: id ?? "",
     expiresAt: expiresAt ?? 0,
   };
@@ -96,12 +82,3 @@ export function reservedBy(answer: Answer): Reserved {
  */
 export const settlementOf = <Word extends Settlement | Extension>(answer: Answer): Word =>
   (answer as Extract<Answer, { settled: unknown }>).settled.settlement as Word;
-
-/**
- * Returns a decision for JSON, where never is null.
- * @internal
- */
-export const plain = (decision: Decision) => ({
-  ...decision,
-  retryAfter: Number.isFinite(decision.retryAfter) ? decision.retryAfter : null,
-});

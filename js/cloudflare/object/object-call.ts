@@ -1,10 +1,11 @@
+import type { JsonDecision } from "../../http/json-decision.ts";
 import type { AskIssuer, Background } from "../../lease/leases.ts";
 import { isAllowed, type Numbers, violatedBy } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import { report, type Via } from "../log.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
-import type { Answer, ErrorInfo, PlainDecision } from "./decision.ts";
+import type { Answer, ErrorInfo } from "./decision.ts";
 import type { Operation } from "./object.ts";
 
 /** An operation on an object for a caller of the API or of RPC. */
@@ -76,7 +77,7 @@ export function callObjectInJson(objectCall: ObjectCall, question: string): Prom
   return reported(objectCall, askInJson(env, isolate.timeout, item.object, question), denied);
 }
 
-function decisionIn(answer: Answer): PlainDecision | undefined {
+function decisionIn(answer: Answer): JsonDecision | undefined {
   if ("reserved" in answer) return answer.reserved.decision;
   if ("leased" in answer) return answer.leased.decision;
   return "decision" in answer ? answer.decision : undefined;

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../../build/worker/tollgate.js";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
+import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
@@ -9,15 +10,7 @@ import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
 import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./checks.ts";
-import {
-  type Answer,
-  type ErrorInfo,
-  type PlainDecision,
-  type Reserved,
-  reservedBy,
-  settlementOf,
-  unplain,
-} from "./decision.ts";
+import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "./decision.ts";
 
 /** The operations of an object. */
 export type Operation =
@@ -266,9 +259,9 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #decision(operation: Operation, policies: Policies, cost: Costs): Decision {
     if (typeof cost !== "number") {
       const answer = this.#applyInJson(operation, policies, amounts(copiedCosts(cost))) as {
-        decision: PlainDecision;
+        decision: JsonDecision;
       };
-      return unplain(answer.decision);
+      return fromJson(answer.decision);
     }
     const json = policiesAsJson(policies);
     const numbers = this.#apply(operation, json, cost);
