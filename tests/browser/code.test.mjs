@@ -1,3 +1,5 @@
+// The code that the playground offers to copy compiles, and decides as the page does.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

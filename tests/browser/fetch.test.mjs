@@ -1,3 +1,5 @@
+// `throttledFetch` obeys the waits that servers return, retries what it may, and nothing else.
+
 import assert from "node:assert/strict";
 import test, { after, before, describe } from "node:test";
 import { launch, openPage } from "./lib/chromium.mjs";

@@ -1,3 +1,5 @@
+// `RemoteLimiter` works in a page of a configured origin, and in no other.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,5 @@
+// The playground shows what is reserved, settled, cancelled, extended and expired.
+
 import assert from "node:assert/strict";
 import test, { after, before, describe } from "node:test";
 import { RateLimiter } from "tollgate";

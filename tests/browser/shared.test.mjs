@@ -1,3 +1,5 @@
+// Tabs of an origin share one budget and never exceed it, also when pages are killed or reloaded.
+
 import assert from "node:assert/strict";
 import test, { after, before, describe } from "node:test";
 import { launch, openPage } from "./lib/chromium.mjs";

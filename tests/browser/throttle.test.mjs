@@ -1,3 +1,5 @@
+// `Throttle` runs calls in order, at the exact times, with one timer, in Chromium.
+
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
 import { launch, openPage } from "./lib/chromium.mjs";

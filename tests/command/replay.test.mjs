@@ -1,3 +1,5 @@
+// `tollgate replay` decides as a loop over `RateLimiter` does, whatever the format and order of the log.
+
 import assert from "node:assert/strict";
 import test from "node:test";
 import { gzipSync } from "node:zlib";

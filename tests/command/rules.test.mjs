@@ -1,3 +1,5 @@
+// `tollgate replay --config` applies the rules of the gateway as the gateway does.
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";

@@ -1,3 +1,5 @@
+// `tollgate replay --suggest` finds the smallest limit under which enough keys are never denied.
+
 import assert from "node:assert/strict";
 import test from "node:test";
 import { looped } from "./lib/loop.mjs";

@@ -1,3 +1,5 @@
+// Every command has help, and every invalid command line an error in one line and an exit code.
+
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Every code block of the documents runs as written against the packed package, with the values it states.
+
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// Every link in the documents leads to a file and a heading that exist.
+
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,3 +1,5 @@
+// A workerd that is killed under load has counted every acknowledged hit, and allows no more than the limit.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,5 @@
+// A workerd that is killed with leases and credit open has counted every hit that was allowed.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,5 @@
+// A workerd that is killed under load has every reservation that it acknowledged.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

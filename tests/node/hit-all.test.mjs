@@ -1,3 +1,5 @@
+// `hitAll` charges all keys or none, and admits what the strictest key allows.
+
 import assert from "node:assert/strict";
 import test from "node:test";
 import { hitAll as hitAllElsewhere, RemoteLimiter } from "../../dist/client.js";

@@ -1,3 +1,5 @@
+// Reservations of `RateLimiter` count until they are settled, cancelled or expired, and are charged exactly.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RemoteLimiter } from "../../dist/client.js";

@@ -1,3 +1,5 @@
+// `Throttle.run` runs as many at once as the policy allows, and charges what they used.
+
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Throttle } from "../../dist/node.js";

@@ -1,3 +1,5 @@
+// Builds by Vite and webpack with the packed package run in Chromium.
+
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import test, { after, before } from "node:test";

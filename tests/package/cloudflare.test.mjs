@@ -1,3 +1,5 @@
+// A Worker over `tollgate/cloudflare` of the packed package compiles, type-checks and limits.
+
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,5 @@
+// The example for `cluster` admits the limit, and never more than each process alone would.
+
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { join } from "node:path";

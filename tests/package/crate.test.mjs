@@ -1,3 +1,5 @@
+// A program with the packaged crate compiles and runs.
+
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, rmSync } from "node:fs";

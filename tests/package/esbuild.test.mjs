@@ -1,3 +1,5 @@
+// An esbuild bundle of the packed package decides as the package does.
+
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import test from "node:test";

@@ -1,3 +1,5 @@
+// Every example says what it is, asks for versions that were tried, and has a test.
+
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import test from "node:test";

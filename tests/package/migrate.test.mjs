@@ -1,3 +1,5 @@
+// After the changes of the migration guides, other rate limiters' programs behave the same.
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";

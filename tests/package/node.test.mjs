@@ -1,3 +1,5 @@
+// The packed package works in Node as ES modules and CommonJS, and under strict TypeScript.
+
 import assert from "node:assert/strict";
 import test from "node:test";
 import { bin } from "../../scripts/lib/paths.mjs";

@@ -1,3 +1,5 @@
+// Every example server, with the packed package, admits exactly the limit of a load at once.
+
 import assert from "node:assert/strict";
 import test, { before } from "node:test";
 import { freshExamples } from "./lib/project.mjs";

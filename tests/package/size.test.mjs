@@ -1,3 +1,5 @@
+// Bundles with the packed package are no larger than tests/package/budget.json.
+
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";

@@ -1,3 +1,5 @@
+// A Worker that wrangler bundles with the packed package decides in workerd, with the wasm as a module.
+
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

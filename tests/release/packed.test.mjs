@@ -1,3 +1,5 @@
+// The npm package and the crate hold the intended files and no others.
+
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

@@ -1,3 +1,5 @@
+// The version is the same wherever it is written, and the changelog has its entry.
+
 import assert from "node:assert/strict";
 import test from "node:test";
 import { newest, plain, versions } from "../../scripts/release/versions.mjs";

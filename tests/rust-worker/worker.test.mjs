@@ -1,3 +1,5 @@
+// The example Worker in Rust admits exactly its limits, also after a kill, and never panics.
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

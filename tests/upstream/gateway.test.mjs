@@ -1,3 +1,5 @@
+// The gateway forwards bodies, paths, redirects, failures and WebSockets unchanged to a real origin.
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,3 +1,5 @@
+// No spelling of a path reaches a limited handler of a real server uncounted.
+
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,3 +1,5 @@
+// Known tricks with headers, methods, addresses and paths do not evade the gateway's rules.
+
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,3 +1,5 @@
+// The HTTP API performs every operation, checks tokens, and answers every invalid request with a typed error.
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { logged, seeded, someone, start, token, workerWith } from "./lib.ts";
 

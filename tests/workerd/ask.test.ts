@@ -1,3 +1,5 @@
+// An operation on an object is retried before its timeout, and not after it.
+
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
 import { ask } from "../../js/cloudflare/object/ask.ts";

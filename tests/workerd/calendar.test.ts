@@ -1,3 +1,5 @@
+// Calendar windows hold in the object, the gateway and over HTTP, to the last millisecond.
+
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";

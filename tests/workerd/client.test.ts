@@ -1,3 +1,5 @@
+// `RemoteLimiter` and the RPC entrypoint have the methods of `RateLimiter`, its errors, and `onError`.
+
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { hitAll, RemoteLimiter, type RemoteOptions } from "../../js/client/index.ts";

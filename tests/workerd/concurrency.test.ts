@@ -1,3 +1,5 @@
+// Of 1,000 parallel hits on one object exactly the limit is admitted, under every algorithm.
+
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Policy } from "../../js/types.ts";

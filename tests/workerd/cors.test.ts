@@ -1,3 +1,5 @@
+// Pages of configured origins, and no others, may call the API and read denials.
+
 import { describe, expect, it } from "vitest";
 import { someone, token, workerWith } from "./lib.ts";
 

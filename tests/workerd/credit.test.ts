@@ -1,3 +1,5 @@
+// With credit, an object writes less and decides the same; an eviction loses at most the credit.
+
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

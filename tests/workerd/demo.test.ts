@@ -1,3 +1,5 @@
+// The demo's route limits by address, exactly, and says when to come back.
+
 import { evictDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

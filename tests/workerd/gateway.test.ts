@@ -1,3 +1,5 @@
+// Rules of the gateway enforce, shadow, forward and fail as they are configured.
+
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { logged, seeded, someone, start, statuses, token, workerWith } from "./lib.ts";

@@ -1,3 +1,5 @@
+// The clock of a holder of leases never runs slower than the clocks it is made of.
+
 import { afterEach, expect, it, vi } from "vitest";
 import { holderClock } from "../../js/lease/holder-clock.ts";
 

@@ -1,3 +1,5 @@
+// Leases of isolates never admit more than the limit, save messages, and are given back.
+
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

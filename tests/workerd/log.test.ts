@@ -1,3 +1,5 @@
+// Each denial and each error is one log line and one data point, whichever way it came in.
+
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Tollgate } from "../../js/cloudflare/index.ts";

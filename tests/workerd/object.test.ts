@@ -1,3 +1,5 @@
+// The Durable Object performs every operation by RPC and fetch, and rejects invalid input unchanged.
+
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";

@@ -1,3 +1,5 @@
+// After a panic in the wasm, every object goes on in a fresh instance and has lost nothing.
+
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { call } from "../../js/cloudflare/wasm.ts";

@@ -1,3 +1,5 @@
+// Leases of `RemoteLimiter` never admit more than the limit, whatever fails.
+
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Leases as WasmLeases } from "../../build/lease/tollgate.js";
 import { RemoteLimiter, type RemoteOptions } from "../../js/client/index.ts";

@@ -1,3 +1,5 @@
+// Reservations in the Durable Object survive evictions and are charged exactly, by RPC and HTTP.
+
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

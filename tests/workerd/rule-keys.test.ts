@@ -1,3 +1,5 @@
+// An operator reaches the key of a rule by its parts, in any spelling a client may send.
+
 import { createExecutionContext } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RemoteLimiter, type RuleParts } from "../../js/client/index.ts";

@@ -1,3 +1,5 @@
+// The object's class in Rust works without its TypeScript: JSON over fetch, and its alarm.
+
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";

@@ -1,3 +1,5 @@
+// A rule with limits on several keys charges all or none, with one message to each.
+
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { logged, someone, start, statuses, workerWith } from "./lib.ts";

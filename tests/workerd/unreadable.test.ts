@@ -1,3 +1,5 @@
+// A stored row that cannot be read is an error once, is set aside, and the limit holds after it.
+
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";

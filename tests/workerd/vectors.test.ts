@@ -1,3 +1,5 @@
+// The shared vectors hold through the Durable Object and the HTTP API.
+
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Policy } from "../../js/types.ts";

@@ -1,3 +1,5 @@
+// A hit that waits for a lease is woken or dropped, also if the request that renews is cancelled.
+
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type LeaseCore, Leases } from "../../js/lease/leases.ts";
 
