@@ -323,10 +323,18 @@ describe("nothing changes", () => {
   });
 });
 
-it("waits for what it has begun", async () => {
-  const { fetch, contexts } = gatewayWith({ algorithm: "fix_window", limit: 1_000, scale: "1h" });
+it("keeps its requests alive until the lease is given back, and the object has what was used", async () => {
+  const policy = { algorithm: "fix_window", limit: 1_000, scale: "1h" };
   const headers = someone();
+  const { fetch, calls, contexts } = gatewayWith(policy);
   for (let count = 0; count < 20; count += 1) await answers([fetch(headers)]);
-  await vi.advanceTimersByTimeAsync(seconds(2));
-  await Promise.all(contexts.map(waitOnExecutionContext));
+  expect(calls).toContain("lease");
+  const before = calls.length;
+  const began = Date.now();
+  await answers([Promise.all(contexts.map(waitOnExecutionContext)).then(() => new Response())]);
+  expect(Date.now() - began).toBeGreaterThan(100);
+  expect(calls.slice(before)).toEqual(["lease"]);
+  // Another isolate, without leases: nothing is held any more.
+  const [response] = (await answers([gatewayWith(policy, { leases: false }).fetch(headers)])) as [Response];
+  expect(response.headers.get("RateLimit")).toContain(";r=979;");
 });
