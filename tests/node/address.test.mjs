@@ -4,10 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { isIPv4, isIPv6 } from "node:net";
 import { test } from "node:test";
-import fc from "fast-check";
 import { ipKey, RateLimiter, TollgateError } from "tollgate";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
+import fc from "../lib/properties.mjs";
 
 const vectors = JSON.parse(readFileSync(new URL("../vectors/addresses.json", import.meta.url), "utf8"));
 

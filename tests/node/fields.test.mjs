@@ -3,12 +3,10 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import fc from "fast-check";
 import { Throttle } from "tollgate";
 import { items } from "../../js/throttle/fields.ts";
+import fc from "../lib/properties.mjs";
 import { FakeTime, settled } from "./lib/time.mjs";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
 
 const plain = (found) => found.map(({ name, numbers }) => [name, Object.fromEntries(numbers)]);
 

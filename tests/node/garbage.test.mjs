@@ -3,10 +3,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { problemBody, RateLimiter, rateLimitHeaders, step, TollgateError } from "tollgate";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
+import fc from "../lib/properties.mjs";
 
 const codes = new Set([
   "invalid_policy",

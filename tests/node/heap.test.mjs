@@ -2,11 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { Heap } from "../../js/throttle/heap.ts";
 import { Line } from "../../js/throttle/line.ts";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
+import fc from "../lib/properties.mjs";
 
 const counting = () => {
   const counted = { comparisons: 0 };

@@ -2,11 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { RateLimiter, step } from "tollgate";
+import fc from "../lib/properties.mjs";
 import { Model, periodOf } from "./model.mjs";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
 
 const most = Number.MAX_SAFE_INTEGER;
 

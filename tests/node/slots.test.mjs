@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RateLimiter } from "tollgate";
+import { seeded } from "../lib/random.mjs";
 
 const operationsInAll = 3_000_000;
 
@@ -18,17 +19,6 @@ const scale = 24;
 const most = Number.MAX_SAFE_INTEGER;
 const window = { name: "window", algorithm: "fix_window_per_key", limit: most, scale };
 const log = { name: "log", algorithm: "sliding_window", limit: most, scale: 17 };
-
-/** The same numbers on every machine and in every run. */
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
 
 /** What one key has used: its window, and its hits in the log. */
 class Used {
@@ -82,7 +72,7 @@ class Run {
   #failure;
 
   constructor({ maxKeys, onFull, keyOlderThan, listens, policies }, seed) {
-    this.random = random(seed);
+    this.random = seeded(seed);
     this.maxKeys = maxKeys;
     this.keyOlderThan = keyOlderThan;
     this.hasLog = policies.length > 1;

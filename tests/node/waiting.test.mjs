@@ -2,11 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { Throttle } from "tollgate";
+import fc from "../lib/properties.mjs";
 import { FakeTime, settled } from "./lib/time.mjs";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
 
 const key = fc.constantFrom("a", "b");
 const action = fc.oneof(

@@ -9,6 +9,7 @@ import { getRequestListener } from "@hono/node-server";
 import { createTestHarness } from "wrangler";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import "../lib/patience.mjs";
+import { seeded } from "../lib/random.mjs";
 import { startServer } from "../redis/lib/server.mjs";
 import { edit, freshExamples, patientWorker } from "./lib/project.mjs";
 
@@ -30,11 +31,7 @@ const load = (peer) =>
 
 /** The same numbers each time: traffic that comes in bursts, from a few keys, with some costs, over a few windows. */
 function* traffic(count) {
-  let seed = 20_260_101;
-  const random = (below) => {
-    seed = (seed * 48_271) % 2_147_483_647;
-    return seed % below;
-  };
+  const random = seeded(20_260_101);
   let at = started;
   for (let sent = 0; sent < count; sent += 1) {
     at += random(3) === 0 ? random(25_000) : 0;

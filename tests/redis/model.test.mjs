@@ -2,13 +2,11 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { RateLimiter } from "tollgate";
 import { RedisLimiter } from "tollgate/redis";
+import fc from "../lib/properties.mjs";
 import { withServer } from "./lib/setting.mjs";
 import { ControlledTime } from "./lib/time.mjs";
-
-if (process.env.FAST_CHECK_SEED) fc.configureGlobal({ seed: Number(process.env.FAST_CHECK_SEED) });
 
 const setting = withServer();
 

@@ -55,13 +55,4 @@ export async function statuses(times: number, once: () => Promise<Response>): Pr
   return all;
 }
 
-/** Whole numbers below a bound, at random, but the same ones on every run (mulberry32). */
-export function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
+export { seeded } from "../lib/random.mjs";

@@ -3,16 +3,12 @@
 // A value that was recorded must come to the same in every later version, or the number in the keys goes up.
 
 import { RedisLimiter } from "tollgate/redis";
+import { seeded } from "../../lib/random.mjs";
 import { answers, time0 } from "./corpus.mjs";
 import { connect, startServer } from "./server.mjs";
 import { ControlledTime } from "./time.mjs";
 
-/** The same numbers each time. */
-let seed = 20_260_101;
-const random = (below) => {
-  seed = (seed * 48_271) % 2_147_483_647;
-  return seed % below;
-};
+const random = seeded(20_260_101);
 
 const policies = [
   { algorithm: "fix_window", limit: 20, scale: "1m" },
