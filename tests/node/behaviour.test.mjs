@@ -1,9 +1,9 @@
 // What the package promises beside its decisions: cleaning, bounds, memory, headers, and errors that help.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { describe, mock, test } from "node:test";
 import { problemBody, RateLimiter, rateLimitHeaders, step, TollgateError } from "tollgate";
+import { inFreshProcess } from "./lib/process.mjs";
 
 const start = 1_767_227_321_000;
 
@@ -442,58 +442,23 @@ describe("headers", () => {
   });
 });
 
-/** What a fresh process says that runs this. */
-function inFreshProcess(source) {
-  const args = ["--input-type=module", "--eval", source];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
-  assert.equal(status, 0, stderr);
-  return JSON.parse(stdout);
-}
-
 describe("where wasm cannot be compiled", () => {
-  const tryWith = (error) =>
-    inFreshProcess(`
-      WebAssembly.Module = class {
-        constructor() {
-          throw ${error};
-        }
-      };
-      const { RateLimiter } = await import("tollgate");
-      try {
-        new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "1s" });
-      } catch ({ name, code, message, cause }) {
-        console.log(JSON.stringify({ name, code, message, cause: cause?.message }));
-      }
-    `);
+  const tryWith = (...args) => inFreshProcess("no-compiling", { args });
 
   test("a page's policy is named, and what to allow", () => {
     const words = "Refused to compile: 'unsafe-eval' is not allowed by the Content Security Policy";
-    const { name, code, message, cause } = tryWith(`new WebAssembly.CompileError("${words}")`);
+    const { name, code, message, cause } = tryWith("CompileError", words);
     assert.deepEqual([name, code, cause], ["TollgateError", "wasm_blocked", words]);
     assert.match(message, /wasm-unsafe-eval/);
   });
 
   test("another reason is not taken for that", () => {
-    assert.equal(tryWith('new RangeError("out of memory")').name, "RangeError");
+    assert.equal(tryWith("RangeError", "out of memory").name, "RangeError");
   });
 });
 
 test("importing compiles nothing", () => {
-  const compiled = inFreshProcess(`
-    let compiled = 0;
-    // A proxy, so that a module is still an instance of it.
-    const { Module } = WebAssembly;
-    WebAssembly.Module = new Proxy(Module, {
-      construct(target, given) {
-        compiled += 1;
-        return new target(...given);
-      },
-    });
-    const { RateLimiter } = await import("tollgate");
-    const before = compiled;
-    for (const name of ["a", "b"]) new RateLimiter({ algorithm: "fix_window", limit: 1, scale: "1s", name });
-    console.log(JSON.stringify([before, compiled]));
-  `);
+  const compiled = inFreshProcess("compiled-when-needed");
   assert.deepEqual(compiled, [0, 1]);
 });
 

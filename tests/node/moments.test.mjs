@@ -1,62 +1,18 @@
 // Bad moments: no memory, a full stack, a trap, hostile objects. Each breaks no more than its own call.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { RateLimiter, step, TollgateError } from "tollgate";
 import { atEveryDepth } from "./lib/depths.mjs";
+import { inFreshProcess } from "./lib/process.mjs";
 
 const now = 1_767_227_321_853;
 const clock = () => now;
 
-/** Runs a module in a process of its own, with flags for V8, and returns what it printed as JSON. */
-function inFreshProcess(source, ...flags) {
-  const args = [...flags, "--input-type=module", "--eval", source];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
-  assert.equal(status, 0, stderr);
-  return JSON.parse(stdout);
-}
-
 const small = "--wasm-max-mem-pages=80";
 
 test("out of memory for new keys is an error of that call, and changes nothing", () => {
-  const found = inFreshProcess(
-    `
-    import { RateLimiter } from "tollgate";
-    const clock = () => ${now};
-    const policies = Array.from({ length: 8 }, (_, at) => ({
-      algorithm: "sliding_counter", limit: 100, scale: 60_000 + at, name: "p" + at,
-    }));
-    const limiter = new RateLimiter(policies, { clock });
-    const other = new RateLimiter({ algorithm: "fix_window", limit: 5, scale: "1h" }, { clock });
-    other.hit("neighbour");
-    let [keys, error] = [0];
-    try {
-      for (; ; keys++) limiter.hit("key:" + keys);
-    } catch (thrown) {
-      error = thrown;
-    }
-    const twice = [];
-    for (const call of ["hit", "inc", "set"])
-      try {
-        limiter[call]("new", 1, call === "hit" ? undefined : "p0");
-      } catch ({ code }) {
-        twice.push(code);
-      }
-    const [size, again, neighbour] = [limiter.size, limiter.hit("key:7").count, other.hit("neighbour").count];
-    const peeked = limiter.peek("new").count;
-    for (let at = 0; at < 100; at++) limiter.reset("key:" + at);
-    const reused = Array.from({ length: 100 }, (_, at) => limiter.hit("again:" + at).allowed).every(Boolean);
-    limiter[Symbol.dispose]();
-    const third = new RateLimiter(policies, { clock });
-    for (let at = 0; at < keys; at++) third.hit(at);
-    console.log(JSON.stringify({
-      code: error.code, name: error.name, twice, same: size === keys, again, neighbour, peeked, reused, third: third.size === keys,
-    }));
-  `,
-    small,
-  );
+  const found = inFreshProcess("no-memory-for-keys", { flags: [small] });
   assert.deepEqual(found, {
     code: "out_of_memory",
     name: "TollgateError",
@@ -71,41 +27,7 @@ test("out of memory for new keys is an error of that call, and changes nothing",
 });
 
 test("out of memory for the hits of a log, a new limiter, a snapshot and a restore", () => {
-  const found = inFreshProcess(
-    `
-    import { RateLimiter, step } from "tollgate";
-    let now = ${now};
-    const clock = () => now++;
-    const log = { algorithm: "sliding_window", limit: 1_000_000, scale: "1d" };
-    const limiter = new RateLimiter(log, { clock });
-    const code = (work) => {
-      try {
-        work();
-        return "none";
-      } catch (error) {
-        return error.code ?? String(error);
-      }
-    };
-    let hits = 0;
-    const hit = code(() => {
-      for (; ; hits++) limiter.hit("log");
-    });
-    const count = limiter.get("log");
-    const policies = Array.from({ length: 32 }, (_, at) => ({ ...log, name: "p" + at }));
-    const made = new Set();
-    const limiters = [];
-    for (let at = 0; at < 500; at++) made.add(code(() => limiters.push(new RateLimiter(policies, { clock }))));
-    for (const each of limiters) made.add(code(() => each.hit("key")));
-    const snapshot = code(() => limiter.snapshot());
-    const states = [Array.from({ length: 900_000 }, (_, at) => 1)];
-    const keys = Array.from({ length: 50 }, (_, at) => [at, states]);
-    const restore = code(() => RateLimiter.restore({ version: limiters.version ?? new RateLimiter(log).snapshot().version, policies: [log], keys }, { clock }));
-    limiter.reset("log");
-    const again = limiter.hit("log").allowed;
-    console.log(JSON.stringify({ hit, kept: count === hits, made: [...made].sort(), snapshot, restore, again }));
-  `,
-    small,
-  );
+  const found = inFreshProcess("no-memory-for-logs", { flags: [small] });
   assert.equal(found.hit, "out_of_memory");
   assert.equal(found.kept, true);
   for (const code of [...found.made, found.snapshot, found.restore])
@@ -116,39 +38,7 @@ test("out of memory for the hits of a log, a new limiter, a snapshot and a resto
 });
 
 test("cleaning a great many states that are reported works in bounded memory", () => {
-  const found = inFreshProcess(
-    `
-    import { RateLimiter } from "tollgate";
-    let now = 0;
-    const policies = Array.from({ length: 32 }, (_, at) => ({
-      algorithm: "fix_window_per_key", limit: 5, scale: 1_000, name: "p" + at,
-    }));
-    let [reported, most] = [0, 0];
-    const limiter = new RateLimiter(policies, {
-      clock: () => now,
-      cleanPeriod: "1d",
-      beforeClean: (_, entries) => {
-        reported += entries.length;
-        most = Math.max(most, entries.length);
-      },
-    });
-    // What is reported of one part must fit: a megabyte.
-    const room = new RateLimiter({ algorithm: "sliding_window", limit: 65_536, scale: "1d" }, { clock: () => now++ });
-    for (let at = 0; at < 65_536; at++) for (const log of ["a", "b", "c"]) room.hit(log);
-    now = 1_000_000;
-    let keys = 0;
-    try {
-      for (; ; keys++) limiter.hit(keys);
-    } catch (error) {
-      if (error.code !== "out_of_memory") throw error;
-    }
-    room[Symbol.dispose]();
-    now += 10_000;
-    const removed = limiter.clean();
-    console.log(JSON.stringify({ all: removed === keys, reported: reported === 32 * removed, most, left: limiter.size }));
-  `,
-    "--wasm-max-mem-pages=400",
-  );
+  const found = inFreshProcess("clean-in-bounded-memory", { flags: ["--wasm-max-mem-pages=400"] });
   assert.equal(found.all, true);
   assert.equal(found.reported, true);
   assert.equal(found.left, 0);
@@ -156,25 +46,7 @@ test("cleaning a great many states that are reported works in bounded memory", (
 });
 
 test("the memory grows by a share of itself, not page by page", () => {
-  const found = inFreshProcess(`
-    let memory;
-    const { Instance } = WebAssembly;
-    WebAssembly.Instance = new Proxy(Instance, {
-      construct(target, given) {
-        const made = new target(...given);
-        memory = made.exports.memory;
-        return made;
-      },
-    });
-    const { RateLimiter } = await import("tollgate");
-    const limiter = new RateLimiter({ algorithm: "fix_window", limit: 5, scale: "1h" }, { clock: () => ${now} });
-    let [grown, buffer] = [0, memory?.buffer];
-    for (let key = 0; key < 1_000_000; key++) {
-      limiter.hit(key);
-      if (memory.buffer !== buffer) [grown, buffer] = [grown + 1, memory.buffer];
-    }
-    console.log(JSON.stringify({ grown, pages: memory.buffer.byteLength / 65_536 }));
-  `);
+  const found = inFreshProcess("memory-growth");
   assert.ok(found.pages > 244, "a million keys take at least 16 bytes each");
   assert.ok(found.grown <= 80, `the memory grew ${found.grown} times to ${found.pages} pages`);
   assert.ok(found.pages < 1.5 * 270, `${found.pages} pages`);
@@ -209,12 +81,9 @@ test("a limiter used to the very end of the stack stays exact, and so do its nei
 });
 
 test("headers are written again after the very end of the stack", () => {
-  const program = fileURLToPath(new URL("programs/full-stack-headers.mjs", import.meta.url));
   // With so little of it, the stack also ends within the wasm.
-  const args = ["--stack-size=60", program];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
-  assert.equal(status, 0, stderr);
-  assert.deepEqual(JSON.parse(stdout), { thrown: true, same: true });
+  const found = inFreshProcess("full-stack-headers", { flags: ["--stack-size=60"] });
+  assert.deepEqual(found, { thrown: true, same: true });
 });
 
 test("every method survives the very end of the stack", () => {
@@ -272,64 +141,21 @@ test("ten thousand caught overflows leave everything working", () => {
   assert.equal(neighbour.hit("still").allowed, false);
 });
 
-/**
- * Lets chosen exports of the wasm panic in Rust: `armed` names those that do so at their next call. Counts instances.
- */
-const arming = `
-  const armed = new Set();
-  let instances = 0;
-  const { Instance } = WebAssembly;
-  WebAssembly.Instance = function (...given) {
-    const { exports } = new Instance(...given);
-    instances += 1;
-    const panicking = ([name, value]) => [
-      name,
-      typeof value === "function" ? (...args) => (armed.delete(name) ? exports.crash() : value(...args)) : value,
-    ];
-    return { exports: Object.fromEntries(Object.entries(exports).map(panicking)) };
-  };
-  const { RateLimiter, step } = await import("tollgate");
-  const clock = () => ${now};
-  const thrown = (work) => {
-    try {
-      work();
-      return "nothing";
-    } catch (error) {
-      return error instanceof WebAssembly.RuntimeError ? "RuntimeError" : error.code;
-    }
-  };
-  const policies = [
-    { algorithm: "fix_window", limit: 9, scale: "1h", name: "window" },
-    { algorithm: "sliding_window", limit: 9, scale: "1h", name: "log" },
-    { algorithm: "leaky_bucket", capacity: 9, leakRate: 1, per: "1d", name: "level" },
-  ];
-  const limiters = Array.from({ length: 5 }, () => new RateLimiter(policies, { clock }));
-  for (const [at, limiter] of limiters.entries()) for (let hit = 0; hit <= at; hit++) limiter.hit("key");
-  limiters[0].hit(7n, 3);
-  const counts = (key) => policies.map(({ name }) => limiters.map((limiter) => limiter.get(key, name)));
-`;
-
 test("a panic in Rust ends its instance, and every limiter goes on in another with all its states", () => {
   const all = [1, 2, 3, 4, 5];
-  for (const [name, call] of [
-    ["hit", 'limiters[2].hit("key")'],
-    ["hit_with", 'limiters[2].peek("key")'],
-    ["count", 'limiters[2].get("key", "log")'],
-    ["release", 'limiters[2].reset("nobody")'],
-    ["clean", "limiters[2].clean()"],
-    ["save", "limiters[2].snapshot()"],
-    ["moves", 'limiters[2].inc("nobody", 0, "log")'],
-    ["slab_new", "new RateLimiter(policies)"],
-    ["load", "RateLimiter.restore(limiters[2].snapshot())"],
-    ["input", 'step(policies, null, "hit", 1, 0)'],
+  for (const name of [
+    "hit",
+    "hit_with",
+    "count",
+    "release",
+    "clean",
+    "save",
+    "moves",
+    "slab_new",
+    "load",
+    "input",
   ]) {
-    const found = inFreshProcess(`
-      ${arming}
-      armed.add("${name}");
-      const panicked = thrown(() => ${call});
-      const after = counts("key");
-      console.log(JSON.stringify({ panicked, after, other: limiters[0].get(7n, "log"), instances, sizes: limiters.map(({ size }) => size) }));
-    `);
+    const found = inFreshProcess("panic", { args: [name] });
     assert.deepEqual(
       found,
       {
@@ -345,16 +171,7 @@ test("a panic in Rust ends its instance, and every limiter goes on in another wi
 });
 
 test("a limiter whose states cannot be rescued says so once, and starts empty", () => {
-  const found = inFreshProcess(`
-    ${arming}
-    armed.add("hit");
-    const panicked = thrown(() => limiters[1].hit("key"));
-    armed.add("rescue");
-    const lost = thrown(() => limiters[2].hit("key"));
-    const after = counts("key").map((row) => row.join());
-    const again = limiters[2].hit("key").remaining;
-    console.log(JSON.stringify({ panicked, lost, after, again }));
-  `);
+  const found = inFreshProcess("states-lost");
   assert.deepEqual(found, {
     panicked: "RuntimeError",
     lost: "state_lost",
@@ -462,109 +279,23 @@ test("a policy literal on every call leaves nothing to the finalizer", async () 
 });
 
 test("dropping many limiters takes each once, and disposing unregisters first", () => {
-  const found = inFreshProcess(
-    `
-    const { RateLimiter } = await import("tollgate");
-    const order = [];
-    const { unregister } = FinalizationRegistry.prototype;
-    FinalizationRegistry.prototype.unregister = function (token) {
-      order.push("unregister");
-      return unregister.call(this, token);
-    };
-    const policy = { algorithm: "fix_window", limit: 9, scale: "1h" };
-    const one = new RateLimiter(policy);
-    one[Symbol.dispose]();
-    one[Symbol.dispose]();
-    const times = order.length;
-    // Each takes the place of the last: a table that is searched, or handles that are never free, would grow.
-    for (let at = 0; at < 50_000; at++) {
-      const limiter = new RateLimiter(policy);
-      limiter.hit("a");
-      limiter[Symbol.dispose]();
-    }
-    const alive = Array.from({ length: 50_000 }, () => new RateLimiter(policy));
-    for (const limiter of alive) limiter.hit("a");
-    for (const limiter of alive.reverse()) limiter[Symbol.dispose]();
-    const last = new RateLimiter(policy);
-    console.log(JSON.stringify({ times, count: last.hit("a").count }));
-  `,
-  );
+  const found = inFreshProcess("dropped-limiters");
   assert.deepEqual(found, { times: 1, count: 1 });
 });
 
 test("without memory, expired keys are cleaned with reports, and new keys take the place of ended ones", () => {
-  const found = inFreshProcess(
-    `
-    import { RateLimiter } from "tollgate";
-    let now = ${now};
-    let reported = 0;
-    const options = { clock: () => now, beforeClean: (_, entries) => (reported += entries.length) };
-    const filled = (more) => {
-      const limiter = new RateLimiter({ algorithm: "sliding_window", limit: 9, scale: "1m" }, more);
-      let keys = 0;
-      try {
-        for (; ; keys++) limiter.hit(keys);
-      } catch ({ code }) {
-        if (code !== "out_of_memory") throw code;
-      }
-      return [limiter, keys];
-    };
-    const [limiter, keys] = filled(options);
-    now += 3_600_000;
-    const before = limiter.get(3);
-    const removed = limiter.clean();
-    const after = limiter.hit("again").remaining;
-    limiter[Symbol.dispose]();
-
-    // Only new keys come, and everything has ended: they are let in, at the latest after looking at every slot.
-    const [flooded, most] = filled({ clock: () => now });
-    now += 3_600_000;
-    let allowed = 0;
-    for (let key = 0; key < most; key++)
-      try {
-        allowed += Number(flooded.hit("new:" + key).allowed);
-      } catch ({ code }) {
-        if (code !== "out_of_memory") throw code;
-      }
-    console.log(JSON.stringify({ all: removed === keys && reported === keys, before, after, allowed: allowed / most }));
-  `,
-    "--wasm-max-mem-pages=40",
-  );
+  const found = inFreshProcess("expired-without-memory", { flags: ["--wasm-max-mem-pages=40"] });
   assert.deepEqual({ ...found, allowed: 0 }, { all: true, before: 0, after: 8, allowed: 0 });
   assert.ok(found.allowed > 0.9, `${found.allowed} of the new keys were allowed`);
 });
 
 test("a trap keeps the states under another scale", () => {
-  const found = inFreshProcess(`
-    ${arming}
-    let time = ${now};
-    const policyOf = (scale) => ({ algorithm: "fix_window_per_key", limit: 5, scale, denied: "free" });
-    const clock2 = () => time;
-    let limiter = new RateLimiter(policyOf("1d"), { clock: clock2 });
-    const admitted = () => Array.from({ length: 9 }, () => limiter.hit("key").allowed).filter(Boolean).length;
-    const first = admitted();
-    limiter = RateLimiter.restore(limiter.snapshot(), { clock: clock2, policies: policyOf("1s") });
-    armed.add("count");
-    const panicked = thrown(() => limiter.get("key"));
-    const earlier = limiter.snapshot().earlier.length;
-    time += 3_000;
-    limiter = RateLimiter.restore(limiter.snapshot(), { clock: clock2, policies: policyOf("1d") });
-    console.log(JSON.stringify({ first, panicked, earlier, second: admitted() }));
-  `);
+  const found = inFreshProcess("trap-and-another-scale");
   assert.deepEqual(found, { first: 5, panicked: "RuntimeError", earlier: 1, second: 0 });
 });
 
 test("a key whose state cannot be read after a trap starts afresh, alone", () => {
-  const found = inFreshProcess(`
-    ${arming.replace("armed.delete(name) ? exports.crash()", "armed.delete(name) ? (value(...args), exports.crash())")}
-    limiters[1].hit("other", 4);
-    armed.add("release");
-    const panicked = thrown(() => limiters[1].reset("key"));
-    const next = thrown(() => limiters[1].get("other", "window"));
-    console.log(JSON.stringify({
-      panicked, next: next === "nothing" || next === "state_lost", other: limiters[1].get("other", "window"), key: limiters[1].get("key", "window"),
-    }));
-  `);
+  const found = inFreshProcess("trap-half-way");
   assert.deepEqual(found, { panicked: "RuntimeError", next: true, other: 4, key: 0 });
 });
 
