@@ -48,7 +48,7 @@ const spoken = ({ at, allowed, count, remaining, retryAfter }) => ({
   retryAfter,
 });
 
-describe("what it draws is what the core says", () => {
+describe("it draws what the core decides", () => {
   const links = [
     "#at=18000",
     "#algorithm=sliding_window&traffic=poisson&pace=6&seed=12&at=25000&denied=count",
@@ -176,7 +176,7 @@ test("edge bursts are explained while they are the traffic", () =>
   }));
 
 describe("by keyboard", () => {
-  test("an algorithm is chosen, a number changed, a hit sent and told", () =>
+  test("an algorithm is chosen, a number changed, and the decision of a hit announced", () =>
     playing("#traffic=none&limit=2&at=1000", async (page) => {
       await page.focus("#algorithm-fix_window");
       await page.keyboard.press("ArrowDown");
@@ -360,7 +360,7 @@ test("works with no network after load", async () => {
 describe("against the Worker", () => {
   const decision = { allowed: false, count: 0, limit: 10, remaining: 0, retryAfter: 900, resetAfter: 9_900 };
 
-  test("the answer and its headers are shown as they came", async () => {
+  test("the response and its headers are shown as they are", async () => {
     const worker = await serveSite({
       "/demo/hit": (_, response) =>
         response

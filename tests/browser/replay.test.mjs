@@ -160,7 +160,7 @@ test("all six side by side, from files that are packed", () =>
     assert.deepEqual(await objections(page), [0]);
   }));
 
-test("what is wrong is said in place of a result", () =>
+test("an error is shown in place of a result", () =>
   playing(async (page) => {
     await drop(page, [["story.txt", "once upon a time\n"]]);
     await noted(

@@ -94,7 +94,7 @@ const said = (page, words) =>
   page.waitForFunction((words) => document.getElementById("announcer").textContent === words, words);
 
 describe("an open amount", () => {
-  test("is told in the figures, the gauge and the list", () =>
+  test("is shown in the figures, the gauge and the list", () =>
     playing(link(begun.slice(0, 2), `${sliding}&amount=4&ttl=30000&at=2000`), async (page) => {
       await page.click("#reserve");
       await said(page, "Allowed, 4 left.");
@@ -145,7 +145,7 @@ describe("an open amount", () => {
 });
 
 describe("settled", () => {
-  test("the used part is charged, the rest is seen given back", () =>
+  test("the used part is charged, and the rest is shown as returned", () =>
     playing(link(begun, `${sliding}&at=9000`), async (page) => {
       await page.fill('[data-number="0"] input', "1");
       await page.click('[data-number="0"] [data-act="settle"]');
@@ -217,7 +217,7 @@ test("a refund takes down what is used, not what is open", () =>
     await agrees(page);
   }));
 
-test("what expires is charged in full, and told", () =>
+test("an expired reservation is charged in full, and announced", () =>
   playing(
     `#traffic=none&algorithm=sliding_window&limit=10&scale=2000&amount=4&ttl=250&at=1000`,
     async (page) => {

@@ -344,7 +344,7 @@ test("a line without an end is not kept in memory: its start is read", async () 
   assert.equal(kept, 1, "an agent whose quote is cut off is none");
 });
 
-test("what is kept of the keys does not keep their lines", async () => {
+test("stored keys do not keep their lines in memory", async () => {
   // 30,000 keys, each in a line of 2,000 bytes: 60 MB of text, and far less of keys.
   const time = logOf(traffic({ hits: 1 })).match(/\[.*?\]/)[0];
   const lines = Array.from({ length: 30_000 }, (_, at) => {

@@ -245,7 +245,7 @@ limits = [{ key = "ip", policies = "address" }, { key = "header:Authorization", 
   );
 });
 
-test("requests that lack a key are refused where the rule says so", async (t) => {
+test("requests without a key are denied where the rule says so", async (t) => {
   const table = login.replace('key = ["header:Authorization"]', '$&\nmissing = "deny"');
   const { candidates } = await under(t, table, [
     [0, "192.0.2.1", "GET /api/a", "ann"],

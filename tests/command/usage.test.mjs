@@ -111,7 +111,7 @@ for (const [args, said, exit] of wrong) {
   });
 }
 
-test("an empty log, one of no known format and a broken archive are told in a line", async (t) => {
+test("an empty log, one of no known format and a broken archive are errors of one line", async (t) => {
   const at = folderWith(t, { packed: Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 2, 3]) });
   for (const [args, input, said] of [
     [[], "\n\n", /there is no line to replay/],
@@ -129,14 +129,14 @@ test("an empty log, one of no known format and a broken archive are told in a li
   }
 });
 
-test("a report that cannot be written is told before a log is read for hours", async () => {
+test("a report that cannot be written is an error before any log is read", async () => {
   const args = ["replay", "--policy", policy, "--html", "/nowhere/report.html"];
   const { code, stderr } = await tollgate(args, { input: "no log" });
   assert.equal(code, 1);
   assert.equal(stderr, "tollgate replay: --html: the folder /nowhere does not exist\n");
 });
 
-test("who names no log on a terminal is not left waiting", async (t) => {
+test("without a log, on a terminal, it does not wait for input", async (t) => {
   const at = folderWith(t, { "terminal.mjs": "process.stdin.isTTY = true;" });
   const { code, stderr } = await tollgate(["replay", "--policy", policy], {
     node: ["--import", at("terminal.mjs")],
@@ -186,7 +186,7 @@ test("an invalid address is an error of the command line", async () => {
   assert.match(stderr, /^tollgate get: url: "localhost:8787" is not an address such as "https:/);
 });
 
-test("a Worker that does not answer is told in a line", async () => {
+test("a Worker that does not respond is an error of one line", async () => {
   const env = { ...process.env, TOLLGATE_TOKEN: "token", TOLLGATE_URL: "http://127.0.0.1:1/_tollgate" };
   for (const command of ["get", "reset"]) {
     for (const key of [["key"], ["--part", "ip=::1", "--part=constant:login"]]) {

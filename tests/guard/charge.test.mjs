@@ -149,7 +149,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       });
   });
 
-  test(`${name}: a limit on what goes on at the same time holds its slot until the response has ended`, async (t) => {
+  test(`${name}: a concurrency limit holds its slot until the response has ended`, async (t) => {
     const gate = promised();
     const asked = [];
     const policy = [{ name: "running", algorithm: "concurrency", limit: 2 }, { ...policyOf(5, "rpm") }];
@@ -200,7 +200,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
     await tries(401, 401, 429, 429);
   });
 
-  test(`${name}: what a late limiter set aside is given back`, async (t) => {
+  test(`${name}: the reservation of a late limiter is cancelled`, async (t) => {
     mock.timers.enable({ apis: ["setTimeout"] });
     t.after(() => mock.timers.reset());
     const limiter = new ReservingLimiter(policyOf(3));

@@ -116,7 +116,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal(second.headers["retry-after"], "86400");
     });
 
-    test("of several guards that let a denied request pass, the longest wait is told", async (t) => {
+    test("of several guards that let a denied request pass, the longest wait is in the headers", async (t) => {
       const denied = (name, scale) => {
         const limiter = limiterOf({ name, algorithm: "fix_window_per_key", limit: 1, scale });
         return { limiter, cost: 2, onDenied: "allow", headers: "legacy" };

@@ -35,7 +35,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
 
   describe(name, () => {
     for (const [kind, limiter] of Object.entries(broken)) {
-      test(`a limiter ${kind}: by default the request goes on, without headers`, async (t) => {
+      test(`a limiter ${kind}: by default the request passes, without headers`, async (t) => {
         const response = await ask(await serve(t, { limiter }));
         assert.deepEqual([response.status, response.body, limitFields(response)], [200, "Hello\n", {}]);
       });
@@ -88,7 +88,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       }
     });
 
-    test("a limiter that never answers is given up after its time", async (t) => {
+    test("a limiter that never responds is abandoned after the timeout", async (t) => {
       mock.timers.enable({ apis: ["setTimeout"] });
       t.after(() => mock.timers.reset());
       for (const [timeout, time] of [
@@ -118,7 +118,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       }
     });
 
-    test("a fallback that never answers is given up, too", async (t) => {
+    test("a fallback that never responds is abandoned, too", async (t) => {
       mock.timers.enable({ apis: ["setTimeout"] });
       t.after(() => mock.timers.reset());
       const asked = promised();

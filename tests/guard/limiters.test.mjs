@@ -77,7 +77,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(url, as("ann"))).status, 500);
     });
 
-    test("a key or a cost that is none asks no object", async (t) => {
+    test("an invalid key or cost calls no object", async (t) => {
       const limiter = namespace();
       const guard = { limiter, policy: policyOf(1), key };
       const url = await served(t, framework, { "/": { guards: [guard] } });

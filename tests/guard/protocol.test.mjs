@@ -127,7 +127,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await post("bob")).status, 429);
     });
 
-    test("pipelined requests are answered in order", async (t) => {
+    test("pipelined requests get their responses in order", async (t) => {
       const url = new URL(await served(t, framework, { "/": { guards: twice() } }));
       const socket = connect(Number(url.port), url.hostname);
       const get = (last = "") => `GET / HTTP/1.1\r\nHost: x\r\n${last}\r\n`;

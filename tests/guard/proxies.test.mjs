@@ -132,7 +132,7 @@ test("a setting that lets clients name their address is warned of", async (t) =>
   assert.match(warned()[0], /app\.proxy without app\.maxIpsCount takes the address that a client names/);
 });
 
-test("what a proxy forwards that is no address is the shared budget, not an error", async (t) => {
+test("an invalid address from a proxy counts in the shared budget, and is no error", async (t) => {
   const app = frameworks.express.app(routes()).set("trust proxy", 1);
   const url = await listening(t, createServer(app));
   assert.equal((await ask(url, forwarded("unknown"))).status, 200);

@@ -195,7 +195,7 @@ for (const [name, { Store, serve }] of Object.entries(counting)) {
     });
 
     for (const kind of ["in memory", "elsewhere"])
-      test(`what is skipped is taken back, ${kind}`, async (t) => {
+      test(`a skipped request is refunded, ${kind}`, async (t) => {
         const limiter = new RateLimiter(policies.sliding_window);
         const store = new Store(kind === "elsewhere" ? remote(limiter) : limiter);
         const url = await serve(t, { store, skipSuccessfulRequests: true });
@@ -225,7 +225,7 @@ for (const [name, { Store, serve }] of Object.entries(counting)) {
       assert.deepEqual(seen, [1, 2, 3, 4, 5, 6]);
     });
 
-    test("several stores on one limiter are told apart by their prefix", async () => {
+    test("several stores on one limiter are separated by their prefix", async () => {
       const limiter = new RateLimiter(policies.sliding_window);
       const [one, other] = ["one:", "other:"].map((prefix) => new Store(limiter, { prefix }));
       assert.deepEqual(
@@ -238,7 +238,7 @@ for (const [name, { Store, serve }] of Object.entries(counting)) {
       assert.equal(limiter.get("one:a"), 1);
     });
 
-    test("what is no limiter is rejected", () => {
+    test("a value that is not a limiter is rejected", () => {
       for (const limiter of [{}, 1, "redis"])
         assert.throws(() => new Store(limiter), { code: "invalid_option", message: /^limiter: / });
       assert.throws(() => new Store(namespace()), { code: "invalid_option", message: /^policy: / });

@@ -136,7 +136,7 @@ test("text that is nearly an address is one exactly if Node says so", () => {
   assert.ok(accepted > 500, `only ${accepted} addresses among them`);
 });
 
-test("what is no string is rejected, whatever it does when asked", () => {
+test("a value that is not a string is rejected, whatever its conversions do", () => {
   const revoked = Proxy.revocable({}, {});
   revoked.revoke();
   const hostile = new Proxy(
@@ -173,7 +173,7 @@ test("the error names what was found and what is accepted, and is one line whate
     });
 });
 
-test("a prefix that is none is rejected by name, also for IPv4", () => {
+test("an invalid prefix is rejected by name, also for IPv4", () => {
   for (const ipv6Prefix of [0, -1, 129, 64.5, Number.NaN, "64", null, {}, 64n])
     for (const address of ["192.0.2.1", "2001:db8::1"])
       assert.throws(() => ipKey(address, { ipv6Prefix }), {
@@ -188,7 +188,7 @@ test("a prefix that is none is rejected by name, also for IPv4", () => {
   assert.equal(ipKey("::1", { ipv6Prefix: undefined }), "0000:0000:0000:0000::/64");
 });
 
-test("a prefix is read once: a getter cannot answer differently after the check", () => {
+test("a prefix is read once: a getter cannot return another value after the check", () => {
   let reads = 0;
   const options = {
     get ipv6Prefix() {

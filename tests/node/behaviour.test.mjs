@@ -18,7 +18,7 @@ const second = { algorithm: "fix_window_per_key", limit: 3, scale: "1s" };
 const hasCode = (code) => (error) => error instanceof TollgateError && error.code === code;
 
 describe("beforeClean", () => {
-  test("is told the algorithm, and the key, policy, value and end of each state", () => {
+  test("gets the algorithm, and the key, policy, value and end of each state", () => {
     const beforeClean = mock.fn();
     const policies = [
       { ...second, name: "short" },
@@ -49,7 +49,7 @@ describe("beforeClean", () => {
     assert.equal(limiter.size, 0);
   });
 
-  test("is told as hits sweep, a few slots each, once for each key", () => {
+  test("is called as hits sweep, a few slots each, once for each key", () => {
     const told = [];
     const beforeClean = (_, entries) => told.push(...entries.map(({ key }) => key));
     const { limiter, time } = timed(second, { beforeClean, cleanPeriod: 100 });
@@ -63,7 +63,7 @@ describe("beforeClean", () => {
     assert.equal(limiter.size, 1);
   });
 
-  test("is not told of what is evicted or reset", () => {
+  test("is not called for keys that are evicted or reset", () => {
     const beforeClean = mock.fn();
     const { limiter } = timed(second, { beforeClean, maxKeys: 1 });
     for (const key of ["a", "b", "c"]) limiter.hit(key);
@@ -132,7 +132,7 @@ describe("a full limiter", () => {
     assert.deepEqual([limiter.get("b"), limiter.size, limiter.evicted], [1, 2, 0]);
   });
 
-  test("denies if told to: reason full, until one ends", () => {
+  test('denies under onFull "deny": reason full, until a key expires', () => {
     const { limiter, time } = timed(second, { maxKeys: 1, onFull: "deny" });
     limiter.hit("a");
     time.now += 400;
@@ -266,7 +266,7 @@ test("a snapshot with a state that cannot be read names its key, and restores no
   }
 });
 
-test("a stored state whose lists have holes is refused", () => {
+test("a stored state whose lists have holes is rejected", () => {
   const policy = { algorithm: "fix_window", limit: 5, scale: "1m" };
   const origin = { name: "fix_window", algorithm: "fix_window", scale: 60_000 };
   for (const [policies, states] of [

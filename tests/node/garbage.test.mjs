@@ -314,7 +314,7 @@ test("as options", () => {
   );
 });
 
-test("as what the clock answers", () => {
+test("as the time that the clock returns", () => {
   let time = now;
   const { limiter, held } = inUse(perSecond, () => time);
   always(

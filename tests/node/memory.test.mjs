@@ -38,7 +38,7 @@ test("it grows under a limiter in use, and under its neighbour", () => {
   limiter[Symbol.dispose]();
 });
 
-test("what a disposed limiter held is used again", () => {
+test("the memory of a disposed limiter is reused", () => {
   const use = () => {
     const limiter = made();
     for (let key = 0; key < 200_000; key++) limiter.hit(key);
@@ -50,7 +50,7 @@ test("what a disposed limiter held is used again", () => {
   assert.equal(bytes(), before);
 });
 
-test("what limiters held that were simply dropped is used again", async () => {
+test("the memory of dropped limiters is reused", async () => {
   assert.ok(globalThis.gc, "run with --expose-gc");
   const dropSome = async () => {
     for (let limiter = 0; limiter < 200; limiter++) {
@@ -70,7 +70,7 @@ test("what limiters held that were simply dropped is used again", async () => {
   assert.ok(bytes() - before < 500_000, `${bytes() - before} bytes more`);
 });
 
-test("what a step held is used again at once", () => {
+test("the memory of a step is reused at once", () => {
   const log = { algorithm: "sliding_window", limit: 1_000, scale: "1d" };
   const { state } = step(log, null, "set", 1_000, now);
   const before = bytes();

@@ -141,7 +141,7 @@ test("ten thousand caught overflows leave everything working", () => {
   assert.equal(neighbour.hit("still").allowed, false);
 });
 
-test("a panic in Rust ends its instance, and every limiter goes on in another with all its states", () => {
+test("after a panic in Rust, every limiter continues in a new instance with all its states", () => {
   const all = [1, 2, 3, 4, 5];
   for (const name of [
     "hit",

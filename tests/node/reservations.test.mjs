@@ -26,7 +26,7 @@ const code = (work) => {
   return undefined;
 };
 
-test("what is reserved counts until it is settled, and then what was used", () => {
+test("a reservation counts in full until it is settled, and then by what was used", () => {
   const { limiter, time } = made();
   const reservation = limiter.reserve("user:42", { tpm: 4_000 }, { ttl: "2m" });
   assert.equal(reservation.allowed, true);
@@ -249,7 +249,7 @@ test("bad input is an error that changes nothing", () => {
   assert.equal(limiter.get("a", "rpm"), 3);
 });
 
-test("what a call's smaller bucket reserved is charged to it, also after a snapshot", () => {
+test("a reservation under a call's smaller bucket is charged under it, also after a snapshot", () => {
   const own = { algorithm: "token_bucket", capacity: 100, refillRate: 10 };
   const call = { algorithm: "token_bucket", capacity: 10, refillRate: 1 };
   const { limiter, time } = made(own);

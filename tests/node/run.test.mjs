@@ -64,7 +64,7 @@ test("as many run as the policy says, and the next when one ends", async () => {
   assert.equal(throttle.pending, 0);
 });
 
-test("who waits for work that runs gives up at its own time, not at once", async () => {
+test("a call that waits for running work gives up at its own maxWait, not at once", async () => {
   const { throttle, turn, advance } = made(concurrency);
   const [one, other] = [job(), job()];
   const first = throttle.run(() => one.promise);
@@ -116,7 +116,7 @@ test("bad input is rejected, and takes no place", async () => {
   assert.deepEqual(await Promise.all([throttle.run(() => 1), throttle.run(() => 2)]), [1, 2]);
 });
 
-test("who comes in the same turn waits for work that may end in time", async () => {
+test("calls of the same turn wait for work that may end in time", async () => {
   const { throttle } = made({ ...concurrency, limit: 1 });
   const work = job();
   const first = throttle.run(() => work.promise);

@@ -25,7 +25,7 @@ test("Vite", async (t) => {
     assert.deepEqual(await outcomeOf(chromium, dist), expected);
   });
 
-  await t.test("a page that forbids wasm is told what to allow", async () => {
+  await t.test("on a page that forbids wasm, the error says what to allow", async () => {
     const outcome = await outcomeOf(chromium, dist, { "Content-Security-Policy": "script-src 'self'" });
     assert.equal(outcome.code, "wasm_blocked");
     assert.match(outcome.message, /Content-Security-Policy .*'wasm-unsafe-eval'.* script-src/);

@@ -39,7 +39,7 @@ test("it replays a log, on every Node there is", async () => {
   }
 });
 
-test("what init writes passes its own tests and check, and runs in wrangler dev at once", async (t) => {
+test("the files of init pass their own tests and check, and run in wrangler dev at once", async (t) => {
   await tollgate(["init", "gateway"]);
   const folder = join(project, "gateway");
   assert.match(await tollgate(["check"], { cwd: folder }), /has no errors/);

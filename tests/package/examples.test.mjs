@@ -22,7 +22,7 @@ for (const name of examples) {
   });
 
   if (!existsSync(inProject("examples", name, "package.json"))) continue;
-  test(`example ${name} asks for the versions it was tried with`, () => {
+  test(`example ${name} requires the versions it was tested with`, () => {
     const { version, devDependencies } = manifest(".");
     const tried = { ...devDependencies, tollgate: version };
     for (const [dependency, wanted] of Object.entries(manifest("examples", name).dependencies))

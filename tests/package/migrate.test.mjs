@@ -120,7 +120,7 @@ test("hono-rate-limiter: the same statuses and waits", { timeout: 120_000 }, asy
   );
 });
 
-test("rate-limiter-flexible: the same answers to any costs", async (t) => {
+test("rate-limiter-flexible: the same decisions for any costs", async (t) => {
   withClock(t);
   const [before, after] = await load("rate-limiter-flexible");
   await alike(
@@ -147,7 +147,9 @@ async function loadWithRedis(t, peer, [before, after]) {
   return modules;
 }
 
-test("rate-limiter-flexible with Redis: the same answers to any costs", { timeout: 120_000 }, async (t) => {
+test("rate-limiter-flexible with Redis: the same decisions for any costs", {
+  timeout: 120_000,
+}, async (t) => {
   const changes = [["duration: 60", "duration: 3_600"], []];
   const [before, after] = await loadWithRedis(t, "rate-limiter-flexible-redis", changes);
   const seen = new Set();
@@ -183,7 +185,7 @@ test("rate-limit-redis: the same statuses and headers", { timeout: 120_000 }, as
   }
 });
 
-test("@upstash/ratelimit: a Worker in place of Redis answers the same", { timeout: 300_000 }, async (t) => {
+test("@upstash/ratelimit: a Worker in place of Redis decides the same", { timeout: 300_000 }, async (t) => {
   const root = join(folder, "upstash-ratelimit");
   const harness = createTestHarness({
     root,
@@ -231,7 +233,7 @@ test("@upstash/ratelimit: its fixed window is fix_window", async (t) => {
   );
 });
 
-test("Hammer: the answers that were recorded from it", async (t) => {
+test("Hammer: the decisions that were recorded from it", async (t) => {
   withClock(t);
   const { hit, inc, set, get, expiresAt } = await import(join(folder, "hammer/after.mjs"));
   const traces = JSON.parse(readFileSync(inProject("tests/vectors/fix_window.json"), "utf8"));

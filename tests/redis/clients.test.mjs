@@ -69,7 +69,7 @@ describe("errors", () => {
   const make = (client) => () => new RedisLimiter(policy, { client });
   const accepts = /client.*(ioredis, iovalkey or redis).*send\(key, args\)/;
 
-  test("what is no client", () => {
+  test("an invalid client", () => {
     const callbacks = { evalsha() {}, eval() {}, send_command() {} };
     for (const client of [undefined, null, 7, "redis://127.0.0.1", {}, [], () => {}, new Map(), callbacks])
       assert.throws(make(client), { code: "invalid_option", message: accepts });

@@ -129,7 +129,7 @@ describe("a replica that takes over", () => {
     }
   });
 
-  test("what was acknowledged and not replicated is lost, and all agree on that", async () => {
+  test("writes that were acknowledged and not replicated are lost, and all processes agree on that", async () => {
     const { client, first, detach, follow, stop } = await pair();
     try {
       const fleet = Array.from({ length: 3 }, () => new RedisLimiter(bucket, { client, timeout: "20s" }));

@@ -19,7 +19,7 @@ async function until(work) {
 }
 
 describe("a Redis that is down", () => {
-  test("is answered for at once, by onError or a fallback, and no queue grows", {
+  test("onError or a fallback decides at once, and no queue grows", {
     timeout: 120_000,
   }, async () => {
     const client = connect(await freePort(), { retryStrategy: () => 5, maxRetriesPerRequest: null });
@@ -99,7 +99,7 @@ describe("a Redis that is down", () => {
     }
   });
 
-  test("a client that never answers is asked now and then only", async () => {
+  test("a client that never responds is called only now and then", async () => {
     let asked = 0;
     const client = {
       send() {
@@ -121,7 +121,7 @@ describe("a Redis that is down", () => {
   });
 });
 
-describe("a Redis that refuses", () => {
+describe("a Redis that rejects commands", () => {
   test("without memory: an error, and nothing was counted", async () => {
     const limiter = new RedisLimiter(window, options());
     await limiter.hit("a");
@@ -172,7 +172,7 @@ describe("a Redis that refuses", () => {
     });
   });
 
-  test("one that forgets the script goes on", async () => {
+  test("a Redis that lost the script gets it again", async () => {
     const limiter = new RedisLimiter(window, options());
     for (let number = 1; number <= 5; number++) {
       await setting.redis.script("FLUSH");
@@ -181,7 +181,7 @@ describe("a Redis that refuses", () => {
     assert.equal(limiter.stats.scriptLoads, 5);
   });
 
-  test("one that is paused: no answer in time, and nothing is counted later", async () => {
+  test("a paused Redis: no response in time, and nothing is counted later", async () => {
     const server = await startServer();
     const client = connect(server.port);
     try {
@@ -276,7 +276,7 @@ describe("late replies", () => {
 });
 
 describe("a Redis that lost everything", () => {
-  test("is told what the limiters know, once", async () => {
+  test("gets the states that the limiters know, once", async () => {
     const given = options();
     const fleet = Array.from({ length: 3 }, () => new RedisLimiter(window, given));
     for (let round = 0; round < 2; round++) await times(3, (who) => fleet[who].hit("a"));
@@ -288,7 +288,7 @@ describe("a Redis that lost everything", () => {
     assert.equal(restored, 1);
   });
 
-  test("is told nothing if that was switched off, or is over", async () => {
+  test("gets no states if restore is off, or they have ended", async () => {
     const given = options({ restore: false });
     const limiter = new RedisLimiter(window, given);
     await limiter.hit("a", 9);

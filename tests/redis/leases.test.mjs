@@ -201,7 +201,7 @@ describe("a lease", () => {
     }
   });
 
-  test("is given back, and then all of the limit can be used", async () => {
+  test("is returned, and then all of the limit can be used", async () => {
     for (const given of Object.values(policies)) {
       using moved = new MovedTime();
       const shared = options({ client: moved.client });
@@ -387,7 +387,7 @@ describe("a lease", () => {
     await until(async () => (await limiter.hit("a")).reason === undefined);
   });
 
-  test("is told to a Redis that has lost everything", async () => {
+  test("is restored to a Redis that has lost everything", async () => {
     using moved = new MovedTime();
     const shared = options({ client: moved.client });
     const limiter = new RedisLimiter(window, { ...shared, leases: true });
@@ -429,7 +429,7 @@ async function until(work) {
   while (!(await work())) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe("what asks as if there were no leases", () => {
+describe("operations that are sent as if there were no leases", () => {
   const window = { algorithm: "fix_window", limit: 1_000, scale: "1d", name: "w" };
 
   /** The commands of a limiter without what is random in them. */

@@ -26,7 +26,7 @@ describe("calls", () => {
     assert.match((await value(given)).text, /\dh1\*100!/);
   });
 
-  test("what waits for a key goes in its next call, in order", async () => {
+  test("operations that wait for a key are sent in its next call, in order", async () => {
     const limiter = new RedisLimiter(window, options());
     const results = await Promise.all([
       limiter.get("a"),
@@ -181,7 +181,7 @@ describe("the time to live", () => {
     assert.ok(left <= least && left + passed >= least, `${left} after ${passed}`);
   });
 
-  test("covers debt, before the caller has its answer", async () => {
+  test("covers debt, before the caller gets its decision", async () => {
     const given = options();
     const limiter = new RedisLimiter({ algorithm: "leaky_bucket", capacity: 10, leakRate: 10 }, given);
     await limiter.hit("a");

@@ -72,7 +72,7 @@ describe("ten processes, clocks up to five minutes off", () => {
     await flushing;
   });
 
-  test("while Redis loses everything, and is told again", async () => {
+  test("while Redis loses everything, and is restored", async () => {
     // The first who knows restores the key; what others had not yet read of it is lost, and only that.
     const task = { policies: policies.fix_window, prefix: setting.options().prefix, hits: 40, inFlight: 1 };
     await fleet.run(task);

@@ -69,7 +69,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("tells an allowed request where it stands", async () => {
+test("writes the headers of an allowed request", async () => {
   const response = await call("ann");
   assert.deepEqual([response.status, response.body], [200, "Hello, user:ann\n"]);
   assert.equal(response.headers["ratelimit-policy"], '"user";q=100;w=3600');

@@ -85,7 +85,7 @@ test("path and query arrive as they were spelled", async () => {
   assert.equal(origin.reached.at(-1), "/a%2Fb//c;d?e=%20f");
 });
 
-test("redirects, failures and empty answers come back as they are, with the limit's headers", async () => {
+test("redirects, failures and empty responses are returned unchanged, with the limit's headers", async () => {
   const moved = await ask("/moved");
   assert.deepEqual([moved.status, moved.headers.get("Location")], [302, "/elsewhere"]);
   const broken = await ask("/broken");

@@ -168,7 +168,7 @@ test("a network of IPv6 is one client, however an address is spelled", async () 
   assert.equal((await from("2001:db8:5:2::1")).status, 200);
 });
 
-test("a request that two rules are about is told of both", async () => {
+test("a request that two rules match has the headers of both", async () => {
   const { status, headers } = await client()("POST", "/api/..%2flogin");
   assert.equal(status, 200);
   assert.equal(headers["ratelimit-policy"], '"many";q=1000;w=86400, "one";q=1;w=86400');

@@ -202,7 +202,7 @@ describe("bad requests", () => {
     expect(await call("hit", body)).toMatchObject({ status, body: { status } });
   });
 
-  it("keys that have no spelling in UTF-8 are keys of nobody", async () => {
+  it("keys without a spelling in UTF-8 are rejected", async () => {
     for (const key of ["\ud800", "a\udfffb", "\udc00\ud800"]) {
       const { status, body } = await call("hit", { policy: "api", key });
       expect({ status, body }).toMatchObject({ status: 400, body: { code: "invalid_key" } });
@@ -367,7 +367,7 @@ describe("the OpenAPI document", () => {
   };
   const itemOf = (path: string) => ({ policy: "api", ...(fieldsOf[path] ?? { key: "described" }) });
 
-  it("describes every answer: its status, its type and its shape", async () => {
+  it("describes every response: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
     expect(Object.keys(document.paths)).toHaveLength(12);
@@ -402,7 +402,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("describes what may be asked: what it refuses is refused, what it accepts is not", async () => {
+  it("describes every request: the API rejects what its schema rejects, and nothing else", async () => {
     const document = await read();
     for (const [path, { post }] of Object.entries(document.paths)) {
       const { schema } = post.requestBody.content["application/json"] as { schema: Schema };

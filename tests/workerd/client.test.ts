@@ -58,14 +58,14 @@ it("sends what is asked in one tick in one request, a hundred at the most", asyn
   expect(requests).toHaveLength(4);
 });
 
-it("asks several policies as one", async () => {
+it("decides several policies as one", async () => {
   const { limiter: remote } = limiter({ policy: ["api", "day"] });
   expect(await remote.hit("several", 4)).toMatchObject({ allowed: false, violated: ["api"] });
   expect(await remote.inc("several", 2, "day")).toBe(2);
   await expect(remote.get("several")).rejects.toMatchObject({ code: "unknown_policy" });
 });
 
-it("tells mistakes apart, and they concern one caller only", async () => {
+it("separates the errors of callers whose items share a request", async () => {
   const { limiter: remote } = limiter();
   const [bad, good] = await Promise.allSettled([remote.hit("", 1), remote.hit("fine")]);
   expect(bad).toMatchObject({ status: "rejected", reason: { name: "TollgateError", code: "invalid_key" } });
@@ -103,7 +103,7 @@ it("tells mistakes apart, and they concern one caller only", async () => {
   await expect(right.set("a", Number.NaN)).rejects.toMatchObject({ code: "invalid_count" });
 });
 
-it("answers by onError when there is no answer", async () => {
+it("decides by onError if there is no response", async () => {
   const broken = () => Promise.reject(new TypeError("network"));
   const gone = async () => new Response("<html>", { status: 502 });
   const late = (request: Request) =>
@@ -155,7 +155,7 @@ it("other Workers call the entrypoint", async () => {
   expect(await mistake("login", "")).toBe("invalid_key");
 });
 
-it("the entrypoint refuses what is of the wrong type, which RPC does not", async () => {
+it("the entrypoint rejects values of the wrong type, which RPC does not", async () => {
   const bound = new Tollgate({} as ExecutionContext, worker.env);
   const refuses = (given: unknown[], code: string) =>
     expect(bound.hit(...(given as [string, string])), String(code)).rejects.toMatchObject({ code });
@@ -226,7 +226,7 @@ it("denies a reservation as a hit, costs what each policy says, and gives back",
   expect(await remote.inc("costs", -3, "day")).toBe(5);
 });
 
-it("rejects what is wrong with a reservation, and answers by onError what is not answered", async () => {
+it("rejects invalid reservations, and decides by onError if there is no response", async () => {
   const { limiter: remote } = limiter();
   const { id } = await remote.reserve("wrong", { api: 1 });
   await expect(remote.reserve("wrong", Number.NaN)).rejects.toMatchObject({ code: "invalid_cost" });

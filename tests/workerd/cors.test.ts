@@ -25,7 +25,7 @@ const corsOf = ({ headers }: Response) =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-allow-")));
 
 describe("pages of other origins", () => {
-  it("of a named origin may ask, and read every answer", async () => {
+  it("of a configured origin may send requests, and read every response", async () => {
     const { fetch } = workerWith({ policies, origins: [page, "http://localhost:3000"] });
     const preflight = await asking(fetch, "OPTIONS", page);
     expect([preflight.status, await preflight.text()]).toEqual([204, ""]);

@@ -193,7 +193,7 @@ describe("a lease of an object", () => {
     expect(answer).toMatchObject({ code: "reserve_only" });
   });
 
-  it("charges a report of more than there is, and one of nobody's not at all", async () => {
+  it("charges a report of more than there is, and none of an unknown lease", async () => {
     const own = env.LIMITERS.getByName("reports");
     const first = String(await own.apply("lease", json(policy), 0, ",0,10,1000")).split(" ");
     const [id] = (first[8] ?? "").split(",");

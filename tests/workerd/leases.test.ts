@@ -135,7 +135,7 @@ describe("a limit of 100", () => {
 describe("a hot key", () => {
   const policy = { algorithm: "fix_window", limit: 10_000, scale: "1h" };
 
-  it("asks its object once in many hits, and tells each client the truth", async () => {
+  it("calls its object once in many hits, and every decision is exact", async () => {
     const headers = someone();
     const { fetch, calls } = gatewayWith(policy);
     for (let count = 1; count <= 2_000; count += 1) {

@@ -24,7 +24,7 @@ it("throws the core's typed errors, and nothing changes", async () => {
   });
 });
 
-it("refuses what is of the wrong type, which RPC does not, and nothing changes", async () => {
+it("rejects values of the wrong type, which RPC does not, and nothing changes", async () => {
   await runInDurableObject(env.LIMITERS.getByName("types"), (object) => {
     const own = object as unknown as Record<string, (...given: unknown[]) => unknown>;
     const code = (method: string, ...given: unknown[]) => {

@@ -135,7 +135,7 @@ describe.each(names)("%s", (policy) => {
     expect(operations.length).toBeLessThan(hits);
   });
 
-  it("what a limiter held that is gone is charged at its end", async () => {
+  it("the lease of a limiter that is gone is charged at its end", async () => {
     const { limiter: gone, asked } = limiter({ policy });
     await vi.dynamicImportSettled();
     const sum = await taken(gone, `gone ${policy}`, 80);
@@ -150,7 +150,7 @@ describe.each(names)("%s", (policy) => {
   });
 });
 
-it("a hot key asks a few times, and what it is told counts all hits", async () => {
+it("a hot key sends few requests, and their decisions count all hits", async () => {
   const { limiter: remote, asked } = limiter();
   await vi.dynamicImportSettled();
   const remaining: number[] = [];
@@ -194,7 +194,7 @@ it("works with a clock that moves while it is read", async () => {
   expect(asked.length).toBeLessThan(25);
 });
 
-it("asks for what cannot be leased, and what is wrong is rejected though a lease is held", async () => {
+it("sends what cannot be leased, and rejects invalid input though a lease is held", async () => {
   const { limiter: remote, asked } = limiter({ policy: ["window", "log"], leases: { ttl: "10s" } });
   await vi.dynamicImportSettled();
   for (const key of ["held", "\ufffd"]) expect(await taken(remote, key, 40)).toBe(40);
@@ -228,7 +228,7 @@ it("is granted nothing where denied hits count, and rejected where only reservat
     await expect(during(running.hit("running"))).rejects.toMatchObject({ code: "reserve_only" });
 });
 
-describe("a Worker that does not answer", () => {
+describe("a Worker that does not respond", () => {
   const decision = {
     ...{ allowed: true, count: 1, limit: 300, remaining: 299, retryAfter: 0, resetAfter: 1_000 },
     ...{ policy: "window", violated: [] as string[] },
@@ -299,7 +299,7 @@ describe("a Worker that does not answer", () => {
   });
 });
 
-it("asks again after a trap, and what was held is left to its end", async () => {
+it("sends requests again after a trap, and the lost lease is charged at its end", async () => {
   const { limiter: remote, asked } = limiter();
   const { limiter: other } = limiter();
   await vi.dynamicImportSettled();

@@ -149,7 +149,7 @@ describe("an object", () => {
     expect(await object.reserve(wide)).toMatchObject({ allowed: true });
   });
 
-  it("forgets what was used and keeps what is open, unless it is told to", async () => {
+  it("reset forgets what was used, and open reservations only if the option says so", async () => {
     const object = objectOf("reset");
     await object.hit(window, 4);
     const { id } = await object.reserve(window, 3);

@@ -42,7 +42,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("reads the time by itself, and answers in JSON", () =>
+it("reads the time by itself, and returns JSON", () =>
   inRust("rust: hits", async (object) => {
     const response = await object.fetch(hit());
     expect(response.headers.get("Content-Type")).toBe("application/json");
