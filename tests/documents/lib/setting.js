@@ -8,21 +8,40 @@ Date.now = () => now;
 const timers = new Map();
 let last = 0;
 
-globalThis.setTimeout = (work, milliseconds = 0, ...args) => {
+globalThis.setTimeout = (work, milliseconds = 0, ...args) =>
+  start({ work: () => work(...args), milliseconds });
+globalThis.clearTimeout = (timer) => timers.delete(Number(timer));
+
+globalThis.setInterval = (work, milliseconds = 0, ...args) => {
+  const timer = start({ work: () => work(...args), milliseconds, repeats: true });
+  const unref = () => {
+    const entry = timers.get(timer);
+    if (entry) entry.isIdle = true;
+  };
+  return { unref, [Symbol.toPrimitive]: () => timer };
+};
+globalThis.clearInterval = globalThis.clearTimeout;
+
+function start(entry) {
   last += 1;
-  timers.set(last, { at: now + milliseconds, work: () => work(...args) });
+  timers.set(last, { ...entry, at: now + entry.milliseconds });
   setImmediate(ring);
   return last;
-};
-globalThis.clearTimeout = (timer) => timers.delete(timer);
+}
 
 function ring() {
-  const [first] = [...timers].sort(([, one], [, other]) => one.at - other.at);
-  if (first === undefined) return;
-  const [timer, { at, work }] = first;
+  // An interval that is not to keep the process alive does not keep time going.
+  if (![...timers.values()].some(({ isIdle }) => !isIdle)) return;
+  const [[timer, entry]] = [...timers].sort(([, one], [, other]) => one.at - other.at);
+  now = Math.max(now, entry.at);
   timers.delete(timer);
-  now = Math.max(now, at);
-  work();
+  if (entry.repeats) {
+    timers.set(timer, { ...entry, at: now + entry.milliseconds });
+    setImmediate(ring);
+  }
+  // An idle interval does not ring instead of the timer that this turn is for.
+  if (entry.isIdle) setImmediate(ring);
+  entry.work();
 }
 
 const fetched = globalThis.fetch;
