@@ -7,7 +7,8 @@ import { Heap } from "./heap.ts";
 import type { Limits } from "./limits.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
 import { isOffline, whenOnline } from "./offline.ts";
-import { changedPlaces, type QueueState } from "./places.ts";
+import type { QueueState } from "./places.ts";
+import { Reports } from "./reports.ts";
 import type { SharedBudget, StoredPause } from "./shared.ts";
 import { Signals } from "./signals.ts";
 
@@ -24,15 +25,9 @@ export class Queue {
   readonly #events = new Heap<Event>((one, other) => one.at < other.at);
   readonly #alarm: Alarm;
   readonly #signals = new Signals<Waiter>((waiters, reason) => this.#rejectAll(waiters, reason));
-  /** The lines in which places may have changed since the listeners were called. */
-  readonly #changed = new Set<Line>();
   /** How much work of each key is running. */
   readonly #running = new Map<Key, number>();
-  /** The number of waiting calls when `onChange` was last called. */
-  #reported = 0;
-  readonly #subscribers = new Set<(queue: QueueState) => void>();
-  /** The last place of each line, while there are subscribers. */
-  readonly #lastPlaces = new Map<Line, { readonly position: number; readonly at: number | undefined }>();
+  readonly #reports: Reports;
   /** Stops listening to the network. */
   #unlisten: (() => void) | undefined;
 
@@ -48,6 +43,9 @@ export class Queue {
     this.#clock = clock;
     this.#options = options;
     this.#maxQueue = options.maxQueue ?? never;
+    // Other tabs use a shared budget too, and the end of being offline is not known.
+    const known = () => (budget || this.#isOffline() ? undefined : limits);
+    this.#reports = new Reports(clock, options.onChange, () => this.pending, known);
     this.#alarm = new Alarm(timer, (due) => this.#serveDue(due));
   }
 
@@ -85,7 +83,7 @@ export class Queue {
     this.#enter(waiter, signal, now);
     if (onChange === undefined || isGone(waiter)) return;
     line.listeners.set(waiter, { listen: onChange });
-    this.#noteChange(line);
+    this.#reports.note(line);
   }
 
   /** Lets no call of a key through for a while. */
@@ -133,13 +131,7 @@ export class Queue {
 
   /** Calls a listener when the queue changes. Returns a function that stops that. */
   subscribe(listener: (queue: QueueState) => void): () => void {
-    const own = (queue: QueueState) => listener(queue);
-    this.#subscribers.add(own);
-    for (const line of this.#lines.values()) this.#noteChange(line);
-    return () => {
-      this.#subscribers.delete(own);
-      if (!this.#subscribers.size) this.#lastPlaces.clear();
-    };
+    return this.#reports.subscribe(listener, this.#lines.values());
   }
 
   /** Serves the line of a key, or all lines, after the shared budget has changed. */
@@ -165,7 +157,7 @@ export class Queue {
     const { line, deadline } = waiter;
     line.add(waiter);
     this.pending += 1;
-    this.#noteChange(line);
+    this.#reports.note(line);
     const isFirst = line.first() === waiter;
     if (isFirst) this.#serve(line, now);
     if (isGone(waiter)) return;
@@ -216,7 +208,8 @@ export class Queue {
         this.#wake(line, line.pausedUntil);
         return;
       }
-      if (this.#options.offline && this.#isOffline()) {
+      if (this.#isOffline()) {
+        this.#unlisten ??= whenOnline(() => this.serveAgain());
         this.#wake(line, never);
         return;
       }
@@ -230,11 +223,9 @@ export class Queue {
     }
   }
 
-  /** Returns whether calls wait for the network; then all lines are served when it is back. */
+  /** Returns whether calls wait for the network. */
   #isOffline(): boolean {
-    const isWaiting = this.#options.offline === "wait" && isOffline();
-    if (isWaiting) this.#unlisten ??= whenOnline(() => this.serveAgain());
-    return isWaiting;
+    return this.#options.offline === "wait" && isOffline();
   }
 
   /** Returns the decision about a waiter; undefined if that threw and the waiter was rejected. */
@@ -309,7 +300,7 @@ export class Queue {
   /** Schedules when a line is served again, instead of any earlier schedule. */
   #wake(line: Line, at: number): void {
     if (line.wakeAt === at) return;
-    this.#noteChange(line);
+    this.#reports.note(line);
     if (line.event !== undefined) this.#events.remove(line.event);
     line.event = at === never ? undefined : this.#schedule(at, line, undefined);
   }
@@ -382,7 +373,7 @@ export class Queue {
     waiter.unlisten?.();
     this.pending -= 1;
     if (this.pending === 0) this.#rest();
-    this.#noteChange(waiter.line);
+    this.#reports.note(waiter.line);
   }
 
   /** Stops listening to other tabs and to the network: no call waits. */
@@ -390,52 +381,6 @@ export class Queue {
     this.#budget?.rest();
     this.#unlisten?.();
     this.#unlisten = undefined;
-  }
-
-  /** Notes that places may have changed. Several changes in a row call the listeners once, in a microtask. */
-  #noteChange(line: Line): void {
-    if (!line.listeners.size && !this.#options.onChange && !this.#subscribers.size) return;
-    if (!this.#changed.size) queueMicrotask(() => this.#callListeners());
-    this.#changed.add(line);
-  }
-
-  #callListeners(): void {
-    const { pending } = this;
-    const calls: (() => void)[] = [];
-    if (pending !== this.#reported) calls.push(() => this.#options.onChange?.({ pending }));
-    this.#reported = pending;
-    const isUnknown = this.#budget || (this.#options.offline && this.#isOffline());
-    for (const line of this.#changed) {
-      const last = this.#subscribers.size
-        ? (position: number, at: number | undefined) => this.#noteLast(line, position, at)
-        : undefined;
-      calls.push(...changedPlaces(line, isUnknown ? undefined : this.#limits, this.#clock(), last));
-    }
-    this.#changed.clear();
-    if (this.#subscribers.size) {
-      const state = this.#state();
-      for (const listener of this.#subscribers) calls.push(() => listener(state));
-    }
-    // Called only after all places are computed, since a listener may use the throttle. Its errors are only logged.
-    for (const call of calls) (async () => call())().catch(console.warn);
-  }
-
-  #noteLast(line: Line, position: number, at: number | undefined): void {
-    if (position > 0) this.#lastPlaces.set(line, { position, at });
-    else this.#lastPlaces.delete(line);
-  }
-
-  /** Returns the state of the queue, by the line whose last call waits longest. */
-  #state(): QueueState {
-    const { pending } = this;
-    let longest: { readonly position: number; readonly at: number | undefined } | undefined;
-    for (const place of this.#lastPlaces.values()) {
-      const isLonger = (place.at ?? place.position) > (longest?.at ?? longest?.position ?? 0);
-      if (isLonger) longest = place;
-    }
-    if (longest === undefined) return { pending, position: 0, wait: 0 };
-    const { position, at } = longest;
-    return { pending, position, wait: at === undefined ? undefined : Math.max(at - this.#clock(), 0) };
   }
 
   /** Removes a line without waiters; a paused one when the pause is over. */
