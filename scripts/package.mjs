@@ -191,8 +191,8 @@ async function bundleCommand(dist) {
   chmodSync(file, 0o755);
 }
 
-/** What each subpath of the package for servers is made of. */
-const adapters = ["express", "fastify", "hono", "koa", "fetch"];
+/** The subpaths of the package for servers. */
+export const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
 const ofPackage = ["limiter/limiter", "http/headers", "http/address", "throttle/throttle"].map((name) =>

@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import test from "node:test";
 import { promisify } from "node:util";
 import { inProject } from "../../scripts/lib/paths.mjs";
+import { adapters } from "../../scripts/package.mjs";
 import { ask } from "./lib/client.mjs";
 
 const script = inProject("scripts/example.mjs");
@@ -25,7 +26,7 @@ async function started(t, name) {
   return assert.fail(`the example ended with exit code ${example.exitCode}`);
 }
 
-for (const name of ["express", "fastify", "hono", "koa", "fetch"])
+for (const name of adapters)
   test(`${name}: exactly the limit passes`, { timeout: 120_000 }, async (t) => {
     const { port } = new URL(await started(t, name));
     const responses = await Promise.all(Array.from({ length: 100 }, () => ask(`http://localhost:${port}`)));

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import test, { before } from "node:test";
+import { adapters } from "../../scripts/package.mjs";
 import { freshExamples } from "./lib/project.mjs";
 import { served } from "./lib/served.mjs";
 
@@ -39,7 +40,7 @@ test("example hono: two limiters on a route list both, and a denial says which",
   assert.deepEqual(fields(missing), ['"per-ip";q=5;w=3600', '"per-ip";r=1;t=…', undefined]);
 });
 
-for (const name of ["node-http", "express", "fastify", "hono", "koa", "fetch"]) {
+for (const name of ["node-http", ...adapters]) {
   test(`example ${name}`, { timeout: 120_000 }, async (t) => {
     const url = await served(t, examples(name));
     for (let remaining = 4; remaining >= 0; remaining--) {
@@ -64,7 +65,7 @@ for (const name of ["node-http", "express", "fastify", "hono", "koa", "fetch"]) 
   });
 }
 
-for (const name of ["express", "fastify", "hono", "koa", "fetch"]) {
+for (const name of adapters) {
   test(`example ${name}: of a load at once exactly the limit passes`, { timeout: 120_000 }, async (t) => {
     const url = await served(t, examples(name));
     const responses = await Promise.all(Array.from({ length: 200 }, () => fetch(url)));

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { adapters } from "../../scripts/package.mjs";
 import { freshFixture } from "./lib/project.mjs";
 
 /** Bytes after gzip. */
@@ -59,7 +60,7 @@ test("size in a browser, bundled, minified and gzipped", async (t) => {
   await t.test("an adapter on top of RateLimiter, ipKey and the headers", async (t) => {
     const sizeOf = async (entry) => gzipSync(await bundled(project, entry), { level: 9 }).length;
     const without = await sizeOf("server.js");
-    for (const name of ["express", "fastify", "hono", "koa", "fetch"]) {
+    for (const name of adapters) {
       const size = (await sizeOf(`${name}.js`)) - without;
       t.diagnostic(`${name}: ${kilobytes(size)} of ${kilobytes(adapterBudget)}`);
       assert.ok(size <= adapterBudget, `${name}: ${size} bytes are more than ${adapterBudget}`);

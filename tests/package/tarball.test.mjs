@@ -8,6 +8,7 @@ import test from "node:test";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { bin } from "../../scripts/lib/paths.mjs";
+import { adapters } from "../../scripts/package.mjs";
 import { freshProject, run, tarball } from "./lib/project.mjs";
 
 test("it needs no other package; frameworks are there or not", async () => {
@@ -19,12 +20,12 @@ test("it needs no other package; frameworks are there or not", async () => {
   for (const name of frameworks) assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
 });
 
-const adapters = ["express", "fastify", "hono", "koa", "fetch", "stores"];
+const overPackage = [...adapters, "stores"];
 
 test("an adapter imports the package and its errors, and no other adapter", async () => {
   const project = await freshProject("adapters", "tests/package/fixtures/empty");
   const dist = join(project, "node_modules/tollgate/dist");
-  for (const name of adapters) {
+  for (const name of overPackage) {
     const names = Object.keys(await import(join(dist, `${name}.js`)));
     assert.deepEqual(Object.keys(createRequire(dist)(`./dist/${name}.cjs`)).sort(), names, name);
     for (const file of [`${name}.js`, `${name}.cjs`]) {
@@ -62,7 +63,7 @@ test("nor are those of the client, the hooks and the adapters, where subpaths ar
     "--entrypoints",
     "./client",
     "./react",
-    ...adapters.map((name) => `./${name}`),
+    ...overPackage.map((name) => `./${name}`),
   ));
 
 test("nor are those for Redis", () => attw("--profile", "node16", "--entrypoints", "./redis"));
