@@ -296,6 +296,7 @@ describe("the OpenAPI document", () => {
     required?: string[];
     items?: Schema;
     minItems?: number;
+    minProperties?: number;
     maxItems?: number;
     pattern?: string;
     minLength?: number;
@@ -348,6 +349,7 @@ describe("the OpenAPI document", () => {
     const fields = value as Record<string, unknown>;
     return (
       (schema.required ?? []).every((name) => name in fields) &&
+      Object.keys(fields).length >= (schema.minProperties ?? 0) &&
       Object.entries(fields).every(([name, each]) => {
         const field = schema.properties?.[name];
         const others = schema.additionalProperties;

@@ -82,8 +82,9 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
   /** Closes a reservation and charges the used amount, by default all of it. */
   async settle(policy: PolicyName, id: string, used?: Costs): Promise<Settlement> {
     checkId(id);
-    const copy = used === undefined ? undefined : copiedUse(used);
-    return settlementOf(await this.#callInJson("settle", policy, { id, used: copy }));
+    // Rust reads undefined as null, which is no amount.
+    const amount = used === undefined ? {} : { used: copiedUse(used) };
+    return settlementOf(await this.#callInJson("settle", policy, { id, ...amount }));
   }
 
   /** Closes a reservation without a charge. */
