@@ -1,6 +1,6 @@
 import { fieldError, fill, invalidField, inWords, worded } from "./errors/error.ts";
 import type { Key } from "./types.ts";
-import { optionText, unsupportedVersionText } from "./wasm/generated.ts";
+import { optionText, storedVersion, unsupportedVersionText } from "./wasm/generated.ts";
 
 /** Checks that a key has a type that a Map compares by value and a snapshot can contain. */
 export function checkKey(key: unknown): asserts key is Key {
@@ -43,9 +43,6 @@ export function checkFunctions<Names extends string>(
       throw invalidField("invalid_option", name, given, "a function");
   }
 }
-
-/** The version of snapshots and stored states that this library reads and writes. */
-export const storedVersion = 2 as const;
 
 /** Checks the version of a snapshot or a stored state. */
 export function checkVersion(version: number): void {

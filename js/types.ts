@@ -5,6 +5,8 @@ export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d" | "w"}`
 export interface PolicyBase {
   /** For headers, logs and limiters with several policies; by default the algorithm's name. */
   readonly name?: string | undefined;
+  /** What the limit counts, for the headers: `"content-bytes"`, for example; by default `"requests"`. */
+  readonly unit?: string | undefined;
 }
 
 /** A policy that counts hits in windows. */
@@ -20,7 +22,7 @@ export interface WindowPolicy extends PolicyBase {
   readonly limit: number;
   /** How long a window is. */
   readonly scale: Duration;
-  /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
+  /** Whether a denied hit is counted (`"count"`) or changes nothing (`"free"`, the default). */
   readonly denied?: "count" | "free" | undefined;
 }
 
@@ -34,7 +36,7 @@ export interface CalendarPolicy extends PolicyBase {
   readonly scale: "day" | "week" | "month";
   /** How far clocks are ahead of UTC, from `"-14:00"` to `"+14:00"`; `"+00:00"` by default. It is fixed: it does not follow daylight saving time. */
   readonly utcOffset?: UtcOffset | undefined;
-  /** Whether a denied hit is counted (`"count"`, the default) or changes nothing (`"free"`). */
+  /** Whether a denied hit is counted (`"count"`) or changes nothing (`"free"`, the default). */
   readonly denied?: "count" | "free" | undefined;
 }
 
@@ -91,10 +93,10 @@ export type Policy =
 export type Costs = number | Readonly<Record<string, number>>;
 
 /** The result of settling a reservation: it was open, had expired (and been charged in full), or had been settled. */
-export type Settlement = "settled" | "expired" | "closed";
+export type Settlement = "settled" | "expired" | "closed" | "evicted";
 
 /** The result of extending a reservation. */
-export type Extension = "extended" | "expired" | "closed";
+export type Extension = "extended" | "expired" | "closed" | "evicted";
 
 /** The options of a reservation. */
 export interface ReserveOptions {
@@ -125,8 +127,10 @@ export interface Decision {
   readonly remaining: number;
   /** Milliseconds until this same hit is allowed, if no other comes before: 0 if allowed, `Infinity` for never. */
   readonly retryAfter: number;
-  /** Milliseconds until the key is as if it had never been used. */
+  /** Milliseconds until the key is as if it had never been used: under several policies, under all of them. */
   readonly resetAfter: number;
+  /** Milliseconds until more than `remaining` would be allowed, if no other hit comes before; 0 if all of the limit remains. */
+  readonly moreAfter: number;
   /** The name of the policy whose numbers these are. */
   readonly policy: string;
   /** The names of the policies that denied. */
@@ -169,19 +173,27 @@ export type StoredKey = string | number | { readonly bigint: string };
 /** A whole limiter as plain data. */
 export interface Snapshot {
   /** The version of the format. */
-  readonly version: 2;
+  readonly version: 3;
   /** The policies of the limiter. */
   readonly policies: readonly Policy[];
   /** Every key with its states, a list of numbers for each policy. */
   readonly keys: readonly (readonly [StoredKey, readonly (readonly number[])[]])[];
-  /** The states of policies whose `scale` changed: rows of the key's position, the policy's, scale, end and numbers. */
-  readonly earlier: readonly (readonly number[])[];
-  /** The open reservations: rows of the key's position, four numbers of the id, start, end, ttl and amounts. */
-  readonly reservations: readonly (readonly number[])[];
+  /**
+   * The open reservations: rows of the key's position, the policy's, four numbers of the id, start, end, ttl, amount, and
+   * the capacity and rate of the call that made it, or two zeros.
+   */
+  readonly open: readonly (readonly number[])[];
+  /**
+   * The states of shapes that no policy has: rows of the key's position, the name's (after the policies' those of
+   * `names`), the algorithm's, scale, how many numbers the state has, the state, and parts of open reservations.
+   */
+  readonly former: readonly (readonly number[])[];
+  /** The names of former shapes that no policy has. */
+  readonly names: readonly string[];
 }
 
-/** The origin of a state: as much of its policy as is needed to read it. */
-export interface Origin {
+/** The shape of a state: as much of its policy as it depends on. */
+export interface Shape {
   /** The policy's name. */
   readonly name: string;
   /** The name of its algorithm. */
@@ -190,19 +202,17 @@ export interface Origin {
   readonly scale: number;
 }
 
+/** A state with its shape, and the parts of reservations that are open under it. */
+export interface StoredState extends Shape {
+  readonly state: readonly number[];
+  /** Rows of four numbers of the id, start, end, ttl, amount, and capacity and rate of the call, or two zeros. */
+  readonly open: readonly (readonly number[])[];
+}
+
 /** One key's states as plain data, for a store outside the process. */
 export interface State {
   /** The version of the format. */
-  readonly version: 2;
-  /** The origins of the states. */
-  readonly policies: readonly Origin[];
-  /** A list of numbers for each policy. */
-  readonly states: readonly (readonly number[])[];
-  /** The states of policies whose `scale` changed: rows of the policy's position, scale, end and numbers. */
-  readonly earlier: readonly (readonly number[])[];
-  /**
-   * The open reservations: rows of four numbers of the id, start, end, ttl and an amount for each policy; if it was
-   * made by the numbers of a call, also a limit and a rate for each policy.
-   */
-  readonly reservations: readonly (readonly number[])[];
+  readonly version: 3;
+  /** The states, of every shape that the key has. */
+  readonly states: readonly StoredState[];
 }

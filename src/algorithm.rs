@@ -7,9 +7,9 @@
 pub(crate) mod bucket;
 pub(crate) mod calendar;
 pub(crate) mod concurrency;
-mod content;
 pub(crate) mod entry;
 pub(crate) mod forecast;
+mod level;
 pub(crate) mod log;
 pub(crate) mod rule;
 pub(crate) mod sliding_window;
@@ -46,6 +46,9 @@ pub(crate) trait Algorithm {
     fn used(&self, view: &Self::View) -> u64;
     /// Adds `cost`, whether it fits or not.
     fn charge(&self, view: &mut Self::View, cost: u64, now: u64);
+    /// Makes the state follow the numbers of this algorithm from now on. `inc` and settlements do not: they keep those of
+    /// the last charge.
+    fn adopt(&self, _view: &mut Self::View) {}
     /// Bounds a view that is charged next for a hit that counts even if it is denied: a flood of them must not make a
     /// state grow.
     fn bound(&self, _view: &mut Self::View) {}
@@ -63,6 +66,11 @@ pub(crate) trait Algorithm {
 
     /// Returns the time from which on a hit of `cost` fits. The cost does not fit now, but is within the limit.
     fn fits_at(&self, state: &Self::State, view: &Self::View, cost: u64) -> u64;
+    /// Returns the time from which on more than what remains fits. `used` is at least 1.
+    #[inline(always)]
+    fn more_at(&self, state: &Self::State, view: &Self::View, used: u64) -> u64 {
+        self.fits_at(state, view, self.limit().saturating_sub(used) + 1)
+    }
     /// Returns the time from which on the key is as if never used; `now` or earlier if it is so already.
     fn unused_at(&self, view: &Self::View) -> u64;
 
@@ -74,9 +82,9 @@ pub(crate) trait Algorithm {
     fn clear(&self, state: &mut Self::State, now: u64);
     /// Passes a state to `push` as plain numbers, one after the other.
     fn export(&self, state: &Self::State, push: Push<'_>) -> Result<(), OutOfMemory>;
-    /// Reads the state of a key never used from plain numbers that were exported under another `scale` or `per`. Any
-    /// numbers are accepted; returns whether they are valid. If not, the state is unspecified.
-    fn import(&self, state: &mut Self::State, scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory>;
+    /// Reads the state of a key never used from plain numbers that were exported under the same shape. Any numbers are
+    /// accepted; returns whether they are valid. If not, the state is unspecified.
+    fn import(&self, state: &mut Self::State, numbers: &[i64]) -> Result<bool, OutOfMemory>;
 
     /// Returns the result of an operation on a state. Reads only.
     #[inline(always)]
@@ -95,7 +103,8 @@ pub(crate) trait Algorithm {
         };
         // Counts saturate, so that a key stays denied instead of wrapping.
         let used = self.used(&view).min(MAX);
-        let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view) };
+        let more_at = if used == 0 { 0 } else { self.more_at(state, &view, used) };
+        let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view), more_at };
         // A state that followed the clock is kept even on a denial: else it would follow it again at every hit.
         let changes = charges || self.followed(&view);
         Tried { view, charged, changes }
@@ -113,6 +122,9 @@ pub(crate) trait Algorithm {
             _ => {
                 if matches!(act, Act::Count(_)) {
                     self.bound(view);
+                }
+                if !matches!(act, Act::Inc(_)) {
+                    self.adopt(view);
                 }
                 self.charge(view, act.amount(), now);
             }
@@ -184,8 +196,10 @@ pub(crate) enum Act {
     Hit(u64),
     /// The same, but a denied cost is counted too.
     Count(u64),
-    /// Charges a cost whether it fits or not.
+    /// Charges a cost whether it fits or not, and keeps the rate of the last charge.
     Inc(u64),
+    /// Charges a hit that was decided before.
+    Charge(u64),
     /// Sets the count, or the tokens that are left.
     Set(u64),
     /// Gives a cost back.
@@ -210,16 +224,19 @@ impl Act {
 
     /// Returns the operation that charges a hit which was decided already.
     pub(crate) fn charged(cost: u64, allowed: bool) -> Self {
-        if allowed { Self::Inc(cost) } else { Self::Count(cost) }
+        if allowed { Self::Charge(cost) } else { Self::Count(cost) }
     }
 
     /// Returns the cost or the count.
     #[inline(always)]
     pub(crate) fn amount(self) -> u64 {
         match self {
-            Self::Hit(amount) | Self::Count(amount) | Self::Inc(amount) | Self::Set(amount) | Self::Refund(amount) => {
-                amount
-            }
+            Self::Hit(amount)
+            | Self::Count(amount)
+            | Self::Inc(amount)
+            | Self::Charge(amount)
+            | Self::Set(amount)
+            | Self::Refund(amount) => amount,
         }
     }
 
@@ -243,6 +260,8 @@ pub(crate) struct Charged {
     /// The time from which on a denied hit fits, or [`NEVER`]; 0 if the hit was allowed.
     fits_at: u64,
     unused_at: u64,
+    /// The time from which on more remains; 0 if all of the limit does.
+    more_at: u64,
 }
 
 impl Charged {
@@ -257,6 +276,7 @@ impl Charged {
             remaining,
             retry_after: if self.fits_at == NEVER { None } else { Some(self.fits_at.saturating_sub(now)) },
             reset_after: self.unused_at.saturating_sub(now),
+            more_after: self.more_at.saturating_sub(now),
             policy: 0,
             violated: Violated(u32::from(!self.allowed)),
             reason: None,

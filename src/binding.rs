@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
-use crate::conversion::Stored;
 use crate::ledger::is_storable;
 use crate::memory::{OutOfMemory, push};
 use crate::open::Reserved;
+use crate::shapes::{Afresh, LoadError, Shaped};
 use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{denied, rule};
 use crate::scale::Scale;
@@ -19,6 +19,8 @@ use crate::{Decision, Denied, Options, Settlement};
 pub use crate::costs::{AS_RESERVED, PositionCosts};
 pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::policy::schema;
+pub use crate::open::OPEN_ROW as OPEN_NUMBERS;
+pub use crate::record::VERSION as STORED_VERSION;
 pub use crate::wording::TEXTS;
 
 /// The numbers of one policy, for boundaries that only numbers cross. All are in range.
@@ -108,6 +110,8 @@ const CLEANED_AT_ONCE: u32 = 64;
 #[derive(Debug)]
 pub struct Slab {
     slots: Slots,
+    /// Whether the states may be stored outside the process.
+    stored: bool,
 }
 
 impl Slab {
@@ -131,7 +135,7 @@ impl Slab {
         }
         // So that cleaning works without memory too, a few slots at a time.
         slots.reserve_reports(FREED_AT_MOST)?;
-        Ok(Self { slots })
+        Ok(Self { slots, stored })
     }
 
     /// Returns the number of policies.
@@ -184,6 +188,18 @@ impl Slab {
         Ok(self.slots.peek(slot, rules.as_deref(), costs, now)?)
     }
 
+    /// The same if denied hits are free, whatever the policy's choice: for a hit that is charged only with others.
+    pub fn peek_free(
+        &mut self,
+        slot: Option<u32>,
+        costs: &PositionCosts,
+        now: u64,
+        call: Option<Rules>,
+    ) -> Result<Decision, Failure> {
+        let rules = self.adjusted(call)?;
+        Ok(self.slots.peek_free(slot, rules.as_deref(), costs, now)?)
+    }
+
     /// Decides a reservation with the bits of its id, under the numbers of a call if there is one.
     pub fn reserve(
         &mut self,
@@ -219,16 +235,15 @@ impl Slab {
             (Some(slot), None) => self.slots.settle_reservation(slot, bits, used, now)?,
             (Some(slot), Some(ttl @ 1..=MAX_TTL)) => self.slots.extend_reservation(slot, bits, ttl, now)?,
             (Some(_), Some(_)) => return Err(Failure::Amount),
-            (None, _) if self.slots.has_evicted_open() => Some(Settlement::Expired),
             (None, _) => None,
         };
-        let missing = if now >= end { Settlement::Expired } else { Settlement::Closed };
-        Ok(found.unwrap_or(missing))
+        Ok(found.unwrap_or_else(|| self.slots.missing(bits, end, now)))
     }
 
-    /// Clears the states of a slot. Returns false if no reservation is open, so that the caller can remove the key.
-    pub fn reset_used(&mut self, slot: u32, now: u64) -> Result<bool, Failure> {
-        Ok(self.slots.reset_used(slot, now)?)
+    /// Clears the states of a slot, and with `all` its reservations. Returns false if nothing is left, so that the caller can
+    /// remove the key.
+    pub fn reset(&mut self, slot: u32, all: bool, now: u64) -> Result<bool, Failure> {
+        Ok(self.slots.reset(slot, all, now)?)
     }
 
     /// Charges a cost to one policy whether it fits or not; a negative cost gives back. Returns the count.
@@ -326,58 +341,45 @@ impl Slab {
         self.slots.ends_at(slot, now)
     }
 
-    /// Appends the states of a slot to `numbers`: for each policy the length of its state, then the state's numbers. The
-    /// states under other scales follow in the same way: position of the policy, scale, end, numbers. Last are the open
-    /// reservations: -1, four numbers of the id, start, end, ttl, and an amount for each policy.
-    pub fn export(&self, slot: u32, now: u64, numbers: &mut Vec<i64>) -> Result<(), Failure> {
-        Ok(self.slots.export_flat(slot, now, numbers)?)
+    /// Appends the states of a slot to `numbers`, each after the count of its numbers: those of the policies in order, then
+    /// those of former shapes. A state's numbers are the number of its name (the position of a policy, or one that the caller
+    /// gave to another name), its algorithm's position in the schema, its scale, how many numbers it has, and these; then
+    /// the parts of open reservations, ten numbers each.
+    pub fn export(&self, slot: u32, numbers: &mut Vec<i64>) -> Result<(), Failure> {
+        Ok(self.slots.export_flat(slot, numbers)?)
     }
 
-    /// Copies a part of one policy's state, from the number at `from` on, without allocating. The positions after the
-    /// last policy are those of the states under other scales. Returns how many numbers were copied.
-    pub fn export_part(&self, slot: u32, position: usize, from: usize, part: &mut [i64]) -> usize {
-        self.slots.export_part(slot, position, from, part)
+    /// Copies a part of the numbers of the state at an index, from the number at `from` on, without allocating. Returns how
+    /// many numbers were copied.
+    pub fn export_part(&self, slot: u32, index: usize, from: usize, part: &mut [i64]) -> usize {
+        self.slots.export_part(slot, index, from, part)
     }
 
-    /// Loads one key's states into its slot, unless they have ended; without `put` it only checks them. For each policy
-    /// there are two lists, each after its length: the scale under which its state was made and the numbers; and scale,
-    /// end and numbers of its state under another scale. Either may be empty. A list for each open reservation follows, as
-    /// [`Slab::export`] appends it but without the -1.
-    pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<(), Failure> {
-        let staged = self.slots.stage_by(now, |policy_states, key| {
-            let (mut rest, mut rows) = (numbers, numbers);
-            let policies = policy_states.rules().len();
-            for position in 0..policies {
-                list_in(&mut rows, position)?;
-                list_in(&mut rows, position)?;
+    /// Loads one key's states, as [`Slab::export`] appends them, into its slot, unless they have ended; without `put` it
+    /// only checks them. A state whose shape is not that of the policy of its name is kept as that of a former shape.
+    /// Returns which policies start unused, as bits by their positions.
+    ///
+    /// # Errors
+    ///
+    /// If a state is invalid: at the index of that state.
+    pub fn load(&mut self, slot: Option<u32>, now: u64, numbers: &[i64], put: bool) -> Result<u32, Failure> {
+        let staged = self.slots.stage::<Afresh, Failure>(now, |policy_states, key| {
+            let (mut rest, mut index) = (numbers, 0);
+            while !rest.is_empty() {
+                let shaped = Shaped::parse(list_in(&mut rest, index)?)?.ok_or(Failure::At(index))?;
+                key.load(policy_states, &shaped).map_err(|error| match error {
+                    LoadError::OutOfMemory => Failure::OutOfMemory,
+                    LoadError::Invalid(_) => Failure::At(index),
+                })?;
+                index += 1;
             }
-            // Reservations first: a state is kept longer beside them.
-            while !rows.is_empty() {
-                // The position after the last policy stands for a reservation.
-                let row = list_in(&mut rows, policies)?;
-                if !key.extra.open.import(row, policies)? {
-                    return Err(Failure::At(policies));
-                }
-            }
-            for position in 0..policies {
-                let (state, earlier) = (list_in(&mut rest, position)?, list_in(&mut rest, position)?);
-                let Some((&scale, numbers)) = state.split_first() else { continue };
-                let earlier = Some(earlier).filter(|earlier| !earlier.is_empty());
-                let algorithm = policy_states.rules()[position].position();
-                let scale = Scale::from_number(scale, algorithm).ok_or(Failure::At(position))?;
-                let stored = Stored { scale, numbers, earlier };
-                if !stored.load(position, policy_states, key, now)? {
-                    return Err(Failure::At(position));
-                }
-            }
-            key.key_mut(policy_states, policy_states.rules()).refresh(now);
-            Ok(())
+            Ok(key.loaded(policy_states, now))
         });
-        let (ended, ()) = staged?;
+        let (ended, afresh) = staged?;
         if !ended && put {
             self.slots.import(slot, now)?;
         }
-        Ok(())
+        Ok(afresh.bits())
     }
 
     fn change(&mut self, slot: Option<u32>, position: usize, act: Act, now: u64) -> Result<u64, Failure> {
@@ -385,8 +387,11 @@ impl Slab {
     }
 
     /// Returns the rules of one call, adjusted to the slab's own.
-    fn adjusted(&mut self, call: Option<Rules>) -> Result<Option<Vec<Rule>>, Failure> {
+    fn adjusted(&self, call: Option<Rules>) -> Result<Option<Vec<Rule>>, Failure> {
         let Some(Rules(mut rules)) = call else { return Ok(None) };
+        if self.stored && let Some(position) = rules.iter().position(|rule| !is_storable(rule)) {
+            return Err(Failure::At(position));
+        }
         if self.slots.adjust(&mut rules) { Ok(Some(rules)) } else { Err(Failure::Mismatch) }
     }
 }

@@ -77,6 +77,15 @@ impl PositionCosts {
         }
     }
 
+    /// Returns the cost of a settlement under a policy that may not have been there when it was reserved: the reserved
+    /// amount where the position has none.
+    pub(crate) fn settled_at(&self, position: usize) -> u64 {
+        match self {
+            Self::All(cost) => *cost,
+            Self::Each(costs) => costs.get(position).copied().unwrap_or(AS_RESERVED),
+        }
+    }
+
     /// Returns whether the cost under each of the first `policies` policies is 0.
     pub(crate) fn are_zero(&self, policies: usize) -> bool {
         (0..policies).all(|position| self.at(position) == 0)

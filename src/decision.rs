@@ -27,8 +27,11 @@ pub struct Decision {
     pub remaining: u64,
     /// Milliseconds until this same hit is allowed, if no other comes before: 0 if allowed, `None` for never.
     pub retry_after: Option<u64>,
-    /// Milliseconds until the key is as if it had never been used.
+    /// Milliseconds until the key is as if it had never been used: under several policies, under all of them.
     pub reset_after: u64,
+    /// Milliseconds until more than [`Decision::remaining`] would be allowed, if no other hit comes before; 0 if all of
+    /// the limit remains.
+    pub more_after: u64,
     /// The position of the policy whose numbers these are.
     pub policy: usize,
     /// The positions of the policies that denied.
@@ -46,6 +49,7 @@ impl Decision {
         remaining: 0,
         retry_after: None,
         reset_after: 0,
+        more_after: 0,
         policy: 0,
         violated: Violated(0),
         reason: None,
@@ -69,7 +73,8 @@ impl Decision {
     pub(crate) fn with_freed(self, amount: u64, counts_down: bool) -> Self {
         let remaining = self.remaining.saturating_add(amount).min(self.limit);
         let count = if counts_down { remaining } else { self.count.saturating_sub(amount) };
-        Self { remaining, count, ..self }
+        let more_after = if remaining == self.limit { 0 } else { self.more_after };
+        Self { remaining, count, more_after, ..self }
     }
 
     /// Returns the decision as it is when so much more is used.
@@ -84,6 +89,8 @@ impl Decision {
         Self {
             retry_after: self.retry_after.map(|wait| wait.saturating_sub(elapsed)),
             reset_after: self.reset_after.saturating_sub(elapsed),
+            // At least 1 while a part is used: when the rest of a lease comes back is not known.
+            more_after: self.more_after.saturating_sub(elapsed).max(u64::from(self.remaining < self.limit)),
             ..self
         }
     }

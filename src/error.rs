@@ -160,13 +160,6 @@ pub enum Mismatch {
     },
     /// One of them has windows of the calendar, and the `scale` or `utcOffset` differ.
     Calendar,
-    /// A sliding window keeps hits for its own limit only.
-    Limit {
-        /// The call's limit.
-        found: u64,
-        /// The limiter's limit.
-        max: u64,
-    },
 }
 
 impl Error {
@@ -326,7 +319,6 @@ impl Mismatch {
             Self::Algorithm { .. } => wording::OTHER_ALGORITHM,
             Self::Scale { .. } => wording::OTHER_SCALE,
             Self::Calendar => wording::OTHER_CALENDAR,
-            Self::Limit { .. } => wording::HIGHER_LIMIT,
         }
     }
 }
@@ -338,7 +330,6 @@ impl Display for Mismatch {
             Self::Algorithm { found, expected } => ("", found, expected),
             Self::Scale { field, found, expected } => (field, found, expected),
             Self::Calendar => ("", &"", &""),
-            Self::Limit { found, max } => ("", found, max),
         };
         fill(f, self.text(), &["field", "found", "expected"], &[&field, found, expected])
     }

@@ -39,6 +39,8 @@ pub enum Expected {
     Algorithm,
     /// The name of a policy.
     Name,
+    /// The unit of a policy.
+    Unit,
     /// A name that no other policy of the list has.
     UniqueName,
     /// A key of a store outside the process.
@@ -84,7 +86,7 @@ impl Display for Forms<'_> {
             Expected::Scale => f.write_str(wording::SCALE_FORMS),
             Expected::UtcOffset => f.write_str(wording::UTC_OFFSET_FORMS),
             Expected::Algorithm => fill(f, wording::ALGORITHM_FORMS, &["known"], &[&Listed(ALGORITHMS)]),
-            Expected::Name => f.write_str(wording::NAME_FORMS),
+            Expected::Name | Expected::Unit => f.write_str(wording::NAME_FORMS),
             Expected::Policy => f.write_str(wording::POLICY_FORMS),
             expected => expected.fmt(f),
         }
@@ -108,6 +110,7 @@ impl Display for Expected {
             Self::LeaseTtl => f.write_str(wording::LEASE_TTL),
             Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
+            Self::Unit => fill(f, wording::UNIT, &["forms"], &[&Forms(self)]),
             Self::UniqueName => f.write_str(wording::UNIQUE_NAME),
             Self::Key => f.write_str(wording::KEY),
             Self::OneOf(strings) => {

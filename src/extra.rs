@@ -1,4 +1,4 @@
-//! Data that only some keys have beside their states: states under other scales, and open reservations.
+//! Data that only some keys have beside their states: open reservations, and states of former shapes.
 
 use alloc::vec::Vec;
 
@@ -6,36 +6,58 @@ use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Act, Outcome};
 use crate::costs::{AS_RESERVED, PositionCosts};
-use crate::earlier::{self, Earlier, drop_ended, last_until};
 use crate::memory::OutOfMemory;
 use crate::open::{Bits, Open, Reserved};
 use crate::policy::schema::MAX_POLICIES;
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::reservation::Settlement;
+use crate::shapes::Former;
 use crate::{Decision, Reason};
 
 /// The data of one key beside its states.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extra {
-    /// The states of policies whose scale changed.
-    pub(crate) earlier: Vec<Earlier>,
     pub(crate) open: Open,
+    /// The states of shapes that no policy has.
+    pub(crate) former: Vec<Former>,
 }
 
 impl Extra {
-    /// Returns whether there are no earlier states and no open reservations.
+    /// Returns whether there are no open reservations and no states of former shapes.
     pub(crate) fn is_empty(&self) -> bool {
-        self.earlier.is_empty() && self.open.is_empty()
+        self.open.is_empty() && self.former.is_empty()
     }
 
-    /// Returns when the states, the earlier states and the reservations have all ended; `now` or earlier if they have.
+    /// Returns when the states, those of former shapes and the reservations have all ended; `now` or earlier if they have.
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, entry: Entry<'_>, now: u64) -> u64 {
-        let ends_at = policy_states.all_end_at(entry, now).max(last_until(&self.earlier));
+        let ends_at = policy_states.all_end_at(entry, now).max(self.former_ends_at(now));
         if self.open.is_empty() {
             return ends_at;
         }
         // A key with an open reservation has not ended, even if the reservation is due.
-        ends_at.max(policy_states.open_ends_at(entry, &self.open, now)).max(now + 1)
+        ends_at.max(policy_states.all_open_end_at(entry, &self.open, now)).max(now + 1)
+    }
+}
+
+impl Extra {
+    /// Returns when the last state of a former shape ends; 0 if there is none.
+    pub(crate) fn former_ends_at(&self, now: u64) -> u64 {
+        self.former.iter().map(|former| former.ends_at(now)).max().unwrap_or(0)
+    }
+
+    /// Returns the bits and ends of the reservations that are open under any shape.
+    pub(crate) fn all_reservations(&self) -> impl Iterator<Item = (Bits, u64)> {
+        let former = self.former.iter().enumerate().flat_map(move |(index, former)| {
+            let is_before = move |bits| self.former.iter().take(index).any(|before| before.holds(bits));
+            former.open().filter(move |&(bits, _)| self.open.find(bits).is_none() && !is_before(bits))
+        });
+        self.open.all().chain(former)
+    }
+
+    /// Returns how many reservations are open at `now` under former shapes only, and when the first of them ends.
+    pub(crate) fn open_elsewhere(&self, now: u64) -> (usize, Option<u64>) {
+        let elsewhere = || self.all_reservations().skip(self.open.len()).filter(|&(_, end)| end > now);
+        (elsewhere().count(), elsewhere().map(|(_, end)| end).min())
     }
 }
 
@@ -83,7 +105,7 @@ impl KeyMut<'_> {
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        if let ([rule], true, None) = (self.rules, self.extra.earlier.is_empty(), reserve)
+        if let ([rule], None) = (self.rules, reserve)
             && !self.extra.open.is_due(now)
         {
             return self.hit_single(rule, costs.at(0), now, outcome);
@@ -106,7 +128,7 @@ impl KeyMut<'_> {
     /// Decides a hit under a single policy when no reservation is due: the most common case.
     fn hit_single(&mut self, rule: &Rule, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
         let act = self.policy_states.hit_of(cost);
-        let decision = rule.peek_beside(self.entry.as_read(), act, self.extra.open.of(0), now);
+        let decision = self.policy_states.beside(0, rule, self.entry.as_read(), &self.extra.open, now).peek(act);
         let act = if act.charges(decision.allowed) { Act::charged(cost, decision.allowed) } else { Act::LOOK };
         rule.act(self.entry.reborrow(), act, now, outcome);
         self.note_windows(now);
@@ -139,15 +161,16 @@ impl KeyMut<'_> {
         now: u64,
         outcome: &mut Outcome,
     ) -> Result<Decision, OutOfMemory> {
-        let open = &mut self.extra.open;
-        if open.len() >= most {
-            let room_at = open.first_end().unwrap_or(now);
+        let (elsewhere, first_elsewhere) = self.extra.open_elsewhere(now);
+        if self.extra.open.len() + elsewhere >= most {
+            let first_end = self.extra.open.first_end().into_iter().chain(first_elsewhere).min();
+            let room_at = first_end.unwrap_or(now).max(now);
             let (retry_after, reason) = (Some(room_at - now), Some(Reason::Full));
             return Ok(Decision { allowed: false, retry_after, reason, ..self.look(now) });
         }
         let own = self.policy_states.rules();
         let numbers = own.iter().zip(self.rules).map(|(own, call)| own.call_numbers(call));
-        open.reserve(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
+        self.extra.open.reserve(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
         self.act_on_all(&|_| Act::LOOK, now, outcome)?;
         self.extra.open.insert(reserved, (0..own.len()).map(|position| costs.at(position)), numbers);
         self.refresh(now);
@@ -165,65 +188,135 @@ impl KeyMut<'_> {
     /// Changes one policy's state unconditionally, and returns the count, open amounts included.
     pub(crate) fn change(&mut self, position: usize, act: Act, now: u64) -> Result<u64, OutOfMemory> {
         self.expire(now)?;
-        let Self { policy_states, entry, extra, .. } = self;
-        earlier::change(policy_states, position, entry.reborrow(), &mut extra.earlier, act, now)?;
-        self.shorten_earlier(now);
+        self.policy_states.change(position, self.entry.reborrow(), act, now)?;
         self.note_windows(now);
         Ok(self.policy_states.look(position, self.entry.as_read(), &self.extra.open, now).count)
     }
 
-    /// Closes a reservation and charges the used amounts; `None` if it is not open.
+    /// Closes a reservation under every shape and charges the used amounts; `None` if it is not open.
     pub(crate) fn settle(
         &mut self,
         bits: Bits,
         used: &PositionCosts,
         now: u64,
     ) -> Result<Option<Settlement>, OutOfMemory> {
-        self.expire(now)?;
-        let Some(index) = self.extra.open.find(bits) else { return Ok(None) };
-        self.charge_closed(index, now, now, used)?;
-        self.extra.open.remove(index, 1);
-        self.refresh(now);
-        Ok(Some(Settlement::Settled))
+        let found = self.charge_used(bits, used, now)?;
+        self.close(bits, now);
+        Ok(found.then_some(Settlement::Settled))
     }
 
-    /// Moves the end of a reservation; `None` if it is not open.
+    /// Moves the end of a reservation under every shape; `None` if it is not open.
     pub(crate) fn extend(&mut self, bits: Bits, ttl: u64, now: u64) -> Result<Option<Settlement>, OutOfMemory> {
-        self.expire(now)?;
-        let Some(index) = self.extra.open.find(bits) else { return Ok(None) };
-        self.extra.open.extend(index, now, ttl);
-        let Extra { earlier, open } = &mut *self.extra;
-        for earlier in earlier {
-            earlier.keep_beside(open.of(earlier.position).last_end(), now);
-        }
-        self.refresh(now);
-        Ok(Some(Settlement::Extended))
+        self.expire_all(now)?;
+        let mut found = false;
+        self.on_holders(bits, |key, index| {
+            key.extra.open.extend(index, now, ttl);
+            key.refresh(now);
+            found = true;
+        });
+        Ok(found.then_some(Settlement::Extended))
     }
 
-    /// Clears the states. Open reservations stay.
+    /// Charges used amounts of an open reservation under every shape that it was opened under, or on an error under none.
+    /// Returns whether it is open.
+    pub(crate) fn charge_used(&mut self, bits: Bits, used: &PositionCosts, now: u64) -> Result<bool, OutOfMemory> {
+        self.expire_all(now)?;
+        let mut found = false;
+        for prepares in [true, false] {
+            for former in self.extra.former.iter_mut().filter(|former| former.holds(bits)) {
+                let used = former.used(used);
+                former.key(|key| key.charge_found(bits, &used, now, prepares))?;
+                found = true;
+            }
+            found |= self.charge_found(bits, used, now, prepares)?;
+        }
+        Ok(found)
+    }
+
+    /// Charges used amounts of a reservation under the policies alone. Returns whether it is open under them.
+    fn charge_found(
+        &mut self,
+        bits: Bits,
+        used: &PositionCosts,
+        now: u64,
+        prepares: bool,
+    ) -> Result<bool, OutOfMemory> {
+        let Some(index) = self.extra.open.find(bits) else { return Ok(false) };
+        self.charge_closed(index, now, now, used, prepares)?;
+        Ok(true)
+    }
+
+    /// Removes a reservation under every shape.
+    pub(crate) fn close(&mut self, bits: Bits, now: u64) {
+        self.on_holders(bits, |key, index| {
+            key.extra.open.remove(index, 1);
+            key.refresh(now);
+        });
+    }
+
+    /// Runs `work` with the index of a reservation, under the policies and under each former shape that it is open under.
+    pub(crate) fn on_holders(&mut self, bits: Bits, mut work: impl FnMut(&mut KeyMut<'_>, usize)) {
+        for former in &mut self.extra.former {
+            former.key(|key| {
+                if let Some(index) = key.extra.open.find(bits) {
+                    work(key, index);
+                }
+            });
+        }
+        if let Some(index) = self.extra.open.find(bits) {
+            work(self, index);
+        }
+    }
+
+    /// Clears the states of the policies, and those of former shapes with their names. Open reservations stay.
     pub(crate) fn reset_used(&mut self, now: u64) -> Result<(), OutOfMemory> {
-        self.expire(now)?;
+        self.expire_all(now)?;
+        let names = self.policy_states.rules().len();
+        let mut kept = Ok(());
+        self.extra.former.retain_mut(|former| {
+            former.shape().name >= names
+                || former.reset(now).unwrap_or_else(|error| {
+                    kept = Err(error);
+                    true
+                })
+        });
+        kept?;
         self.policy_states.clear(self.entry.reborrow(), now);
-        self.extra.earlier.clear();
         self.refresh(now);
         Ok(())
     }
 
-    /// Drops the earlier states that are no longer kept, and charges the reservations that have expired, each at its end.
-    /// Returns whether a reservation changed.
+    /// Clears the states and the reservations of the policies, and those of former shapes with their names.
+    pub(crate) fn reset_all(&mut self, now: u64) {
+        let names = self.policy_states.rules().len();
+        self.policy_states.clear(self.entry.reborrow(), now);
+        self.extra.open = Open::default();
+        self.extra.former.retain(|former| former.shape().name >= names);
+    }
+
+    /// Charges the reservations that have expired under every shape, each at its end.
+    fn expire_all(&mut self, now: u64) -> Result<(), OutOfMemory> {
+        for former in &mut self.extra.former {
+            former.key(|key| key.expire(now))?;
+        }
+        self.expire(now)?;
+        Ok(())
+    }
+
+    /// Charges the reservations that have expired, each at its end. Returns whether a reservation changed.
     pub(crate) fn expire(&mut self, now: u64) -> Result<bool, OutOfMemory> {
-        drop_ended(&mut self.extra.earlier, now);
         if !self.extra.open.is_due(now) {
             return Ok(false);
         }
         let moved = self.extra.open.follow_clock(now);
         let mut expired = 0;
         let mut charged = Ok(());
+        let as_reserved = PositionCosts::Each([AS_RESERVED; MAX_POLICIES]);
         while charged.is_ok()
             && let Some(reserved) = self.extra.open.get(expired).filter(|reserved| reserved.end() <= now)
         {
-            charged =
-                self.charge_closed(expired, reserved.end(), now, &PositionCosts::Each([AS_RESERVED; MAX_POLICIES]));
+            let mut charge = |prepares| self.charge_closed(expired, reserved.end(), now, &as_reserved, prepares);
+            charged = charge(true).and_then(|()| charge(false));
             expired += usize::from(charged.is_ok());
         }
         self.extra.open.remove(0, expired);
@@ -231,48 +324,46 @@ impl KeyMut<'_> {
         charged.map(|()| moved || expired > 0)
     }
 
-    /// Charges the used amounts of a reservation that is closed at `closed_at`, which may be in the past.
+    /// Charges the used amounts of a reservation that is closed at `closed_at`, which may be in the past. With `prepares` it
+    /// only makes room for them, so that charging them next cannot run out of memory.
     pub(crate) fn charge_closed(
         &mut self,
         index: usize,
         closed_at: u64,
         now: u64,
         used: &PositionCosts,
+        prepares: bool,
     ) -> Result<(), OutOfMemory> {
         let Some(reserved) = self.extra.open.get(index) else { return Ok(()) };
-        for prepares in [true, false] {
-            for (position, rule) in self.policy_states.rules().iter().enumerate() {
-                let mut own = self.entry.from(self.policy_states.place(position));
-                let amount = self.extra.open.amount(index, position);
-                let rule = self.extra.open.rule(index, position, rule).keeping(own.as_read(), amount);
-                let cost = match used.at(position) {
-                    AS_RESERVED => amount,
-                    used => used,
-                };
-                let period = rule.period();
-                // Not before the latest time in the state, unless that was a wrong reading of the clock.
-                let mut at = reserved.charged_at(closed_at, period).max(rule.latest(own.as_read()));
-                if at > closed_at + period {
-                    at = now;
-                }
-                let act = if cost > 0 { Act::Inc(cost) } else { Act::LOOK };
-                if prepares {
-                    rule.prepare(own.reborrow(), act, at)?;
-                } else {
-                    rule.act(own.reborrow(), act, at, &mut Outcome::default());
-                }
-                earlier::charge(&mut self.extra.earlier, position, cost, amount, at, prepares)?;
+        for (position, rule) in self.policy_states.rules().iter().enumerate() {
+            let Some(amount) = self.extra.open.amount(index, position) else { continue };
+            let mut own = self.entry.from(self.policy_states.place(position));
+            let cost = match used.at(position) {
+                AS_RESERVED => amount,
+                used => used,
+            };
+            let (rule, charge) = self.extra.open.charge(index, position, rule, cost);
+            let rule = rule.keeping(own.as_read(), amount);
+            let period = rule.period();
+            // Not before the latest time in the state, unless that was a wrong reading of the clock.
+            let mut at = reserved.charged_at(closed_at, period).max(rule.latest(own.as_read()));
+            if at > closed_at.saturating_add(period) {
+                at = now;
+            }
+            let act = if cost > 0 { charge } else { Act::LOOK };
+            if prepares {
+                rule.prepare(own.reborrow(), act, at)?;
+            } else {
+                rule.act(own.reborrow(), act, at, &mut Outcome::default());
             }
         }
         Ok(())
     }
 
-    /// Applies an act to the state of each policy; on an error to none. Costs are charged to the earlier states too.
+    /// Applies an act to the state of each policy; on an error to none.
     fn act_on_all(&mut self, act: &dyn Fn(usize) -> Act, now: u64, outcome: &mut Outcome) -> Result<(), OutOfMemory> {
         let own = self.policy_states.rules();
-        let mut charges = false;
         for prepares in [true, false] {
-            // The rules of a call are adjusted to the own rules, so the states stay valid for those.
             for (position, rule) in self.rules.iter().enumerate().take(own.len()) {
                 let (act, mut own) = (act(position), self.entry.from(self.policy_states.place(position)));
                 if prepares {
@@ -280,26 +371,10 @@ impl KeyMut<'_> {
                 } else {
                     rule.act(own.reborrow(), act, now, outcome);
                 }
-                if let Act::Inc(cost @ 1..) | Act::Count(cost @ 1..) = act {
-                    earlier::charge(&mut self.extra.earlier, position, cost, 0, now, prepares)?;
-                    charges = true;
-                }
             }
-        }
-        if charges {
-            self.shorten_earlier(now);
         }
         self.note_windows(now);
         Ok(())
-    }
-
-    /// Keeps the earlier states no longer than is needed, also if the clock was far ahead. Those beside open reservations are
-    /// needed for their charges.
-    fn shorten_earlier(&mut self, now: u64) {
-        let Extra { earlier, open } = &mut *self.extra;
-        for earlier in earlier {
-            earlier.shorten(open.of(earlier.position).last_end().unwrap_or(0).max(now));
-        }
     }
 
     /// Updates the sums of the open amounts and when they drain.

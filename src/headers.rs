@@ -14,9 +14,10 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// Returns the headers for a decision, by the draft of the IETF's HTTP API group
 /// (draft-ietf-httpapi-ratelimit-headers-11).
 ///
-/// `RateLimit-Policy` has each policy's quota and window, `RateLimit` the remaining quota of the policy
-/// that binds most, and `Retry-After` the wait after a denial, if the cost can ever fit. The window of a
-/// calendar month is left out, since it has no constant length.
+/// `RateLimit-Policy` has each policy's quota, [unit](crate::Policy::unit) and window. `RateLimit` has the remaining
+/// quota of the policy that binds most and, as `t`, the seconds until more than that remains. `Retry-After` is the
+/// wait after a denial, if the cost can ever fit. The window of a calendar month is left out, since it has no constant
+/// length.
 ///
 /// ```
 /// use tollgate::{Limiter, ManualClock, Policy, rate_limit_headers};
@@ -36,7 +37,7 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// ```
 pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'static str, String)> {
     let quotas = policies.iter().zip(policies.names());
-    let quotas = quotas.map(|(policy, name)| Quota { name, limit: policy.limit(), period: period(&policy.rule) });
+    let quotas = quotas.map(|(policy, name)| Quota::new(&policy.rule, name, policy.unit.as_deref()));
     let mut headers = Vec::with_capacity(3);
     fields(decision, quotas, &mut |name, value| headers.push((name, value)));
     headers
@@ -47,20 +48,30 @@ pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'st
 pub struct Quota<'a> {
     name: &'a str,
     limit: u64,
+    unit: &'a str,
     /// 0 if it is not constant.
     period: u64,
 }
 
+/// The unit of a quota that has no other, which is not written.
+const DEFAULT_UNIT: &str = "requests";
+
 impl<'a> Quota<'a> {
-    /// Returns the quota of a policy that is known by its numbers.
-    pub fn of(policy: &PolicyNumbers, name: &'a str) -> Self {
-        Self { name, limit: policy.limit, period: policy.rule().map_or(0, |rule| period(&rule)) }
+    fn new(rule: &Rule, name: &'a str, unit: Option<&'a str>) -> Self {
+        let default = if rule.is_concurrency() { "concurrent-requests" } else { DEFAULT_UNIT };
+        Self { name, limit: rule.limit(), unit: unit.unwrap_or(default), period: period(rule) }
+    }
+
+    /// Returns the quota of a policy that is known by its numbers; `None` if they are out of range.
+    pub fn of(policy: &PolicyNumbers, name: &'a str, unit: Option<&'a str>) -> Option<Self> {
+        Some(Self::new(&policy.rule()?, name, unit))
     }
 }
 
-/// Returns the period of a policy; 0 for months, whose length varies.
+/// Returns the period of a policy; 0 for months, whose length varies, and for work in progress, which has none.
 fn period(rule: &Rule) -> u64 {
     match rule {
+        Rule::Concurrency(_) => 0,
         Rule::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
         rule => rule.period(),
     }
@@ -87,8 +98,7 @@ pub fn write_headers<'a>(
     }
 }
 
-/// Passes each header to `push`: `RateLimit-Policy` with each policy's quota and window, `RateLimit` with the remaining
-/// quota of the policy that binds most, and `Retry-After`.
+/// Passes each header to `push`: `RateLimit-Policy`, `RateLimit`, and `Retry-After` after a denial that ends.
 fn fields<'a>(
     decision: &Decision,
     quotas: impl Iterator<Item = Quota<'a>>,
@@ -99,6 +109,10 @@ fn fields<'a>(
         policies.push_str(if position == 0 { "" } else { ", " });
         push_quoted(&mut policies, quota.name);
         push_parameter(&mut policies, ";q=", quota.limit);
+        if quota.unit != DEFAULT_UNIT {
+            policies.push_str(";qu=");
+            push_quoted(&mut policies, quota.unit);
+        }
         if quota.period >= 1_000 {
             push_parameter(&mut policies, ";w=", seconds(quota.period));
         }
@@ -107,7 +121,10 @@ fn fields<'a>(
         }
     }
     push_parameter(&mut remainder, ";r=", decision.remaining);
-    push_parameter(&mut remainder, ";t=", seconds(decision.reset_after));
+    match window(decision) {
+        0 => {}
+        seconds => push_parameter(&mut remainder, ";t=", seconds),
+    }
     push("RateLimit-Policy", policies);
     push("RateLimit", remainder);
     if let Some(seconds) = retry_after(decision) {
@@ -133,8 +150,8 @@ fn push_quoted(text: &mut String, name: &str) {
     text.push('"');
 }
 
-/// Returns the older headers that some clients still read: `X-RateLimit-Limit`, `-Remaining` and `-Reset` (seconds from
-/// now).
+/// Returns the older headers that some clients still read: `X-RateLimit-Limit`, `-Remaining` and `-Reset`, the seconds
+/// until more than that remains; 0 if all of it does.
 ///
 /// ```
 /// # use tollgate::{Limiter, ManualClock, Policy, legacy_headers};
@@ -152,7 +169,7 @@ pub fn legacy_headers(decision: &Decision) -> [(&'static str, String); 3] {
     [
         ("X-RateLimit-Limit", decision.limit.to_string()),
         ("X-RateLimit-Remaining", decision.remaining.to_string()),
-        ("X-RateLimit-Reset", seconds(decision.reset_after).to_string()),
+        ("X-RateLimit-Reset", window(decision).to_string()),
     ]
 }
 
@@ -211,6 +228,13 @@ pub fn write_problem<'a>(body: &mut String, violated: Violated, name: impl Fn(us
         push_quoted(body, name(position));
     }
     body.push_str("]}");
+}
+
+/// Returns the effective window, in which a client may use no more than what remains: whole seconds, rounded up; 0 if
+/// all of the limit remains. The draft wants `Retry-After` to be no earlier than its end.
+fn window(decision: &Decision) -> u64 {
+    let more_after = seconds(decision.more_after);
+    retry_after(decision).map_or(more_after, |wait| more_after.min(wait))
 }
 
 fn seconds(milliseconds: u64) -> u64 {

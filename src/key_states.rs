@@ -4,7 +4,6 @@ use crate::Decision;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::costs::PositionCosts;
-use crate::earlier::last_until;
 use crate::extra::{Extra, KeyMut, listed};
 use crate::memory::{OutOfMemory, copied, defaults, push};
 use crate::open::Open;
@@ -16,7 +15,7 @@ use alloc::vec::Vec;
 pub(crate) struct KeyStates {
     pub(crate) words: Vec<u64>,
     pub(crate) logs: Vec<Log>,
-    /// The earlier states and the open reservations.
+    /// The open reservations and the states of former shapes.
     pub(crate) extra: Extra,
 }
 
@@ -42,7 +41,7 @@ impl KeyStates {
         for log in entry.logs {
             push(&mut logs, log.try_clone()?)?;
         }
-        let extra = Extra { earlier: Vec::new(), open: extra.open.try_clone()? };
+        let extra = Extra { open: extra.open.try_clone()?, former: Vec::new() };
         let mut copy = Self { words: copied(entry.words)?, logs, extra };
         copy.key_mut(policy_states, policy_states.rules()).expire(now)?;
         Ok(Some(copy))
@@ -122,7 +121,7 @@ impl KeyStates {
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, now: u64) -> u64 {
         match Self::expired(policy_states, self.entry(), &self.extra, now) {
             Ok(Some(expired)) => {
-                expired.extra.end_at(policy_states, expired.entry(), now).max(last_until(&self.extra.earlier))
+                expired.extra.end_at(policy_states, expired.entry(), now).max(self.extra.former_ends_at(now))
             }
             // Without memory for a copy, reservations that are due end a little later.
             _ => self.extra.end_at(policy_states, self.entry(), now),

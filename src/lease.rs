@@ -166,17 +166,21 @@ impl KeyMut<'_> {
 
     /// Charges the spent part of an open lease, and returns the unspent part. A lease that is given back is closed.
     fn report(&mut self, renewal: &Renewal, now: u64, outcome: &mut Outcome) -> Result<u64, OutOfMemory> {
-        let index = renewal.id.and_then(|id| self.extra.open.find(id.bits()));
         // A lease that is no longer open was charged in full at its end.
-        let Some(index) = index else { return Ok(0) };
-        self.charge_closed(index, now, now, &PositionCosts::All(renewal.used))?;
-        self.extra.open.spend(index, renewal.used);
-        let (rest, largest) = self.extra.open.bounds(index);
-        if renewal.size == 0 || largest == 0 {
-            self.extra.open.remove(index, 1);
+        let Some(bits) = renewal.id.map(|id| id.bits()) else { return Ok(0) };
+        if !self.charge_used(bits, &PositionCosts::All(renewal.used), now)? {
+            return Ok(0);
         }
-        self.refresh(now);
+        self.on_holders(bits, |key, index| {
+            key.extra.open.spend(index, renewal.used);
+            let (_, largest) = key.extra.open.bounds(index);
+            if renewal.size == 0 || largest == 0 {
+                key.extra.open.remove(index, 1);
+            }
+            key.refresh(now);
+        });
         outcome.changed = true;
+        let rest = self.extra.open.find(bits).map_or(0, |index| self.extra.open.bounds(index).0);
         Ok(if renewal.size == 0 { 0 } else { rest })
     }
 
@@ -237,15 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_came_since_a_lease_was_granted_has_it_too_or_it_is_not_spent() {
+    fn a_lease_is_not_spent_under_a_policy_that_came_since() {
         for size in [1, 50, 120] {
             let mut before = Ledger::new(window("a")).unwrap();
             let lease = renew(&mut before, None, 0, 100).unwrap().unwrap();
             let mut after = Ledger::new(Policies::new([window("a"), window("b")]).unwrap()).unwrap();
-            after.load(&before.record(NOW).unwrap(), NOW).unwrap();
-            let left = renew(&mut after, Some(lease.id), 10, size).unwrap().map_or(0, |lease| lease.amount);
-            let count = after.apply(Operation::Get { policy: Some("b") }, NOW).unwrap().0;
-            assert_eq!(count, Answer::Number(10 + left), "{size}");
+            after.load(&before.record(NOW).unwrap().unwrap(), NOW).unwrap();
+            let new = renew(&mut after, Some(lease.id), 10, size).unwrap();
+            assert!(new.is_none_or(|new| new.id.bits() != lease.id.bits()), "{size}");
+            // The report is charged where the lease was opened; the rest of the lease stays open there.
+            let left = new.map_or(0, |lease| lease.amount);
+            let mut get = |policy| after.apply(Operation::Get { policy: Some(policy) }, NOW).unwrap().0;
+            assert_eq!((get("a"), get("b")), (Answer::Number(100 + left), Answer::Number(left)), "{size}");
         }
     }
 

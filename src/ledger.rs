@@ -3,16 +3,17 @@
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
 use crate::costs::{AS_RESERVED, PositionCosts};
-use crate::earlier::export_earlier;
-#[cfg(feature = "cloudflare")]
-use crate::extra::Extra;
 use crate::key_states::KeyStates;
 use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
-use crate::open::{Reserved, export_open};
+#[cfg(feature = "cloudflare")]
+use crate::open::OPEN_END;
+use crate::open::Reserved;
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
 use crate::policy_states::PolicyStates;
+use crate::record::StoredState;
 use crate::reservation::{bits_of, check_ttl, default_ttl};
+use crate::shapes::{Names, Shaped, drop_former};
 use crate::{
     Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement,
 };
@@ -156,7 +157,7 @@ pub enum Answer {
 /// assert!(matches!(answer, Answer::Decision(decision) if decision.allowed && changed));
 ///
 /// let mut copy = Ledger::new(Policy::token_bucket(10, 1, "1s")?)?;
-/// copy.load(&ledger.record(1_000).unwrap(), 2_000)?;
+/// copy.load(&ledger.record(1_000)?.unwrap(), 2_000)?;
 /// assert_eq!(copy.apply(Operation::Get { policy: None }, 2_000)?.0, Answer::Number(7));
 /// # Ok(())
 /// # }
@@ -166,8 +167,7 @@ pub struct Ledger {
     pub(crate) policies: Policies,
     pub(crate) policy_states: PolicyStates,
     pub(crate) states: KeyStates,
-    /// The most reservations that may be open.
-    most_open: usize,
+    names: Names,
 }
 
 impl Ledger {
@@ -190,7 +190,7 @@ impl Ledger {
         check_stored(&policies)?;
         let policy_states = PolicyStates::new(policies.rules(), policies.denied())?;
         let states = KeyStates::new(&policy_states)?;
-        let mut ledger = Self { policies, states, policy_states, most_open: MAX_STORED_RESERVATIONS };
+        let mut ledger = Self { names: Names::new(policies.clone()), policies, states, policy_states };
         ledger.clear(0);
         Ok(ledger)
     }
@@ -209,26 +209,40 @@ impl Ledger {
         &self.policies
     }
 
-    /// Loads stored states. Returns the names of the policies that start afresh because their algorithm changed.
+    /// Loads stored states. Returns the names of the policies that start unused because their algorithm, `scale` or `per`
+    /// changed. States of other shapes than those of the policies stay until their ends.
     ///
     /// On an error the states are those of a key never used.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
     /// # fn main() -> Result<(), tollgate::Error> {
-    /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
-    /// ledger.apply(Operation::Hit { cost: 1 }, 0)?;
-    /// let record = ledger.record(0).unwrap();
-    /// let mut other = Ledger::new(Policy::token_bucket(10, 1, "1s")?.named("fix_window")?)?;
-    /// assert_eq!(other.load(&record, 0)?, ["fix_window"]);
+    /// let minute = Policy::fix_window(10, "1m")?;
+    /// let mut ledger = Ledger::new(minute.clone())?;
+    /// ledger.apply(Operation::Hit { cost: 7 }, 0)?;
+    ///
+    /// let mut hourly = Ledger::new(Policy::fix_window(10, "1h")?)?;
+    /// assert_eq!(hourly.load(&ledger.record(0)?.unwrap(), 0)?, ["fix_window"]);
+    /// hourly.apply(Operation::Hit { cost: 10 }, 0)?;
+    ///
+    /// let mut again = Ledger::new(minute)?;
+    /// again.load(&hourly.record(0)?.unwrap(), 0)?;
+    /// assert_eq!(again.apply(Operation::Get { policy: None }, 0)?.0, tollgate::Answer::Number(7));
     /// # Ok(())
     /// # }
     /// ```
     pub fn load(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         check_time(now)?;
+        let afresh = self.load_all(record, now)?;
+        drop_former(&mut self.states.extra.former, now);
+        Ok(afresh)
+    }
+
+    /// The same, with every former shape, also if it has ended.
+    pub(crate) fn load_all(&mut self, record: &Record, now: u64) -> Result<Vec<String>, Error> {
         self.clear(now);
-        let Self { policies, policy_states, states, .. } = self;
-        let loaded = record.load(policies, policy_states, states, now);
+        let Self { policies, policy_states, states, names } = self;
+        let loaded = record.load(names, policy_states, states, now);
         let loaded = loaded.and_then(|afresh| Ok(afresh.names(policies)?));
         if loaded.is_err() {
             self.clear(now);
@@ -236,41 +250,50 @@ impl Ledger {
         loaded
     }
 
+    /// Drops the former shapes that have ended, and of too many those that end first.
+    pub(crate) fn drop_former(&mut self, now: u64) {
+        drop_former(&mut self.states.extra.former, now);
+    }
+
     /// Returns the record to store; `None` if the states are those of a key never used.
+    ///
+    /// # Errors
+    ///
+    /// If `now` is out of range.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
     /// # fn main() -> Result<(), tollgate::Error> {
     /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
-    /// assert!(ledger.record(0).is_none());
+    /// assert!(ledger.record(0)?.is_none());
     /// ledger.apply(Operation::Hit { cost: 1 }, 0)?;
-    /// assert!(ledger.record(0).is_some());
+    /// assert!(ledger.record(0)?.is_some());
     /// # Ok(())
     /// # }
     /// ```
-    pub fn record(&self, now: u64) -> Option<Record> {
-        let record = || Record::new(&self.policies, self.states(), self.earlier(now), self.reservations());
-        (self.expires_at(now) > 0).then(record)
+    pub fn record(&self, now: u64) -> Result<Option<Record>, Error> {
+        Ok((self.expires_at(now)? > 0).then(|| self.record_all()))
     }
 
-    /// Returns the states as plain numbers.
-    pub(crate) fn states(&self) -> Vec<Vec<i64>> {
-        or_abort(self.policy_states.export(self.states.entry()))
+    /// Returns the record of all states, also if they have ended.
+    pub(crate) fn record_all(&self) -> Record {
+        Record::new(self.shaped().into_iter().map(|shaped| StoredState::new(shaped, &self.names)).collect())
     }
 
-    /// Returns the states of policies whose scale changed, as plain numbers.
-    pub(crate) fn earlier(&self, now: u64) -> Vec<Vec<i64>> {
-        or_abort(export_earlier(&self.states.extra.earlier, &[], now))
+    /// Returns all states as they are stored: those of the policies in order, then those of former shapes.
+    pub(crate) fn shaped(&self) -> Vec<Shaped<Vec<i64>>> {
+        or_abort(self.states.shaped(&self.policy_states))
     }
 
-    /// Returns the open reservations as plain numbers.
-    pub(crate) fn reservations(&self) -> Vec<Vec<i64>> {
-        or_abort(export_open(&self.states.extra.open, &[]))
-    }
-
-    /// Returns whether a reservation is open.
+    /// Returns whether a reservation is open under the policies.
     pub(crate) fn has_open(&self) -> bool {
         !self.states.extra.open.is_empty()
+    }
+
+    /// Returns whether a reservation is open under former shapes only.
+    #[cfg(feature = "cloudflare")]
+    pub(crate) fn has_open_elsewhere(&self, now: u64) -> bool {
+        self.states.extra.open_elsewhere(now).0 > 0
     }
 
     /// Returns whether all open reservations are among `known`.
@@ -299,12 +322,6 @@ impl Ledger {
         self.policy_states.window_end(self.states.entry(), end, now)
     }
 
-    /// Lowers the limit on open reservations by those of the key that are open under other policies.
-    #[cfg(feature = "cloudflare")]
-    pub(crate) fn leave_room(&mut self, open_elsewhere: usize) {
-        self.most_open = MAX_STORED_RESERVATIONS.saturating_sub(open_elsewhere);
-    }
-
     /// Charges expired reservations, and moves states that are ahead of the clock back to it. Returns whether the states
     /// changed.
     #[cfg(feature = "cloudflare")]
@@ -317,29 +334,35 @@ impl Ledger {
 
     /// Returns when the last of the states ends, in milliseconds since the epoch; 0 if there is none.
     ///
+    /// # Errors
+    ///
+    /// If `now` is out of range.
+    ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
     /// # fn main() -> Result<(), tollgate::Error> {
     /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
     /// ledger.apply(Operation::Hit { cost: 1 }, 300)?;
-    /// assert_eq!(ledger.expires_at(300), 1_000);
+    /// assert_eq!(ledger.expires_at(300)?, 1_000);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn expires_at(&self, now: u64) -> u64 {
-        let ends = self.states.end_at(&self.policy_states, now);
-        if ends > now { ends } else { 0 }
+    pub fn expires_at(&self, now: u64) -> Result<u64, Error> {
+        let ends = self.states.end_at(&self.policy_states, check_time(now)?);
+        Ok(if ends > now { ends } else { 0 })
     }
 
-    /// Returns for each policy the count of its state when it was last changed, and the state's end.
+    /// Returns for each state of [`Ledger::shaped`] its count when it was last changed, and its end. The count of a former
+    /// shape is not known.
     #[cfg(feature = "cloudflare")]
-    pub(crate) fn last_values(&self) -> impl Iterator<Item = (u64, u64)> {
-        (0..self.policies().len()).map(|position| {
-            let Extra { earlier, open } = &self.states.extra;
+    pub(crate) fn last_values(&self, now: u64) -> impl Iterator<Item = (Option<u64>, u64)> {
+        let own = (0..self.policies().len()).map(|position| {
+            let open = &self.states.extra.open;
             let (count, ends) = self.policy_states.last_value(position, self.states.entry(), open);
-            let earlier = earlier.iter().filter(|earlier| earlier.position == position);
-            (count, earlier.map(|earlier| earlier.until).fold(ends, u64::max))
-        })
+            // A reservation of 0 is open until its end, too.
+            (Some(count), open.parts(position).map(|part| part[OPEN_END] as u64).fold(ends, u64::max))
+        });
+        own.chain(self.states.extra.former.iter().map(move |former| (None, former.ends_at(now))))
     }
 
     /// Applies an operation. Returns its result, and whether the states changed.
@@ -373,7 +396,7 @@ impl Ledger {
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         self.check_countable(&operation, position)?;
-        let Self { policies, policy_states, states, most_open } = self;
+        let Self { policies, policy_states, states, .. } = self;
         let mut key = states.key_mut(policy_states, policy_states.rules());
         let mut outcome = Outcome::default();
         let answer = match operation {
@@ -411,7 +434,7 @@ impl Ledger {
                 Answer::Done
             }
             Operation::ResetAll => {
-                states.clear(policy_states, now);
+                key.reset_all(now);
                 outcome.changed = true;
                 Answer::Done
             }
@@ -419,7 +442,7 @@ impl Ledger {
                 let ttl = ttl.map_or_else(|| Ok(default_ttl(policies)), |ttl| check_ttl(ttl.into()))?;
                 let reserved = Reserved::new(bits_of(random), now, ttl);
                 let positions = costs.at_positions(policies, 1)?;
-                let decision = key.reserve(&positions, reserved, *most_open, now, &mut outcome);
+                let decision = key.reserve(&positions, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
                 let id = ReservationId { random, end: reserved.end(), by_policy: costs.is_by_policy() };
                 Answer::Reserved { decision, id: decision.allowed.then_some(id) }
             }
@@ -441,7 +464,7 @@ impl Ledger {
             Operation::Lease { cost, renewal } => {
                 renewal.check()?;
                 let cost = check_cost(cost)?;
-                let (decision, lease) = key.renew(cost, &renewal, *most_open, now, &mut outcome)?;
+                let (decision, lease) = key.renew(cost, &renewal, MAX_STORED_RESERVATIONS, now, &mut outcome)?;
                 Answer::Leased { decision, lease }
             }
         };

@@ -16,6 +16,7 @@ use crate::costs::PositionCosts;
 use crate::memory::collect;
 use crate::number::{check_cost, check_time};
 use crate::policy::mismatch;
+use crate::shapes::Names;
 use crate::store::index::Index;
 use crate::store::slots::Slots;
 use crate::{Clock, Costs, Decision, Error, IntoPolicies, Options, Policies};
@@ -41,14 +42,16 @@ pub use cleaning::Cleaned;
 /// clock.advance(10_000);
 /// assert!(limiter.hit("login:42", 1)?.allowed);
 ///
-/// // Denied hits count as well, unless the policy says `Denied::Free`: wait for the second of three.
+/// // A denied hit does not count, unless the policy says `Denied::Count`: wait for the first of two to end.
 /// let denied = limiter.hit("login:42", 1)?;
-/// assert_eq!((denied.allowed, denied.retry_after), (false, Some(60_000)));
+/// assert_eq!((denied.allowed, denied.retry_after), (false, Some(50_000)));
 /// # Ok(())
 /// # }
 /// ```
 pub struct Limiter<K, C> {
     policies: Policies,
+    /// The names of shapes.
+    names: Names,
     slots: Slots,
     index: Index<K>,
     clock: C,
@@ -85,7 +88,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         let slots = Slots::new(policies.rules(), policies.denied(), options)?;
-        Ok(Self { policies, slots, index: Index::new(), clock, before_clean: None })
+        let names = Names::new(policies.clone());
+        Ok(Self { policies, names, slots, index: Index::new(), clock, before_clean: None })
     }
 
     /// Decides whether the key may act now, and charges the cost if it fits.
@@ -132,8 +136,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.hit_by(key, None, &costs.at_positions(&self.policies, 1)?, now)
     }
 
-    /// The same with other numbers, for this call only: the same algorithms and `scale`s, but another
-    /// limit, capacity or rate. A sliding window's limit may only be lower.
+    /// The same with other numbers, for this call only: the same algorithms and `scale`s, but another limit, capacity or
+    /// rate, which may be higher or lower than the limiter's own.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policies, Policy};
@@ -296,7 +300,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         match self.index.get(key) {
-            Some(slot) if self.slots.reset_used(slot, now)? => Ok(true),
+            Some(slot) if self.slots.reset(slot, false, now)? => Ok(true),
             _ => Ok(self.reset_all(key)),
         }
     }
@@ -397,7 +401,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     }
 
     /// Returns the rules of one call.
-    fn adjusted(&mut self, policies: &Policies) -> Result<Vec<Rule>, Error> {
+    fn adjusted(&self, policies: &Policies) -> Result<Vec<Rule>, Error> {
         let mut call = collect(policies.iter().map(|policy| policy.rule))?;
         if self.slots.adjust(&mut call) {
             return Ok(call);

@@ -44,11 +44,13 @@ pub(crate) fn copied<T: Copy>(list: &[T]) -> Result<Vec<T>, OutOfMemory> {
     Ok(copy)
 }
 
-/// Collects the items of an iterator of known length.
-pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, OutOfMemory> {
+/// Collects the items of an iterator.
+pub(crate) fn collect<T>(items: impl Iterator<Item = T>) -> Result<Vec<T>, OutOfMemory> {
     let mut list = Vec::new();
-    list.try_reserve_exact(items.len())?;
-    list.extend(items);
+    list.try_reserve_exact(items.size_hint().0)?;
+    for item in items {
+        push(&mut list, item)?;
+    }
     Ok(list)
 }
 

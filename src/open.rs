@@ -1,5 +1,8 @@
 //! One key's open reservations: amounts that count as used until they are settled or expire.
+//!
+//! A reservation has an amount for each policy it was opened under. A policy that was added since has none.
 
+use crate::algorithm::Act;
 use crate::algorithm::rule::{CallNumbers, Rule};
 use crate::memory::{OutOfMemory, copied, push};
 use crate::number::in_range;
@@ -15,6 +18,17 @@ const HEAD: usize = 5;
 const END: usize = 3;
 /// The number of words that the numbers of a call take for one policy.
 const CALL_WORDS: usize = 2;
+/// Sentinel amount: the reservation was not opened under the policy. It is out of the range of amounts.
+const ABSENT: u64 = u64::MAX;
+
+/// One policy's part of a reservation as plain numbers: four of bits, start, end, ttl, the amount, and the capacity and
+/// rate of the call that opened it, or two zeros.
+pub(crate) type OpenRow = [i64; OPEN_ROW];
+/// The index of the end in an [`OpenRow`].
+#[cfg(feature = "cloudflare")]
+pub(crate) const OPEN_END: usize = 5;
+/// The number of numbers in an [`OpenRow`].
+pub const OPEN_ROW: usize = RESERVATION_HEAD + 1 + CALL_WORDS;
 
 /// The open reservations of one key. Allocates only when the first is opened.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +41,8 @@ pub(crate) struct Open {
     sums: Vec<Sum>,
     /// The latest time at which the ttl of a reservation started.
     latest_start: u64,
+    /// Whether a reservation ends before it was opened, because the clock stepped back.
+    ends_before_start: bool,
 }
 
 /// One open reservation.
@@ -109,6 +125,11 @@ impl Open {
         Reserved::from_words(self.row(index))
     }
 
+    /// Returns the bits and ends of all reservations.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Bits, u64)> {
+        (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| (reserved.bits, reserved.end))
+    }
+
     fn row(&self, index: usize) -> &[u64] {
         self.rows.chunks_exact(self.width()).nth(index).unwrap_or(&[])
     }
@@ -134,18 +155,25 @@ impl Open {
         (0..self.len()).find(|&index| self.get(index).is_some_and(|reserved| reserved.bits == bits))
     }
 
-    /// Returns the amount of the reservation at an index under the policy at a position.
-    pub(crate) fn amount(&self, index: usize, position: usize) -> u64 {
-        self.row(index).get(HEAD + position).copied().unwrap_or(0)
+    /// Returns the amount of the reservation at an index under the policy at a position; `None` if it was not opened under
+    /// that policy.
+    pub(crate) fn amount(&self, index: usize, position: usize) -> Option<u64> {
+        self.row(index).get(HEAD + position).copied().filter(|&amount| amount != ABSENT)
     }
 
-    /// Returns the rule by which the reservation at an index is charged under the policy at a position: `own`, or `own`
-    /// with the numbers of the call that opened the reservation.
-    pub(crate) fn rule(&self, index: usize, position: usize, own: &Rule) -> Rule {
+    /// Returns the numbers of the call that opened the reservation at an index, for the policy at a position; two zeros if
+    /// the call had none.
+    fn call_numbers(&self, index: usize, position: usize) -> CallNumbers {
         let at = HEAD + self.sums.len() + position * CALL_WORDS;
-        match self.row(index).get(at..) {
-            Some(&[limit, rate, ..]) => own.with_call_numbers([limit, rate]),
-            _ => *own,
+        self.row(index).get(at..).and_then(|numbers| numbers.first_chunk().copied()).unwrap_or([0; CALL_WORDS])
+    }
+
+    /// Returns the rule and the operation that charge `cost` for the reservation at an index to the policy at a position:
+    /// by the numbers of the call that opened it, or by `own`, which keeps the rate of the last charge.
+    pub(crate) fn charge(&self, index: usize, position: usize, own: &Rule, cost: u64) -> (Rule, Act) {
+        match self.call_numbers(index, position) {
+            [_, 0] => (*own, Act::Inc(cost)),
+            numbers => (own.with_call_numbers(numbers), Act::Charge(cost)),
         }
     }
 
@@ -211,11 +239,12 @@ impl Open {
         }
     }
 
-    /// Gives the reservation at an index another ttl from now. [`Open::refresh`] must follow.
+    /// Moves the end of the reservation at an index to `ttl` from now, but never to an earlier time: an id that was given
+    /// out names the end. [`Open::refresh`] must follow.
     pub(crate) fn extend(&mut self, index: usize, now: u64, ttl: u64) {
         if let Some(reserved) = self.get(index) {
-            let start = reserved.start.max(now);
-            self.replace(index, Reserved { start, end: now + ttl, ttl, ..reserved });
+            let (start, end) = (reserved.start.max(now), reserved.end.max(now + ttl));
+            self.replace(index, Reserved { start, end, ttl: end - now, ..reserved });
             // It may now end after later rows, which then move before it.
             for index in index + 1..self.len() {
                 self.sift(index);
@@ -228,10 +257,10 @@ impl Open {
         self.amounts_mut(index).for_each(|amount| *amount = amount.saturating_sub(used));
     }
 
-    /// Returns the least amount of the reservation at an index, and the largest: under different sets of policies they may
-    /// have come to differ, and only the least may be used under all of them.
+    /// Returns the least amount of the reservation at an index, and the largest: only the least may be used under all
+    /// policies. A policy that was added since has 0 of it.
     pub(crate) fn bounds(&self, index: usize) -> (u64, u64) {
-        let amounts = (0..self.sums.len()).map(|position| self.amount(index, position));
+        let amounts = (0..self.sums.len()).map(|position| self.amount(index, position).unwrap_or(0));
         (amounts.clone().min().unwrap_or(0), amounts.max().unwrap_or(0))
     }
 
@@ -240,9 +269,10 @@ impl Open {
         self.amounts_mut(index).for_each(|own| *own = amount.max(*own));
     }
 
+    /// Returns the amounts under the policies that the reservation was opened under.
     fn amounts_mut(&mut self, index: usize) -> impl Iterator<Item = &mut u64> {
         let (width, policies) = (self.width(), self.sums.len());
-        self.rows.iter_mut().skip(index * width + HEAD).take(policies)
+        self.rows.iter_mut().skip(index * width + HEAD).take(policies).filter(|amount| **amount != ABSENT)
     }
 
     fn replace(&mut self, index: usize, reserved: Reserved) {
@@ -275,8 +305,10 @@ impl Open {
         }
         let starts = (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| reserved.end - reserved.ttl);
         self.latest_start = starts.max().unwrap_or(0);
+        let mut all = (0..self.len()).filter_map(|index| self.get(index));
+        self.ends_before_start = all.any(|reserved| reserved.start > reserved.end);
         for position in 0..self.sums.len() {
-            let amount = self.of(position).amounts().map(|open| open.amount).sum();
+            let amount = self.of(position).amounts().map(|(_, open)| open.amount).sum();
             if let Some(sum) = self.sums.get_mut(position) {
                 *sum = Sum { amount, drain: 0, drain_key: UNKNOWN };
             }
@@ -298,42 +330,48 @@ impl Open {
         Ok(Self { rows: copied(&self.rows)?, sums: copied(&self.sums)?, ..*self })
     }
 
-    /// Passes the reservation at an index to `push` as plain numbers: four of bits, start, end, ttl, and an amount for
-    /// each policy; with `has_call_numbers`, also a limit and a rate for each policy, or two zeros. Passes no numbers if
-    /// there is no such reservation.
-    pub(crate) fn export(
-        &self,
-        index: usize,
-        push: &mut dyn FnMut(i64) -> Result<(), OutOfMemory>,
-    ) -> Result<(), OutOfMemory> {
-        let Some(reserved) = self.get(index) else { return Ok(()) };
-        reserved.bits.into_iter().try_for_each(|bits| push(bits.into()))?;
-        self.row(index).iter().skip(2).try_for_each(|&word| push(word as i64))
+    /// Returns the parts of all reservations under the policy at a position.
+    pub(crate) fn parts(&self, position: usize) -> impl Iterator<Item = OpenRow> {
+        (0..self.len()).filter_map(move |index| {
+            let (reserved, amount) = (self.get(index)?, self.amount(index, position)?);
+            let [a, b, c, d] = reserved.bits.map(i64::from);
+            let [capacity, rate] = self.call_numbers(index, position).map(|number| number as i64);
+            let [start, end, ttl] = [reserved.start, reserved.end, reserved.ttl].map(|time| time as i64);
+            Some([a, b, c, d, start, end, ttl, amount as i64, capacity, rate])
+        })
     }
 
-    /// Adds a reservation from the numbers that [`Open::export`] passed. Returns whether they are valid.
-    /// [`Open::refresh`] must follow.
-    pub(crate) fn import(&mut self, row: &[i64], policies: usize) -> Result<bool, OutOfMemory> {
-        let Some((&[a, b, c, d, start, end, ttl], rest)) = row.split_first_chunk::<RESERVATION_HEAD>() else {
-            return Ok(false);
-        };
-        let Some((amounts, numbers)) = rest.split_at_checked(policies) else { return Ok(false) };
-        let bits = [a, b, c, d].map(|bits| bits as u32);
+    /// Adds one of `policies` policies' part of a reservation. Returns whether the numbers are valid. [`Open::refresh`] must
+    /// follow.
+    pub(crate) fn import(&mut self, position: usize, row: &OpenRow, policies: usize) -> Result<bool, OutOfMemory> {
+        let &[a, b, c, d, start, end, ttl, amount, capacity, rate] = row;
         let are_bits = [a, b, c, d].iter().all(|&bits| bits as u64 >> 32 == 0);
-        let in_time = (1..=MAX_TTL as i64).contains(&ttl) && ttl <= end;
-        let in_time = in_time && in_range(start) && in_range(end);
-        let is_call = |[limit, rate]: &[i64; CALL_WORDS]| (*limit > 0) == (*rate > 0);
-        let (calls, has_rest) = numbers.as_chunks();
-        let are_calls = has_rest.is_empty() && [0, policies].contains(&calls.len()) && calls.iter().all(is_call);
-        let valid = are_bits && in_time && are_calls && rest.iter().copied().all(in_range);
-        if !valid || self.find(bits).is_some() {
+        let in_time = (1..=MAX_TTL as i64).contains(&ttl) && ttl <= end && in_range(start) && in_range(end);
+        let are_numbers = (capacity > 0) == (rate > 0) && [amount, capacity, rate].into_iter().all(in_range);
+        if !are_bits || !in_time || !are_numbers {
             return Ok(false);
         }
-        self.reserve(policies, !calls.is_empty())?;
+        let bits = [a, b, c, d].map(|bits| bits as u32);
         let reserved = Reserved { bits, start: start as u64, end: end as u64, ttl: ttl as u64 };
-        let calls = (0..policies)
-            .map(|position| calls.get(position).map_or([0; CALL_WORDS], |call| call.map(|number| number as u64)));
-        self.insert(reserved, amounts.iter().map(|&amount| amount as u64), calls);
+        self.reserve(policies, rate > 0)?;
+        let index = match self.find(bits) {
+            Some(index) if self.amount(index, position).is_some() => return Ok(false),
+            Some(index) => index,
+            None => {
+                self.insert(reserved, core::iter::repeat_n(ABSENT, policies), core::iter::repeat_n([0; 2], policies));
+                self.find(bits).unwrap_or(0)
+            }
+        };
+        let at = index * self.width() + HEAD;
+        let numbers = at + self.sums.len() + position * CALL_WORDS;
+        if let Some(own) = self.rows.get_mut(at + position) {
+            *own = amount as u64;
+        }
+        if self.has_call_numbers
+            && let Some([own_capacity, own_rate, ..]) = self.rows.get_mut(numbers..)
+        {
+            (*own_capacity, *own_rate) = (capacity as u64, rate as u64);
+        }
         Ok(true)
     }
 }
@@ -381,23 +419,34 @@ impl OpenOf<'_> {
         self.open.len()
     }
 
-    /// Returns the amounts in order of their ends, without those of 0.
-    pub(crate) fn amounts(self) -> impl Iterator<Item = Amount> {
-        self.rows_from(0).map(|(_, amount)| amount)
+    /// Returns whether a call with numbers of its own opened a reservation.
+    pub(crate) fn has_call_numbers(self) -> bool {
+        self.open.has_call_numbers
     }
 
-    /// Returns when the last of the reservations expires; `None` if no amount is open.
-    pub(crate) fn last_end(self) -> Option<u64> {
-        self.amounts().last().map(|open| open.end)
+    /// Returns whether each amount is charged at its end, if it is not settled.
+    pub(crate) fn are_charged_at_ends(self) -> bool {
+        !self.open.ends_before_start
     }
 
-    /// Returns the amounts of the reservations from an index on, each with the index of the next reservation.
-    pub(crate) fn rows_from(self, index: usize) -> impl Iterator<Item = (usize, Amount)> {
+    /// Returns the rule and the operation that charge `cost` for the reservation at an index.
+    pub(crate) fn charge(self, index: usize, own: &Rule, cost: u64) -> (Rule, Act) {
+        self.open.charge(index, self.position, own, cost)
+    }
+
+    /// Returns the amounts in order of their ends, without those of 0, each with the index of its reservation.
+    pub(crate) fn amounts(self) -> impl Iterator<Item = (usize, Amount)> {
+        self.amounts_from(0)
+    }
+
+    /// Returns the amounts of the reservations from an index on.
+    pub(crate) fn amounts_from(self, index: usize) -> impl Iterator<Item = (usize, Amount)> {
         let width = self.open.width();
         let rows = self.open.rows.get(index * width..).unwrap_or(&[]).chunks_exact(width);
-        rows.zip(index + 1..).filter_map(move |(row, next)| {
+        rows.zip(index..).filter_map(move |(row, index)| {
             let (reserved, &amount) = (Reserved::from_words(row)?, row.get(HEAD + self.position)?);
-            (amount > 0).then_some((next, Amount { end: reserved.end, amount, reserved }))
+            let is_open = amount != 0 && amount != ABSENT;
+            is_open.then_some((index, Amount { end: reserved.end, amount, reserved }))
         })
     }
 
@@ -410,15 +459,4 @@ impl OpenOf<'_> {
             _ => compute(key),
         }
     }
-}
-
-/// Returns the reservations as rows of plain numbers: `before`, and then those of [`Open::export`].
-pub(crate) fn export_open(open: &Open, before: &[i64]) -> Result<Vec<Vec<i64>>, OutOfMemory> {
-    let mut rows = Vec::new();
-    for index in 0..open.len() {
-        let mut row = copied(before)?;
-        open.export(index, &mut |number| push(&mut row, number))?;
-        push(&mut rows, row)?;
-    }
-    Ok(rows)
 }

@@ -33,7 +33,7 @@ pub use value::Value;
 pub enum Denied {
     /// It is counted all the same, as in Hammer: a client that keeps trying keeps waiting.
     Count,
-    /// It changes no state.
+    /// It changes no state: the default.
     Free,
 }
 
@@ -56,6 +56,8 @@ pub enum Denied {
 pub struct Policy {
     pub(crate) rule: Rule,
     pub(crate) name: Option<Box<str>>,
+    /// Written into headers only: no state depends on it.
+    pub(crate) unit: Option<Box<str>>,
     pub(crate) denied: Option<Denied>,
 }
 
@@ -186,11 +188,37 @@ impl Policy {
     /// assert!(Policy::fix_window(1, "1s").unwrap().named("new\nline").is_err());
     /// ```
     pub fn named(mut self, name: &str) -> Result<Self, Error> {
-        let printable = name.bytes().all(|byte| (0x20..0x7f).contains(&byte));
-        if !printable || !(1..=MAX_NAME).contains(&name.len()) {
+        if !is_name(name) {
             return Err(Error::policy("name", name, Expected::Name));
         }
         self.name = Some(name.into());
+        Ok(self)
+    }
+
+    /// Returns the policy with the unit that its limit counts, such as `"content-bytes"`, for the headers.
+    ///
+    /// The default is `"requests"`, and `"concurrent-requests"` for [`Policy::concurrency`].
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy, rate_limit_headers};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let upload = Policy::token_bucket(10_000_000, 1_000_000, "1s")?.named("upload")?.unit("content-bytes")?;
+    /// let mut limiter = Limiter::<String, _>::new(upload, ManualClock::new(0))?;
+    /// let decision = limiter.hit("user:42", 65_536)?;
+    /// let headers = rate_limit_headers(&decision, limiter.policies());
+    /// assert_eq!(headers[0].1, r#""upload";q=10000000;qu="content-bytes";w=10"#);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The unit is not 1 to 64 printable ASCII characters.
+    pub fn unit(mut self, unit: &str) -> Result<Self, Error> {
+        if !is_name(unit) {
+            return Err(Error::policy("unit", unit, Expected::Unit));
+        }
+        self.unit = Some(unit.into());
         Ok(self)
     }
 
@@ -272,7 +300,7 @@ impl Policy {
                 return Err(Error::policy(field.name, number, Expected::Integer { min, max }));
             }
         }
-        Self { rule: unchecked_rule(algorithm, limit, rate, scale), name: None, denied: None }.fillable()
+        Self { rule: unchecked_rule(algorithm, limit, rate, scale), name: None, unit: None, denied: None }.fillable()
     }
 
     /// Checks that a bucket does not take too long to fill or empty.
@@ -299,11 +327,15 @@ impl Policy {
     }
 }
 
+/// Returns whether a name or a unit is valid: 1 to 64 printable ASCII characters.
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
 /// Returns whether denied hits count, given the policy's own choice. Among several policies they are always free.
 pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
-    match (rules, choice) {
-        ([Rule::Bucket(_) | Rule::Concurrency(_)], None) => Denied::Free,
-        ([_], choice) => choice.unwrap_or(Denied::Count),
+    match rules {
+        [_] => choice.unwrap_or(Denied::Free),
         _ => Denied::Free,
     }
 }

@@ -4,10 +4,11 @@ pub(crate) use crate::algorithm::entry::{Entry, EntryMut};
 
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::entry::Place;
+use crate::algorithm::forecast::Beside;
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
 use crate::costs::PositionCosts;
-use crate::memory::{OutOfMemory, copied, push};
+use crate::memory::{OutOfMemory, push};
 use crate::number::MAX;
 use crate::open::Open;
 use crate::{Decision, Denied, Violated};
@@ -16,12 +17,15 @@ use alloc::vec::Vec;
 /// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A
 /// macro, since a function would copy each decision once more.
 macro_rules! combined {
-    ($rules:expr, $position:ident, $rule:ident => $decide:expr) => {{
+    ($rules:expr, $position:ident, $rule:ident, $act:ident = $acted:expr => $decide:expr) => {{
         let mut binding = Decision::NOTHING;
         let mut violated = Violated::default();
+        let mut reset_after = 0;
         for ($position, $rule) in $rules.iter().enumerate() {
+            let $act = $acted;
             let mut decision = $decide;
             decision.policy = $position;
+            reset_after = decision.reset_after.max(reset_after);
             if !decision.allowed {
                 violated.add($position);
             }
@@ -29,6 +33,15 @@ macro_rules! combined {
                 binding = decision;
             }
         }
+        // A denial by one policy charges none.
+        if !violated.is_empty() {
+            reset_after = 0;
+            for ($position, $rule) in $rules.iter().enumerate() {
+                let $act = Act::LOOK;
+                reset_after = $decide.reset_after.max(reset_after);
+            }
+        }
+        binding.reset_after = reset_after;
         binding.violated = violated;
         binding
     }};
@@ -38,8 +51,6 @@ macro_rules! combined {
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyStates {
     rules: Vec<Rule>,
-    /// The rules by which states end: widened by the numbers of single calls.
-    widest: Vec<Rule>,
     /// Where the state of each policy begins within an entry; after the last, where the entry ends.
     places: Vec<Place>,
     denied: Denied,
@@ -55,7 +66,7 @@ impl PolicyStates {
             place.log += usize::from(matches!(rule, Rule::SlidingWindow(_)));
             push(&mut places, place)?;
         }
-        Ok(Self { denied, widest: copied(&rules)?, places, rules })
+        Ok(Self { denied, places, rules })
     }
 
     /// Returns the position of the first policy that counts reservations alone, which no hit can change.
@@ -80,28 +91,10 @@ impl PolicyStates {
         &self.rules
     }
 
-    /// Adjusts the rules of one call to these states. Returns whether they fit. Stored states then live as long as the
-    /// wider of the two rules says.
-    pub(crate) fn adjust(&mut self, call: &mut [Rule]) -> bool {
-        let fit =
-            call.len() == self.rules.len() && self.rules.iter().zip(&mut *call).all(|(own, call)| own.adjust(call));
-        if fit {
-            for (widest, rule) in self.widest.iter_mut().zip(call) {
-                widest.widen(rule);
-            }
-        }
-        fit
-    }
-
-    /// Makes unused buckets start with at most the policy's own capacity. Needed once a state is restored: it may have
-    /// been charged by the numbers of a single call elsewhere and have ended by the numbers here, so that a key without
-    /// a state may have been used.
-    pub(crate) fn start_within_capacity(&mut self) {
-        for rule in &mut self.rules {
-            if let Rule::Bucket(bucket) = rule {
-                bucket.bounded = true;
-            }
-        }
+    /// Makes the rules of one call those of these states. Returns whether they have the same shapes.
+    pub(crate) fn adjust(&self, call: &mut [Rule]) -> bool {
+        let adjust = |(own, call): (&Rule, &mut Rule)| own.for_call(call).map(|adjusted| *call = adjusted).is_some();
+        call.len() == self.rules.len() && self.rules.iter().zip(call).all(adjust)
     }
 
     /// Makes an entry that of a key never used.
@@ -113,6 +106,11 @@ impl PolicyStates {
 
     fn clear_one(&self, position: usize, mut entry: EntryMut<'_>, now: u64) {
         self.rules[position].clear(entry.from(self.place(position)), now);
+    }
+
+    /// Changes whether denied hits count. Returns the former choice.
+    pub(crate) fn replace_denied(&mut self, denied: Denied) -> Denied {
+        core::mem::replace(&mut self.denied, denied)
     }
 
     /// Returns the operation of a hit.
@@ -203,8 +201,8 @@ impl PolicyStates {
 
     #[inline(never)]
     fn peek_all(&self, rules: &[Rule], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
-        combined!(rules, position, rule => {
-            rule.peek(entry.from(self.place(position)), self.hit_of(costs.at(position)), now)
+        combined!(rules, position, rule, act = self.hit_of(costs.at(position)) => {
+            rule.peek(entry.from(self.place(position)), act, now)
         })
     }
 
@@ -217,31 +215,54 @@ impl PolicyStates {
         costs: &PositionCosts,
         now: u64,
     ) -> Decision {
-        combined!(rules, position, rule => {
-            let act = self.hit_of(costs.at(position));
-            rule.peek_beside(entry.from(self.place(position)), act, open.of(position), now)
-        })
+        match rules {
+            [rule] => self.beside(0, rule, entry, open, now).peek(self.hit_of(costs.at(0))),
+            _ => combined!(rules, position, rule, act = self.hit_of(costs.at(position)) => {
+                self.beside(position, rule, entry, open, now).peek(act)
+            }),
+        }
+    }
+
+    /// Returns one policy's state and its open amounts, for a decision under a rule.
+    #[inline(always)]
+    pub(crate) fn beside<'a>(
+        &'a self,
+        position: usize,
+        rule: &'a Rule,
+        entry: Entry<'a>,
+        open: &'a Open,
+        now: u64,
+    ) -> Beside<'a> {
+        let own = &self.rules[position];
+        Beside { rule, own, entry: entry.from(self.place(position)), open: open.of(position), now }
     }
 
     /// Returns the decision of one policy beside open amounts, without a charge.
     pub(crate) fn look(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> Decision {
-        self.rules[position].peek_beside(entry.from(self.place(position)), Act::LOOK, open.of(position), now)
+        self.beside(position, &self.rules[position], entry, open, now).peek(Act::LOOK)
     }
 
     /// Returns when one policy's state ends beside open amounts; 0 if it has ended.
     pub(crate) fn expires_beside(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
-        match self.look(position, entry, open, now).reset_after {
-            0 => self.expires_at(position, entry, now),
-            after => (now + after).max(self.expires_at(position, entry, now)),
-        }
+        self.open_ends_at(position, entry, open, now).max(self.expires_at(position, entry, now))
     }
 
-    /// Returns when all open amounts are gone by the widest rules.
-    pub(crate) fn open_ends_at(&self, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
-        let ends = |(position, rule): (usize, &Rule)| {
-            now + rule.peek_beside(entry.from(self.place(position)), Act::LOOK, open.of(position), now).reset_after
-        };
-        self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
+    /// Returns when one policy's open amounts are gone, by the state's own numbers; 0 if none are open.
+    fn open_ends_at(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
+        if open.of(position).sum() == 0 {
+            return 0;
+        }
+        let own = &self.rules[position];
+        // A bucket flows at its own rate, unless an operation has a faster one.
+        let slowest = Rule::of_shape(own.position(), own.stored_scale()).unwrap_or(*own);
+        let beside = self.beside(position, own, entry, open, now);
+        let rule = if beside.flows_alike() { own } else { &slowest };
+        now + Beside { rule, ..beside }.peek(Act::LOOK).reset_after
+    }
+
+    /// Returns when all open amounts are gone.
+    pub(crate) fn all_open_end_at(&self, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
+        (0..self.rules.len()).map(|position| self.open_ends_at(position, entry, open, now)).max().unwrap_or(0)
     }
 
     /// Whether hits may be leased: not if denied ones count, or where only reservations do.
@@ -279,31 +300,18 @@ impl PolicyStates {
         if ends > now { ends } else { 0 }
     }
 
-    /// Returns when the last of the states ends by the widest rules; `now` or earlier if it has ended.
+    /// Returns when the last of the states ends; `now` or earlier if it has ended.
     pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         let ends = |(position, rule): (usize, &Rule)| rule.ends_at(entry.from(self.place(position)), now);
-        self.widest.iter().enumerate().map(ends).max().unwrap_or(0)
+        self.rules.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
     /// Returns the count of one policy's state at its last change, and when it ends, beside open amounts.
     pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>, open: &Open) -> (u64, u64) {
         let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
         let latest = rule.latest(own);
-        let shown = self.look(position, entry, open, latest);
-        let open_until = if open.is_empty() { 0 } else { latest + shown.reset_after };
-        (shown.count, rule.ends_at(own, latest).max(open_until))
-    }
-
-    /// Returns the states as plain numbers.
-    pub(crate) fn export(&self, entry: Entry<'_>) -> Result<Vec<Vec<i64>>, OutOfMemory> {
-        let mut states = Vec::new();
-        states.try_reserve_exact(self.rules.len())?;
-        for position in 0..self.rules.len() {
-            let mut numbers = Vec::new();
-            self.export_one(position, entry, &mut |number| push(&mut numbers, number))?;
-            states.push(numbers);
-        }
-        Ok(states)
+        let count = self.look(position, entry, open, latest).count;
+        (count, rule.ends_at(own, latest).max(self.open_ends_at(position, entry, open, latest)))
     }
 
     /// Passes one policy's state to `push` as plain numbers.
@@ -311,15 +319,14 @@ impl PolicyStates {
         self.rules[position].export(entry.from(self.place(position)), push)
     }
 
-    /// Reads one policy's state from plain numbers that were made under `scale`. Returns whether they are valid.
+    /// Reads one policy's state from plain numbers of its shape. Returns whether they are valid.
     pub(crate) fn import(
         &self,
         position: usize,
         mut entry: EntryMut<'_>,
-        scale: u64,
         numbers: &[i64],
     ) -> Result<bool, OutOfMemory> {
-        self.rules[position].import(entry.from(self.place(position)), scale, numbers)
+        self.rules[position].import(entry.from(self.place(position)), numbers)
     }
 
     /// Returns the largest count that a policy may be set to: a token bucket holds no more than its capacity.

@@ -27,7 +27,7 @@ use crate::memory::OutOfMemory;
 
 /// The version of the algorithms' behaviour. Processes with different versions would replay one log differently. Every
 /// fingerprint includes it, so that they detect the difference.
-pub const SEMANTICS: u32 = 1;
+pub const SEMANTICS: u32 = 2;
 
 /// The first character of a value: the version of its format.
 pub const FORMAT: char = 'a';

@@ -204,7 +204,7 @@ impl ReservationId {
 
     /// Returns the result of settling the reservation when it is not open.
     pub(crate) fn missing(&self, now: u64) -> Settlement {
-        if now >= self.end { Settlement::Expired } else { Settlement::Closed }
+        Settlement::missing(self.end, now)
     }
 }
 
@@ -254,10 +254,17 @@ pub enum Settlement {
     Expired,
     /// It had been settled before, or was dropped.
     Closed,
+    /// Its key was evicted because the limiter was full, and the reservation with it.
+    Evicted,
 }
 
 impl Settlement {
-    /// Returns the name: `"settled"`, `"extended"`, `"expired"` or `"closed"`.
+    /// Returns the result of settling a reservation that is not open, by the end in its id.
+    pub(crate) fn missing(end: u64, now: u64) -> Self {
+        if now >= end { Self::Expired } else { Self::Closed }
+    }
+
+    /// Returns the name: `"settled"`, `"extended"`, `"expired"`, `"closed"` or `"evicted"`.
     ///
     /// ```
     /// assert_eq!(tollgate::Settlement::Expired.as_str(), "expired");
@@ -268,12 +275,14 @@ impl Settlement {
             Self::Extended => "extended",
             Self::Expired => "expired",
             Self::Closed => "closed",
+            Self::Evicted => "evicted",
         }
     }
 
     /// Parses a name; `None` if invalid.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn named(name: &str) -> Option<Self> {
-        [Self::Settled, Self::Extended, Self::Expired, Self::Closed].into_iter().find(|known| known.as_str() == name)
+        let all = [Self::Settled, Self::Extended, Self::Expired, Self::Closed, Self::Evicted];
+        all.into_iter().find(|known| known.as_str() == name)
     }
 }

@@ -1,5 +1,6 @@
 //! A whole limiter as plain data.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -16,7 +17,7 @@ use crate::{Error, Policies, Policy};
 /// limiter.hit("a", 2)?;
 /// assert_eq!(
 ///     serde_json::to_string(&limiter.snapshot()?).unwrap(),
-///     r#"{"version":2,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"earlier":[],"reservations":[]}"#,
+///     r#"{"version":3,"policies":[{"algorithm":"fix_window","limit":9,"scale":1000}],"keys":[["a",[[1000,2]]]],"open":[],"former":[],"names":[]}"#,
 /// );
 /// # Ok(())
 /// # }
@@ -27,10 +28,14 @@ pub struct Snapshot<K> {
     version: u64,
     policies: MadeBy,
     pub(crate) keys: Vec<(K, Vec<Vec<i64>>)>,
-    /// The states of policies whose scale changed: each with the number of its key in `keys`, in order.
-    pub(crate) earlier: Vec<Vec<i64>>,
-    /// The open reservations: each with the number of its key in `keys`, in order.
-    pub(crate) reservations: Vec<Vec<i64>>,
+    /// The open reservations, in the order of their keys: the number of the key in `keys`, the position of the policy, and
+    /// that policy's part of the reservation.
+    pub(crate) open: Vec<Vec<i64>>,
+    /// The states of former shapes, in the order of their keys: the number of the key, that of the name (the position of a
+    /// policy, or after these an index of `names`), algorithm, scale, how many numbers the state has, the state, and the
+    /// parts of reservations.
+    pub(crate) former: Vec<Vec<i64>>,
+    pub(crate) names: Vec<String>,
 }
 
 /// The policies of a snapshot. They are checked once, so that restoring need not allocate them.
@@ -56,27 +61,32 @@ struct Plain<K> {
     policies: Vec<Policy>,
     keys: Vec<(K, Vec<Vec<i64>>)>,
     #[serde(default)]
-    earlier: Vec<Vec<i64>>,
+    open: Vec<Vec<i64>>,
     #[serde(default)]
-    reservations: Vec<Vec<i64>>,
+    former: Vec<Vec<i64>>,
+    #[serde(default)]
+    names: Vec<String>,
 }
 
 impl<K> From<Plain<K>> for Snapshot<K> {
-    fn from(Plain { version, policies, keys, earlier, reservations }: Plain<K>) -> Self {
+    fn from(Plain { version, policies, keys, open, former, names }: Plain<K>) -> Self {
         let checked = check_version(version).and_then(|()| Policies::new(policies.iter().cloned()));
         let policies = checked.map_or_else(|error| MadeBy::Invalid(policies, error), MadeBy::Valid);
-        Self { version, policies, keys, earlier, reservations }
+        Self { version, policies, keys, open, former, names }
     }
 }
 
 impl<K> Snapshot<K> {
-    pub(crate) fn new(
-        policies: &Policies,
-        keys: Vec<(K, Vec<Vec<i64>>)>,
-        earlier: Vec<Vec<i64>>,
-        reservations: Vec<Vec<i64>>,
-    ) -> Self {
-        Self { version: VERSION, policies: MadeBy::Valid(policies.clone()), keys, earlier, reservations }
+    /// Returns a snapshot without keys.
+    pub(crate) fn new(policies: &Policies) -> Self {
+        Self {
+            version: VERSION,
+            policies: MadeBy::Valid(policies.clone()),
+            keys: Vec::new(),
+            open: Vec::new(),
+            former: Vec::new(),
+            names: Vec::new(),
+        }
     }
 
     /// Returns the policies under which the states were made.

@@ -15,7 +15,7 @@ pub struct Step {
     pub expires_at: u64,
     /// Whether that differs from what was stored.
     pub changed: bool,
-    /// The names of the policies that started afresh because their algorithm changed.
+    /// The names of the policies that started unused because their algorithm, `scale` or `per` changed.
     pub afresh: Vec<String>,
 }
 
@@ -40,8 +40,5 @@ pub fn step(policies: &Policies, record: Option<&Record>, operation: Operation<'
         None => Vec::new(),
     };
     let (answer, changed) = ledger.apply(operation, now)?;
-    // A state that was converted is stored even if nothing else changed: converted again later, it would differ.
-    let converted = record.is_some_and(|record| !record.is_made_by(policies));
-    let (record, expires_at) = (ledger.record(now), ledger.expires_at(now));
-    Ok(Step { answer, record, expires_at, changed: changed || converted, afresh })
+    Ok(Step { answer, record: ledger.record(now)?, expires_at: ledger.expires_at(now)?, changed, afresh })
 }

@@ -33,8 +33,6 @@ texts! {
     OTHER_SCALE = "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
     /// Another scale, where one is of the calendar.
     OTHER_CALENDAR = "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
-    /// A limit that a log is too short for.
-    HIGHER_LIMIT = "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}; see docs/node.md";
     /// A limiter without room for another key.
     FULL = "the limiter is full: it holds {found} keys and denies new ones";
     /// A stored state that cannot be read.
@@ -50,12 +48,8 @@ texts! {
 
     /// Several states.
     STATES_DIFFER = "the numbers of states and policies differ";
-    /// An earlier state without a policy.
-    EARLIER_UNPLACED = "a state under another scale belongs to no policy";
     /// Numbers that are not a reservation.
     RESERVATION_NUMBERS = "the numbers of a reservation are not those of an open one";
-    /// A scale out of range.
-    STATE_SCALE = "the scale of {name} is out of range";
     /// Numbers that are not a state.
     STATE_NUMBERS = "the numbers of {name} are not those of a {algorithm}";
 
@@ -89,7 +83,9 @@ texts! {
     ALGORITHM_FORMS = "one of {known}";
     /// A policy's name.
     NAME = "a name; use {forms}";
-    /// The forms of a name.
+    /// A policy's unit.
+    UNIT = "a unit; use {forms}";
+    /// The forms of a name or a unit.
     NAME_FORMS = "1 to 64 printable ASCII characters";
     /// A name that is given twice.
     UNIQUE_NAME = "unique; give each policy a name of its own";

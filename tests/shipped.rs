@@ -30,8 +30,8 @@ const SET: f64 = 3.0;
 const MAX_COUNT: f64 = 4.0;
 const RESERVE: f64 = 2.0;
 const BY_POLICY: f64 = 4.0;
-const INTEGERS: u32 = 40;
-const LIST: u32 = 68;
+const INTEGERS: u32 = 48;
+const LIST: u32 = 80;
 const HANDLE: u32 = 76;
 
 const NOW: f64 = 1_767_227_321_853.0;
@@ -107,9 +107,9 @@ impl Shipped {
     /// Returns the decision that the last operation left.
     fn decision(&self, status: i32) -> Decision {
         let buffer = self.call("result_buffer", &[]) as u32;
-        let integers = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + INTEGERS, 7).to_vec();
+        let integers = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + INTEGERS, 8).to_vec();
         let numbers: Vec<f64> = match status & SMALL {
-            0 => Float64Array::new_with_byte_offset_and_length(&self.memory(), buffer, 5).to_vec(),
+            0 => Float64Array::new_with_byte_offset_and_length(&self.memory(), buffer, 6).to_vec(),
             _ => integers.iter().map(|&number| number.into()).collect(),
         };
         Decision {
@@ -119,8 +119,9 @@ impl Shipped {
             remaining: numbers[2] as u64,
             retry_after: numbers[3].is_finite().then_some(numbers[3] as u64),
             reset_after: numbers[4] as u64,
-            policy: integers[5] as usize,
-            violated: Violated::from_bits(integers[6] as u32),
+            more_after: numbers[5] as u64,
+            policy: integers[6] as usize,
+            violated: Violated::from_bits(integers[7] as u32),
             reason: None,
         }
     }

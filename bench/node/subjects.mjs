@@ -40,6 +40,7 @@ function handWritten() {
       remaining: allowed ? plenty - window.count : 0,
       retryAfter: allowed ? 0 : resetAfter,
       resetAfter,
+      moreAfter: resetAfter,
     };
   };
 }

@@ -85,8 +85,8 @@ function scale(value: unknown): string {
   return `${time / length}${unit}`;
 }
 
-/** Returns the effect of a denied hit, which counts unless the policy sets it free. */
+/** Returns the effect of a denied hit, which is free unless the policy counts it. */
 const deniedInWords = (denied: unknown) =>
-  denied === "free" ? ", denied hits are free" : ", denied hits count";
+  denied === "count" ? ", denied hits count" : ", denied hits are free";
 
 const amount = (value: unknown) => (typeof value === "number" ? count(value) : String(value));

@@ -17,7 +17,6 @@ export interface LimitFacts {
   /** The position of the rule in the configuration. */
   readonly rule: number;
   readonly set: number;
-  readonly cost: number;
   readonly shadow: boolean;
 }
 
@@ -53,7 +52,7 @@ export class Gateway {
 
   /** Returns the limits of all rules, in the order of their numbers in plans. */
   limits(): readonly LimitFacts[] {
-    return this.#gateway.limits().map(([rule, set, cost, shadow]) => ({ rule, set, cost, shadow }));
+    return this.#gateway.limits().map(([rule, set, shadow]) => ({ rule, set, shadow }));
   }
 
   /** Returns a policy by its name, in the form that the Worker's objects take. */
@@ -63,7 +62,7 @@ export class Gateway {
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
   }
 
-  /** Returns the plan of a request: undefined if unlimited, the rule that denies it, or lines of limit and object. */
+  /** Returns the plan of a request: undefined if unlimited, the rule that denies it, or lines of limit, cost and object. */
   plan(method: string, path: string, headers: RequestHeaders): string | undefined {
     return this.#gateway.plan(method, path, false, headers);
   }

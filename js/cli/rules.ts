@@ -12,6 +12,7 @@ import { SharedStates, type Store, sharesPolicies } from "./states.ts";
 /** A limit of a rule for one key, with the number of the object that counts the key. */
 interface KeyLimit extends LimitFacts {
   readonly object: number;
+  readonly cost: number;
 }
 
 /** The plan of a request: a rule that denies it for lack of a key, or the limits of each rule, which are one decision. */
@@ -136,13 +137,15 @@ export class RulesCandidate implements Candidate {
     return this.#texts.add(text);
   }
 
-  /** Parses a plan: the number of a rule that denies, or lines of a limit and an object, grouped by rule. */
+  /** Parses a plan: the number of a rule that denies, or lines of a limit, a cost and an object, grouped by rule. */
   #parsed(text: string): Plan {
     if (!text.includes(" ")) return { deniedBy: Number(text) };
     const rules: KeyLimit[][] = [];
     for (const line of text.split("\n")) {
-      const limit = this.#limits[Number.parseInt(line, 10)] as LimitFacts;
-      const keyLimit = { ...limit, object: this.#objects.add(line.slice(line.indexOf(" ") + 1)) };
+      const [limit = "", cost = ""] = line.split(" ", 2);
+      const facts = this.#limits[Number(limit)] as LimitFacts;
+      const object = this.#objects.add(line.slice(limit.length + cost.length + 2));
+      const keyLimit = { ...facts, object, cost: Number(cost) };
       const last = rules.at(-1);
       if (last?.[0]?.rule === keyLimit.rule) last.push(keyLimit);
       else rules.push([keyLimit]);

@@ -10,13 +10,14 @@ const isWait = (value: unknown): boolean =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 63;
 
 function isDecision(value: unknown): value is JsonDecision {
-  const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated } = (value ??
+  const { allowed, count, limit, remaining, retryAfter, resetAfter, moreAfter, policy, violated } = (value ??
     {}) as Partial<JsonDecision>;
   return (
     typeof allowed === "boolean" &&
     [count, limit, remaining].every((number) => isInteger(number)) &&
     (retryAfter === null || isWait(retryAfter)) &&
     isWait(resetAfter) &&
+    isWait(moreAfter) &&
     isText(policy) &&
     Array.isArray(violated) &&
     violated.every(isText)

@@ -123,6 +123,14 @@ export class RemoteLimiter {
   }
 
   /**
+   * The names of the policies.
+   * @internal
+   */
+  get policyNames(): readonly string[] {
+    return [this.#policy].flat();
+  }
+
+  /**
    * Decides whether the key may act now, and charges `cost` if so: one number, or one for each policy by its name. Only
    * hits with one number can use a lease.
    */
@@ -141,13 +149,7 @@ export class RemoteLimiter {
    */
   async reserve(key: string, cost: Costs = 1, options: RemoteReserveOptions = {}): Promise<AsyncReservation> {
     const { ttl, policies } = copiedOptions(options, ["ttl", "policies"]);
-    if (policies !== undefined)
-      throw invalidField(
-        "invalid_option",
-        "policies",
-        policies,
-        "undefined: the numbers are those of the Worker",
-      );
+    if (policies !== undefined) throw unacceptedPolicies(policies);
     if (ttl !== undefined) checkTtl(ttl);
     const copy = copiedCosts(cost);
     const named = keyField(key);
@@ -275,6 +277,13 @@ export class RemoteLimiter {
     return (await this.#batches.add(operation, { policy: this.#policy, ...fields })) as Result;
   }
 }
+
+/**
+ * Returns the error for policies of a call.
+ * @internal
+ */
+export const unacceptedPolicies = (policies: unknown): TollgateError =>
+  invalidField("invalid_option", "policies", policies, "undefined: the numbers are those of the Worker");
 
 /** Checks a key, since the Worker would reject the whole batch for one that is far too long. The Worker counts bytes. */
 function keyField(key: unknown): { readonly key: string } {

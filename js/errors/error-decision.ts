@@ -14,6 +14,7 @@ export const errorDecision = (allowed: boolean, limit = 0, policy = ""): Decisio
   remaining: 0,
   retryAfter: allowed ? 0 : retryAfter,
   resetAfter: 0,
+  moreAfter: allowed ? 0 : retryAfter,
   policy,
   violated: [],
   reason: "error",

@@ -40,6 +40,8 @@ interface HeaderPolicies {
   readonly numbers: Float64Array;
   /** The names, one on each line. */
   readonly lines: string;
+  /** The units, one on each line, which is empty if a policy has none. */
+  readonly units: string;
   /** By the position of the policy of the decision. */
   readonly templates: (Template | undefined)[];
 }
@@ -54,7 +56,8 @@ function readPolicies(policies: Policies): HeaderPolicies {
   const numbers = new Float64Array(read.numbers);
   const position = run(() => unfillable(numbers));
   if (position >= 0) throw tooSlow(read, status.at - position);
-  const made = { names: read.names, numbers, lines: read.names.join("\n"), templates: [] };
+  const units = read.policies.map(({ unit }) => unit ?? "").join("\n");
+  const made = { names: read.names, numbers, lines: read.names.join("\n"), units, templates: [] };
   cache.set(read, made);
   return made;
 }
@@ -73,7 +76,7 @@ const [probe, otherProbe] = [111_222_333_444, 555_666_777_888] as const;
 
 /** Returns the headers of a decision's numbers: a name, then its value. */
 const linesOf = (read: HeaderPolicies, numbers: Float64Array, legacy: boolean): string[] =>
-  run(() => headerLines(numbers, read.numbers, read.lines, legacy)).split("\n");
+  run(() => headerLines(numbers, read.numbers, read.lines, read.units, legacy)).split("\n");
 
 /** Makes a template from headers that Rust writes with the marks: a call of the wasm takes longer than the hit. */
 function templateOf(read: HeaderPolicies, position: number): Template {
@@ -88,10 +91,10 @@ function templateOf(read: HeaderPolicies, position: number): Template {
   return template;
 }
 
-/** Returns the headers of an allowed hit from a template. */
-function filled({ policy, start, middle, end }: Template, remaining: number, resetAfter: number) {
-  const seconds = Math.ceil(resetAfter / 1_000);
-  return { "RateLimit-Policy": policy, RateLimit: `${start}${remaining}${middle}${seconds}${end}` };
+/** Returns the headers of an allowed hit from a template. The window is left out if all of the limit remains. */
+function filled({ policy, start, middle, end }: Template, remaining: number, moreAfter: number) {
+  const window = moreAfter === 0 ? "" : `${middle}${Math.ceil(moreAfter / 1_000)}`;
+  return { "RateLimit-Policy": policy, RateLimit: `${start}${remaining}${window}${end}` };
 }
 
 /** The numbers of a decision. */
@@ -100,7 +103,7 @@ interface DecisionNumbers {
   readonly limit: number;
   readonly remaining: number;
   readonly retryAfter: number;
-  readonly resetAfter: number;
+  readonly moreAfter: number;
   /** The position of its policy. */
   readonly position: number;
   /** A bit for each policy that denied, by its position. */
@@ -112,7 +115,7 @@ const isWait = (wait: number) => Number.isInteger(wait) && wait >= 0;
 
 /** Reads and checks a decision under policies of these names. Each of its fields is read once. */
 function readDecision(decision: Decision, names: readonly string[]): DecisionNumbers {
-  const { allowed, limit, remaining, retryAfter, resetAfter, policy, violated: denied } = decision ?? {};
+  const { allowed, limit, remaining, retryAfter, moreAfter, policy, violated: denied } = decision ?? {};
   const position = names.indexOf(policy);
   const violated = Array.isArray(denied) ? bitsOf(denied, names) : undefined;
   const isDecision =
@@ -122,12 +125,12 @@ function readDecision(decision: Decision, names: readonly string[]): DecisionNum
     isInteger(limit) &&
     isInteger(remaining) &&
     (retryAfter === Number.POSITIVE_INFINITY || isWait(retryAfter)) &&
-    isWait(resetAfter);
+    isWait(moreAfter);
   if (!isDecision) {
     const expected = "a decision that hit or peek returned under these policies";
     throw invalidField("invalid_decision", "decision", decision, expected);
   }
-  return { allowed, limit, remaining, retryAfter, resetAfter, position, violated };
+  return { allowed, limit, remaining, retryAfter, moreAfter, position, violated };
 }
 
 /** Returns the positions of the names as bits; undefined if a name is unknown. */
@@ -162,10 +165,10 @@ export function rateLimitHeaders(
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw invalidField("invalid_option", "legacy", legacy, "true or false");
   const read = readPolicies(policies);
-  const { allowed, limit, remaining, retryAfter, resetAfter, position } = readDecision(decision, read.names);
-  if (allowed && !legacy && remaining <= longest && resetAfter <= longest)
-    return filled(read.templates[position] ?? templateOf(read, position), remaining, resetAfter);
-  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, resetAfter, position]);
+  const { allowed, limit, remaining, retryAfter, moreAfter, position } = readDecision(decision, read.names);
+  if (allowed && !legacy && remaining <= longest && moreAfter <= longest)
+    return filled(read.templates[position] ?? templateOf(read, position), remaining, moreAfter);
+  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, moreAfter, position]);
   const lines = linesOf(read, numbers, legacy);
   const headers: Record<string, string> = {};
   for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;

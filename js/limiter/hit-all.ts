@@ -1,11 +1,11 @@
 import { reserveOnly } from "../errors/error.ts";
-import type { Decision } from "../types.ts";
+import type { Decision, Key } from "../types.ts";
 import type { RateLimiter } from "./limiter.ts";
-import { type AllHits, checkLimiter, type HitOf } from "./several-keys.ts";
+import { type AllHits, byOwnPolicies, checkLimiter, type HitOf, summed } from "./several-keys.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
- * none otherwise. It is atomic.
+ * none otherwise. It is atomic. Hits of one limiter on one key are one decision, about the sum of their costs.
  *
  * @example
  * ```ts
@@ -22,20 +22,20 @@ import { type AllHits, checkLimiter, type HitOf } from "./several-keys.ts";
  * ```
  */
 export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
-  for (const { limiter } of hits) checkHits(limiter);
+  const [sums, spread] = summed<RateLimiter, Key>(hits, checkHits, byOwnPolicies);
   const open: { cancel(): unknown; settle(): unknown }[] = [];
   const decisions: Decision[] = [];
   let allowed = true;
   try {
-    for (const { limiter, key, cost } of hits) {
-      // `peek` first, since a denied reservation may count.
-      const decision = limiter.peek(key, cost);
+    for (const { limiter, key, cost, policies } of sums) {
+      // First, since a denied reservation may count.
+      const decision = limiter.peekFree(key, cost, policies);
       allowed &&= decision.allowed;
       if (!allowed) {
         decisions.push(decision);
         continue;
       }
-      const reservation = limiter.reserve(key, cost);
+      const reservation = limiter.reserve(key, cost, { policies });
       allowed = reservation.allowed;
       // A reservation's decision resets later than a hit, since the reservation may stay open until its end.
       decisions.push(allowed ? decision : reservation.decision);
@@ -47,7 +47,7 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   } finally {
     for (const reservation of open) allowed ? reservation.settle() : reservation.cancel();
   }
-  return { allowed, decisions };
+  return { allowed, decisions: spread(decisions) };
 }
 
 /** Checks that a limiter is in memory and has no concurrency policy: a reservation that is settled at once would limit nothing. */

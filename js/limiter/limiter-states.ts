@@ -2,10 +2,10 @@ import { checkKey } from "../checks.ts";
 import { inWords, reserveOnly, TollgateError, worded, wrongAmount } from "../errors/error.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
-import type { Algorithm, Expired, Key, Origin } from "../types.ts";
-import { fullText, status } from "../wasm/generated.ts";
+import type { Algorithm, Expired, Key } from "../types.ts";
+import { fullText, schema, statesDifferText, status } from "../wasm/generated.ts";
 import { outOfMemory, Slab } from "../wasm/slab.ts";
-import { copiedStates, loadable, unreadableAs } from "../wasm/states.ts";
+import { copiedLists, ShapedStates, ShapeNames, unreadable } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
 import type { ReadSnapshot } from "./snapshot.ts";
 
@@ -16,6 +16,8 @@ import type { ReadSnapshot } from "./snapshot.ts";
 export class LimiterStates {
   slab: Slab;
   slots = new Map<Key, number>();
+  /** The names of shapes. */
+  readonly names: ShapeNames;
   /**
    * Set while the wasm may have moved slots that the maps do not show yet. The moves of an interrupted operation are
    * settled by the next one.
@@ -35,6 +37,7 @@ export class LimiterStates {
   constructor(read: ReadPolicies, options: ReadOptions) {
     this.#read = read;
     this.#options = options;
+    this.names = new ShapeNames(read.names);
     this.slab = this.#emptySlab();
   }
 
@@ -106,21 +109,37 @@ export class LimiterStates {
     return removed;
   }
 
-  /** Reads all states of a snapshot into an empty limiter, or none on an error. */
-  restore(origins: readonly Origin[], { keys, earlier: rows, reservations: open }: ReadSnapshot): void {
+  /** Reads all states of a snapshot into an empty limiter, or none on an error. `made` are its policies. */
+  restore(made: ReadPolicies, { keys, open, former, names }: ReadSnapshot): void {
     const now = checkTime(this.#options.clock());
-    const { origins: own } = this.#read;
-    const afresh = new Set<string>();
     const all = keys.map(([key, lists], at) => {
-      const states = copiedStates(lists, origins.length, inWords(key));
-      const [earlier, reservations] = [rows.get(at) ?? [], open.get(at) ?? []];
-      return [key, loadable({ states, earlier, reservations }, origins, own, afresh, inWords(key))] as const;
+      const states = new ShapedStates(this.names);
+      const own = copiedLists(lists, inWords(key));
+      if (own.length !== made.names.length) throw unreadable(statesDifferText, inWords(key));
+      for (const [position, state] of own.entries()) {
+        const parts = (open.get(at) ?? []).filter(([of]) => of === position).map((part) => part.slice(1));
+        states.add(
+          made.names[position] as string,
+          made.algorithm(position),
+          made.scale(position),
+          state,
+          parts,
+        );
+      }
+      for (const [name = -1, algorithm = -1, scale = 0, count = 0, ...rest] of former.get(at) ?? []) {
+        const known = made.names[name] ?? names[name - made.names.length];
+        if (known === undefined) throw unreadable(statesDifferText, inWords(key));
+        states.add(known, algorithm, scale, rest.slice(0, count), rowsOf(rest.slice(count)));
+      }
+      return [key, states] as const;
     });
-    for (const [key, numbers] of all) this.#load(-1, key, numbers, now, false);
-    for (const name of afresh)
-      console.warn(`tollgate: the policy ${name} starts afresh; the snapshot has another algorithm for it.`);
-    for (const [key, numbers] of all) {
-      this.#load(this.slotOf(key), key, numbers, now, true);
+    let afresh = 0;
+    for (const [key, states] of all) afresh |= this.#load(-1, key, states, now, false);
+    for (const [position, name] of this.#read.names.entries())
+      if ((afresh >>> position) & 1)
+        console.warn(`tollgate: the policy ${name} starts unused; the snapshot has another shape for it.`);
+    for (const [key, states] of all) {
+      this.#load(this.slotOf(key), key, states, now, true);
       this.isUnsettled = true;
       this.moving = key;
       this.settle();
@@ -220,11 +239,15 @@ export class LimiterStates {
     return byPolicy;
   }
 
-  /** Reads one key's states into a slot; without `put` it only checks them. */
-  #load(slot: number, key: Key, numbers: readonly number[], now: number, put: boolean): void {
-    const code = this.slab.load(slot, now, numbers, put);
-    if (code <= status.at) throw unreadableAs(this.#read.origins[status.at - code], inWords(key));
+  /**
+   * Reads one key's states into a slot; without `put` it only checks them. Returns which policies start unused, as bits by
+   * their positions.
+   */
+  #load(slot: number, key: Key, states: ShapedStates, now: number, put: boolean): number {
+    const code = this.slab.load(slot, now, states.numbers, put);
+    if (code <= status.at) throw states.error(status.at - code, inWords(key));
     if (code < 0) throw this.error(code);
+    return code;
   }
 
   /**
@@ -265,13 +288,11 @@ export class LimiterStates {
   /** Copies everything out of a broken instance; `undefined` if that traps. */
   #rescued(): Rescued | undefined {
     const { instance, index, generation } = this.slab;
-    const { origins } = this.#read;
     try {
       instance.revive();
       const expired = this.#move(instance.moves(index, generation));
       const states = Array.from(this.slots, ([key, slot]) => {
-        const copied = instance.rescued(index, generation, slot, origins.length);
-        return [key, loadable(copied, origins, origins, new Set())] as const;
+        return [key, instance.rescued(index, generation, slot)] as const;
       });
       return { expired, states, evicted: instance.evicted(index, generation) };
     } catch (error) {
@@ -279,6 +300,14 @@ export class LimiterStates {
       throw error;
     }
   }
+}
+
+/** Splits numbers into the parts of open reservations. */
+function rowsOf(numbers: readonly number[]): number[][] {
+  const rows: number[][] = [];
+  for (let at = 0; at < numbers.length; at += schema.openNumbers)
+    rows.push(numbers.slice(at, at + schema.openNumbers));
+  return rows;
 }
 
 /** The contents of a broken instance. */

@@ -1,4 +1,4 @@
-import { checkIsObject, copiedOptions, storedVersion } from "../checks.ts";
+import { checkIsObject, copiedOptions } from "../checks.ts";
 import { invalidField, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
@@ -20,9 +20,9 @@ import type {
   Snapshot,
   StoredKey,
 } from "../types.ts";
-import { hitKind, operation, schema, settlements, status } from "../wasm/generated.ts";
+import { hitKind, operation, schema, settlements, status, storedVersion } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { type CopiedStates, saved } from "../wasm/states.ts";
+import { saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { readSnapshot } from "./snapshot.ts";
@@ -117,6 +117,14 @@ export class RateLimiter {
   }
 
   /**
+   * Returns what a hit would return that is not counted if it is denied.
+   * @internal
+   */
+  peekFree(key: Key, cost: Costs = 1, policies?: Policies): Decision {
+    return this.#hitWith(key, cost, policies, hitKind.peekFree);
+  }
+
+  /**
    * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its
    * `ttl` ends and it is charged in full.
    *
@@ -205,12 +213,12 @@ export class RateLimiter {
     const now = checkTime(this.#clock());
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
-    if (slot >= 0 && !reservations) {
-      const open = this.#states.slab.run(({ reset_used }, index, generation) =>
-        reset_used(index, generation, slot, now),
+    if (slot >= 0) {
+      const left = this.#states.slab.run(({ reset }, index, generation) =>
+        reset(index, generation, slot, Number(reservations), now),
       );
-      if (open < 0) throw this.#states.error(open);
-      if (open > 0) return true;
+      if (left < 0) throw this.#states.error(left);
+      if (left > 0) return true;
     }
     this.#states.release(slot);
     return slot >= 0;
@@ -237,29 +245,31 @@ export class RateLimiter {
   snapshot(only?: Key): Snapshot {
     const now = checkTime(this.#clock());
     this.#states.prepare(now);
-    const keys: (readonly [StoredKey, CopiedStates["states"]])[] = [];
-    const rows: number[][] = [];
+    const keys: (readonly [StoredKey, readonly (readonly number[])[]])[] = [];
     const open: number[][] = [];
+    const former: number[][] = [];
     const slots = only === undefined ? this.#states.slots : [[only, this.#states.slotOf(only)] as const];
     for (const [key, slot] of slots) {
       if (slot < 0) continue;
       const code = this.#states.slab.run(({ save }, index, generation) => save(index, generation, slot, now));
       if (code < 0) throw this.#states.error(code);
       if (code === 0) continue;
-      const { states, earlier, reservations } = saved(
-        this.#states.slab.instance.list(),
-        this.policies.length,
-      );
-      for (const row of earlier) rows.push([keys.length, ...row]);
-      for (const row of reservations) open.push([keys.length, ...row]);
-      keys.push([storedKey(key), states]);
+      const states = saved(this.#states.slab.instance.list());
+      const own = states.splice(0, this.policies.length);
+      for (const [position, { open: parts }] of own.entries())
+        for (const part of parts) open.push([keys.length, position, ...part]);
+      for (const { shape, state, open: parts } of states)
+        former.push([keys.length, ...shape, state.length, ...state, ...parts.flat()]);
+      keys.push([storedKey(key), own.map(({ state }) => state)]);
     }
-    return { version: storedVersion, policies: this.policies, keys, earlier: rows, reservations: open };
+    const names = this.#states.names.names.slice(this.policies.length);
+    return { version: storedVersion, policies: this.policies, keys, open, former, names };
   }
 
   /**
-   * Returns a limiter with the states of a snapshot. With other `policies` than the snapshot's, a changed limit or rate
-   * applies to the states as they are, a changed `scale` or `per` converts them, and a changed algorithm starts afresh.
+   * Returns a limiter with the states of a snapshot. With other `policies` than the snapshot's, a changed limit, capacity
+   * or rate applies to the states as they are. A policy of another algorithm, `scale` or `per` starts unused; the state of
+   * the former shape stays until its end, and is in the next snapshot.
    */
   static restore(
     snapshot: Snapshot,
@@ -270,7 +280,7 @@ export class RateLimiter {
     const made = new ReadPolicies(read.policies);
     const { policies = made.policies, ...rest } = options;
     const limiter = new RateLimiter(policies, rest);
-    limiter.#states.restore(made.origins, read);
+    limiter.#states.restore(made, read);
     return limiter;
   }
 
@@ -349,7 +359,7 @@ export class RateLimiter {
   }
 
   /** Moves the end of a reservation, and returns it. */
-  #extendUntil(id: string, ttl: Duration): "expired" | "closed" | number {
+  #extendUntil(id: string, ttl: Duration): "expired" | "closed" | "evicted" | number {
     const lasts = readTtl(ttl);
     if (lasts === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
     let end = 0;
@@ -361,7 +371,7 @@ export class RateLimiter {
         end = Math.floor(now) + lasts;
       },
     );
-    return word === "extended" ? end : (word as "expired" | "closed");
+    return word === "extended" ? end : (word as "expired" | "closed" | "evicted");
   }
 
   /** Returns how long a reservation without a `ttl` lasts. */

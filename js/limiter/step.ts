@@ -1,20 +1,20 @@
-import { checkVersion, storedVersion } from "../checks.ts";
+import { checkVersion } from "../checks.ts";
 import { invalidField, reserveOnly, wrongAmount, wrongInc } from "../errors/error.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { isTime } from "../time.ts";
-import type { Decision, Origin, Policies, State } from "../types.ts";
+import type { Decision, Policies, State, StoredState } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
-import { operation as counting, hitKind, status } from "../wasm/generated.ts";
+import { operation as counting, hitKind, status, storedVersion } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
 import { outOfMemory, Slab } from "../wasm/slab.ts";
 import {
-  type CopiedStates,
   copiedLists,
-  copiedStates,
-  loadable,
+  copiedNumbers,
+  ShapedStates,
+  ShapeNames,
   saved,
+  stored,
   unreadable,
-  unreadableAs,
 } from "../wasm/states.ts";
 import { readOptions } from "./options.ts";
 
@@ -38,7 +38,7 @@ export interface Step {
   readonly changed: boolean;
   /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
   readonly expiresAt: number;
-  /** The names of the policies that started afresh because their algorithm changed. */
+  /** The names of the policies that started unused because their algorithm, `scale` or `per` changed. */
   readonly afresh: readonly string[];
 }
 
@@ -72,27 +72,31 @@ export function step(
   if (policy !== undefined && typeof policy !== "string")
     throw invalidField("unknown_policy", "policy", policy, "the name of a policy");
   const own = new ReadPolicies(policies);
-  const afresh = new Set<string>();
-  const stored = state == null ? undefined : readState(state);
+  const names = new ShapeNames(own.names);
+  const before = state == null ? undefined : readState(state, names);
   const slab = new Slab(own, readOptions({}), false, true);
   try {
-    if (stored !== undefined) {
-      const numbers = loadable(stored, stored.policies, own.origins, afresh);
-      const code = slab.load(-1, now, numbers, true);
-      if (code <= status.at) throw unreadableAs(own.origins[status.at - code]);
-      if (code < 0) throw outOfMemory();
-    }
-    const result = work(slab, own, operation, amount, now, policy);
-    const slot = operation === "reset" ? -1 : slotIn(slab);
+    const afresh = before === undefined ? 0 : slab.load(-1, now, before.numbers, true);
+    if (afresh <= status.at) throw before?.error(status.at - afresh);
+    if (afresh < 0) throw outOfMemory();
+    const isReset = operation === "reset";
+    const result = isReset ? {} : work(slab, own, operation, amount, now, policy);
+    const slot = isReset && !isLeftAfterReset(slab, now) ? -1 : slotIn(slab);
     const expiresAt =
       slot < 0 ? 0 : slab.run(({ save }, index, generation) => save(index, generation, slot, now));
     if (expiresAt < 0) throw outOfMemory();
-    const after =
-      expiresAt === 0
-        ? null
-        : { version: storedVersion, policies: own.origins, ...saved(slab.instance.list(), own.names.length) };
-    const changed = plain(after) !== plain(stored) && !(after === null && reads.includes(operation));
-    return { ...result, state: after, changed, expiresAt, afresh: [...afresh] };
+    const after = expiresAt === 0 ? [] : slab.instance.list();
+    const isSame = `${after}` === `${before?.numbers ?? []}`;
+    return {
+      ...result,
+      state:
+        expiresAt === 0
+          ? null
+          : { version: storedVersion, states: saved(after).map((state) => stored(state, names)) },
+      changed: !isSame && !reads.includes(operation),
+      expiresAt,
+      afresh: own.names.filter((_, position) => (afresh >>> position) & 1),
+    };
   } finally {
     slab.free();
   }
@@ -101,16 +105,24 @@ export function step(
 /** Returns the only slot of a slab; -1 if it has none. */
 const slotIn = (slab: Slab): number => slab.moves()[0] ?? -1;
 
-/** Performs the operation. Returns the decision or the number; neither for `reset`. */
+/** Resets the states. Returns true if something is left: open reservations, or states of other names. */
+function isLeftAfterReset(slab: Slab, now: number): boolean {
+  const slot = slotIn(slab);
+  if (slot < 0) return false;
+  const left = slab.run(({ reset }, index, generation) => reset(index, generation, slot, 0, now));
+  if (left < 0) throw outOfMemory();
+  return left > 0;
+}
+
+/** Performs an operation other than `reset`. Returns the decision or the number. */
 function work(
   slab: Slab,
   own: ReadPolicies,
-  operation: Operation,
+  operation: Exclude<Operation, "reset">,
   amount: number,
   now: number,
   policy: string | undefined,
 ): Pick<Step, "decision" | "value"> {
-  if (operation === "reset") return {};
   const slot = slotIn(slab);
   if (operation === "hit" || operation === "peek") {
     const code = slab.run(({ hit_with }, index, generation) =>
@@ -138,39 +150,27 @@ function checkCountable(own: ReadPolicies, operation: Operation, code: number): 
   throw reserveOnly(own.names[status.reserveOnly - code], operation);
 }
 
-/** A state that was copied. */
-type Copied = Pick<State, "policies"> & CopiedStates;
-
 /** Copies a stored state, each part read once, and checks the copy. */
-function readState(state: State): Copied {
-  if (typeof state !== "object")
-    throw invalidField("invalid_state", "state", state, "a state that step returned");
-  const { version, policies, states, earlier, reservations } = state;
-  if (!Array.isArray(policies))
-    throw invalidField("invalid_state", "state.policies", policies, "an array that step returned");
-  const origins = elements(policies).map((origin) => {
-    const { name, algorithm, scale } = (origin ?? {}) as Partial<Origin>;
-    if (typeof name !== "string" || typeof algorithm !== "string" || typeof scale !== "number")
-      throw invalidField("invalid_state", "state.policies", policies, "an array that step returned");
-    return { name, algorithm, scale };
-  });
+function readState(state: State, names: ShapeNames): ShapedStates {
+  const wrong = (field: string, found: unknown) =>
+    invalidField("invalid_state", field, found, "a state that step returned");
+  if (typeof state !== "object") throw wrong("state", state);
+  const { version, states } = state;
   if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
   checkVersion(version);
-  return {
-    policies: origins,
-    states: copiedStates(states, origins.length),
-    earlier: copiedLists(earlier ?? []),
-    reservations: copiedLists(reservations ?? []),
-  };
+  if (!Array.isArray(states)) throw wrong("state.states", states);
+  const shaped = new ShapedStates(names);
+  for (const each of elements(states)) {
+    const { name, algorithm, scale, state, open } = (each ?? {}) as Partial<StoredState>;
+    if (typeof name !== "string" || typeof algorithm !== "string" || !Number.isSafeInteger(scale))
+      throw wrong("state.states", states);
+    shaped.addStored({
+      name,
+      algorithm,
+      scale: scale as number,
+      state: copiedNumbers(state),
+      open: copiedLists(open ?? []),
+    });
+  }
+  return shaped;
 }
-
-/** Returns a text for comparing states. */
-const plain = (state: Copied | null | undefined): string =>
-  state == null
-    ? ""
-    : JSON.stringify([
-        state.policies.map(({ name, algorithm, scale }) => [name, algorithm, scale]),
-        state.states,
-        state.earlier,
-        state.reservations,
-      ]);

@@ -1,10 +1,9 @@
 import { fieldError, fill, invalidField, inWords, type TollgateError, worded } from "../errors/error.ts";
-import type { Origin, Policies, Policy } from "../types.ts";
+import type { Policies, Policy, Shape } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
 import {
   fillableCapacityText,
   freeAmongSeveralText,
-  higherLimitText,
   manyPoliciesText,
   noPoliciesText,
   otherAlgorithmText,
@@ -32,7 +31,7 @@ export class ReadPolicies {
   /** The `denied` of the only policy; 0 if there are several. */
   readonly denied: number;
   /** The name, algorithm and scale of each policy. */
-  readonly origins: readonly Origin[];
+  readonly origins: readonly Shape[];
   readonly names: readonly string[];
 
   constructor(policies: unknown) {
@@ -66,6 +65,16 @@ export class ReadPolicies {
   /** Returns the limit of the policy at a position. */
   limit(position: number): number {
     return this.numbers[schema.perPolicy * position + 1] as number;
+  }
+
+  /** Returns the position of the algorithm of the policy at a position. */
+  algorithm(position: number): number {
+    return this.numbers[schema.perPolicy * position] as number;
+  }
+
+  /** Returns the stored scale of the policy at a position. */
+  scale(position: number): number {
+    return this.numbers[schema.perPolicy * position + 3] as number;
   }
 
   /** Returns the error for the status of a policy that Rust rejected. */
@@ -117,7 +126,7 @@ export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
   const { length } = own.names;
   if (call.names.length !== length) return error(otherPoliciesText, call.names.length, length);
   for (const [at, { algorithm, scale }] of own.origins.entries()) {
-    const other = call.origins[at] as Origin;
+    const other = call.origins[at] as Shape;
     if (other.algorithm !== algorithm) return error(otherAlgorithmText, other.algorithm, algorithm);
     const field = "capacity" in (own.policies[at] as object) ? "per" : "scale";
     if (other.scale !== scale)
@@ -127,8 +136,6 @@ export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
         scale,
         field,
       );
-    if (algorithm === "sliding_window" && call.limit(at) > own.limit(at))
-      return error(higherLimitText, call.limit(at), own.limit(at));
   }
   return error(otherPoliciesText, call.names.length, length);
 }
@@ -144,9 +151,9 @@ function checkTogether(policies: readonly ReadPolicy[]): void {
 }
 
 /** Returns the origins of states. A policy's name is its own, or its algorithm's, with a number if that is taken. */
-function originsOf(policies: readonly ReadPolicy[]): Origin[] {
+function originsOf(policies: readonly ReadPolicy[]): Shape[] {
   const given = policies.map(({ name }) => name);
-  const origins: Origin[] = [];
+  const origins: Shape[] = [];
   const isTaken = (name: string) => origins.some((origin) => origin.name === name);
   for (const { name: own, algorithm, numbers } of policies) {
     if (own !== undefined && isTaken(own))

@@ -24,6 +24,7 @@ import {
   scaleText,
   schema,
   secondValueText,
+  unitText,
   unknownFieldText,
   utcOffsetFormsText,
   utcOffsetText,
@@ -53,7 +54,7 @@ interface AlgorithmSchema {
   readonly fields: Readonly<Record<string, { readonly role: Role; readonly default?: number }>>;
 }
 
-type Role = "algorithm" | "limit" | "rate" | "scale" | "utcOffset" | "ttl" | "name" | "denied";
+type Role = "algorithm" | "limit" | "rate" | "scale" | "utcOffset" | "ttl" | "name" | "unit" | "denied";
 
 /** The values of a policy's fields, by role. */
 type Values = { [role in Role]?: unknown };
@@ -69,7 +70,9 @@ export function readPolicy(policy: unknown): ReadPolicy {
   const time = scale(found, values);
   if (twice !== undefined) throw givenTwice(found, twice);
   const numbers = [found.position, limit, rate, time - offset(time, values)] as const;
-  return { algorithm: found.name, numbers, name: nameIn(values), denied: deniedIn(found, values) };
+  const name = nameIn("name", values, nameText);
+  nameIn("unit", values, unitText);
+  return { algorithm: found.name, numbers, name, denied: deniedIn(found, values) };
 }
 
 function entriesOf(policy: unknown): [string, unknown][] {
@@ -163,9 +166,10 @@ function offset(scale: number, { utcOffset }: Values): number {
   throw wrong("invalid_policy", "utcOffset", utcOffset, fill(utcOffsetText, { forms: utcOffsetFormsText }));
 }
 
-function nameIn({ name }: Values): string | undefined {
+/** Returns the name or the unit, if there is one. */
+function nameIn(role: "name" | "unit", { [role]: name }: Values, expected: string): string | undefined {
   if (name === undefined || (typeof name === "string" && /^[ -~]{1,64}$/.test(name))) return name;
-  throw wrong("invalid_policy", "name", name, fill(nameText, { forms: nameFormsText }));
+  throw wrong("invalid_policy", role, name, fill(expected, { forms: nameFormsText }));
 }
 
 function deniedIn(found: AlgorithmSchema, { denied }: Values): number {

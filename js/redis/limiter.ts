@@ -34,6 +34,12 @@ import type { RedisOptions, RedisStats } from "./types.ts";
 /** How old the last reply of Redis may be for a local denial, in milliseconds. */
 const maxDenialAge = 2_000;
 
+/** The name of a limiter that has none: limiters with the same prefix share keys, whatever their policies are. */
+const defaultName = "default";
+
+/** Numbers the format of keys' values and the semantics of their logs. Under another number keys start unused. */
+const format = 2;
+
 /**
  * A limiter whose keys are in Redis or Valkey: one budget for all processes that use it, exact under every algorithm. The
  * same methods as `RateLimiter`, asynchronous.
@@ -76,9 +82,9 @@ export class RedisLimiter {
     const replicas = new Replicas(read, process);
     this.#replicas = replicas;
     this.#texts = new OperationTexts(read, replicas);
-    const { prefix, name = replicas.shape, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
+    const { prefix, name = defaultName, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
     const counters = this.#counters;
-    this.#logs = new KeyLogs(replicas, `${prefix}1:${name}:`, maxKeys, counters);
+    this.#logs = new KeyLogs(replicas, `${prefix}${format}:${name}:`, maxKeys, counters);
     this.#fallback = new Fallback(readOptions, this.policies, read.names);
     this.#exchange = new Exchange({ runner, replicas, process, timeout, restore, counters });
     this.#maxDenialAgeBesideLeases = (leaseTtl || schema.defaultLeaseTtl) / 2;

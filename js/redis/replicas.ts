@@ -28,8 +28,6 @@ export class Replicas {
   /** The policies as entries have them. */
   readonly policiesText: string;
   readonly fingerprint: string;
-  /** A name for the policies' names and algorithms, without their numbers. */
-  readonly shape: string;
   /** The longest lifetime of a state after a hit without debt, in milliseconds. */
   readonly longest: number;
   /** The duration of a reservation without a `ttl`, in milliseconds. */
@@ -52,7 +50,6 @@ export class Replicas {
     this.#generation = redisModule.generation;
     this.policiesText = run(() => this.#replicas.policiesText());
     this.fingerprint = run(() => this.#replicas.fingerprint());
-    this.shape = run(() => this.#replicas.shape());
     this.longest = run(() => this.#replicas.longest());
     this.defaultTtl = run(() => this.#replicas.defaultTtl());
   }
@@ -203,6 +200,7 @@ export class Replicas {
       remaining: numbers[at + 3] as number,
       retryAfter: numbers[at + 4] as number,
       resetAfter: numbers[at + 5] as number,
+      moreAfter: numbers[at + 9] as number,
       policy: this.#names[numbers[at + 6] as number] as string,
       violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };

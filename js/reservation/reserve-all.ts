@@ -1,21 +1,30 @@
-import { type AllHits, checkLimiter, type HitOf } from "../limiter/several-keys.ts";
+import { type AllHits, checkLimiter, type HitOf, type Summing, summed } from "../limiter/several-keys.ts";
 import type { Costs } from "../types.ts";
 import type { AsyncReservation } from "./async-reservation.ts";
 
 /** The part of a limiter elsewhere that a decision over several keys needs. */
 interface Reserving {
-  reserve(key: string, cost: Costs | undefined, options: { readonly ttl: "5s" }): Promise<AsyncReservation>;
+  reserve(
+    key: string,
+    cost: Costs | undefined,
+    options: { readonly ttl: "5s"; readonly policies: undefined },
+  ): Promise<AsyncReservation>;
 }
 
 /** How long the reservations last while all keys are decided. One that is not settled by then is charged. */
 const ttl = "5s";
 
 /** Reserves on each key, and settles all, with the next message to each key, or cancels all. */
-export async function reserveAll(hits: readonly HitOf<Reserving, string>[]): Promise<AllHits> {
-  for (const { limiter } of hits)
-    checkLimiter(limiter, false, "a RedisLimiter or RemoteLimiter; see docs/several-keys.md");
+export async function reserveAll<Limiter extends Reserving>(
+  hits: readonly HitOf<Limiter, string>[],
+  summing: Summing<Limiter>,
+): Promise<AllHits> {
+  const [sums, spread] = summed<Limiter, string>(hits, check, summing);
   const outcomes = await Promise.allSettled(
-    hits.map(({ limiter, key, cost }) => limiter.reserve(key, cost, { ttl })),
+    // Those of a RemoteLimiter are undefined: it accepts none.
+    sums.map(({ limiter, key, cost, policies }) =>
+      limiter.reserve(key, cost, { ttl, policies: policies as undefined }),
+    ),
   );
   const reservations = outcomes.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   const failed = outcomes.find((each) => each.status === "rejected");
@@ -24,5 +33,8 @@ export async function reserveAll(hits: readonly HitOf<Reserving, string>[]): Pro
   // If a message is lost, the reservation is charged at its end.
   else await Promise.allSettled(reservations.map((reservation) => reservation.cancel()));
   if (failed !== undefined) throw failed.reason;
-  return { allowed, decisions: reservations.map(({ decision }) => decision) };
+  return { allowed, decisions: spread(reservations.map(({ decision }) => decision)) };
 }
+
+const check = (limiter: Reserving): void =>
+  checkLimiter(limiter, false, "a RedisLimiter or RemoteLimiter; see docs/several-keys.md");

@@ -1,6 +1,6 @@
 import { wrongOption } from "../guard/errors.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
-import type { Decision, Policies } from "../types.ts";
+import type { Decision, Policies, Policy } from "../types.ts";
 import { after, isNamespace, objectsOf, usedBy, waitOf } from "./limiter.ts";
 import type { StoreLimiter, StoreNamespace } from "./types.ts";
 
@@ -28,7 +28,14 @@ export interface HitStoreInit {
   readonly windowMs: number;
   /** How many hits it allows; a function if that depends on the request. */
   readonly limit: unknown;
+  /** Whether it takes back the hits of requests that failed. */
+  readonly skipFailedRequests?: boolean | undefined;
+  /** Whether it takes back the hits of requests that succeeded. */
+  readonly skipSuccessfulRequests?: boolean | undefined;
 }
+
+/** The most keys whose denials are remembered until they are taken back. */
+const mostDenied = 10_000;
 
 /** Counts the hits of a rate limiter that decides by itself. */
 export class HitStore {
@@ -36,7 +43,11 @@ export class HitStore {
   readonly localKeys: boolean;
   /** Put before each key. */
   readonly prefix: string;
+  /** The option under which the rate limiter takes back the hits that it denied, too. */
+  protected readonly takesBackDenied: "skipFailedRequests" | "skipSuccessfulRequests" = "skipFailedRequests";
   readonly #clock: () => number;
+  /** How many hits of a key were denied and not charged, and will be taken back. */
+  readonly #denied = new Map<string, number>();
   #limiter: StoreLimiter | undefined;
   #init: HitStoreInit | undefined;
 
@@ -56,8 +67,9 @@ export class HitStore {
   }
 
   /** Called by the rate limiter with its options. */
-  init({ windowMs, limit }: HitStoreInit): void {
-    this.#init = { windowMs, limit };
+  init(options: HitStoreInit): void {
+    const { windowMs, limit } = options;
+    this.#init = { windowMs, limit, [this.takesBackDenied]: options[this.takesBackDenied] };
     const policies = this.#limiter?.policies;
     const [only] = policies?.length === 1 ? policies : [];
     const own = only === undefined ? limit : "limit" in only ? only.limit : only.capacity;
@@ -76,11 +88,20 @@ export class HitStore {
 
   /** Counts a hit. */
   increment(key: string): HitInfo | Promise<HitInfo> {
-    return after(this.#limiterOrThrow().hit(this.prefix + key), (decision) => this.#info(decision));
+    return after(this.#limiterOrThrow().hit(this.prefix + key), (decision) => {
+      if (!decision.allowed) this.#rememberDenied(key);
+      return this.#info(decision);
+    });
   }
 
-  /** Takes a hit back. */
+  /** Takes a hit back, if it was charged. */
   decrement(key: string): void | Promise<void> {
+    const denied = this.#denied.get(key) ?? 0;
+    if (denied > 0) {
+      this.#denied.delete(key);
+      if (denied > 1) this.#denied.set(key, denied - 1);
+      return;
+    }
     return after(this.#limiterOrThrow().inc(this.prefix + key, -1), nothing);
   }
 
@@ -97,6 +118,15 @@ export class HitStore {
     this.#limiter = inMemory(windowMs, limit);
   }
 
+  /** Remembers a denied hit that was not charged: taking it back would allow another. */
+  #rememberDenied(key: string): void {
+    const [only] = this.#limiter?.policies ?? [];
+    if (this.#init?.[this.takesBackDenied] !== true || (only !== undefined && isCounting(only))) return;
+    const [oldest] = this.#denied.size < mostDenied ? [] : this.#denied.keys();
+    if (oldest !== undefined) this.#denied.delete(oldest);
+    this.#denied.set(key, (this.#denied.get(key) ?? 0) + 1);
+  }
+
   #limiterOrThrow(): StoreLimiter {
     if (this.#limiter === undefined)
       throw wrongOption("store", "before init", "it as the store of a rate limiter, or give it a limiter");
@@ -111,13 +141,17 @@ export class HitStore {
   }
 }
 
+/** Returns true for a policy that counts denied hits, which decides alone. */
+const isCounting = (policy: Policy): boolean => "denied" in policy && policy.denied === "count";
+
 /** The limiters that stores made themselves. */
 const owned = new WeakSet<RateLimiter>();
 
 /** Returns a limiter in memory. If the limit is not a number it denies no hit, and the rate limiter compares. */
 function inMemory(scale: number, limit: unknown): RateLimiter {
   const most = typeof limit === "number" && limit >= 1 ? limit : Number.MAX_SAFE_INTEGER;
-  const limiter = new RateLimiter({ algorithm: "fix_window_per_key", limit: most, scale });
+  const policy = { algorithm: "fix_window_per_key", limit: most, scale, denied: "count" } as const;
+  const limiter = new RateLimiter(policy);
   owned.add(limiter);
   return limiter;
 }

@@ -14,4 +14,7 @@ import { HitStore } from "./hit-store.ts";
  * const limited = rateLimiter({ windowMs: 60_000, limit: 100, keyGenerator, store: new HonoStore(limiter) });
  * ```
  */
-export class HonoStore extends HitStore {}
+export class HonoStore extends HitStore {
+  // A denied request has no response yet when hono-rate-limiter asks whether it succeeded, which it then has.
+  protected override readonly takesBackDenied = "skipSuccessfulRequests";
+}

@@ -24,7 +24,10 @@ export function retryAfter(field: string | null, now: number): number | undefine
   return Number.isNaN(date) ? undefined : Math.max(date - now, 0);
 }
 
-/** Returns how long a limit is used up, in milliseconds: `t` of RateLimit, or the window of its policy. */
+/**
+ * Returns how long nothing more of a limit can be used, in milliseconds: `t` of RateLimit, its effective window, or else
+ * the window of its policy. Of a limit that is not used up `t` says nothing to wait for.
+ */
 export function exhausted(headers: Headers): number {
   const windows = new Map<string, number | undefined>();
   for (const { name, numbers } of items(headers.get("RateLimit-Policy"))) windows.set(name, numbers.get("w"));

@@ -1,7 +1,7 @@
 import type { Decision } from "../types.ts";
 
 /**
- * A decision as eight numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
+ * A decision as nine numbers in a text, which crosses between wasm and machines fastest. The id of a reservation or a
  * lease may follow them. Operations without a decision have one number.
  */
 export type Numbers = string;
@@ -12,7 +12,7 @@ export type Numbers = string;
  */
 export function withoutLease(reply: string): Numbers {
   let end = -1;
-  for (let word = 0; word < 8; word += 1) {
+  for (let word = 0; word < 9; word += 1) {
     end = reply.indexOf(" ", end + 1);
     if (end < 0) return reply;
   }
@@ -30,7 +30,7 @@ export const isAllowed = (numbers: Numbers): boolean => numbers.startsWith("1 ")
  * @internal
  */
 export const violatedBy = (numbers: Numbers, names: readonly string[]): string[] =>
-  namesIn(Number(numbers.slice(numbers.lastIndexOf(" "))), names);
+  namesIn(Number(numbers.split(" ")[7]), names);
 
 /**
  * Returns the names at the positions of the set bits.
@@ -44,9 +44,9 @@ export const namesIn = (bits: number, names: readonly string[]): string[] =>
  * @internal
  */
 export function named(numbers: Numbers, names: readonly string[]): Decision {
-  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated] = numbers
+  const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated, moreAfter] = numbers
     .split(" ")
-    .map(Number) as [number, number, number, number, number, number, number, number];
+    .map(Number) as [number, number, number, number, number, number, number, number, number];
   return {
     allowed: allowed === 1,
     count,
@@ -54,6 +54,7 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
     remaining,
     retryAfter: retryAfter < 0 ? Number.POSITIVE_INFINITY : retryAfter,
     resetAfter,
+    moreAfter,
     policy: names[policy] ?? "",
     violated: namesIn(violated, names),
   };
@@ -67,9 +68,10 @@ const uncertain = 2;
  * @internal
  */
 export function numbersOf(decision: Decision, names: readonly string[]): Numbers {
-  const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated } = decision;
+  const { allowed, count, limit, remaining, retryAfter, resetAfter, moreAfter, policy, violated } = decision;
   const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
   const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
   const position = Math.max(0, names.indexOf(policy));
-  return [allowed ? 1 : uncertain, count, limit, remaining, wait, resetAfter, position, bits >>> 0].join(" ");
+  const first = allowed ? 1 : uncertain;
+  return [first, count, limit, remaining, wait, resetAfter, position, bits >>> 0, moreAfter].join(" ");
 }

@@ -21,13 +21,13 @@ export const status = {
 export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4, defaultTtl: 5 } as const;
 
 /** The kinds of `hit_with`. */
-export const hitKind = { hit: 0, peek: 1, reserve: 2, byPolicy: 4 } as const;
+export const hitKind = { hit: 0, peek: 1, reserve: 2, peekFree: 3, byPolicy: 4 } as const;
 
 /** The results of closing a reservation, by the number that `close_reservation` returns. */
-export const settlements = ["settled", "extended", "expired", "closed"] as const;
+export const settlements = ["settled", "extended", "expired", "closed", "evicted"] as const;
 
 /** Offsets within the result buffer, in bytes. */
-export const resultOffsets = { floats: 0, integers: 40, list: 68, handle: 76 } as const;
+export const resultOffsets = { floats: 0, integers: 48, list: 80, handle: 88 } as const;
 
 /** Statuses, operations and results of the replay of a log. */
 export const replay = {
@@ -35,7 +35,7 @@ export const replay = {
   reading: { peek: 0, get: 1, expiresAt: 2 },
   kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4 },
   settlements: ["settled", "extended", "expired", "closed"],
-  numbersPerResult: 9,
+  numbersPerResult: 10,
 } as const;
 
 /** The algorithms by their names, aliases included. */
@@ -49,6 +49,7 @@ export const algorithms = {
       scale: { role: "scale" },
       utcOffset: { role: "utcOffset" },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -61,6 +62,7 @@ export const algorithms = {
       scale: { role: "scale" },
       utcOffset: { role: "utcOffset" },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -72,6 +74,7 @@ export const algorithms = {
       limit: { role: "limit" },
       scale: { role: "scale" },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -83,6 +86,7 @@ export const algorithms = {
       limit: { role: "limit" },
       scale: { role: "scale" },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -94,6 +98,7 @@ export const algorithms = {
       limit: { role: "limit" },
       scale: { role: "scale" },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -106,6 +111,7 @@ export const algorithms = {
       refillRate: { role: "rate" },
       per: { role: "scale", default: 1000 },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -118,6 +124,7 @@ export const algorithms = {
       leakRate: { role: "rate" },
       per: { role: "scale", default: 1000 },
       name: { role: "name" },
+      unit: { role: "unit" },
       denied: { role: "denied" },
     },
   },
@@ -129,6 +136,7 @@ export const algorithms = {
       limit: { role: "limit" },
       ttl: { role: "ttl", default: 60000 },
       name: { role: "name" },
+      unit: { role: "unit" },
     },
   },
 } as const;
@@ -154,11 +162,14 @@ export const schema = {
   maxTtl: 86400000,
   defaultLeaseTtl: 1000,
   maxLeaseTtl: 10000,
-  reservationHead: 7,
+  openNumbers: 10,
 } as const;
 
 /** How long a lease lasts, in milliseconds. */
 export const leaseTtl = { byDefault: 1000, max: 10000 } as const;
+
+/** The version of snapshots and stored states. */
+export const storedVersion = 3 as const;
 
 // The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.
 export const rejectedText = "{field}: {found} is not {expected}";
@@ -176,8 +187,6 @@ export const otherScaleText =
   "the policy of this call has {field} {found} ms; this limiter accepts {expected} ms only";
 export const otherCalendarText =
   "the policy of this call has another scale or utcOffset; this limiter accepts its own only";
-export const higherLimitText =
-  "the policy of this call has limit {found}; this sliding_window keeps hits for at most {expected}; see docs/node.md";
 export const fullText = "the limiter is full: it holds {found} keys and denies new ones";
 export const invalidStateText = "the stored state cannot be read: {problem}";
 export const unsupportedVersionText =
@@ -188,9 +197,7 @@ export const settleByPolicyText =
   "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
 export const outOfMemoryText = "there is no memory left for another key or hit";
 export const statesDifferText = "the numbers of states and policies differ";
-export const earlierUnplacedText = "a state under another scale belongs to no policy";
 export const reservationNumbersText = "the numbers of a reservation are not those of an open one";
-export const stateScaleText = "the scale of {name} is out of range";
 export const stateNumbersText = "the numbers of {name} are not those of a {algorithm}";
 export const integerText = "an integer from {min} to {max}";
 export const signedIntegerText = "an integer from -{max} to {max}";
@@ -209,6 +216,7 @@ export const calendarOnlyText = 'accepted with a duration; use it with scale "da
 export const algorithmText = "an algorithm; use {forms}";
 export const algorithmFormsText = "one of {known}";
 export const nameText = "a name; use {forms}";
+export const unitText = "a unit; use {forms}";
 export const nameFormsText = "1 to 64 printable ASCII characters";
 export const uniqueNameText = "unique; give each policy a name of its own";
 export const keyText = "a string of 1 to 1024 UTF-8 bytes";

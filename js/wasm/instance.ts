@@ -2,7 +2,6 @@ import { __wbg_reset_state, initSync } from "../../build/npm/tollgate.js";
 import wasm from "../../build/npm/tollgate_bg.wasm";
 import { resultOffsets, schema } from "./generated.ts";
 import { allowed } from "./module.ts";
-import { type CopiedStates, grouped } from "./states.ts";
 import { instanceOf, type WasmModule } from "./wasm-module.ts";
 
 /**
@@ -37,7 +36,7 @@ export interface Exports {
     position: number,
   ): number;
   release(index: number, generation: number, slot: number): number;
-  reset_used(index: number, generation: number, slot: number, now: number): number;
+  reset(index: number, generation: number, slot: number, all: number, now: number): number;
   clean(index: number, generation: number, now: number, from: number): number;
   moves(index: number, generation: number, from: number): number;
   settle(index: number, generation: number): number;
@@ -75,8 +74,8 @@ export class Instance {
   /** Creates the views of the result buffer again, after the memory has grown. */
   refreshViews(): void {
     const { buffer } = this.exports.memory;
-    this.floats = new Float64Array(buffer, this.#result + resultOffsets.floats, 5);
-    this.integers = new Int32Array(buffer, this.#result + resultOffsets.integers, 7);
+    this.floats = new Float64Array(buffer, this.#result + resultOffsets.floats, 6);
+    this.integers = new Int32Array(buffer, this.#result + resultOffsets.integers, 8);
   }
 
   /** Writes the numbers of a call's policies. */
@@ -142,16 +141,14 @@ export class Instance {
     return this.parts((from) => this.exports.moves(index, generation, from));
   }
 
-  /** Copies the states of a slot out of a broken instance: one for each of `policies` policies, and their extras. */
-  rescued(index: number, generation: number, slot: number, policies: number): CopiedStates {
-    const state = (position: number) =>
-      this.parts((from) => this.exports.rescue(index, generation, slot, position, from));
-    const lists: number[][] = [];
-    for (;;) {
-      const list = state(lists.length);
-      // A state may be empty, an extra is not.
-      if (list.length === 0 && lists.length >= policies) return grouped(lists, policies);
-      lists.push(list);
+  /** Copies the states of a slot out of a broken instance, in the format that Rust loads. */
+  rescued(index: number, generation: number, slot: number): number[] {
+    const numbers: number[] = [];
+    for (let at = 0; ; at++) {
+      const list = this.parts((from) => this.exports.rescue(index, generation, slot, at, from));
+      if (list.length === 0) return numbers;
+      numbers.push(list.length);
+      for (const number of list) numbers.push(number);
     }
   }
 

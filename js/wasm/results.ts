@@ -33,6 +33,7 @@ export class Results {
       remaining: numbers[2] as number,
       retryAfter: numbers[3] as number,
       resetAfter: numbers[4] as number,
+      moreAfter: numbers[5] as number,
       policy: single,
       violated: allowed ? noNames : this.#alone,
     };
@@ -43,7 +44,7 @@ export class Results {
     if (instance.integers.length === 0) instance.refreshViews();
     const { integers, floats } = instance;
     const numbers = (code & status.small) === 0 ? floats : integers;
-    const denied = integers[6] as number;
+    const denied = integers[7] as number;
     const decision = {
       allowed: (code & status.allowed) !== 0,
       count: numbers[0] as number,
@@ -51,7 +52,8 @@ export class Results {
       remaining: numbers[2] as number,
       retryAfter: numbers[3] as number,
       resetAfter: numbers[4] as number,
-      policy: this.#names[integers[5] as number] as string,
+      moreAfter: numbers[5] as number,
+      policy: this.#names[integers[6] as number] as string,
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
     return (code & status.full) === 0 ? decision : { ...decision, reason: "full" };

@@ -1,15 +1,12 @@
 import { fill, inWords, TollgateError } from "../errors/error.ts";
-import { isCalendarScale, isInteger } from "../policy/durations.ts";
-import type { Origin } from "../types.ts";
+import type { StoredState } from "../types.ts";
 import { elements } from "./elements.ts";
 import {
-  earlierUnplacedText,
+  algorithms,
   invalidStateText,
   reservationNumbersText,
   schema,
   stateNumbersText,
-  stateScaleText,
-  statesDifferText,
 } from "./generated.ts";
 
 /** Returns the error for a state that cannot be read; with a key, for that key's state. */
@@ -18,131 +15,130 @@ export function unreadable(problem: string, key?: string): TollgateError {
   return new TollgateError("invalid_state", key === undefined ? message : `${key}: ${message}`);
 }
 
-/** Returns the error for numbers that Rust rejected as the state of a policy; without a policy, as a reservation. */
-export const unreadableAs = (origin: Origin | undefined, key?: string): TollgateError =>
-  unreadable(
-    origin === undefined
-      ? reservationNumbersText
-      : fill(stateNumbersText, { name: inWords(origin.name), algorithm: origin.algorithm }),
-    key,
-  );
+/** Returns the error for a state that is invalid. */
+const invalidAs = (name: string, algorithm: string, key?: string): TollgateError =>
+  unreadable(fill(stateNumbersText, { name: inWords(name), algorithm }), key);
 
-/** Splits a flat list into lists, each of which follows its length. */
-export function split(flat: readonly number[]): number[][] {
-  const states: number[][] = [];
+/** The names of the algorithms by their positions. */
+const algorithmNames: readonly string[] = /* @__PURE__ */ Object.values(algorithms).reduce(
+  (names: string[], { position, name }) => {
+    names[position] = name;
+    return names;
+  },
+  [],
+);
+
+/** The numbers by which Rust knows the names of shapes: a policy's is its position, those of other names follow. */
+export class ShapeNames {
+  readonly names: string[];
+
+  constructor(own: readonly string[]) {
+    this.names = [...own];
+  }
+
+  /** Returns the number of a name. */
+  number(name: string): number {
+    const known = this.names.indexOf(name);
+    return known < 0 ? this.names.push(name) - 1 : known;
+  }
+}
+
+/** One key's states in the format that Rust loads and saves: each a list of numbers after its length. */
+export class ShapedStates {
+  readonly numbers: number[] = [];
+  /** Name and algorithm of each state, for errors. */
+  readonly #shapes: (readonly [name: string, algorithm: string | undefined])[] = [];
+  readonly #names: ShapeNames;
+
+  constructor(names: ShapeNames) {
+    this.#names = names;
+  }
+
+  /** Adds a state by the position of its algorithm, and the parts of reservations that are open under it. */
+  add(
+    name: string,
+    algorithm: number,
+    scale: number,
+    state: readonly number[],
+    open: readonly (readonly number[])[] = [],
+  ): void {
+    this.#shapes.push([name, algorithmNames[algorithm]]);
+    const length = 4 + state.length + open.length * schema.openNumbers;
+    this.#push([length, this.#names.number(name), algorithm, scale, state.length]);
+    this.#push(state);
+    for (const part of open) {
+      if (part.length !== schema.openNumbers) throw unreadable(reservationNumbersText);
+      this.#push(part);
+    }
+  }
+
+  /** Adds a stored state. */
+  addStored({ name, algorithm, scale, state, open }: StoredState, key?: string): void {
+    const position = algorithmNames.indexOf(algorithm);
+    if (position < 0) throw invalidAs(name, algorithm, key);
+    this.add(name, position, scale, state, open);
+  }
+
+  /** Returns the error for the state at an index, which Rust rejected. */
+  error(index: number, key?: string): TollgateError {
+    const [name, algorithm = "state"] = this.#shapes[index] ?? ["", undefined];
+    return invalidAs(name, algorithm, key);
+  }
+
+  /** One by one: a long log has more numbers than a call may have arguments. */
+  #push(list: readonly number[]): void {
+    for (const number of list) this.numbers.push(number);
+  }
+}
+
+/** A state that Rust saved. */
+export interface SavedState {
+  /** Number of the name, position of the algorithm, and scale. */
+  readonly shape: readonly [name: number, algorithm: number, scale: number];
+  readonly state: number[];
+  readonly open: number[][];
+}
+
+/** Parses the list that Rust saved for one key. */
+export function saved(flat: readonly number[]): SavedState[] {
+  const states: SavedState[] = [];
   for (let at = 0; at < flat.length; ) {
     const end = at + 1 + (flat[at] as number);
-    states.push(flat.slice(at + 1, end));
+    const [name, algorithm, scale, count] = flat.slice(at + 1, at + 5) as [number, number, number, number];
+    const open: number[][] = [];
+    for (let from = at + 5 + count; from < end; from += schema.openNumbers)
+      open.push(flat.slice(from, from + schema.openNumbers));
+    states.push({ shape: [name, algorithm, scale], state: flat.slice(at + 5, at + 5 + count), open });
     at = end;
   }
   return states;
 }
 
-/** Copies the lists of numbers of one key's states, each read once, and checks the copies. */
-export function copiedStates(states: unknown, count: number, key?: string): number[][] {
-  const copies = copiedLists(states, key);
-  if (copies.length !== count) throw unreadable(statesDifferText, key);
-  return copies;
+/** Returns a saved state as it is stored. */
+export function stored(
+  { shape: [name, algorithm, scale], state, open }: SavedState,
+  names: ShapeNames,
+): StoredState {
+  return {
+    name: names.names[name] as string,
+    algorithm: algorithmNames[algorithm] as string,
+    scale,
+    state,
+    open,
+  };
 }
 
 /** Copies lists of numbers, each read once, and checks the copies. */
 export function copiedLists(lists: unknown, key?: string): number[][] {
   if (!Array.isArray(lists)) throw unreadable("its states are not an array", key);
-  return elements(lists).map((state) => {
-    if (!Array.isArray(state)) throw unreadable("a state in it is not an array of numbers", key);
-    const numbers = elements(state);
-    if (!numbers.every(Number.isSafeInteger))
-      throw unreadable("it holds something that is not an integer", key);
-    return numbers as number[];
-  });
+  return elements(lists).map((list) => copiedNumbers(list, key));
 }
 
-/** One key's states, copied: a list of numbers for each policy, and rows for the states under other scales. */
-export interface CopiedStates {
-  readonly states: readonly (readonly number[])[];
-  /** Rows of the position of the policy, scale, end and numbers. */
-  readonly earlier: readonly (readonly number[])[];
-  /**
-   * Rows of an open reservation: four numbers of its id, start, end, ttl and an amount for each policy; if it was made
-   * by the numbers of a call, also a limit and a rate for each policy.
-   */
-  readonly reservations: readonly (readonly number[])[];
+/** Copies a list of numbers, each read once, and checks the copy. */
+export function copiedNumbers(list: unknown, key?: string): number[] {
+  if (!Array.isArray(list)) throw unreadable("a state in it is not an array of numbers", key);
+  const numbers = elements(list);
+  if (!numbers.every(Number.isSafeInteger))
+    throw unreadable("it holds something that is not an integer", key);
+  return numbers as number[];
 }
-
-/** Parses the list that Rust saved for one key under `policies` policies. */
-export function saved(flat: readonly number[], policies: number): CopiedStates {
-  return grouped(split(flat), policies);
-}
-
-/** Groups lists into states of the policies, states under other scales, and reservations, which begin with -1. */
-export function grouped(lists: readonly number[][], policies: number): CopiedStates {
-  const extras = lists.slice(policies);
-  return {
-    states: lists.slice(0, policies),
-    earlier: extras.filter(([position]) => position !== -1),
-    reservations: extras.filter(([position]) => position === -1).map((row) => row.slice(1)),
-  };
-}
-
-/**
- * Returns one key's states in the format that Rust loads. For each of the limiter's own policies there are two lists,
- * each after its length: the scale and the numbers of the state of that name, and its state under another scale. A
- * state of another algorithm is left out, and its name added to `afresh`. A list for each open reservation follows,
- * with an amount, and the call's numbers if it has any, for each of the limiter's own policies.
- */
-export function loadable(
-  { states, earlier, reservations }: CopiedStates,
-  origins: readonly Origin[],
-  own: readonly Origin[],
-  afresh: Set<string>,
-  key?: string,
-): number[] {
-  if (!earlier.every((row) => isInteger(row[0], 0, origins.length - 1)))
-    throw unreadable(earlierUnplacedText, key);
-  const numbers: number[] = [];
-  // One by one: a long log has more numbers than a call may have arguments.
-  const add = (list: readonly number[]) => {
-    for (const number of list) numbers.push(number);
-  };
-  // A single policy is the same one even if it was renamed.
-  const isRenamed = own.length === 1 && origins.length === 1;
-  const numberOf = (name: string) => (isRenamed ? 0 : origins.findIndex((origin) => origin.name === name));
-  // The numbers of a call stay with their policy, unless its algorithm or scale changed.
-  const callOf = ({ name, algorithm, scale }: Origin, calls: readonly number[]) => {
-    const at = numberOf(name);
-    const isSame = origins[at]?.algorithm === algorithm && origins[at]?.scale === scale;
-    return isSame ? calls.slice(2 * at, 2 * at + 2) : [0, 0];
-  };
-  for (const { name, algorithm } of own) {
-    const at = numberOf(name);
-    const origin = origins[at];
-    if (origin !== undefined && origin.algorithm !== algorithm) afresh.add(name);
-    if (origin?.algorithm !== algorithm) {
-      add([0, 0]);
-      continue;
-    }
-    if (!isScale(origin)) throw unreadable(fill(stateScaleText, { name: inWords(name) }), key);
-    const state = states[at] as readonly number[];
-    const row = earlier.find(([position]) => position === at) ?? [0];
-    add([1 + state.length, origin.scale]);
-    add(state);
-    add([row.length - 1]);
-    add(row.slice(1));
-  }
-  for (const row of reservations) {
-    const amounts = row.slice(schema.reservationHead);
-    const calls = amounts.splice(origins.length);
-    if (amounts.length !== origins.length || (calls.length !== 0 && calls.length !== 2 * origins.length))
-      throw unreadable(reservationNumbersText, key);
-    const ownCalls = calls.length === 0 ? [] : own.flatMap((policy) => callOf(policy, calls));
-    add([schema.reservationHead + own.length + ownCalls.length]);
-    add(row.slice(0, schema.reservationHead));
-    add(own.map(({ name }) => amounts[numberOf(name)] ?? 0));
-    add(ownCalls);
-  }
-  return numbers;
-}
-
-/** Returns true for a valid scale of the algorithm. */
-const isScale = ({ algorithm, scale }: Origin): boolean =>
-  isInteger(scale, 1) || (algorithm === "fix_window" && isCalendarScale(scale));

@@ -1,17 +1,17 @@
-//! A bucket of tokens that starts full and refills steadily, and its mirror, which starts empty and leaks.
+//! A bucket that hits fill and time empties: `token_bucket` and `leaky_bucket`.
 //!
-//! token_bucket: allowed when `tokens >= cost`. leaky_bucket: allowed when `level + cost <= capacity`.
-//! Either way a denied hit changes nothing.
+//! Allowed when `level + cost <= capacity`. The two names are one algorithm read from either side: the
+//! tokens of a token bucket are `capacity - level`. Both let bursts of up to `capacity` through and
+//! hold the average to the rate. A denied hit changes nothing.
 //!
-//! With `level = capacity - tokens` they are one and the same: the same hits pass, with the same
-//! waits. Both let bursts of up to `capacity` through and hold the average to the rate. They differ
-//! in the stored number, which a changed capacity leaves as it is, and in the count of a decision.
-//!
-//! Content is whole hits and a rest in units of `1 / per` of one, of which a millisecond moves `rate`.
+//! A level is whole hits and a rest in units of `1 / per` of one, of which a millisecond moves `rate`.
 //! The unit does not depend on the rate, so a rate may change under a state, and there is nothing to
 //! round: a bucket never drifts.
+//!
+//! A state has the rate of its last charge. It flows at that rate or at the call's, whichever is
+//! faster, so that it ends when it says, whoever reads it and whether it was read in between or not.
 
-use super::content::Content;
+use super::level::Level;
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
@@ -21,74 +21,88 @@ use crate::number::{MAX, in_range, ratio};
 pub(crate) struct Bucket {
     pub(crate) kind: Kind,
     pub(crate) capacity: u64,
+    /// 0 if only the shape is known: then the state flows at its own rate.
     pub(crate) rate: u64,
     pub(crate) per: u64,
-    /// How long it takes to fill or empty the whole bucket, rounded up.
+    /// How long it takes to empty the whole bucket, rounded up.
     pub(crate) period: u64,
-    /// Whether a key never used starts with no more tokens than the capacity. Else it starts with [`MAX`], so that a
-    /// call with a larger capacity of its own starts full as well.
-    pub(crate) bounded: bool,
 }
 
-/// The content of a bucket.
+/// What the count of a decision is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// Tokens, which hits take. The bucket starts full.
+    /// The tokens that are left.
     Token,
-    /// A level, which hits raise. The bucket starts empty.
+    /// The level.
     Leaky,
 }
 
-/// The level as of a time, for both kinds of bucket. It is never negative.
+/// The level as of a time.
 pub(crate) struct View {
-    level: Content,
+    level: Level,
     followed: bool,
 }
 
 impl Bucket {
     pub(crate) fn new(kind: Kind, capacity: u64, rate: u64, per: u64) -> Self {
         let period = ratio(capacity, per, rate - 1, rate);
-        Self { kind, capacity, rate, per, period, bounded: false }
+        Self { kind, capacity, rate, per, period }
     }
 
-    /// Returns the larger capacity and the lower rate of two buckets: content takes longest to flow away under them.
-    pub(crate) fn widest(&self, call: &Self) -> Self {
-        Self { bounded: false, ..self.with_numbers(self.capacity.max(call.capacity), self.rate.min(call.rate)) }
+    /// Returns a bucket of which only the shape is known.
+    pub(crate) fn of_shape(kind: Kind, per: u64) -> Self {
+        Self { kind, capacity: MAX, rate: 0, per, period: MAX }
     }
 
     /// Returns the bucket with another capacity and rate.
     pub(crate) fn with_numbers(&self, capacity: u64, rate: u64) -> Self {
         let other = Self::new(self.kind, capacity, rate, self.per);
         // The period of this combination has not been checked.
-        Self { period: other.period.min(MAX), bounded: self.bounded, ..other }
+        Self { period: other.period.min(MAX), ..other }
     }
 
-    /// Converts stored content into a level, or a level into stored content: each is the other's mirror.
+    /// Returns the rate at which a state flows.
     #[inline(always)]
-    fn mirrored(&self, content: Content) -> Content {
-        let Content { at, hits, rest } = content;
-        match (self.kind, rest) {
-            (Kind::Leaky, _) => content,
-            (Kind::Token, 0) => Content { at, hits: self.capacity as i64 - hits, rest },
-            (Kind::Token, _) => Content { at, hits: self.capacity as i64 - hits - 1, rest: self.per - rest },
-        }
+    fn flow(&self, level: &Level) -> u64 {
+        level.rate.max(self.rate)
     }
 
-    /// Returns the level at a later time. It may be negative.
+    /// Returns the level at a later time.
     #[inline(always)]
-    fn flowed(&self, level: Content, now: u64) -> Content {
-        let elapsed = now - level.at;
-        let hits = ratio(elapsed, self.rate, 0, self.per);
+    fn flowed(&self, level: Level, now: u64) -> Level {
+        let (elapsed, rate) = (now - level.at, self.flow(&level));
+        let hits = ratio(elapsed, rate, 0, self.per);
         // These may wrap around, but their difference does not.
-        let rest = elapsed.wrapping_mul(self.rate).wrapping_sub(hits.wrapping_mul(self.per));
+        let rest = elapsed.wrapping_mul(rate).wrapping_sub(hits.wrapping_mul(self.per));
         let (left, borrows) = level.rest.overflowing_sub(rest);
+        let drained = hits + u64::from(borrows);
+        if drained > level.hits {
+            return Level { at: now, hits: 0, rest: 0, rate: level.rate };
+        }
         let borrowed = if borrows { self.per } else { 0 };
-        Content { at: now, hits: level.hits - hits as i64 - i64::from(borrows), rest: left.wrapping_add(borrowed) }
+        Level { at: now, hits: level.hits - drained, rest: left.wrapping_add(borrowed), rate: level.rate }
     }
 
     /// Returns how long an amount takes to flow, rounded up and at most [`MAX`].
-    fn time_for(&self, hits: u64, rest: u64) -> u64 {
-        ratio(hits, self.per, rest + self.rate - 1, self.rate).min(MAX)
+    fn time_for(&self, hits: u64, rest: u64, rate: u64) -> u64 {
+        let rate = rate.max(1);
+        ratio(hits, self.per, rest + rate - 1, rate).min(MAX)
+    }
+
+    /// Returns when a stored level is gone by its own rate; `now` or earlier if it is.
+    pub(crate) fn level_ends_at(&self, state: &[u64], now: u64) -> u64 {
+        let level = Level::unpack(state, self.per);
+        if level.is_empty() {
+            return 0;
+        }
+        let at = if level.at > now + self.period { now } else { level.at };
+        at + self.time_for(level.hits, level.rest, level.rate)
+    }
+
+    /// Returns whether a state flows at this bucket's rate and no other.
+    pub(crate) fn flows_alike(&self, state: &[u64]) -> bool {
+        let level = Level::unpack(state, self.per);
+        level.is_empty() || level.rate == self.rate
     }
 }
 
@@ -106,18 +120,18 @@ impl Algorithm for Bucket {
 
     #[inline(always)]
     fn view(&self, state: &[u64], now: u64) -> View {
-        let mut level = self.mirrored(Content::unpack(state, self.per));
+        let mut level = Level::unpack(state, self.per);
         let followed = level.at > now + self.period;
         if now > level.at {
             level = self.flowed(level, now);
-        } else if followed || level.hits < 0 || (level.hits, level.rest) == (0, 0) {
-            // A bucket that is as if unused has no time of its own, so that it is the same whether stored or not.
+        } else if followed || level.is_empty() {
             level.at = now;
         }
-        if level.hits < 0 {
-            (level.hits, level.rest) = (0, 0);
+        // An empty bucket has no time and no rate of its own, so that it is the same whether stored or not.
+        if level.is_empty() && self.rate > 0 {
+            level.rate = self.rate;
         }
-        View { level, followed }
+        View { level, followed: followed && !level.is_empty() }
     }
 
     fn followed(&self, view: &View) -> bool {
@@ -126,29 +140,34 @@ impl Algorithm for Bucket {
 
     fn used(&self, view: &View) -> u64 {
         // The capacity and costs are whole, so the level may be rounded up before the comparison.
-        view.level.hits as u64 + u64::from(view.level.rest > 0)
+        view.level.hits + u64::from(view.level.rest > 0)
+    }
+
+    #[inline(always)]
+    fn adopt(&self, view: &mut View) {
+        view.level.rate = self.rate;
     }
 
     #[inline(always)]
     fn charge(&self, view: &mut View, cost: u64, _now: u64) {
-        view.level.hits += cost as i64;
-        // The stored content saturates, be it a level or a debt.
-        let most = self.mirrored(Content { at: 0, hits: 0, rest: 0 }).hits + MAX as i64;
-        if view.level.hits >= most {
-            (view.level.hits, view.level.rest) = (most, 0);
+        let level = &mut view.level;
+        level.hits += cost;
+        if level.hits >= MAX {
+            (level.hits, level.rest) = (MAX, 0);
         }
+        level.rate = level.rate.max(1);
     }
 
     fn refund(&self, view: &mut View, cost: u64, _now: u64) {
-        view.level.hits -= cost as i64;
-        if view.level.hits < 0 {
-            (view.level.hits, view.level.rest) = (0, 0);
+        match view.level.hits.checked_sub(cost) {
+            Some(hits) => view.level.hits = hits,
+            None => (view.level.hits, view.level.rest) = (0, 0),
         }
     }
 
     #[inline(always)]
     fn wipe(&self, view: &mut View, count: u64) -> u64 {
-        (view.level.hits, view.level.rest) = (0, 0);
+        (view.level.hits, view.level.rest, view.level.rate) = (0, 0, self.rate);
         match self.kind {
             // The caller has checked that `count` is within the capacity.
             Kind::Token => self.capacity - count,
@@ -158,61 +177,61 @@ impl Algorithm for Bucket {
 
     #[inline(always)]
     fn commit(&self, state: &mut [u64], view: View) {
-        self.mirrored(view.level).pack(state, self.per);
+        view.level.pack(state, self.per);
     }
 
     #[inline(always)]
     fn fits_at(&self, _state: &[u64], view: &View, cost: u64) -> u64 {
-        let Content { at, hits, rest } = view.level;
-        at + self.time_for(hits as u64 + cost - self.capacity, rest)
+        let Level { at, hits, rest, .. } = view.level;
+        at + self.time_for(hits + cost - self.capacity, rest, self.flow(&view.level))
+    }
+
+    #[inline(always)]
+    fn more_at(&self, state: &[u64], view: &View, used: u64) -> u64 {
+        if used > self.capacity {
+            return self.fits_at(state, view, 1);
+        }
+        let Level { at, rest, .. } = view.level;
+        let part = if rest > 0 { rest } else { self.per };
+        at + part.div_ceil(self.flow(&view.level).max(1))
     }
 
     #[inline(always)]
     fn unused_at(&self, view: &View) -> u64 {
-        match view.level {
-            Content { hits: 0, rest: 0, .. } => 0,
-            Content { at, hits, rest } => at + self.time_for(hits as u64, rest),
-        }
+        let Level { at, hits, rest, .. } = view.level;
+        if view.level.is_empty() { 0 } else { at + self.time_for(hits, rest, self.flow(&view.level)) }
     }
 
     fn width(&self) -> usize {
-        if Content::is_narrow(self.per) { 2 } else { 3 }
+        Level::width(self.per)
     }
 
     fn latest(&self, state: &[u64]) -> u64 {
-        // A bucket that is as if unused has no time of its own.
-        match self.mirrored(Content::unpack(state, self.per)) {
-            Content { hits: ..0, .. } | Content { hits: 0, rest: 0, .. } => 0,
-            Content { at, .. } => at,
-        }
+        let level = Level::unpack(state, self.per);
+        // An empty bucket has no time of its own.
+        if level.is_empty() { 0 } else { level.at }
     }
 
-    fn clear(&self, state: &mut [u64], now: u64) {
-        let hits = match self.kind {
-            Kind::Leaky => 0,
-            Kind::Token if self.bounded => self.capacity,
-            Kind::Token => MAX,
-        };
-        Content { at: now, hits: hits as i64, rest: 0 }.pack(state, self.per);
+    fn clear(&self, state: &mut [u64], _now: u64) {
+        Level::default().pack(state, self.per);
     }
 
     fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
-        let Content { at, hits, rest } = Content::unpack(state, self.per);
-        [at as i64, hits, rest as i64].into_iter().try_for_each(push)
+        let level = Level::unpack(state, self.per);
+        // Reservations may be charged to an empty bucket when this policy is not at hand any more.
+        let rate = if level.is_empty() && self.rate > 0 { self.rate } else { level.rate };
+        [level.at, level.hits, level.rest, rate].into_iter().try_for_each(|number| push(number as i64))
     }
 
-    fn import(&self, state: &mut [u64], per: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
-        let &[at, hits, rest] = numbers else { return Ok(false) };
-        let least = if self.kind == Kind::Token { -(MAX as i64) } else { 0 };
+    fn import(&self, state: &mut [u64], numbers: &[i64]) -> Result<bool, OutOfMemory> {
+        let &[at, hits, rest, rate] = numbers else { return Ok(false) };
         let most = MAX as i64 - i64::from(rest > 0);
-        if !in_range(at) || !in_range(rest) || rest as u64 >= per || hits < least || hits > most {
+        let in_range = [at, hits, rest, rate].into_iter().all(in_range) && hits <= most && rest < self.per as i64;
+        if !in_range || (rate == 0 && hits + rest > 0) {
             return Ok(false);
         }
-        // Against the client: tokens are rounded down, a level is rounded up.
-        let up = if self.kind == Kind::Token { 0 } else { per - 1 };
-        let rest = ratio(rest as u64, self.per, up, per);
-        let carry = i64::from(rest == self.per);
-        Content { at: at as u64, hits: hits + carry, rest: if carry > 0 { 0 } else { rest } }.pack(state, self.per);
+        let [at, hits, rest, rate] = [at, hits, rest, rate].map(|number| number as u64);
+        Level { at, hits, rest, rate }.pack(state, self.per);
         Ok(true)
     }
 }
@@ -230,48 +249,43 @@ mod tests {
 
     #[test]
     fn extremes_survive_packing() {
-        for per in [1, 1_000, 1 << 21, (1 << 21) + 1, MAX] {
+        for per in [1, 1_000, 1 << 22, (1 << 22) + 1, MAX] {
             let bucket = Bucket::new(Kind::Token, MAX, MAX, per);
             for at in [0, 1, 1_767_227_321_853, MAX] {
-                for (hits, rest) in [(0, 0), (0, per - 1), (-1, 0), (-1, per - 1), (MAX as i64, 0), (-(MAX as i64), 0)]
-                {
-                    let state = Content { at, hits, rest };
+                for (hits, rest, rate) in [(0, 0, 0), (0, per - 1, 1), (MAX - 1, per - 1, MAX), (MAX, 0, 7)] {
+                    let state = Level { at, hits, rest, rate };
                     let mut key = Key::new(Rule::Bucket(bucket), 0);
                     state.pack(&mut key.words, per);
-                    assert_eq!(Content::unpack(&key.words, per), state, "per {per}");
+                    assert_eq!(Level::unpack(&key.words, per), state, "per {per}");
                     let (numbers, mut again) = (key.export(), Key::new(Rule::Bucket(bucket), 0));
-                    assert!(again.import(per, &numbers));
-                    assert_eq!(again.words, key.words, "per {per}");
+                    assert!(again.import(&numbers));
+                    assert_eq!(again.export(), numbers, "per {per}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_not_a_content_is_refused() {
+    fn numbers_that_are_not_a_level_are_rejected() {
         let (most, mut key) = (MAX as i64, Key::new(Rule::Bucket(Bucket::new(Kind::Leaky, 5, 1, 1_000)), 0));
         let before = key.words.clone();
-        for wrong in
-            [[-1, 0, 0], [most + 1, 0, 0], [0, -1, 999], [0, most, 1], [0, most + 1, 0], [0, 0, 1_000], [0, 0, -1]]
-        {
-            assert!(!key.import(1_000, &wrong), "{wrong:?}");
+        for wrong in [
+            [-1, 0, 0, 1],
+            [most + 1, 0, 0, 1],
+            [0, -1, 999, 1],
+            [0, most, 1, 1],
+            [0, most + 1, 0, 1],
+            [0, 0, 1_000, 1],
+            [0, 0, -1, 1],
+            [0, 1, 0, 0],
+            [0, 0, 1, 0],
+            [0, 1, 0, -1],
+            [0, 1, 0, most + 1],
+        ] {
+            assert!(!key.import(&wrong), "{wrong:?}");
         }
-        assert!(!key.import(1_000, &[0, 0]) && !key.import(1_000, &[0; 4]));
+        assert!(!key.import(&[0, 0, 0]) && !key.import(&[0; 5]));
         assert_eq!(key.words, before);
-        assert!(Key::new(Rule::Bucket(token(5)), 0).import(1_000, &[0, -most, 999]));
-        assert!(!Key::new(Rule::Bucket(token(5)), 0).import(1_000, &[0, -most - 1, 999]));
-    }
-
-    #[test]
-    fn another_per_is_rounded_against_the_client() {
-        for (kind, expected) in [(Kind::Token, [7, 2, 1]), (Kind::Leaky, [7, 2, 2])] {
-            let mut key = Key::new(Rule::Bucket(Bucket::new(kind, 5, 1, 3)), 0);
-            assert!(key.import(1_000, &[7, 2, 334]));
-            assert_eq!(key.export(), expected, "{kind:?}");
-        }
-        let mut key = Key::new(Rule::Bucket(Bucket::new(Kind::Leaky, 5, 1, 3)), 0);
-        assert!(key.import(1_000, &[7, 2, 999]));
-        assert_eq!(key.export(), [7, 3, 0]);
     }
 
     #[test]
@@ -279,7 +293,8 @@ mod tests {
         let bucket = token(10);
         let mut state = Key::new(Rule::Bucket(bucket), 0);
         assert_eq!(state.act(Act::Hit(10), 0).reset_after, 3_334);
-        assert_eq!(state.act(Act::Hit(1), 333).retry_after, Some(1));
+        let denied = state.act(Act::Hit(1), 333);
+        assert_eq!((denied.retry_after, denied.more_after), (Some(1), 1));
         assert!(state.act(Act::Hit(1), 334).allowed);
     }
 
@@ -294,6 +309,15 @@ mod tests {
     }
 
     #[test]
+    fn more_remains_when_the_next_whole_hit_has_flowed() {
+        let mut state = Key::new(Rule::Bucket(token(10)), 0);
+        assert_eq!(state.act(Act::Hit(1), 0).more_after, 334);
+        assert_eq!(state.peek(Act::LOOK, 100).more_after, 234);
+        assert_eq!(state.peek(Act::LOOK, 334).more_after, 0);
+        assert_eq!(state.act(Act::Inc(14), 334).more_after, 1_667);
+    }
+
+    #[test]
     fn a_debt_past_every_clock_does_not_wrap_around() {
         let bucket = Bucket::new(Kind::Token, 1, 1, 60_000);
         let (mut state, now) = (Key::new(Rule::Bucket(bucket), 0), 1_767_227_321_853);
@@ -303,28 +327,46 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_saturates() {
+    fn a_level_saturates() {
         for kind in [Kind::Token, Kind::Leaky] {
             let bucket = Bucket::new(kind, 5, 1, 1_000);
             let mut state = Key::new(Rule::Bucket(bucket), 0);
             for _ in 0..3 {
                 state.act(Act::Inc(MAX), 0);
             }
-            let Content { hits, rest, .. } = Content::unpack(&state.words, 1_000);
-            assert_eq!((hits.unsigned_abs(), rest), (MAX, 0), "{kind:?}");
+            let Level { hits, rest, .. } = Level::unpack(&state.words, 1_000);
+            assert_eq!((hits, rest), (MAX, 0), "{kind:?}");
         }
     }
 
     #[test]
-    fn a_larger_bucket_given_for_one_call_starts_full_as_well() {
+    fn another_capacity_applies_to_what_is_used() {
         let (own, larger) = (token(10), token(100));
         let mut state = Key::new(Rule::Bucket(own), 0);
         state.rule = Rule::Bucket(larger);
         assert_eq!(state.act(Act::Hit(50), 0).remaining, 50);
         state.rule = Rule::Bucket(own);
-        assert_eq!(state.act(Act::Hit(4), 0).remaining, 6);
+        assert!(!state.act(Act::Hit(1), 0).allowed);
         state.rule = Rule::Bucket(larger);
-        assert_eq!(state.act(Act::Hit(1), 0).remaining, 5);
+        assert_eq!(state.act(Act::Hit(1), 0).remaining, 49);
+    }
+
+    #[test]
+    fn a_state_flows_at_the_faster_of_its_rate_and_the_calls_and_ends_by_its_own() {
+        let bucket = |rate| Rule::Bucket(Bucket::new(Kind::Token, 10, rate, 1_000));
+        let mut state = Key::new(bucket(1), 0);
+        state.act(Act::Hit(10), 0);
+        assert_eq!(state.ends_at(0), 10_000);
+        state.rule = bucket(5);
+        // A read flows faster, and changes nothing.
+        assert_eq!((state.peek(Act::LOOK, 1_000).remaining, state.ends_at(1_000)), (5, 10_000));
+        // `inc` keeps the rate, a hit replaces it.
+        state.act(Act::Inc(1), 1_000);
+        assert_eq!(state.ends_at(1_000), 7_000);
+        state.act(Act::Hit(1), 1_000);
+        assert_eq!(state.ends_at(1_000), 2_400);
+        state.rule = bucket(1);
+        assert_eq!(state.peek(Act::LOOK, 2_000).remaining, 8);
     }
 
     #[test]

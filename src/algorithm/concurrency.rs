@@ -11,10 +11,16 @@ pub(crate) struct Concurrency {
     pub(crate) ttl: u64,
 }
 
+/// The amount of one operation, for its decision only: it is never committed. A decision is that of a reservation which lasts
+/// for the policy's ttl.
+pub(crate) struct View {
+    used: u64,
+    now: u64,
+}
+
 impl Algorithm for Concurrency {
     type State = [u64];
-    /// The amount added by one operation, for its decision only: it is never committed.
-    type View = u64;
+    type View = View;
 
     fn limit(&self) -> u64 {
         self.limit
@@ -24,36 +30,40 @@ impl Algorithm for Concurrency {
         self.ttl
     }
 
-    fn view(&self, _state: &[u64], _now: u64) -> u64 {
-        0
+    fn view(&self, _state: &[u64], now: u64) -> View {
+        View { used: 0, now }
     }
 
-    fn followed(&self, _view: &u64) -> bool {
+    fn followed(&self, _view: &View) -> bool {
         false
     }
 
-    fn used(&self, view: &u64) -> u64 {
-        *view
+    fn used(&self, view: &View) -> u64 {
+        view.used
     }
 
-    fn charge(&self, view: &mut u64, cost: u64, _now: u64) {
-        *view += cost;
+    fn charge(&self, view: &mut View, cost: u64, _now: u64) {
+        view.used += cost;
     }
 
-    fn refund(&self, _view: &mut u64, _cost: u64, _now: u64) {}
+    fn refund(&self, _view: &mut View, _cost: u64, _now: u64) {}
 
-    fn wipe(&self, _view: &mut u64, _count: u64) -> u64 {
+    fn wipe(&self, _view: &mut View, _count: u64) -> u64 {
         0
     }
 
-    fn commit(&self, _state: &mut [u64], _view: u64) {}
+    fn commit(&self, _state: &mut [u64], _view: View) {}
 
-    fn fits_at(&self, _state: &[u64], _view: &u64, _cost: u64) -> u64 {
+    fn fits_at(&self, _state: &[u64], _view: &View, _cost: u64) -> u64 {
         0
     }
 
-    fn unused_at(&self, _view: &u64) -> u64 {
-        0
+    fn more_at(&self, _state: &[u64], view: &View, _used: u64) -> u64 {
+        view.now + self.ttl
+    }
+
+    fn unused_at(&self, view: &View) -> u64 {
+        if view.used == 0 { 0 } else { view.now + self.ttl }
     }
 
     fn width(&self) -> usize {
@@ -70,7 +80,7 @@ impl Algorithm for Concurrency {
         Ok(())
     }
 
-    fn import(&self, _state: &mut [u64], _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+    fn import(&self, _state: &mut [u64], numbers: &[i64]) -> Result<bool, OutOfMemory> {
         Ok(numbers.is_empty())
     }
 }

@@ -1,8 +1,9 @@
 //! Decisions beside open amounts: each amount is assumed to be charged at its end, with no other hit in between.
 //!
-//! The sum of the used and the open amounts never grows in that time, so a hit that fits at one time fits at every
-//! later one. All of it is computed by the plain operations on a state, or on a copy of it.
+//! All of it is computed by the plain operations on a state, or on a copy of it. As long as a state flows at one rate, the
+//! sum of the used and the open amounts never grows in that time, so a hit that fits at one time fits at every later one.
 
+use super::concurrency::Concurrency;
 use super::entry::{Entry, EntryMut, EntryState};
 use super::rule::Rule;
 use super::window::{Kind, Window};
@@ -12,7 +13,7 @@ use crate::number::MAX;
 use crate::open::{Amount, Open, OpenOf};
 
 /// The most words that a state takes.
-const WORDS: usize = 3;
+pub(crate) const WORDS: usize = 4;
 
 /// The number of amounts that are skipped at once.
 const STRIDE: usize = 32;
@@ -25,57 +26,130 @@ struct Later {
     at: u64,
 }
 
-impl Rule {
-    /// Returns what an operation on the first state of an entry would return beside open amounts, none of which is due.
-    pub(crate) fn peek_beside(&self, entry: Entry<'_>, act: Act, open: OpenOf<'_>, now: u64) -> Decision {
+/// A decision to be made under a rule on one policy's state and its open amounts.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    /// The rule that decides.
+    pub(crate) rule: &'a Rule,
+    /// The rule by which open amounts are charged that have no numbers of their own.
+    pub(crate) own: &'a Rule,
+    pub(crate) entry: Entry<'a>,
+    /// The open amounts, none of which is due.
+    pub(crate) open: OpenOf<'a>,
+    pub(crate) now: u64,
+}
+
+impl Beside<'_> {
+    /// Returns what an operation would return.
+    pub(crate) fn peek(self, act: Act) -> Decision {
+        let Self { rule, entry, open, now, .. } = self;
         let (sum, cost) = (open.sum().min(MAX), act.amount());
         if sum == 0 {
-            return self.peek(entry, act, now);
+            return rule.peek(entry, act, now);
         }
-        let mut decision = self.peek(entry, Act::Hit(cost + sum), now);
+        let mut decision = rule.peek(entry, Act::Hit(cost + sum), now);
         let charged = if act.charges(decision.allowed) { cost } else { 0 };
         if !decision.allowed {
-            let fits_at =
-                if cost > self.limit() { None } else { Some(self.fits_beside(entry, charged, cost, open, now)) };
-            let mut denied = self.peek(entry, Act::Inc(charged + sum), now);
+            let fits_at = if cost > rule.limit() { None } else { Some(self.fits_at(charged, cost)) };
+            let mut denied = rule.peek(entry, Act::Charge(charged + sum), now);
             // In a full log, the hit takes the place of the oldest.
-            denied.count = denied.count.min(self.peek(entry, Act::Count(charged), now).count + sum);
+            denied.count = denied.count.min(rule.peek(entry, Act::Count(charged), now).count + sum);
             let retry_after = fits_at.map(|fits_at| fits_at.saturating_sub(now));
             decision = Decision { allowed: false, retry_after, violated: decision.violated, ..denied };
         }
-        let key = self.drain_key(entry, charged, now);
-        if let Self::Window(Window { kind: Kind::Key, .. }) = self {
-            // Amounts that are only open start no window.
-            decision.reset_after = key.saturating_sub(now);
-        }
-        let drained = open.drained_at(key, |key| self.drain(key, open));
-        decision.reset_after = decision.reset_after.max(drained.saturating_sub(now));
+        decision.reset_after = self.unused_at(charged, decision.reset_after).saturating_sub(now);
+        decision.more_after = match rule.limit() - decision.remaining {
+            0 => 0,
+            _ => self.more_at(charged, &decision).saturating_sub(now),
+        };
         decision
     }
 
-    /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but
-    /// is within the limit.
-    fn fits_beside(&self, entry: Entry<'_>, charged: u64, cost: u64, open: OpenOf<'_>, now: u64) -> u64 {
-        if let Self::SlidingWindow(window) = self {
+    /// Returns the time from which on the key is as if never used, after `charged` was charged. `together` is how long it
+    /// would take if all open amounts were charged now.
+    fn unused_at(self, charged: u64, together: u64) -> u64 {
+        let Self { rule, entry, open, now, .. } = self;
+        if !self.flows_alike() {
+            let mut later = self.charged(charged);
+            for (index, amount) in open.amounts() {
+                self.pass(&mut later, index, amount);
+            }
+            return later.at + rule.peek(later.entry(), Act::LOOK, later.at).reset_after;
+        }
+        let key = rule.drain_key(entry, charged, now);
+        let drained = open.drained_at(key, |key| rule.drain(key, open));
+        match rule {
+            Rule::Concurrency(_) if charged == 0 => drained,
+            // Amounts that are only open start no window.
+            Rule::Window(Window { kind: Kind::Key, .. }) => key.max(drained),
+            _ => (now + together).max(drained),
+        }
+    }
+
+    /// Returns the time from which on more remains than `decision` says, after `charged` was charged.
+    fn more_at(self, charged: u64, &Decision { remaining, count, .. }: &Decision) -> u64 {
+        let Self { rule, entry, open, now, .. } = self;
+        if let Rule::Window(window) = rule
+            && !window.slides()
+            && count <= window.limit
+            && open.are_charged_at_ends()
+            && let Some((_, first)) = open.amounts().next()
+        {
+            // The used and the open amounts stay the same until a window ends to which something is charged.
+            let end = window.used_until(entry.words, charged, now);
+            let charged_at = first.charged_at(rule.period());
+            return if end > 0 { end } else { window.end_after(entry.words, charged_at, now) };
+        }
+        if let Rule::Concurrency(Concurrency { ttl, .. }) = rule {
+            // The first end that makes room, that of the charged amount among them.
+            let room = rule.limit().saturating_sub(remaining + 1);
+            let mut left = open.sum() + charged;
+            let mut own = charged;
+            for (_, amount) in open.amounts() {
+                if own > 0 && now + ttl <= amount.end {
+                    left -= core::mem::take(&mut own);
+                    if left <= room {
+                        break;
+                    }
+                }
+                left -= amount.amount;
+                if left <= room {
+                    return amount.end;
+                }
+            }
+            return now + ttl;
+        }
+        self.fits_at(charged, remaining + 1)
+    }
+
+    /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but is
+    /// within the limit.
+    fn fits_at(self, charged: u64, cost: u64) -> u64 {
+        let Self { rule, entry, open, now, .. } = self;
+        if let Rule::SlidingWindow(window) = rule {
             return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
         }
-        let mut words = [0; WORDS];
-        for (word, own) in words.iter_mut().zip(entry.words) {
-            *word = *own;
-        }
-        // The copy follows the clock if it must, also if `charged` is 0.
-        let state = EntryMut { words: &mut words, logs: &mut [] };
-        self.act(state, Act::Inc(charged), now, &mut Outcome::default());
-        let decide = |Later { words, left, at }: &Later, until: u64| {
-            self.peek(Entry { words, logs: &[] }, Act::Hit(left + cost), until.max(*at))
+        let decide = |later: &Later, until: u64| {
+            rule.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at))
         };
-        let mut later = Later { words, left: open.sum(), at: now };
+        let mut later = self.charged(charged);
+        if !self.flows_alike() {
+            for (index, amount) in open.amounts() {
+                if let Some(wait) = decide(&later, 0).retry_after
+                    && later.at + wait < amount.end
+                {
+                    break;
+                }
+                self.pass(&mut later, index, amount);
+            }
+            return later.at + decide(&later, 0).retry_after.unwrap_or(0);
+        }
         let (mut before, mut stretch, mut row) = (later, 0, 0);
         // Finds the stretch of amounts after which the hit fits, and then the amount within it.
         while row < open.rows() && !decide(&later, 0).allowed {
             (before, stretch) = (later, row);
-            for (_, amount) in open.rows_from(row).take_while(|(next, _)| *next <= row + STRIDE) {
-                self.pass(&mut later, amount);
+            for (index, amount) in open.amounts_from(row).take_while(|(index, _)| *index < row + STRIDE) {
+                self.pass(&mut later, index, amount);
             }
             row += STRIDE;
         }
@@ -83,28 +157,59 @@ impl Rule {
             before = later;
             stretch = row;
         }
-        for (_, amount) in open.rows_from(stretch) {
+        for (index, amount) in open.amounts_from(stretch) {
             if decide(&before, amount.end).allowed {
                 break;
             }
-            self.pass(&mut before, amount);
+            self.pass(&mut before, index, amount);
         }
         before.at + decide(&before, 0).retry_after.unwrap_or(0)
     }
 
-    /// Moves on to the end of an open amount, which charges it.
-    fn pass(&self, later: &mut Later, amount: Amount) {
-        later.left -= amount.amount;
-        self.charge(&mut later.words, amount.amount, amount.charged_at(self.period()));
-        later.at = amount.end;
+    /// Returns whether the state and all open amounts flow at the rate of the rule that decides.
+    pub(crate) fn flows_alike(self) -> bool {
+        match (self.rule, self.own) {
+            (Rule::Bucket(rule), Rule::Bucket(own)) => {
+                rule.rate == own.rate && !self.open.has_call_numbers() && rule.flows_alike(self.entry.words)
+            }
+            (Rule::Bucket(_) | Rule::Window(_) | Rule::SlidingWindow(_) | Rule::Concurrency(_), _) => true,
+        }
     }
 
+    /// Returns a copy of the state after `charged` was charged, with all amounts open.
+    fn charged(self, charged: u64) -> Later {
+        let mut words = [0; WORDS];
+        for (word, own) in words.iter_mut().zip(self.entry.words) {
+            *word = *own;
+        }
+        // The copy follows the clock if it must, also if `charged` is 0.
+        let state = EntryMut { words: &mut words, logs: &mut [] };
+        self.rule.act(state, Act::Charge(charged), self.now, &mut Outcome::default());
+        Later { words, left: self.open.sum(), at: self.now }
+    }
+
+    /// Moves on to the end of the open amount at an index, which charges it.
+    fn pass(self, later: &mut Later, index: usize, amount: Amount) {
+        later.left -= amount.amount;
+        let (rule, act) = self.open.charge(index, self.own, amount.amount);
+        rule.charge_words(&mut later.words, act, amount.charged_at(rule.period()));
+        later.at = amount.end;
+    }
+}
+
+impl Later {
+    fn entry(&self) -> Entry<'_> {
+        Entry { words: &self.words, logs: &[] }
+    }
+}
+
+impl Rule {
     /// Charges a state of words.
-    fn charge(&self, words: &mut [u64], cost: u64, now: u64) {
+    fn charge_words(&self, words: &mut [u64], act: Act, now: u64) {
         match self {
-            Self::Window(window) => charge(window, words, cost, now),
-            Self::Bucket(bucket) => charge(bucket, words, cost, now),
-            _ => {}
+            Self::Window(window) => charge(window, words, act, now),
+            Self::Bucket(bucket) => charge(bucket, words, act, now),
+            Self::SlidingWindow(_) | Self::Concurrency(_) => {}
         }
     }
 
@@ -114,7 +219,7 @@ impl Rule {
             Self::Bucket(bucket) => bucket.rate,
             // The end of the window in force, which takes the charges before it; 0 if there is none.
             Self::Window(window @ Window { kind: Kind::Key, .. }) => window.own_end(entry.words, charged > 0, now),
-            _ => 0,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) => 0,
         }
     }
 
@@ -129,12 +234,12 @@ impl Rule {
             *start = key.saturating_sub(*scale);
         }
         let (mut newest, mut drained) = (0, 0);
-        for amount in open.amounts() {
+        for (_, amount) in open.amounts() {
             newest = newest.max(amount.charged_at(self.period()));
             drained = match self {
                 Self::SlidingWindow(window) => newest + window.scale,
                 Self::Concurrency(_) => amount.end,
-                _ => {
+                Self::Window(_) | Self::Bucket(_) => {
                     let charge = Act::Inc(amount.amount);
                     newest + self.act(state.reborrow(), charge, newest, &mut Outcome::default()).reset_after
                 }
@@ -150,8 +255,8 @@ impl Rule {
 }
 
 /// Charges a state without a decision, which would take twice as long on each of many amounts.
-fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], cost: u64, now: u64) {
+fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], act: Act, now: u64) {
     let mut view = algorithm.view(words, now);
-    algorithm.charge(&mut view, cost, now);
+    algorithm.apply(&mut view, act, now);
     algorithm.commit(words, view);
 }

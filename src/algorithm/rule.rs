@@ -8,9 +8,11 @@ use super::window::{self, Window};
 use super::{Act, Algorithm, Charged, Outcome, Push};
 use crate::Decision;
 use crate::memory::OutOfMemory;
+use crate::number::MAX;
+use crate::policy::rule;
 use crate::policy::schema::{
-    ALGORITHMS, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, SLIDING_COUNTER, SLIDING_WINDOW,
-    TOKEN_BUCKET,
+    ALGORITHMS, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_STORED_LOG, SLIDING_COUNTER,
+    SLIDING_WINDOW, TOKEN_BUCKET,
 };
 use crate::scale::Scale;
 
@@ -150,18 +152,23 @@ impl Rule {
         matches!(self, Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }))
     }
 
-    /// Returns when the first state of an entry ends; `now` or earlier if it has ended.
+    /// Returns when the first state of an entry ends by its own numbers, whatever the limit, capacity and rate of this
+    /// rule are; `now` or earlier if it has ended.
     pub(crate) fn ends_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         match self {
             Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
-            // Such a window lives to its end even if its count is 0.
-            Self::Window(window) if matches!(window.kind, window::Kind::Clock | window::Kind::Calendar(_)) => {
-                window.window_ends_at(EntryState::of(entry), now)
-            }
-            _ => match self.peek(entry, Act::LOOK, now).reset_after {
-                0 => 0,
-                after => now + after,
+            Self::Window(window) => match window.kind {
+                // Such a window lives to its end even if its count is 0.
+                window::Kind::Clock | window::Kind::Calendar(_) => {
+                    window.window_ends_at(EntryState::of(entry), now)
+                }
+                window::Kind::Key | window::Kind::Sliding => match self.peek(entry, Act::LOOK, now).reset_after {
+                    0 => 0,
+                    after => now + after,
+                },
             },
+            Self::Bucket(bucket) => bucket.level_ends_at(EntryState::of(entry), now),
+            Self::Concurrency(_) => 0,
         }
     }
 
@@ -179,27 +186,40 @@ impl Rule {
         dispatch!(self, algorithm => algorithm.export(EntryState::of(entry), push))
     }
 
-    /// Reads the first state of an entry, that of a key never used, from plain numbers that were made under `scale`.
-    /// Returns whether they are valid.
-    pub(crate) fn import(&self, entry: EntryMut<'_>, scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+    /// Reads the first state of an entry, that of a key never used, from plain numbers of the same shape. Returns whether
+    /// they are valid.
+    pub(crate) fn import(&self, entry: EntryMut<'_>, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         dispatch!(self, algorithm => match EntryState::of_mut(entry) {
-            Some(state) => algorithm.import(state, scale, numbers),
+            Some(state) => algorithm.import(state, numbers),
             None => Ok(false),
         })
     }
 
-    /// Adjusts the rule of one call to the states of this rule. Returns whether it fits: it must have the same
-    /// algorithm and the same `scale` or `per`.
-    pub(crate) fn adjust(&self, call: &mut Self) -> bool {
-        // The ttl of a call is that of its reservation.
-        (self.scale() == call.scale() || self.is_concurrency())
-            && match (self, call) {
-                (Self::SlidingWindow(own), Self::SlidingWindow(call)) => own.adjust(call),
-                (Self::Window(own), Self::Window(call)) => own.kind == call.kind,
-                (Self::Bucket(own), Self::Bucket(call)) => own.kind == call.kind,
-                (Self::Concurrency(_), Self::Concurrency(_)) => true,
-                _ => false,
-            }
+    /// Returns the rule of a shape, by the algorithm's position in the schema: as much of a policy as is needed to charge
+    /// its state and to know when it ends.
+    pub(crate) fn of_shape(algorithm: usize, scale: Scale) -> Option<Self> {
+        let by_bucket = |kind| Self::Bucket(Bucket::of_shape(kind, scale.length()));
+        match algorithm {
+            TOKEN_BUCKET => Some(by_bucket(bucket::Kind::Token)),
+            LEAKY_BUCKET => Some(by_bucket(bucket::Kind::Leaky)),
+            SLIDING_WINDOW => rule(algorithm, MAX_STORED_LOG, 1, scale),
+            _ if algorithm < ALGORITHMS.len() => rule(algorithm, MAX, 1, scale),
+            _ => None,
+        }
+    }
+
+    /// Returns whether two rules have the same shape, so that a state of one is a state of the other.
+    pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
+        self.position() == other.position() && (self.is_concurrency() || self.stored_scale() == other.stored_scale())
+    }
+
+    /// Returns the rule of one call on the states of this rule; `None` if its shape is another.
+    pub(crate) fn for_call(&self, call: &Self) -> Option<Self> {
+        match (self, call) {
+            _ if !self.has_shape_of(call) => None,
+            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Some(Self::SlidingWindow(own.keeping_for(call))),
+            _ => Some(*call),
+        }
     }
 
     /// Returns the numbers by which a call charges a state if they differ from this rule's. Only buckets have them.
@@ -228,14 +248,6 @@ impl Rule {
                 Self::SlidingWindow(SlidingWindow { keep: own.keep.max(log.total + amount), ..own })
             }
             _ => self,
-        }
-    }
-
-    /// Widens the rule so that a state lives as long under it as under the rule of a call.
-    pub(crate) fn widen(&mut self, call: &Self) {
-        // The life of a window depends only on its `scale`, which is the same.
-        if let (Self::Bucket(own), Self::Bucket(call)) = (self, call) {
-            *own = own.widest(call);
         }
     }
 }

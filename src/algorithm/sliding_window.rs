@@ -22,7 +22,7 @@ use crate::policy::schema::MAX_STORED_LOG;
 pub(crate) struct SlidingWindow {
     pub(crate) limit: u64,
     pub(crate) scale: u64,
-    /// The limit that the log is kept for: the policy's own, also when a call lowers the limit.
+    /// The limit that the log is kept for: the policy's own, or that of a call if it is higher.
     pub(crate) keep: u64,
 }
 
@@ -51,10 +51,9 @@ impl SlidingWindow {
         Self { limit, scale, keep: limit }
     }
 
-    /// Makes the numbers of a call keep hits for this limit. Returns whether they fit: their limit may not be higher.
-    pub(crate) fn adjust(&self, call: &mut Self) -> bool {
-        call.keep = self.keep;
-        call.limit <= self.keep
+    /// Returns the numbers of a call under which the log keeps hits for this limit as well.
+    pub(crate) fn keeping_for(&self, call: &Self) -> Self {
+        Self { keep: self.keep.max(call.limit), ..*call }
     }
 
     /// Drops the oldest hits until the sum is at most `most`.
@@ -113,8 +112,8 @@ impl SlidingWindow {
         }
         let mut excess = view.total + open.sum() + cost - self.limit;
         let (mut at, mut newest, mut fits_at) = (view.skip, view.newest, view.at);
-        let mut ends = open.amounts().peekable();
-        let mut charges = open.amounts();
+        let mut ends = open.amounts().map(|(_, open)| open).peekable();
+        let mut charges = open.amounts().map(|(_, open)| open);
         while excess > 0 {
             let (time, amount) = match log.entry(at) {
                 Some(hits) => {
@@ -264,6 +263,13 @@ impl Algorithm for SlidingWindow {
         view.at + self.scale
     }
 
+    #[inline(always)]
+    fn more_at(&self, log: &Log, view: &View, used: u64) -> u64 {
+        // The oldest entries, which a refund drops, are still in the log.
+        let cost = self.limit.saturating_sub(used) + 1 + view.refunded;
+        self.fits_at(log, view, cost)
+    }
+
     fn unused_at(&self, view: &View) -> u64 {
         if view.total == 0 { 0 } else { view.newest + self.scale }
     }
@@ -291,9 +297,8 @@ impl Algorithm for SlidingWindow {
         Ok(())
     }
 
-    /// Reads a log. Every hit has its own time, so no number depends on the scale. All of them are kept, since the limit may
-    /// change back.
-    fn import(&self, log: &mut Log, _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+    /// Reads a log. All hits are kept, since the limit may change back.
+    fn import(&self, log: &mut Log, numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (pairs, rest) = numbers.as_chunks::<2>();
         let (mut total, mut words) = (0_u64, 0_u64);
         for &[_, cost] in pairs {
@@ -362,7 +367,7 @@ mod tests {
             assert!(log.act(Act::Hit(1), now).allowed);
         }
         let mut lower = Key::new(Rule::SlidingWindow(three()), 0);
-        assert!(lower.import(1_000, &log.export()));
+        assert!(lower.import(&log.export()));
         assert_eq!(lower.act(Act::Hit(1), 20).retry_after, Some(985));
         // Hits that count although they are denied take the place of the oldest, and what is charged is added.
         for now in 20..40 {
@@ -370,7 +375,7 @@ mod tests {
         }
         lower.act(Act::Inc(1), 40);
         let mut again = Key::new(Rule::SlidingWindow(ten), 0);
-        assert!(again.import(1_000, &lower.export()));
+        assert!(again.import(&lower.export()));
         assert!(again.act(Act::Hit(1), 50).allowed);
         assert!(!again.act(Act::Hit(1), 50).allowed);
     }
@@ -381,7 +386,7 @@ mod tests {
         log.act(Act::Inc(MAX), 0);
         assert!(!log.act(Act::Count(2), 0).allowed);
         let mut again = Key::new(log.rule, 0);
-        assert!(again.import(1_000, &log.export()));
+        assert!(again.import(&log.export()));
         assert_eq!(again.export(), log.export());
     }
 

@@ -54,9 +54,9 @@ impl Key {
     }
 
     /// Returns whether the numbers are valid.
-    pub(super) fn import(&mut self, scale: u64, numbers: &[i64]) -> bool {
+    pub(super) fn import(&mut self, numbers: &[i64]) -> bool {
         let rule = self.rule;
         let state = self.entry_mut();
-        dispatch!(&rule, algorithm => algorithm.import(EntryState::of_mut(state).unwrap(), scale, numbers)).unwrap()
+        dispatch!(&rule, algorithm => algorithm.import(EntryState::of_mut(state).unwrap(), numbers)).unwrap()
     }
 }

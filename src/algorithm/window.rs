@@ -19,7 +19,6 @@ use super::calendar::CalendarScale;
 use super::{Algorithm, Push};
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
-use crate::scale::Scale;
 
 /// The numbers of a window policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,16 +86,6 @@ impl Window {
         if let Kind::Calendar(calendar) = self.kind { calendar.length(start) } else { self.scale }
     }
 
-    /// Returns the same policy with another scale, which must be valid for its algorithm.
-    pub(crate) fn with_scale(self, scale: Scale) -> Self {
-        let kind = match (self.kind, scale.calendar()) {
-            (_, Some(calendar)) => Kind::Calendar(calendar),
-            (Kind::Calendar(_), None) => Kind::Clock,
-            (kind, None) => kind,
-        };
-        Self { kind, scale: scale.length(), ..self }
-    }
-
     /// Moves the view of a stored window to a time outside that window.
     #[inline(always)]
     fn roll_over(&self, view: &mut View, now: u64) {
@@ -144,6 +133,28 @@ impl Window {
             (NONE, true) => now + self.scale,
             (start, _) => start as u64 + self.scale,
         }
+    }
+
+    /// Returns when the amounts end that are used at `now` after `charged` was charged; 0 if none are. The window must not
+    /// slide.
+    pub(crate) fn used_until(&self, state: &[u64], charged: u64, now: u64) -> u64 {
+        let mut view = self.view(state, now);
+        if charged > 0 {
+            self.charge(&mut view, charged, now);
+        }
+        if view.current == 0 { 0 } else { view.start as u64 + self.length(view.start) }
+    }
+
+    /// Returns when the window ends to which an amount is charged at `charged_at`, if nothing is used now and nothing else
+    /// is charged before. The window must not slide.
+    pub(crate) fn end_after(&self, state: &[u64], charged_at: u64, now: u64) -> u64 {
+        let view = self.view(state, now);
+        let end = view.start + self.length(view.start) as i64;
+        if view.start != NONE && (charged_at as i64) < end {
+            return end as u64;
+        }
+        let start = self.start_at(charged_at);
+        (start + self.length(start) as i64).max(0) as u64
     }
 
     /// Returns when the window in force at `now` ends; 0 if a key's own has not begun.
@@ -293,7 +304,7 @@ impl Algorithm for Window {
         Ok(())
     }
 
-    fn import(&self, state: &mut [u64], _scale: u64, numbers: &[i64]) -> Result<bool, OutOfMemory> {
+    fn import(&self, state: &mut [u64], numbers: &[i64]) -> Result<bool, OutOfMemory> {
         let (start, current, previous) = match (self.kind, numbers) {
             (Kind::Sliding, &[start, previous, current]) => (start, current, previous),
             (Kind::Sliding, _) => return Ok(false),

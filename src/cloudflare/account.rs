@@ -6,9 +6,9 @@ use super::credit::Credit;
 use super::object_error::ObjectError;
 use super::policies;
 use super::row::{LoadError, Row, Storage};
-use super::states::{Loaded, States};
+use super::states::States;
 use super::wire::{self, Certainty, Reply};
-use crate::{Answer, Decision, Error, Ledger, Operation, Policies, Reason, ReservationId};
+use crate::{Answer, Error, Ledger, Operation, Policies, ReservationId};
 
 /// The most bytes of an unreadable row that are logged.
 const LOGGED_BYTES: usize = 256;
@@ -45,7 +45,7 @@ struct Memory {
     policies: String,
     counts_denied: bool,
     ledger: Ledger,
-    /// Whether the ledger has changes that must be saved, such as a conversion when it was loaded.
+    /// Whether the ledger has changes that must be saved, such as a reservation that was settled first.
     unsaved: bool,
     credit: Credit,
 }
@@ -89,7 +89,7 @@ impl<S: Storage> Account<S> {
     /// Returns the first number of the first state in memory.
     #[cfg(test)]
     pub(super) fn first_number(&self) -> Option<i64> {
-        self.memory.as_ref()?.ledger.states().first()?.first().copied()
+        self.memory.as_ref()?.ledger.shaped().first()?.numbers.first().copied()
     }
 
     /// Removes the states that have ended. If others are left, the alarm is set again.
@@ -173,8 +173,8 @@ impl<S: Storage> Account<S> {
             self.states = Some(states);
             loaded
         });
-        let Loaded { afresh, changed } = match loaded {
-            Ok(loaded) => loaded,
+        let afresh = match loaded {
+            Ok(afresh) => afresh,
             Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
             Err(LoadError::Unreadable(error)) => {
                 self.quarantine(&error, now)?;
@@ -188,7 +188,7 @@ impl<S: Storage> Account<S> {
             policies: policies.into(),
             counts_denied,
             ledger,
-            unsaved: changed,
+            unsaved: false,
             credit: Credit::default(),
         });
         Ok(())
@@ -221,14 +221,9 @@ impl<S: Storage> Account<S> {
         for &id in settles {
             *unsaved |= ledger.apply(Operation::Settle { id, used: None }, now)?.1;
         }
-        let was_used = matches!(operation, Operation::Reset | Operation::ResetAll) && ledger.expires_at(now) > 0;
+        let was_used = matches!(operation, Operation::Reset | Operation::ResetAll) && ledger.expires_at(now)? > 0;
         // An expired reservation and a state that follows the clock must be saved, but not a denial that is counted.
         *unsaved |= *counts_denied && is_decided(&operation) && ledger.follow_clock(now)?;
-        let elsewhere = match operation {
-            Operation::Reserve { .. } => states.open_elsewhere(ledger.policies(), now),
-            _ => (0, u64::MAX),
-        };
-        ledger.leave_room(elsewhere.0);
         let (answer, changed) = ledger.apply(operation, now)?;
         let must_save = *unsaved || changed && !(*counts_denied && is_decided(&operation) && is_denial(&answer));
         let has_credit = has_credit && ledger.may_lease();
@@ -245,9 +240,11 @@ impl<S: Storage> Account<S> {
             leases.retain(|known| known.end() > now && known.bits() != lease.id.bits());
             leases.push(lease.id);
         }
-        let open = match ledger.has_open() || elsewhere.0 > 0 {
+        // A reservation is denied for want of room also by those that are open under former shapes.
+        let elsewhere = matches!(operation, Operation::Reserve { .. }) && ledger.has_open_elsewhere(now);
+        let open = match ledger.has_open() || elsewhere {
             false => Certainty::Certain,
-            true if elsewhere.0 == 0 && ledger.has_open_only(leases) => Certainty::UntilLeaseEnds,
+            true if !elsewhere && ledger.has_open_only(leases) => Certainty::UntilLeaseEnds,
             true => Certainty::Uncertain,
         };
         Ok(match answer {
@@ -255,9 +252,7 @@ impl<S: Storage> Account<S> {
             Answer::Leased { decision, lease } => Reply::Leased { decision, open, lease },
             Answer::Number(number) => Reply::Number(number),
             Answer::Done => Reply::Reset(was_used),
-            Answer::Reserved { decision, id } => {
-                Reply::Reserved { decision: with_room_at(decision, elsewhere.1, now), open, id }
-            }
+            Answer::Reserved { decision, id } => Reply::Reserved { decision, open, id },
             Answer::Settled(settlement) => Reply::Settled { settlement, id: id_after(&operation, now) },
         })
     }
@@ -279,21 +274,10 @@ fn is_denial(answer: &Answer) -> bool {
     )
 }
 
-/// Returns the decision of a reservation. If it was denied because too many are open, the wait is at most until
-/// `first_end`, when the first one under other policies ends.
-fn with_room_at(decision: Decision, first_end: u64, now: u64) -> Decision {
-    if decision.reason != Some(Reason::Full) || first_end == u64::MAX {
-        return decision;
-    }
-    let elsewhere = first_end.saturating_sub(now);
-    let retry_after = decision.retry_after.filter(|&wait| wait > 0).map_or(elsewhere, |wait| wait.min(elsewhere));
-    Decision { retry_after: Some(retry_after), ..decision }
-}
-
 /// Returns the new id of a reservation that an operation extends; `None` for other operations.
 fn id_after(operation: &Operation<'_>, now: u64) -> Option<ReservationId> {
     match *operation {
-        Operation::Extend { id, ttl } => Some(id.extended(now + ttl)),
+        Operation::Extend { id, ttl } => Some(id.extended(id.end().max(now + ttl))),
         _ => None,
     }
 }

@@ -1,14 +1,13 @@
 //! The row of an object as bytes: a version, the alarm and the states, by postcard. Small numbers take one byte each.
 
 use postcard::{take_from_bytes, to_allocvec};
-use serde::{Deserialize, Serialize};
 
-use super::states::{Kept, OpenAmount, States};
+use super::states::{Kept, States};
 use crate::Error;
-use crate::record::MadeBy;
+use crate::record::StoredState;
 
 /// The version of these bytes.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// The content of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,23 +17,9 @@ pub(super) struct Stored {
     pub(super) states: States,
 }
 
-/// One policy's state. Every field is always written, since postcard writes no names.
-#[derive(Serialize, Deserialize)]
-struct StoredState<Text, Numbers, Amounts> {
-    name: Text,
-    algorithm: Text,
-    /// In two's complement: units of the calendar are below 0.
-    scale: u64,
-    count: u64,
-    ends: u64,
-    state: Numbers,
-    earlier: Numbers,
-    open: Amounts,
-}
-
 /// Returns the bytes of a row.
 pub(super) fn encode(alarm: u64, states: &States) -> Vec<u8> {
-    let states: Vec<_> = states.0.iter().map(stored).collect();
+    let states: Vec<_> = states.0.iter().map(|Kept { stored, count, ends }| (stored, count, ends)).collect();
     // Numbers, strings and lists of known length always serialize.
     to_allocvec(&(VERSION, alarm, states)).unwrap_or_default()
 }
@@ -47,21 +32,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
         return Err(Error::UnsupportedVersion { found: version, supported: VERSION });
     }
     let (alarm, rest) = take_from_bytes::<u64>(rest).map_err(|_| unreadable())?;
-    let (states, rest) = take_from_bytes::<Vec<StoredState<_, _, _>>>(rest).map_err(|_| unreadable())?;
+    let (states, rest) = take_from_bytes::<Vec<(StoredState, u64, u64)>>(rest).map_err(|_| unreadable())?;
     if !rest.is_empty() {
         return Err(unreadable());
     }
+    let kept = |(stored, count, ends)| Kept { stored, count, ends };
     Ok(Stored { alarm, states: States(states.into_iter().map(kept).collect()) })
-}
-
-fn stored(kept: &Kept) -> StoredState<&str, &[i64], &[OpenAmount]> {
-    let Kept { made_by: MadeBy { name, algorithm, scale }, state, earlier, open, count, ends } = kept;
-    StoredState { name, algorithm, scale: *scale as u64, count: *count, ends: *ends, state, earlier, open }
-}
-
-fn kept(stored: StoredState<String, Vec<i64>, Vec<OpenAmount>>) -> Kept {
-    let StoredState { name, algorithm, scale, count, ends, state, earlier, open } = stored;
-    Kept { made_by: MadeBy { name, algorithm, scale: scale as i64 }, state, earlier, open, count, ends }
 }
 
 #[cfg(test)]
@@ -82,11 +58,10 @@ mod tests {
     fn a_row_is_read_as_it_was_written() {
         let mut states = states();
         assert_eq!(states.0.len(), 2);
-        states.0[0].state = vec![i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65];
+        states.0[0].stored.state = vec![i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65];
         (states.0[0].count, states.0[0].ends) = (u64::MAX, 0);
-        states.0[1].state.clear();
-        states.0[1].earlier = vec![60_000, 1_767_225_660_000, 0, 7];
-        states.0[1].open = vec![[i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65]; 2];
+        states.0[1].stored.state.clear();
+        states.0[1].stored.open = vec![[i64::MIN, i64::MAX, 0, -1, 63, 64, -64, -65, 1, 2]; 2];
         assert_eq!(decode(&encode(7, &states)).unwrap(), Stored { alarm: 7, states });
     }
 
@@ -97,7 +72,7 @@ mod tests {
         ledger.apply(Operation::Hit { cost: 3 }, 1_767_225_600_123).unwrap();
         let mut states = States::default();
         states.keep(&ledger, 1_767_225_600_123);
-        assert_eq!(states.0[0].made_by.scale, -29_670);
+        assert_eq!(states.0[0].stored.scale, -29_670);
         let read = decode(&encode(7, &states)).unwrap().states;
         let mut again = Ledger::new(month).unwrap();
         read.load(&mut again, 1_767_225_600_123).unwrap();
@@ -117,13 +92,13 @@ mod tests {
                 let _ = decode(&wrong);
             }
         }
-        assert!(decode(&[4, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
+        assert!(decode(&[5, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]).is_err());
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
     #[test]
     fn a_later_version_is_an_error_of_its_own() {
-        let error = decode(&[5, 0, 0]).unwrap_err();
+        let error = decode(&[6, 0, 0]).unwrap_err();
         assert_eq!(error.code(), "unsupported_version");
     }
 }

@@ -208,6 +208,7 @@ pub(super) struct NamedDecision {
     /// `None` for never.
     retry_after: Option<u64>,
     reset_after: u64,
+    more_after: u64,
     policy: String,
     violated: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,23 +227,23 @@ pub(super) struct WrittenLease {
 
 impl NamedDecision {
     fn new(decision: &Decision, policies: &Policies) -> Self {
-        let &Decision { allowed, count, limit, remaining, retry_after, reset_after, .. } = decision;
+        let &Decision { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = decision;
         let policy = policies.name(decision.policy).into();
         let violated = decision.violated.iter().map(|position| policies.name(position).into()).collect();
         let reason = decision.reason.map(|reason| reason.as_str().into());
-        Self { allowed, count, limit, remaining, retry_after, reset_after, policy, violated, reason }
+        Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, policy, violated, reason }
     }
 
     /// Returns the decision with positions in the place of names; `None` if it has names of other policies.
     pub(super) fn under(self, policies: &Policies) -> Option<Decision> {
-        let Self { allowed, count, limit, remaining, retry_after, reset_after, .. } = self;
+        let Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
         let reason = self.reason.as_ref().map(|_| Reason::Full);
         let mut decision = Decision { policy: position(&self.policy)?, reason, ..Decision::NOTHING };
         for name in &self.violated {
             decision.violated.add(position(name)?);
         }
-        Some(Decision { allowed, count, limit, remaining, retry_after, reset_after, ..decision })
+        Some(Decision { allowed, count, limit, remaining, retry_after, reset_after, more_after, ..decision })
     }
 }
 
@@ -312,7 +313,9 @@ mod tests {
 
     #[test]
     fn a_decision_keeps_its_meaning() {
-        for text in ["2 1 5 4 0 1000 0 0", "1 1 5 4 0 1000 0 0", "0 5 5 0 700 1000 1 2", "0 5 5 0 -1 1000 0 3"] {
+        for text in
+            ["2 1 5 4 0 1000 0 0 7", "1 1 5 4 0 1000 0 0 7", "0 5 5 0 700 1000 1 2 700", "0 5 5 0 -1 1000 0 3 7"]
+        {
             let decision = to_decision(text).unwrap();
             let json = serde_json::to_string(&NamedDecision::new(&decision, &policies())).unwrap();
             let named: NamedDecision = serde_json::from_str(&json).unwrap();
@@ -322,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_decision_under_other_policies_is_none() {
-        let named = NamedDecision::new(&to_decision("0 5 5 0 700 1000 1 2").unwrap(), &policies());
+        let named = NamedDecision::new(&to_decision("0 5 5 0 700 1000 1 2 700").unwrap(), &policies());
         assert_eq!(named.under(&Policy::fix_window(5, "1m").unwrap().into()), None);
     }
 

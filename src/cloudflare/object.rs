@@ -50,7 +50,7 @@ impl DurableObject for RateLimiterObject {
 /// The methods that JavaScript calls. Their arguments are numbers and strings, which cross the boundary fastest.
 #[wasm_bindgen]
 impl RateLimiterObject {
-    /// Applies one operation under policies in JSON. Returns a decision as eight numbers in a string, followed by the id
+    /// Applies one operation under policies in JSON. Returns a decision as nine numbers in a string, followed by the id
     /// of a reservation, and any other result as one field.
     #[doc(hidden)]
     pub fn apply(

@@ -1,10 +1,9 @@
 //! The policies of a request to an object, from JSON.
 
 use super::object_error::ObjectError;
-use super::wire::free_by_default;
-use crate::{Policies, PolicyDraft};
+use crate::{Error, Policies, Policy, PolicyDraft};
 
-/// Parses one policy, or a list of them. Denied hits are free by default.
+/// Parses one policy, or a list of them.
 pub(super) fn read(json: &str) -> Result<Policies, ObjectError> {
     let drafts: Result<Vec<PolicyDraft>, _> = match json.trim_ascii_start().starts_with('[') {
         true => serde_json::from_str(json),
@@ -14,12 +13,8 @@ pub(super) fn read(json: &str) -> Result<Policies, ObjectError> {
         let message = "policies: the text is not JSON; give a policy, or a list of policies".into();
         return Err(ObjectError::Coded { code: "invalid_policy", message });
     };
-    let mut policies = Vec::new();
-    for draft in &drafts {
-        let policy = draft.build()?;
-        policies.push(if drafts.len() > 1 { policy } else { free_by_default(policy)? });
-    }
-    Ok(Policies::new(policies)?)
+    let policies: Result<Vec<Policy>, Error> = drafts.iter().map(PolicyDraft::build).collect();
+    Ok(Policies::new(policies?)?)
 }
 
 #[cfg(test)]

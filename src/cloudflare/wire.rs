@@ -12,7 +12,7 @@ pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Costs, Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Policy, Renewal,
+    Costs, Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal,
     ReservationId, Settlement, Span, Value,
 };
 
@@ -35,7 +35,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Returns a decision as eight numbers in a string, followed by the id of a reservation or a lease; any other result
+    /// Returns a decision as nine numbers in a string, followed by the id of a reservation or a lease; any other result
     /// as one field.
     pub fn to_text(self) -> String {
         match self {
@@ -139,12 +139,6 @@ pub fn time(number: f64) -> Result<u64, Error> {
 /// Returns the milliseconds of a duration; `None` if it is invalid.
 pub fn milliseconds(span: Span) -> Option<u64> {
     span.milliseconds()
-}
-
-/// Makes denied hits free unless the policy has a choice of its own: in an object each counted one may cost a row.
-pub fn free_by_default(policy: Policy) -> Result<Policy, Error> {
-    // A concurrency policy has no such field, and charges nothing anyway.
-    if policy.denied.is_some() || policy.rule.is_concurrency() { Ok(policy) } else { policy.denied(Denied::Free) }
 }
 
 /// Returns whether a denied hit under these policies is counted.

@@ -44,11 +44,11 @@ impl Certainty {
 /// The `retry_after` of a hit that can never be allowed.
 const NEVER: &str = "-1";
 
-/// Returns a decision as eight numbers, in the order that `js/numbers.ts` parses.
+/// Returns a decision as nine numbers, in the order that `js/wasm/decision-numbers.ts` parses.
 pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
     let never = || NEVER.to_string();
     format!(
-        "{} {} {} {} {} {} {} {}",
+        "{} {} {} {} {} {} {} {} {}",
         if decision.allowed { 1 } else { certainty.number() },
         decision.count,
         decision.limit,
@@ -57,6 +57,7 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
         decision.reset_after,
         decision.policy,
         decision.violated.0,
+        decision.more_after,
     )
 }
 
@@ -73,6 +74,7 @@ pub fn to_decision(written: &str) -> Option<Decision> {
         reset_after: next()? as u64,
         policy: next()? as usize,
         violated: Violated(next()? as u32),
+        more_after: next()? as u64,
         reason: None,
     };
     numbers.next().is_none().then_some(decision)
@@ -84,7 +86,7 @@ pub fn certain_for(written: &str) -> u64 {
     Certainty::ALL.into_iter().find(|certainty| Some(certainty.number()) == number).map_or(0, Certainty::lasts)
 }
 
-/// Appends a lease, if there is one, to a written decision as the ninth field.
+/// Appends a lease, if there is one, to a written decision as the tenth field.
 pub fn with_lease(decision: String, lease: Option<&Lease>) -> String {
     match lease {
         Some(lease) => format!("{decision} {}", from_lease(lease)),
@@ -94,7 +96,7 @@ pub fn with_lease(decision: String, lease: Option<&Lease>) -> String {
 
 /// Splits a text that [`with_lease`] wrote into the decision and the lease; `None` if the lease is invalid.
 pub fn split_lease(written: &str) -> Option<(&str, Option<Lease>)> {
-    match written.match_indices(' ').nth(7) {
+    match written.match_indices(' ').nth(8) {
         None => Some((written, None)),
         Some((at, _)) => Some((written.get(..at)?, Some(to_lease(written.get(at + 1..)?)?))),
     }
@@ -131,8 +133,8 @@ mod tests {
             }
         }
         let never = Decision { retry_after: None, ..denied };
-        assert_eq!(from_decision(&never, Certainty::Certain), "0 0 0 0 -1 0 2 5");
-        for wrong in ["", "1", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9", "1 2 3 4 5 6 7 a", "1  3 4 5 6 7 8"] {
+        assert_eq!(from_decision(&never, Certainty::Certain), "0 0 0 0 -1 0 2 5 0");
+        for wrong in ["", "1", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8 9 9", "1 2 3 4 5 6 7 a", "1  3 4 5 6 7 8"] {
             assert_eq!(to_decision(wrong), None);
         }
     }
@@ -145,16 +147,16 @@ mod tests {
             life: 875,
             counts_down: true,
         };
-        let written = with_lease("1 2 3 4 5 6 7 8".into(), Some(&lease));
-        assert_eq!(split_lease(&written), Some(("1 2 3 4 5 6 7 8", Some(lease))));
-        assert_eq!(split_lease("1 2 3 4 5 6 7 8"), Some(("1 2 3 4 5 6 7 8", None)));
+        let written = with_lease("1 2 3 4 5 6 7 8 9".into(), Some(&lease));
+        assert_eq!(split_lease(&written), Some(("1 2 3 4 5 6 7 8 9", Some(lease))));
+        assert_eq!(split_lease("1 2 3 4 5 6 7 8 9"), Some(("1 2 3 4 5 6 7 8 9", None)));
         for wrong in ["", ",1,2,3", "0000000000000000000000000000002a.lw.a,1,2", "x,1,2,0"] {
-            assert_eq!(split_lease(&format!("1 2 3 4 5 6 7 8 {wrong}")), None);
+            assert_eq!(split_lease(&format!("1 2 3 4 5 6 7 8 9 {wrong}")), None);
         }
         // A holder adds to these numbers.
         for wrong in ["9007199254740992,875,0", "5,10001,0", "5,18446744073709551615,0", "5,875,2"] {
             let id = lease.id;
-            assert_eq!(split_lease(&format!("1 2 3 4 5 6 7 8 {id},{wrong}")), None, "{wrong}");
+            assert_eq!(split_lease(&format!("1 2 3 4 5 6 7 8 9 {id},{wrong}")), None, "{wrong}");
         }
     }
 }

@@ -104,7 +104,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.on_reservation(key, id, |slots, slot, bits, now| slots.settle_reservation(slot, bits, &used, now))
     }
 
-    /// Moves the end of a reservation to `ttl` from now.
+    /// Moves the end of a reservation to `ttl` from now, but never to an earlier time.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve, Settlement};
@@ -126,7 +126,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let extended =
             self.on_reservation(&*key, id, |slots, slot, bits, now| slots.extend_reservation(slot, bits, ttl, now))?;
         if extended == Settlement::Extended {
-            id.end = now + ttl;
+            id.end = id.end.max(now + ttl);
         }
         Ok(extended)
     }
@@ -144,10 +144,9 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         let found = match self.index.get(key) {
             Some(slot) => work(&mut self.slots, slot, id.bits(), now).map_err(|error| self.slots.error(error))?,
-            None if self.slots.has_evicted_open() => Some(Settlement::Expired),
             None => None,
         };
         self.forget();
-        Ok(found.unwrap_or(id.missing(now)))
+        Ok(found.unwrap_or_else(|| self.slots.missing(id.bits(), id.end(), now)))
     }
 }

@@ -10,11 +10,13 @@ use hashbrown::HashSet;
 
 use super::Limiter;
 use crate::key_states::Batch;
-use crate::memory::{OutOfMemory, push};
+use crate::memory::{OutOfMemory, collect, push};
 use crate::number::check_time;
-use crate::record::{Afresh, Origin, check_version};
+use crate::open::OpenRow;
+use crate::record::StoredState;
+use crate::shapes::{Afresh, Shape, Shaped};
 use crate::store::slots::SlotError;
-use crate::{Clock, Error, Record, Snapshot, Store};
+use crate::{Clock, Error, Record, Snapshot, Store, wording};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// Returns all states as plain data, for [`Limiter::restore`].
@@ -34,27 +36,43 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         K: Clone,
     {
         let now = check_time(self.clock.now())?;
-        let (mut keys, mut earlier, mut reservations) = (Vec::new(), Vec::new(), Vec::new());
+        let mut snapshot = Snapshot::new(self.policies());
+        for name in self.names.others() {
+            push(&mut snapshot.names, name.into())?;
+        }
         for slot in self.slots.slots().filter(|&slot| !self.slots.has_ended(slot, now)) {
             if let Some(key) = self.index.key(slot) {
-                let number = [keys.len() as i64];
-                for row in self.slots.export_earlier(slot, &number, now)? {
-                    push(&mut earlier, row)?;
-                }
-                for row in self.slots.export_open(slot, &number)? {
-                    push(&mut reservations, row)?;
-                }
-                push(&mut keys, (key.clone(), self.slots.export(slot)?))?;
+                self.add_to(&mut snapshot, key.clone(), self.slots.export(slot)?)?;
             }
         }
-        Ok(Snapshot::new(self.policies(), keys, earlier, reservations))
+        Ok(snapshot)
     }
 
-    /// Takes over all states of a snapshot, or none on an error. Returns the names of the policies that
-    /// start afresh because they have another algorithm in the snapshot.
+    /// Adds a key with its states to a snapshot.
+    fn add_to(&self, snapshot: &mut Snapshot<K>, key: K, states: Vec<Shaped<Vec<i64>>>) -> Result<(), OutOfMemory> {
+        let number = snapshot.keys.len() as i64;
+        let mut own = Vec::new();
+        for (position, Shaped { shape, numbers, open }) in states.into_iter().enumerate() {
+            if position >= self.policies.len() {
+                let Shape { name, algorithm, scale } = shape;
+                let head = [number, name as i64, algorithm as i64, scale.number(), numbers.len() as i64];
+                let row = head.into_iter().chain(numbers).chain(open.into_iter().flatten());
+                push(&mut snapshot.former, collect(row)?)?;
+                continue;
+            }
+            for part in open {
+                push(&mut snapshot.open, collect([number, position as i64].into_iter().chain(part))?)?;
+            }
+            push(&mut own, numbers)?;
+        }
+        push(&mut snapshot.keys, (key, own))
+    }
+
+    /// Takes over all states of a snapshot, or none on an error. Returns the names of the policies that start unused
+    /// because they have another algorithm, `scale` or `per` in the snapshot.
     ///
-    /// A changed limit or rate applies to the states as they are. For a changed `scale` or `per` they are
-    /// converted, rounded against the client.
+    /// A changed limit, capacity or rate applies to the states as they are. States of other shapes are kept until their
+    /// ends, and are in the next snapshot.
     ///
     /// ```
     /// use tollgate::{Limiter, ManualClock, Policy, Snapshot};
@@ -94,14 +112,31 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
 
     /// Reads all states of a snapshot without changing any.
     fn stage_all<'a>(&mut self, snapshot: &'a Snapshot<K>, now: u64) -> Result<Staged<'a, K>, Error> {
-        let policies = snapshot.policies()?;
-        let origins = Origin::all(&policies)?;
+        let shapes = self.shapes_of(snapshot)?;
         let mut staged =
             Staged { keys: Vec::new(), states: Batch::default(), live: HashSet::new(), afresh: Afresh::default() };
-        let (mut earlier, mut open) = (snapshot.earlier.as_slice(), snapshot.reservations.as_slice());
+        let (mut open, mut former) = (snapshot.open.as_slice(), snapshot.former.as_slice());
         for (number, (key, states)) in snapshot.keys.iter().enumerate() {
-            let (earlier, open) = (rows_of(number, &mut earlier), rows_of(number, &mut open));
-            let (ended, afresh) = self.slots.stage(&self.policies, &origins, states, earlier, open, now)?;
+            let (open, former) = (rows_of(number, &mut open), rows_of(number, &mut former));
+            let names = &self.names;
+            let staging = self.slots.stage(now, |policy_states, key| {
+                if states.len() != shapes.own.len() {
+                    return Err(Error::state(wording::STATES_DIFFER));
+                }
+                let mut load = |shaped: &Shaped<&[i64]>| {
+                    key.load(policy_states, shaped).map_err(|error| error.into_error(names))
+                };
+                for (position, (shape, numbers)) in shapes.own.iter().zip(states).enumerate() {
+                    let open = parts_of(position, open.clone())?;
+                    load(&Shaped { shape: *shape, numbers, open })?;
+                }
+                for row in former {
+                    let parsed = Shaped::parse(row)?.ok_or_else(|| Error::state(wording::RESERVATION_NUMBERS))?;
+                    load(&Shaped { shape: shapes.renamed(parsed.shape)?, ..parsed })?;
+                }
+                Ok(key.loaded(policy_states, now))
+            });
+            let (ended, afresh) = staging?;
             staged.afresh.add_all(afresh);
             push(&mut staged.keys, (key, !ended))?;
             if !ended {
@@ -110,10 +145,25 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 staged.live.insert(key);
             }
         }
-        if !earlier.is_empty() || !open.is_empty() {
-            return Err(Error::state("its earlier states or reservations are not in the order of its keys"));
+        if !open.is_empty() || !former.is_empty() {
+            return Err(Error::state("its reservations or former states are not in the order of its keys"));
         }
         Ok(staged)
+    }
+
+    /// Returns the shapes of a snapshot's policies, and the numbers of its names here.
+    fn shapes_of(&mut self, snapshot: &Snapshot<K>) -> Result<SnapshotShapes, Error> {
+        let policies = snapshot.policies()?;
+        let (mut own, mut names) = (Vec::new(), Vec::new());
+        for (name, policy) in policies.names().zip(policies.iter()) {
+            let name = self.names.number(name)?;
+            push(&mut names, name)?;
+            push(&mut own, Shape::of(name, &policy.rule))?;
+        }
+        for name in &snapshot.names {
+            push(&mut names, self.names.number(name)?)?;
+        }
+        Ok(SnapshotShapes { own, names })
     }
 
     /// Takes over staged states. There must be room for them.
@@ -159,6 +209,34 @@ fn rows_of<'a>(number: usize, rest: &mut &'a [Vec<i64>]) -> impl Iterator<Item =
     own.iter().map(|row| row.get(1..).unwrap_or_default())
 }
 
+/// Returns the parts of reservations under the policy at a position.
+fn parts_of<'a>(position: usize, rows: impl Iterator<Item = &'a [i64]>) -> Result<Vec<OpenRow>, Error> {
+    let mut parts = Vec::new();
+    for row in rows {
+        let Some((&at, part)) = row.split_first() else { return Err(Error::state(wording::RESERVATION_NUMBERS)) };
+        if at == position as i64 {
+            let part = part.try_into().map_err(|_| Error::state(wording::RESERVATION_NUMBERS))?;
+            push(&mut parts, part)?;
+        }
+    }
+    Ok(parts)
+}
+
+/// The shapes of a snapshot.
+struct SnapshotShapes {
+    own: Vec<Shape>,
+    /// The numbers of its names here.
+    names: Vec<usize>,
+}
+
+impl SnapshotShapes {
+    /// Returns a shape with the number of its name here.
+    fn renamed(&self, shape: Shape) -> Result<Shape, Error> {
+        let name = self.names.get(shape.name).copied();
+        name.map(|name| Shape { name, ..shape }).ok_or_else(|| Error::state("a former state has no name"))
+    }
+}
+
 /// The states read from a snapshot.
 struct Staged<'a, K> {
     /// All keys, and whether their states are live.
@@ -176,8 +254,8 @@ impl<C: Clock> Store for Limiter<String, C> {
         let now = check_time(self.clock.now())?;
         let slot = self.index.get(key).filter(|&slot| !self.slots.has_ended(slot, now));
         let record = |slot| {
-            let (states, earlier) = (self.slots.export(slot)?, self.slots.export_earlier(slot, &[], now)?);
-            Ok(Record::new(self.policies(), states, earlier, self.slots.export_open(slot, &[])?))
+            let states = self.slots.export(slot)?.into_iter();
+            Ok(Record::new(states.map(|shaped| StoredState::new(shaped, &self.names)).collect()))
         };
         slot.map(record).transpose()
     }
@@ -188,9 +266,8 @@ impl<C: Clock> Store for Limiter<String, C> {
             return Ok(());
         };
         let now = check_time(self.clock.now())?;
-        check_version(record.version)?;
-        let (earlier, open) = (record.earlier.iter().map(Vec::as_slice), record.reservations.iter().map(Vec::as_slice));
-        let (ended, _) = self.slots.stage(&self.policies, &record.origins()?, &record.states, earlier, open, now)?;
+        let names = &mut self.names;
+        let (ended, _) = self.slots.stage(now, |policy_states, key| record.load(names, policy_states, key, now))?;
         if ended {
             self.reset_all(key);
             return Ok(());

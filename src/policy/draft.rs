@@ -66,7 +66,8 @@ impl PolicyDraft {
         let limit = self.amount(schema, Role::Limit)?;
         let rate = self.amount(schema, Role::Rate)?;
         let scale = self.scale(schema)?;
-        let policy = Policy { rule: unchecked_rule(position, limit, rate, scale), name: None, denied: None };
+        let policy =
+            Policy { rule: unchecked_rule(position, limit, rate, scale), name: None, unit: None, denied: None };
         let policy = match self.role(schema, Role::UtcOffset)? {
             Value::Null => policy,
             Value::Text(offset) => policy.utc_offset(offset)?,
@@ -76,6 +77,11 @@ impl PolicyDraft {
             Value::Null => policy,
             Value::Text(name) => policy.named(name)?,
             value => return Err(Error::policy("name", value.found(), Expected::Name)),
+        };
+        let policy = match self.role(schema, Role::Unit)? {
+            Value::Null => policy,
+            Value::Text(unit) => policy.unit(unit)?,
+            value => return Err(Error::policy("unit", value.found(), Expected::Unit)),
         };
         let policy = match self.role(schema, Role::Denied)? {
             Value::Null => policy,
@@ -247,11 +253,14 @@ impl Serialize for Policy {
                     }
                     _ => {}
                 },
-                Role::Name | Role::Denied => {}
+                Role::Name | Role::Unit | Role::Denied => {}
             }
         }
         if let Some(name) = self.name() {
             map.serialize_entry("name", name)?;
+        }
+        if let Some(unit) = &self.unit {
+            map.serialize_entry("unit", unit)?;
         }
         if let Some(denied) = self.denied {
             map.serialize_entry("denied", DENIED_WORDS[usize::from(denied == Denied::Free)])?;

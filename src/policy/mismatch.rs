@@ -5,17 +5,14 @@ use crate::error::Mismatch;
 
 /// Returns the first difference between a limiter's own rules and those of a call that was rejected.
 pub(crate) fn mismatch(own: &[Rule], call: &[Rule]) -> Mismatch {
-    let differ = own.iter().zip(call).find(|(one, other)| own.len() == call.len() && !one.adjust(&mut { **other }));
+    let differ = own.iter().zip(call).find(|(one, other)| own.len() == call.len() && !one.has_shape_of(other));
     let Some((own, call)) = differ else { return Mismatch::Policies { found: call.len(), expected: own.len() } };
     if own.name() != call.name() {
         return Mismatch::Algorithm { found: call.name(), expected: own.name() };
     }
-    if own.stored_scale() != call.stored_scale() {
-        if [own, call].iter().any(|rule| rule.stored_scale().calendar().is_some()) {
-            return Mismatch::Calendar;
-        }
-        let field = if matches!(own, Rule::Bucket(_)) { "per" } else { "scale" };
-        return Mismatch::Scale { field, found: call.scale(), expected: own.scale() };
+    if [own, call].iter().any(|rule| rule.stored_scale().calendar().is_some()) {
+        return Mismatch::Calendar;
     }
-    Mismatch::Limit { found: call.limit(), max: own.limit() }
+    let field = if matches!(own, Rule::Bucket(_)) { "per" } else { "scale" };
+    Mismatch::Scale { field, found: call.scale(), expected: own.scale() }
 }

@@ -25,8 +25,8 @@ pub struct Field {
     pub snake_case: Option<&'static str>,
     /// The meaning of the field.
     pub role: Role,
-    /// The default. A field without one is required, unless its role is [`Role::UtcOffset`], [`Role::Name`] or
-    /// [`Role::Denied`].
+    /// The default. A field without one is required, unless its role is [`Role::UtcOffset`], [`Role::Name`],
+    /// [`Role::Unit`] or [`Role::Denied`].
     pub default: Option<u64>,
 }
 
@@ -47,6 +47,8 @@ pub enum Role {
     Ttl,
     /// The policy's name.
     Name,
+    /// The unit of the limit, for headers.
+    Unit,
     /// Whether denied hits count.
     Denied,
 }
@@ -67,13 +69,14 @@ const UTC_OFFSET: Field =
 const PER: Field = Field { name: "per", snake_case: None, role: Role::Scale, default: Some(1_000) };
 const TTL: Field = Field { name: "ttl", snake_case: None, role: Role::Ttl, default: Some(DEFAULT_TTL) };
 const NAME: Field = field("name", Role::Name);
+const UNIT: Field = field("unit", Role::Unit);
 const DENIED: Field = field("denied", Role::Denied);
 
-const FIX_WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, UTC_OFFSET, NAME, DENIED];
-const WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, NAME, DENIED];
-const TOKEN_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, REFILL_RATE, PER, NAME, DENIED];
-const LEAKY_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, LEAK_RATE, PER, NAME, DENIED];
-const CONCURRENCY_FIELDS: &[Field] = &[ALGORITHM, LIMIT, TTL, NAME];
+const FIX_WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, UTC_OFFSET, NAME, UNIT, DENIED];
+const WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, NAME, UNIT, DENIED];
+const TOKEN_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, REFILL_RATE, PER, NAME, UNIT, DENIED];
+const LEAKY_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, LEAK_RATE, PER, NAME, UNIT, DENIED];
+const CONCURRENCY_FIELDS: &[Field] = &[ALGORITHM, LIMIT, TTL, NAME, UNIT];
 
 const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSchema {
     AlgorithmSchema { name, aliases: &[], fields }
@@ -139,7 +142,7 @@ pub const MAX_STORED_RESERVATIONS: usize = 128;
 /// The count of numbers before the amounts of a stored reservation: four of its id, its start, its end and its ttl.
 pub const RESERVATION_HEAD: usize = 7;
 
-/// The longest name of a policy.
+/// The longest name or unit of a policy.
 pub const MAX_NAME: usize = 64;
 
 /// The most policies that one limiter takes.

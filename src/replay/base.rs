@@ -10,6 +10,8 @@ use super::ReplayError;
 use super::entry::PROCESS_LENGTH;
 use super::text::{Cursor, push_number};
 use crate::memory::push;
+use crate::record::StoredState;
+use crate::{ALGORITHMS, Policies, Record};
 
 /// How long the base keeps the token of an entry, in milliseconds. A client that resends the entry later is past the
 /// entry's deadline.
@@ -64,6 +66,70 @@ pub(super) fn read_lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<i64>>, Repla
             return Ok(lists);
         }
     }
+}
+
+/// Appends the states of a record, of which the first are those of the policies: their numbers; after `=` the parts of open
+/// reservations, each after the position of its policy; after `:` the states of former shapes, each as the bytes of the name
+/// after their count, the algorithm's position, the scale, how many numbers it has, and these, and the parts of
+/// reservations.
+pub(super) fn push_record(text: &mut String, policies: usize, record: Record) {
+    let (mut own, mut open, mut former) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, StoredState { name, algorithm, scale, state, open: parts }) in record.states.into_iter().enumerate() {
+        if position < policies {
+            open.extend(parts.iter().map(|part| [&[position as i64], &part[..]].concat()));
+            own.push(state);
+            continue;
+        }
+        let algorithm = ALGORITHMS.iter().position(|known| *known == algorithm).unwrap_or_default();
+        let head = [algorithm as i64, scale, state.len() as i64];
+        let name = [name.len() as i64].into_iter().chain(name.bytes().map(i64::from));
+        former.push(name.chain(head).chain(state).chain(parts.into_iter().flatten()).collect());
+    }
+    push_lists(text, &own);
+    for (separator, lists) in [('=', open), (':', former)] {
+        if !lists.is_empty() {
+            text.push(separator);
+            push_lists(text, &lists);
+        }
+    }
+}
+
+/// Returns the record of states that [`push_record`] appended.
+pub(super) fn to_record(
+    policies: &Policies,
+    own: Vec<Vec<i64>>,
+    open: Vec<Vec<i64>>,
+    former: &[Vec<i64>],
+) -> Result<Record, ReplayError> {
+    if own.len() != policies.len() {
+        return Err(ReplayError::Malformed);
+    }
+    let mut states: Vec<StoredState> = Vec::new();
+    for ((name, policy), state) in policies.names().zip(policies.iter()).zip(own) {
+        let (algorithm, scale) = (policy.algorithm().into(), policy.rule.stored_scale().number());
+        states.push(StoredState { name: name.into(), algorithm, scale, state, open: Vec::new() });
+    }
+    for row in open {
+        let (&position, part) = row.split_first().ok_or(ReplayError::Malformed)?;
+        let own = usize::try_from(position).ok().and_then(|position| states.get_mut(position));
+        own.ok_or(ReplayError::Malformed)?.open.push(part.try_into().map_err(|_| ReplayError::Malformed)?);
+    }
+    for row in former {
+        states.push(former_state(row).ok_or(ReplayError::Malformed)?);
+    }
+    Ok(Record::new(states))
+}
+
+fn former_state(row: &[i64]) -> Option<StoredState> {
+    let (&length, rest) = row.split_first()?;
+    let (name, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    let name: Option<Vec<u8>> = name.iter().map(|&byte| u8::try_from(byte).ok()).collect();
+    let (&[algorithm, scale, count], rest) = rest.split_first_chunk()?;
+    let (state, parts) = rest.split_at_checked(usize::try_from(count).ok()?)?;
+    let (parts, rest) = parts.as_chunks();
+    let algorithm = ALGORITHMS.get(usize::try_from(algorithm).ok()?)?;
+    let name = String::from_utf8(name?).ok().filter(|_| rest.is_empty())?;
+    Some(StoredState { name, algorithm: (*algorithm).into(), scale, state: state.into(), open: parts.into() })
 }
 
 /// Appends the tokens that a base of time `stamp` must contain, each as process, number and age.

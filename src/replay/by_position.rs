@@ -12,7 +12,7 @@ use crate::{Decision, Error, Ledger, ReservationId, Settlement};
 
 impl Ledger {
     /// Adjusts the rules of one call to these states. Returns false if they do not match the policies.
-    pub(super) fn adjust(&mut self, rules: &mut [Rule]) -> bool {
+    pub(super) fn adjust(&self, rules: &mut [Rule]) -> bool {
         self.policy_states.adjust(rules)
     }
 

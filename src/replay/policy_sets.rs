@@ -63,7 +63,7 @@ impl PolicySets {
     }
 
     /// Returns the rules of a call, adjusted to a ledger. `text` is that of the call's own policies.
-    pub(super) fn call_rules(&mut self, text: Option<&str>, ledger: &mut Ledger) -> Result<CallRules, ReplayError> {
+    pub(super) fn call_rules(&mut self, text: Option<&str>, ledger: &Ledger) -> Result<CallRules, ReplayError> {
         let Some(text) = text else { return Ok(CallRules::Default) };
         let mut rules = match self.calls.iter().find(|(known, _)| known == text) {
             Some((_, rules)) => rules.clone(),

@@ -15,7 +15,7 @@ use super::text::Cursor;
 use crate::algorithm::rule::Rule;
 use crate::costs::PositionCosts;
 use crate::memory::{OutOfMemory, push};
-use crate::{Error, Ledger, Operation, Record};
+use crate::{Error, Ledger, Operation};
 
 /// The highest number of hits in one operation.
 const MAX_TIMES: u64 = 10_000;
@@ -78,14 +78,14 @@ impl Replica {
         cursor.expect(b'|')?;
         let states = base::read_lists(cursor)?;
         let mut optional = |byte| if cursor.take(byte) { base::read_lists(cursor) } else { Ok(Vec::new()) };
-        let (earlier, reservations) = (optional(b':')?, optional(b'=')?);
+        let (open, former) = (optional(b'=')?, optional(b':')?);
         cursor.expect(b'|')?;
         let tokens = base::read_tokens(cursor, stamp)?;
         if Mark::read(cursor)?.fingerprint != set.fingerprint {
             return Err(ReplayError::UnsupportedVersion);
         }
         let mut replica = Self { started: true, stamp, tokens, ..Self::new(&set)? };
-        replica.ledger.load(&Record::new(&set.policies, states, earlier, reservations), stamp)?;
+        replica.ledger.load_all(&base::to_record(&set.policies, states, open, &former)?, stamp)?;
         Ok(replica)
     }
 
@@ -93,13 +93,7 @@ impl Replica {
     pub(super) fn base(&self) -> String {
         let mut text = String::new();
         let _ = write!(text, "b{:013}{}|", self.stamp, self.set.text);
-        base::push_lists(&mut text, &self.ledger.states());
-        for (separator, lists) in [(':', self.ledger.earlier(self.stamp)), ('=', self.ledger.reservations())] {
-            if !lists.is_empty() {
-                text.push(separator);
-                base::push_lists(&mut text, &lists);
-            }
-        }
+        base::push_record(&mut text, self.set.policies.len(), self.ledger.record_all());
         text.push('|');
         base::push_tokens(&mut text, &self.tokens, self.stamp);
         text
@@ -134,8 +128,9 @@ impl Replica {
             && text != self.set.text
         {
             let set = sets.get(text)?;
-            self.ledger =
-                if self.started { self.converted(&set, entry.at)? } else { Ledger::new(set.policies.clone())? };
+            self.ledger = if self.started { self.under(&set, entry.at)? } else { Ledger::new(set.policies.clone())? };
+            // Only here, by the entry's time, so that all processes drop the same.
+            self.ledger.drop_former(entry.at);
             self.set = set;
         } else if entry.policies.is_none() && !self.started {
             return Err(ReplayError::Malformed);
@@ -144,14 +139,11 @@ impl Replica {
         if entry.mark.fingerprint == self.set.fingerprint { Ok(()) } else { Err(ReplayError::UnsupportedVersion) }
     }
 
-    /// Returns the states converted to other policies at `now`.
-    fn converted(&self, set: &PolicySet, now: u64) -> Result<Ledger, ReplayError> {
+    /// Returns the states under other policies. All of them are carried over, also those that have ended: all processes must
+    /// get the same result.
+    fn under(&self, set: &PolicySet, now: u64) -> Result<Ledger, ReplayError> {
         let mut ledger = Ledger::new(set.policies.clone())?;
-        // Expired states are converted too: whether a state has expired can differ between processes, and all must get the
-        // same result.
-        let (states, earlier) = (self.ledger.states(), self.ledger.earlier(now));
-        let record = Record::new(&self.set.policies, states, earlier, self.ledger.reservations());
-        ledger.load(&record, now)?;
+        ledger.load_all(&self.ledger.record_all(), now)?;
         Ok(ledger)
     }
 
@@ -167,7 +159,7 @@ impl Replica {
             Op::Hit { times, .. } if times > MAX_TIMES => Err(ReplayError::Malformed),
             Op::Hit { costs, times, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let rules = sets.call_rules(call_policies, &mut self.ledger)?;
+                let rules = sets.call_rules(call_policies, &self.ledger)?;
                 for _ in 0..times {
                     let result = self.apply_under(&rules, |ledger, rules| ledger.hit_at(&costs, rules, now))?;
                     add_result(&mut results, result, |results, decision| results.push_decision(&decision))?;
@@ -182,14 +174,14 @@ impl Replica {
                 self.apply_at(Operation::Set { policy: None, count }, position, now, &mut results)
             }
             Op::Reset { reservations } => {
-                let was_used = self.ledger.expires_at(now) > 0;
+                let was_used = self.ledger.expires_at(now)? > 0;
                 let operation = if reservations { Operation::ResetAll } else { Operation::Reset };
                 let result = none_if_rejected(self.ledger.apply(operation, now))?;
                 add_result(&mut results, result, |results, _| results.push_number(was_used.into()))
             }
             Op::Reserve { costs, ttl, random, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let rules = sets.call_rules(call_policies, &mut self.ledger)?;
+                let rules = sets.call_rules(call_policies, &self.ledger)?;
                 let result =
                     self.apply_under(&rules, |ledger, rules| ledger.reserve_at(&costs, rules, random, ttl, now))?;
                 add_result(&mut results, result, |results, (decision, end)| results.push_reservation(&decision, end))
@@ -201,7 +193,9 @@ impl Replica {
             }
             Op::Extend { id, ttl } => {
                 let result = none_if_rejected(self.ledger.extend_at(id, ttl, now))?;
-                add_result(&mut results, result, |results, settlement| results.push_settlement(settlement, now + ttl))
+                add_result(&mut results, result, |results, settlement| {
+                    results.push_settlement(settlement, id.end().max(now + ttl))
+                })
             }
             Op::Lease { cost, renewal } => self.apply_at(Operation::Lease { cost, renewal }, 0, now, &mut results),
         })
@@ -261,8 +255,8 @@ impl Replica {
         results: &mut Results,
     ) -> Result<(), ReplayError> {
         let own = Arc::clone(sets.own());
-        let mut converted = if Arc::ptr_eq(&self.set, &own) { None } else { Some(self.converted(&own, now)?) };
-        let ledger = converted.as_mut().unwrap_or(&mut self.ledger);
+        let mut other = if Arc::ptr_eq(&self.set, &own) { None } else { Some(self.under(&own, now)?) };
+        let ledger = other.as_mut().unwrap_or(&mut self.ledger);
         let Reading { kind, costs, position, call_policies } = reading;
         let operation = match kind {
             ReadingKind::Peek => {
@@ -311,7 +305,7 @@ impl Replica {
 
     /// Returns the time at which the last state ends; 0 if all have ended by `now`.
     pub(super) fn ends_at(&self, now: u64) -> u64 {
-        self.ledger.expires_at(now)
+        self.ledger.expires_at(now).unwrap_or(0)
     }
 }
 

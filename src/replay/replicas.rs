@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::entry::{Amounts, PROCESS_LENGTH};
-use super::policy_set::{Hash, PolicySet, shape};
+use super::policy_set::{Hash, PolicySet};
 use super::policy_sets::PolicySets;
 use super::replica::{Reading, ReadingKind, Replayed, Replica};
 use super::result::{Results, reading};
@@ -41,11 +41,6 @@ impl Replicas {
     /// Returns the fingerprint of the limiter's policies.
     pub fn fingerprint(&self) -> &[u8] {
         &self.sets.own().fingerprint
-    }
-
-    /// Returns a fingerprint of the policies' names and algorithms, which does not depend on their numbers.
-    pub fn shape(&self) -> String {
-        shape(&self.sets.own().policies, self.sets.hash())
     }
 
     /// Returns how long a state lasts at most after a hit, in milliseconds, if there is no debt.

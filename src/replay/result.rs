@@ -8,8 +8,8 @@ use crate::memory::{OutOfMemory, push};
 use crate::{Answer, Decision, Lease, Reason, Settlement};
 
 /// The count of numbers in a result: its kind, count, limit, remaining, retry after, reset after, position of the policy,
-/// violated policies as bits, and the end of a reservation.
-pub const NUMBERS_PER_RESULT: usize = 9;
+/// violated policies as bits, the end of a reservation, and more after.
+pub const NUMBERS_PER_RESULT: usize = 10;
 
 /// The kinds of results.
 pub mod kind {
@@ -103,6 +103,7 @@ impl Results {
             decision.policy as f64,
             f64::from(decision.violated.bits()),
             end as f64,
+            decision.more_after as f64,
         ])
     }
 
@@ -118,7 +119,7 @@ impl Results {
     }
 
     fn push_number_and_end(&mut self, number: u64, end: u64) -> Result<(), OutOfMemory> {
-        self.push([kind::NUMBER, number as f64, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, end as f64])
+        self.push([kind::NUMBER, number as f64, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, end as f64, 0.0])
     }
 
     /// Adds the result of a ledger's operation.
@@ -134,7 +135,7 @@ impl Results {
 
     /// Adds the result of an operation that the ledger rejected.
     pub(super) fn push_rejected(&mut self) -> Result<(), OutOfMemory> {
-        self.push([kind::REJECTED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        self.push([kind::REJECTED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     }
 
     fn push(&mut self, result: [f64; NUMBERS_PER_RESULT]) -> Result<(), OutOfMemory> {

@@ -21,7 +21,7 @@ pub fn share(policies: &Policies, millionths: u64) -> Result<Policies, Error> {
             _ => rule.stored_scale(),
         };
         let numbers = Policy::from_numbers(rule.position(), part(rule.limit()).max(1), rule.rate(), scale)?;
-        Ok(Policy { name: policy.name.clone(), denied: policy.denied, ..numbers })
+        Ok(Policy { name: policy.name.clone(), unit: policy.unit.clone(), denied: policy.denied, ..numbers })
     };
     let list: Result<Vec<Policy>, Error> = policies.iter().map(shared).collect();
     Policies::new(list?)

@@ -8,6 +8,7 @@ mod room;
 mod states;
 mod sweep;
 
+use crate::algorithm::forecast::WORDS;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
@@ -16,7 +17,7 @@ use crate::extra::{Extra, KeyMut};
 use crate::key_states::KeyStates;
 use crate::memory::OutOfMemory;
 use crate::number::NEVER;
-use crate::open::Open;
+use crate::open::{Bits, Open};
 use crate::policy::schema::MAX_RESERVATIONS;
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
@@ -36,7 +37,7 @@ pub(crate) use sweep::FREED_AT_MOST;
 const NO_SLOT: u32 = u32::MAX;
 
 /// The highest number of words in the states of one key.
-const MAX_WORDS: usize = 3 * MAX_POLICIES;
+const MAX_WORDS: usize = WORDS * MAX_POLICIES;
 
 /// Why a key got no slot. No state was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +87,8 @@ pub(crate) struct Slots {
     /// Whether the values of expired states are recorded.
     pub reports: bool,
     evicted: u64,
-    /// Whether a key with open reservations was evicted.
-    evicted_open: bool,
+    /// The open reservations of evicted keys, and their ends.
+    evicted_open: Vec<(Bits, u64)>,
     /// The most open reservations of one key.
     pub(crate) max_reservations: usize,
     cleaning: Cleaning,
@@ -122,7 +123,7 @@ impl Slots {
             expired: Vec::new(),
             reports: false,
             evicted: 0,
-            evicted_open: false,
+            evicted_open: Vec::new(),
             cleaning: Cleaning::default(),
             probe: 0,
             #[cfg(test)]
@@ -136,7 +137,7 @@ impl Slots {
     }
 
     /// Adjusts the rules of one call to the slab's states. Returns whether they fit.
-    pub(crate) fn adjust(&mut self, call: &mut [Rule]) -> bool {
+    pub(crate) fn adjust(&self, call: &mut [Rule]) -> bool {
         self.policy_states.adjust(call)
     }
 
@@ -256,6 +257,20 @@ impl Slots {
             deny_full(&mut decision, room_at - now);
         }
         Ok(decision)
+    }
+
+    /// Returns what a hit would return if denied hits were free.
+    pub(crate) fn peek_free(
+        &mut self,
+        slot: Option<u32>,
+        rules: Option<&[Rule]>,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
+        let denied = self.policy_states.replace_denied(Denied::Free);
+        let decision = self.peek(slot, rules, costs, now);
+        self.policy_states.replace_denied(denied);
+        decision
     }
 
     /// Returns the count of one policy.
@@ -445,9 +460,10 @@ mod tests {
 
     #[test]
     fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
-        for policy in [Policy::sliding_counter(9, 1).unwrap(), Policy::token_bucket(9, 1, 1 << 40).unwrap()] {
-            let mut slots = Slots::new(vec![policy.rule; MAX_POLICIES], Denied::Free, Options::new()).unwrap();
-            assert_eq!(slots.policy_states.size().word, MAX_WORDS);
+        for (policy, words) in [(Policy::sliding_counter(9, 1), 3), (Policy::token_bucket(9, 1, 1 << 40), WORDS)] {
+            let rules = vec![policy.unwrap().rule; MAX_POLICIES];
+            let mut slots = Slots::new(rules, Denied::Free, Options::new()).unwrap();
+            assert_eq!(slots.policy_states.size().word, words * MAX_POLICIES);
             let costs = PositionCosts::All(2);
             assert_eq!(slots.peek(None, None, &costs, 0), slots.hit::<OutOfMemory>(None, None, &costs, 0));
         }

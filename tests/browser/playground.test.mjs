@@ -358,7 +358,15 @@ test("works with no network after load", async () => {
 });
 
 describe("against the Worker", () => {
-  const decision = { allowed: false, count: 0, limit: 10, remaining: 0, retryAfter: 900, resetAfter: 9_900 };
+  const decision = {
+    allowed: false,
+    count: 0,
+    limit: 10,
+    remaining: 0,
+    retryAfter: 900,
+    resetAfter: 9_900,
+    moreAfter: 900,
+  };
 
   test("the response and its headers are shown as they are", async () => {
     const worker = await serveSite({

@@ -446,14 +446,14 @@ test("the same policy has the same label, however it is written; denied hits are
   assert.deepEqual(
     await labels(
       { ...window, scale: "1m" },
-      { ...window, scale: "1m", denied: "free", name: "own" },
+      { ...window, scale: "1m", denied: "count", name: "own" },
       { ...window, scale: "1h" },
       { ...window, scale: "1s", denied: "count" },
       { algorithm: "token_bucket", capacity: 4, refillRate: 1, denied: "free" },
     ),
     [
-      "sliding_window, 4 in 1m, denied hits count",
-      "own: sliding_window, 4 in 1m, denied hits are free",
+      "sliding_window, 4 in 1m, denied hits are free",
+      "own: sliding_window, 4 in 1m, denied hits count",
       "sliding_window, 4 in 1h",
       "sliding_window, 4 in 1s, denied hits count",
       "token_bucket, 4 at once, 1 per 1s",

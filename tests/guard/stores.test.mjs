@@ -206,6 +206,18 @@ for (const [name, { Store, serve }] of Object.entries(counting)) {
         assert.deepEqual(statuses, [401, 401, 401, 429, 429]);
       });
 
+    test("a denied hit that was not charged is not taken back", async (t) => {
+      for (const policy of [policies.sliding_window, policies.token_bucket]) {
+        for (const skip of ["skipFailedRequests", "skipSuccessfulRequests"]) {
+          const url = await serve(t, { store: new Store(new RateLimiter(policy)), [skip]: true });
+          const counted = { headers: { "X-Status": skip === "skipFailedRequests" ? "200" : "401" } };
+          const statuses = [];
+          for (let tries = 0; tries < 9; tries += 1) statuses.push((await ask(url, counted)).status);
+          assert.deepEqual(statuses.slice(limit), Array(9 - limit).fill(429), `${skip}: ${statuses}`);
+        }
+      }
+    });
+
     test("decrement takes a hit back, and never more than there are", async () => {
       const store = new Store();
       store.init({ windowMs: 60_000, limit });

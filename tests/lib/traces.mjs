@@ -8,8 +8,12 @@ const folder = new URL("../vectors/", import.meta.url);
 /** A file for every algorithm that Hammer has. */
 export const files = readdirSync(folder).filter((name) => name !== "addresses.json");
 
-/** Returns the traces of a file, each with its policy. */
-export const tracesIn = (file) => JSON.parse(readFileSync(new URL(file, folder), "utf8"));
+/** Returns the traces of a file, each with its policy. Hammer's windows count denied hits. */
+export const tracesIn = (file) =>
+  JSON.parse(readFileSync(new URL(file, folder), "utf8")).map(({ policy, ...trace }) => ({
+    ...trace,
+    policy: "limit" in policy ? { ...policy, denied: "count" } : policy,
+  }));
 
 /** Does an operation of a trace on a limiter, whose clock is set. */
 export async function answer(limiter, { op, key, cost, count }) {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Throttle } from "tollgate";
+import { RateLimiter, rateLimitHeaders, Throttle } from "tollgate";
 import { items } from "../../js/throttle/fields.ts";
 import fc from "../lib/properties.mjs";
 import { FakeTime, settled } from "./lib/time.mjs";
@@ -216,6 +216,22 @@ function asking(headers, { status = 429, ...options } = {}) {
 }
 
 const hour = 3_600_000;
+
+test("a bucket's headers make the next request wait for a token, not for all of them", async () => {
+  const limiter = new RateLimiter(
+    { name: "api", algorithm: "token_bucket", capacity: 60, refillRate: 1 },
+    { clock: () => 0 },
+  );
+  const { ask, wait } = asking(rateLimitHeaders(limiter.hit("a", 60), limiter.policies), { status: 200 });
+  await ask();
+  assert.equal(await wait(), 1_000);
+});
+
+test("a limit with something left makes nobody wait, whenever more comes", async () => {
+  const { ask, wait } = asking({ RateLimit: '"api";r=1;t=60' }, { status: 200 });
+  await ask();
+  assert.equal(await wait(), 0);
+});
 
 describe("a told wait is capped", () => {
   for (const [headers, expected, options] of [

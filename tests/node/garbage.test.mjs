@@ -122,11 +122,13 @@ function outcome(work) {
 const isWhole = (number) => Number.isSafeInteger(number) && number >= 0;
 const isWait = (number) => number === Number.POSITIVE_INFINITY || (Number.isInteger(number) && number >= 0);
 
-function assertIsDecision({ allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated }) {
+function assertIsDecision(decision) {
+  const { allowed, count, limit, remaining, retryAfter, resetAfter, moreAfter, policy, violated } = decision;
   assert.equal(typeof allowed, "boolean");
-  assert.ok([count, resetAfter].every((number) => Number.isInteger(number) && number >= 0));
+  assert.ok([count, resetAfter, moreAfter].every((number) => Number.isInteger(number) && number >= 0));
   assert.ok(isWhole(limit) && isWhole(remaining) && remaining <= limit);
   assert.ok(isWait(retryAfter) && (retryAfter === 0) === allowed);
+  assert.equal(moreAfter === 0, remaining === limit);
   assert.equal(typeof policy, "string");
   assert.equal(violated.length === 0, allowed);
 }
@@ -455,7 +457,7 @@ test("as a decision, its policies and options, for headers", () => {
       const { answer } = outcome(() => rateLimitHeaders(decision, given, legacy));
       if (answer) {
         assert.ok(Object.entries(answer).every((entry) => entry.every((text) => /^[ -~]+$/.test(text))));
-        assert.match(answer.RateLimit, /^".*";r=\d+;t=\d+$/);
+        assert.match(answer.RateLimit, /^".*";r=\d+(;t=[1-9]\d*)?$/);
       }
       const body = outcome(() => problemBody(decision, given)).answer;
       if (body === undefined) return;

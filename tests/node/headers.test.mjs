@@ -11,7 +11,10 @@ const name = fc.oneof(
 );
 const scale = fc.integer({ min: 1, max: 10_000_000 });
 const policies = fc.uniqueArray(
-  fc.record({ name, algorithm: fc.constant("fix_window"), limit: fc.integer({ min: 1 }), scale }),
+  fc.record(
+    { name, unit: name, algorithm: fc.constant("fix_window"), limit: fc.integer({ min: 1 }), scale },
+    { requiredKeys: ["name", "algorithm", "limit", "scale"] },
+  ),
   { minLength: 1, maxLength: 3, selector: ({ name }) => name },
 );
 const amount = fc.oneof(
@@ -19,7 +22,7 @@ const amount = fc.oneof(
   fc.maxSafeNat(),
   fc.constantFrom(111_222_333_444, 555_666_777_888, 999_999_999_999_999, 1_000_000_000_000_000),
 );
-const wait = fc.oneof(amount, fc.integer({ min: 0, max: 3_000 }));
+const wait = fc.oneof(amount, fc.integer({ min: 0, max: 3_000 }), fc.constant(0));
 
 test("a filled header is what Rust writes", () => {
   fc.assert(
@@ -29,7 +32,7 @@ test("a filled header is what Rust writes", () => {
       amount,
       wait,
       fc.boolean(),
-      (list, at, remaining, resetAfter, isFrozen) => {
+      (list, at, remaining, moreAfter, isFrozen) => {
         const { policies } = new RateLimiter(list.map((policy) => ({ ...policy, denied: undefined })));
         const { name: policy, limit } = list[at % list.length];
         const decision = {
@@ -38,7 +41,8 @@ test("a filled header is what Rust writes", () => {
           limit,
           remaining,
           retryAfter: 0,
-          resetAfter,
+          resetAfter: 0,
+          moreAfter,
           policy,
           violated: [],
         };
@@ -50,6 +54,64 @@ test("a filled header is what Rust writes", () => {
       },
     ),
     { numRuns: 3_000, seed: Number(process.env.FAST_CHECK_SEED ?? 1) },
+  );
+});
+
+const headersOf = (limiter, decision, options) => rateLimitHeaders(decision, limiter.policies, options);
+
+test("t is when more may be used: of a bucket when its next token comes, not when it is full", () => {
+  let now = 0;
+  const policy = { name: "api", algorithm: "token_bucket", capacity: 60, refillRate: 1 };
+  const limiter = new RateLimiter(policy, { clock: () => now });
+  assert.equal(headersOf(limiter, limiter.peek("a", 0)).RateLimit, '"api";r=60');
+  assert.equal(headersOf(limiter, limiter.hit("a", 59)).RateLimit, '"api";r=1;t=1');
+  limiter.hit("a");
+  now = 999;
+  assert.deepEqual(headersOf(limiter, limiter.hit("a"), { legacy: true }), {
+    "RateLimit-Policy": '"api";q=60;w=60',
+    RateLimit: '"api";r=0;t=1',
+    "Retry-After": "1",
+    "X-RateLimit-Limit": "60",
+    "X-RateLimit-Remaining": "0",
+    "X-RateLimit-Reset": "1",
+  });
+  // More is to be had before so much is.
+  assert.deepEqual(headersOf(limiter, limiter.hit("a", 10)).RateLimit, '"api";r=0;t=1');
+  assert.deepEqual(headersOf(limiter, limiter.hit("a", 10))["Retry-After"], "10");
+  now = 60_000;
+  const unused = headersOf(limiter, limiter.peek("a", 0), { legacy: true });
+  assert.deepEqual([unused.RateLimit, unused["X-RateLimit-Reset"]], ['"api";r=60', "0"]);
+});
+
+test("t is never later than Retry-After", () => {
+  const limiter = new RateLimiter({ name: "api", algorithm: "fix_window", limit: 1, scale: "1m" });
+  limiter.hit("a");
+  const denied = { ...limiter.hit("a"), retryAfter: 2_500, moreAfter: 9_000 };
+  const { RateLimit: rest, "Retry-After": wait } = headersOf(limiter, denied);
+  assert.deepEqual([rest, wait], ['"api";r=0;t=3', "3"]);
+  // A cost that never fits has no Retry-After.
+  assert.equal(
+    headersOf(limiter, { ...denied, retryAfter: Number.POSITIVE_INFINITY }).RateLimit,
+    '"api";r=0;t=9',
+  );
+});
+
+test("qu is a policy's unit, unless that is requests", () => {
+  const quota = (policy) => {
+    const limiter = new RateLimiter(policy);
+    return headersOf(limiter, limiter.peek("a"))["RateLimit-Policy"];
+  };
+  const window = { name: "a", algorithm: "fix_window", limit: 5, scale: "1m" };
+  assert.equal(quota({ ...window, unit: "content-bytes" }), '"a";q=5;qu="content-bytes";w=60');
+  assert.equal(quota({ ...window, unit: 'half "a\\' }), '"a";q=5;qu="half \\"a\\\\";w=60');
+  assert.equal(quota({ ...window, unit: "requests" }), '"a";q=5;w=60');
+  const running = { name: "a", algorithm: "concurrency", limit: 5 };
+  // Work in progress has no window.
+  assert.equal(quota(running), '"a";q=5;qu="concurrent-requests"');
+  assert.equal(quota({ ...running, unit: "exports" }), '"a";q=5;qu="exports"');
+  assert.equal(
+    quota([window, { ...window, name: "b", unit: "tokens" }]),
+    '"a";q=5;w=60, "b";q=5;qu="tokens";w=60',
   );
 });
 

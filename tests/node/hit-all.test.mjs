@@ -1,4 +1,4 @@
-// `hitAll` charges all keys or none, and admits what the strictest key allows.
+// hitAll decides over several keys at once: all are charged or none, and hits on one key are one decision.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -56,6 +56,73 @@ test("one key twice has to fit twice, and costs may be by policy", () => {
   assert.deepEqual(hitAll([]), { allowed: true, decisions: [] });
 });
 
+test("hits of one limiter on one key are one decision of the sum, at each place", () => {
+  let now = 1_000_000;
+  const clock = () => now;
+  const bucket = new RateLimiter({ algorithm: "token_bucket", capacity: 10, refillRate: 1 }, { clock });
+  const other = new RateLimiter({ algorithm: "token_bucket", capacity: 10, refillRate: 1 }, { clock });
+  const hits = (...costs) => [
+    { limiter: bucket, key: "a", cost: costs[0] },
+    { limiter: other, key: "a" },
+    { limiter: bucket, key: "a", cost: costs[1] },
+  ];
+  const never = hitAll(hits(6, 6));
+  assert.deepEqual(never.decisions[0], bucket.peek("a", 12));
+  assert.equal(never.decisions[0].retryAfter, Number.POSITIVE_INFINITY);
+  assert.equal(never.decisions[2], never.decisions[0]);
+  assert.deepEqual([never.allowed, bucket.get("a"), other.get("a")], [false, 10, 10]);
+  const { allowed, decisions } = hitAll(hits(3, 4));
+  assert.deepEqual([allowed, bucket.get("a"), other.get("a")], [true, 3, 9]);
+  const { remaining, resetAfter, moreAfter } = decisions[0];
+  assert.deepEqual([remaining, resetAfter, moreAfter], [3, 7_000, 1_000]);
+  assert.equal(decisions[2], decisions[0]);
+  // Its wait is exact.
+  const denied = hitAll(hits(2, 5)).decisions[0];
+  assert.deepEqual([denied.allowed, denied.retryAfter], [false, 4_000]);
+  now += 3_999;
+  assert.equal(hitAll(hits(2, 5)).allowed, false);
+  now += 1;
+  assert.equal(hitAll(hits(2, 5)).allowed, true);
+  // Keys of other types are other keys.
+  assert.equal(hitAll([1, "1"].map((key) => ({ limiter: bucket, key, cost: 6 }))).allowed, true);
+});
+
+test("costs of one key are summed by policy, and each is checked", () => {
+  const policies = ["a", "b", "c"].map((name) => ({ name, algorithm: "fix_window", limit: 9, scale: "1h" }));
+  const limiter = new RateLimiter(policies, { clock });
+  const of = (...costs) => hitAll(costs.map((cost) => ({ limiter, key: "k", cost })));
+  assert.equal(of({ a: 2 }, undefined, 3, { b: 0, c: undefined }).allowed, true);
+  assert.deepEqual(
+    ["a", "b", "c"].map((name) => limiter.get("k", name)),
+    [7, 5, 6],
+  );
+  for (const wrong of [-1, 0.5, Number.NaN, "1", null, [], new Map(), { a: -1 }, { a: null }, 2 ** 53]) {
+    assert.throws(() => of(2, wrong), { code: "invalid_cost" }, `${wrong}`);
+    assert.throws(() => of(wrong, { a: 1 }), { code: "invalid_cost" }, `${wrong}`);
+  }
+  assert.throws(() => of(2, Number.MAX_SAFE_INTEGER), { code: "invalid_cost" });
+  assert.throws(() => of(2, { d: 1 }), { code: "unknown_policy" });
+  assert.deepEqual([limiter.get("k", "a"), limiter.get("k", "b")], [7, 5]);
+});
+
+test("hits on one key have the same policies of the call, or it is an error", () => {
+  const limiter = window(1);
+  const other = (limit) => ({ algorithm: "fix_window", limit, scale: "1h" });
+  const of = (...policies) => hitAll(policies.map((policies) => ({ limiter, key: "a", policies })));
+  assert.equal(of(other(2), other(2)).allowed, true);
+  assert.equal(limiter.get("a"), 2);
+  for (const [one, two] of [
+    [other(9), undefined],
+    [undefined, other(9)],
+    [other(8), other(9)],
+  ])
+    assert.throws(() => of(one, two), { code: "policy_mismatch" });
+  assert.throws(() => of(other(9), { ...other(9), limit: 0 }), { code: "invalid_policy" });
+  assert.throws(() => of(other(9), { ...other(9), scale: "2h" }), { code: "policy_mismatch" });
+  assert.equal(of({ ...other(4), scale: 3_600_000 }, [other(4)]).allowed, true);
+  assert.equal(limiter.get("a"), 4);
+});
+
 test("after a denial the keys that follow are only looked at", () => {
   const [first, second] = [window(1, { denied: "count" }), window(1, { denied: "count" })];
   first.hit("a");
@@ -86,6 +153,21 @@ test("an error takes nothing from any key", () => {
       '"running" is a concurrency limit, which hitAll cannot change; use reserve; see docs/concurrency.md',
   });
   assert.equal(first.get("a"), 0);
+});
+
+test("where denied hits count, a wait is that of a hit that was not counted", () => {
+  let now = 0;
+  const policy = { algorithm: "sliding_window", limit: 1, scale: "1m", denied: "count" };
+  const limiter = new RateLimiter(policy, { clock: () => now });
+  const hit = () => hitAll([{ limiter, key: "a" }]);
+  hit();
+  now = 20_000;
+  assert.equal(limiter.peek("a").retryAfter, 60_000);
+  assert.deepEqual([hit().decisions[0].retryAfter, hit().decisions[0].count], [40_000, 1]);
+  now = 59_999;
+  assert.equal(hit().allowed, false);
+  now = 60_000;
+  assert.equal(hit().allowed, true);
 });
 
 test("exactly as many are admitted as the strictest key allows", () => {

@@ -15,7 +15,7 @@ WebAssembly.Instance = class extends WebAssembly.Instance {
 };
 
 const now = 1_767_227_321_000;
-const policy = { algorithm: "fix_window_per_key", limit: 3, scale: "1s" };
+const policy = { algorithm: "fix_window_per_key", limit: 3, scale: "1s", denied: "count" };
 const made = (policies = policy) => new RateLimiter(policies, { clock: () => now });
 const bytes = () => memory.buffer.byteLength;
 

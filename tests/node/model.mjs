@@ -88,7 +88,7 @@ function slidingWindow({ limit, scale, most = limit }) {
     fits: (hits, cost) => sum(hits) + cost <= limit,
     add: (hits, cost, now) => newest([...hits, { time: latest(hits, now), cost }], longer),
     // In a full log it takes the place of the oldest.
-    addDenied: (hits, cost, now) =>
+    addHit: (hits, cost, now) =>
       newest([...hits, { time: latest(hits, now), cost }], larger(most + 1n, sum(hits))),
     set: (hits, count, now) =>
       count === 0n ? [] : [{ time: latest(hits, now), cost: smaller(count, longer) }],
@@ -120,44 +120,40 @@ function slidingCounter({ limit, scale }) {
   };
 }
 
-function tokenBucket({ capacity, refillRate, per }) {
-  const full = capacity * per;
+/** Both buckets: hits fill them. A state has the rate of its last charge, and flows at that or the call's, if faster. */
+function bucket({ capacity, rate, per }, counted) {
+  const remaining = ({ level }) => larger(0n, capacity * per - level) / per;
   return {
-    period: divideUp(full, refillRate),
-    fresh: (now) => ({ time: now, tokens: full }),
+    period: divideUp(capacity * per, rate),
+    fresh: (now) => ({ time: now, level: 0n, rate }),
     at(state, now) {
-      // A full bucket is as one never used, also while the clock is behind it.
-      if (state.tokens >= full) return { time: now, tokens: full };
       const time = larger(now, state.time);
-      return { time, tokens: smaller(full, state.tokens + (time - state.time) * refillRate) };
+      const level = larger(0n, state.level - (time - state.time) * larger(rate, state.rate));
+      // An empty bucket is as one never used, also while the clock is behind it.
+      return level === 0n ? this.fresh(now) : { time, level, rate: state.rate };
     },
-    fits: ({ tokens }, cost) => tokens >= cost * per,
-    add: ({ time, tokens }, cost) => ({ time, tokens: larger(-max * per, tokens - cost * per) }),
-    set: ({ time }, count) => ({ time, tokens: count * per }),
-    count: ({ tokens }) => larger(0n, tokens) / per,
-    remaining: ({ tokens }) => larger(0n, tokens) / per,
-    isUnused: ({ tokens }) => tokens === full,
+    fits: ({ level }, cost) => level + cost * per <= capacity * per,
+    add: (state, cost) => ({ ...state, level: smaller(max * per, state.level + cost * per) }),
+    addHit(state, cost) {
+      return { ...this.add(state, cost), rate };
+    },
+    set: ({ time }, count) => ({
+      time,
+      level: (counted === "tokens" ? capacity - count : count) * per,
+      rate,
+    }),
+    count: (state) => (counted === "tokens" ? remaining(state) : smaller(max, divideUp(state.level, per))),
+    remaining,
+    isUnused: ({ level }) => level === 0n,
+    expiresAt(state, now) {
+      const end = state.time + divideUp(state.level, state.rate);
+      return state.level > 0n && end > now ? end : 0n;
+    },
   };
 }
 
-function leakyBucket({ capacity, leakRate, per }) {
-  return {
-    period: divideUp(capacity * per, leakRate),
-    fresh: (now) => ({ time: now, level: 0n }),
-    at(state, now) {
-      // An empty bucket is as one never used, also while the clock is behind it.
-      if (state.level === 0n) return { time: now, level: 0n };
-      const time = larger(now, state.time);
-      return { time, level: larger(0n, state.level - (time - state.time) * leakRate) };
-    },
-    fits: ({ level }, cost) => level + cost * per <= capacity * per,
-    add: ({ time, level }, cost) => ({ time, level: smaller(max * per, level + cost * per) }),
-    set: ({ time }, count) => ({ time, level: count * per }),
-    count: ({ level }) => smaller(max, divideUp(level, per)),
-    remaining: ({ level }) => larger(0n, capacity * per - level) / per,
-    isUnused: ({ level }) => level === 0n,
-  };
-}
+const tokenBucket = ({ refillRate, ...numbers }) => bucket({ ...numbers, rate: refillRate }, "tokens");
+const leakyBucket = ({ leakRate, ...numbers }) => bucket({ ...numbers, rate: leakRate }, "level");
 
 const algorithms = {
   fix_window: fixWindow,
@@ -174,7 +170,7 @@ function ruleOf(policy, own = policy) {
   for (const name of ["limit", "capacity", "refillRate", "leakRate"]) {
     if (policy[name] !== undefined) numbers[name] = BigInt(policy[name]);
   }
-  if (own.limit !== undefined) numbers.most = BigInt(own.limit);
+  if (own.limit !== undefined) numbers.most = larger(BigInt(own.limit), numbers.limit);
   if (policy.scale !== undefined) numbers.scale = milliseconds(policy.scale);
   numbers.per = milliseconds(policy.per ?? "1s");
   const limit = numbers.limit ?? numbers.capacity;
@@ -189,17 +185,23 @@ function ask(rule, state, cost, now, countsDenied) {
   const before = rule.at(state, now);
   const allowed = rule.fits(before, cost);
   const charged = cost > 0n && (allowed || countsDenied);
-  const after = charged ? (rule.addDenied ?? rule.add)(before, cost, now) : before;
+  const after = charged
+    ? rule.addHit
+      ? rule.addHit(before, cost, now)
+      : rule.add(before, cost, now)
+    : before;
   const wait = (holds) => Number(firstTime(now, (time) => holds(rule.at(after, time))) - now);
   const never = Number.POSITIVE_INFINITY;
   const retryAfter = cost > rule.limit ? never : wait((later) => allowed || rule.fits(later, cost));
+  const remaining = larger(0n, rule.remaining(after));
   const decision = {
     allowed,
     count: Number(rule.count(after)),
     limit: Number(rule.limit),
-    remaining: Number(larger(0n, rule.remaining(after))),
+    remaining: Number(remaining),
     retryAfter,
     resetAfter: wait(rule.isUnused),
+    moreAfter: remaining === rule.limit ? 0 : wait((later) => rule.fits(later, remaining + 1n)),
   };
   return { decision, charged, after };
 }
@@ -217,8 +219,7 @@ export class Model {
     this.#policies = policies;
     this.#rules = policies.map((policy) => ruleOf(policy));
     this.#names = policies.map(({ name }) => name);
-    const [{ algorithm, denied = algorithm.endsWith("bucket") ? "free" : "count" }] = policies;
-    this.#countsDenied = policies.length === 1 && denied === "count";
+    this.#countsDenied = policies.length === 1 && policies[0].denied === "count";
   }
 
   get size() {
@@ -301,8 +302,19 @@ export class Model {
         ? named.reduce((least, other) => (other.remaining < least.remaining ? other : least))
         : denied.reduce((longest, other) => (other.retryAfter > longest.retryAfter ? other : longest));
     const charged = asked.every((each) => each.charged);
+    // What one of several policies denies, none of them is charged.
+    const isNoneCharged = rules.length > 1 && denied.length > 0;
+    const ends = rules.map((rule, position) =>
+      isNoneCharged
+        ? ask(rule, states[position], 0n, BigInt(now), false).decision.resetAfter
+        : named[position].resetAfter,
+    );
     return {
-      decision: { ...binding, violated: denied.map(({ policy }) => policy) },
+      decision: {
+        ...binding,
+        resetAfter: Math.max(...ends),
+        violated: denied.map(({ policy }) => policy),
+      },
       kept: charged ? asked.map(({ after }) => after) : undefined,
     };
   }

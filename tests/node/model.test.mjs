@@ -27,32 +27,27 @@ const leakyBuckets = fc.record(
   { requiredKeys: ["algorithm", "capacity", "leakRate"] },
 );
 
-/** What a call may bring along without changing when states end. */
-function forOneCall(policy, factor) {
-  const { limit, capacity, refillRate, leakRate } = policy;
-  switch (policy.algorithm) {
-    case "sliding_window":
-      return { ...policy, limit: Math.ceil(limit / factor) };
-    case "token_bucket":
-      return { ...policy, capacity: Math.ceil(capacity / factor), refillRate: refillRate * factor };
-    case "leaky_bucket":
-      return { ...policy, capacity: capacity * factor, leakRate: leakRate * factor };
-    default:
-      return { ...policy, limit: Math.min(most, limit * factor) };
-  }
+/** The numbers of a call: higher or lower than the limiter's own. */
+function forOneCall(policy, { limit, rate }) {
+  const by = (factor) => (number) => Math.min(most, Math.ceil(number * factor));
+  const change = { limit: by(limit), capacity: by(limit), refillRate: by(rate), leakRate: by(rate) };
+  return Object.fromEntries(
+    Object.entries(policy).map(([name, value]) => [name, change[name]?.(value) ?? value]),
+  );
 }
 
 const named = (list) => list.map((policy, position) => ({ name: `policy ${position}`, ...policy }));
-const alone = (policies) =>
+const alone = (policies, ...denied) =>
   fc
-    .tuple(policies, fc.constantFrom({}, { denied: "free" }))
+    .tuple(policies, fc.constantFrom({}, { denied: "free" }, ...denied))
     .map(([policy, denied]) => named([{ ...policy, ...denied }]));
+const counted = { denied: "count" };
 
 const policyLists = {
-  fix_window: alone(windowPolicies("fix_window")),
-  fix_window_per_key: alone(windowPolicies("fix_window_per_key")),
-  sliding_window: alone(windowPolicies("sliding_window")),
-  sliding_counter: alone(windowPolicies("sliding_counter")),
+  fix_window: alone(windowPolicies("fix_window"), counted),
+  fix_window_per_key: alone(windowPolicies("fix_window_per_key"), counted),
+  sliding_window: alone(windowPolicies("sliding_window"), counted),
+  sliding_counter: alone(windowPolicies("sliding_counter"), counted),
   token_bucket: alone(tokenBuckets),
   leaky_bucket: alone(leakyBuckets),
   several: fc
@@ -94,9 +89,11 @@ const operations = fc.record({
   ),
 });
 
+const factors = fc.constantFrom(1 / 3, 1 / 2, 1, 2, 3);
+
 const runs = fc.record({
   start: fc.constantFrom(0, 1_767_227_321_853),
-  factor: fc.integer({ min: 1, max: 3 }),
+  factor: fc.record({ limit: factors, rate: factors }),
   list: fc.array(operations, { minLength: 1, maxLength: 60, size: "max" }),
 });
 

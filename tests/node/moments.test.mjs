@@ -289,9 +289,9 @@ test("without memory, expired keys are cleaned with reports, and new keys take t
   assert.ok(found.allowed > 0.9, `${found.allowed} of the new keys were allowed`);
 });
 
-test("a trap keeps the states under another scale", () => {
-  const found = inFreshProcess("trap-and-another-scale");
-  assert.deepEqual(found, { first: 5, panicked: "RuntimeError", earlier: 1, second: 0 });
+test("a trap keeps the states of other shapes", () => {
+  const found = inFreshProcess("trap-and-another-shape");
+  assert.deepEqual(found, { first: 5, panicked: "RuntimeError", former: 1, second: 0 });
 });
 
 test("a key whose state cannot be read after a trap starts afresh, alone", () => {

@@ -46,7 +46,7 @@ const number = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 const fieldNames = fc.constantFrom(
-  ...["algorithm", "limit", "scale", "capacity", "refillRate", "leakRate", "per", "name", "denied"],
+  ...["algorithm", "limit", "scale", "capacity", "refillRate", "leakRate", "per", "name", "unit", "denied"],
   ...[
     "utcOffset",
     "utc_offset",
@@ -150,6 +150,7 @@ const nearlyRight = fc
     unit: fc.option(unit, { freq: 2 }),
     offset: fc.option(offset, { freq: 2 }),
     name: fc.option(name),
+    counts: fc.option(name),
     denied: fc.option(fc.constantFrom("count", "free", "maybe", "Free")),
     isSnakeCase: fc.boolean(),
     strange: fc.oneof(
@@ -161,28 +162,46 @@ const nearlyRight = fc
     ),
     missing: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(fieldNames, { maxLength: 2 })),
   })
-  .map(({ algorithm, amounts: [first, second], name, denied, isSnakeCase, strange, missing, ...times }) => {
-    const isFixed = ["fix_window", "fixed_window"].includes(algorithm);
-    const unit = isFixed ? times.unit : null;
-    const duration = unit ?? times.duration;
-    const rate = { token_bucket: ["refillRate", "refill_rate"], leaky_bucket: ["leakRate", "leak_rate"] }[
-      algorithm
-    ];
-    const numbers = rate
-      ? [
-          ["capacity", first],
-          [rate[Number(isSnakeCase)], second],
-          ["per", duration],
-        ]
-      : [
-          ["limit", first],
-          ["scale", duration],
-          [isSnakeCase ? "utc_offset" : "utcOffset", unit && times.offset],
-        ];
-    const fields = [["algorithm", algorithm], ...numbers, ["name", name], ["denied", denied]];
-    const kept = fields.filter(([field, value]) => value !== null && !missing.includes(field));
-    return withFields([...kept, ...strange]);
-  });
+  .map(
+    ({
+      algorithm,
+      amounts: [first, second],
+      name,
+      counts,
+      denied,
+      isSnakeCase,
+      strange,
+      missing,
+      ...times
+    }) => {
+      const isFixed = ["fix_window", "fixed_window"].includes(algorithm);
+      const unit = isFixed ? times.unit : null;
+      const duration = unit ?? times.duration;
+      const rate = { token_bucket: ["refillRate", "refill_rate"], leaky_bucket: ["leakRate", "leak_rate"] }[
+        algorithm
+      ];
+      const numbers = rate
+        ? [
+            ["capacity", first],
+            [rate[Number(isSnakeCase)], second],
+            ["per", duration],
+          ]
+        : [
+            ["limit", first],
+            ["scale", duration],
+            [isSnakeCase ? "utc_offset" : "utcOffset", unit && times.offset],
+          ];
+      const fields = [
+        ["algorithm", algorithm],
+        ...numbers,
+        ["name", name],
+        ["unit", counts],
+        ["denied", denied],
+      ];
+      const kept = fields.filter(([field, value]) => value !== null && !missing.includes(field));
+      return withFields([...kept, ...strange]);
+    },
+  );
 
 /** Values as JSON carries them, so that -0 and what JSON leaves out are the same for all. */
 const policy = fc

@@ -94,7 +94,7 @@ test("a scope that ends without settling charges in full", () => {
     reservation.settle(1);
   }
   assert.equal(limiter.get("a"), 5);
-  assert.deepEqual(limiter.snapshot().reservations, []);
+  assert.deepEqual(limiter.snapshot().open, []);
 });
 
 test("a snapshot carries what is open, and an id outlives the limiter", () => {
@@ -136,11 +136,11 @@ test("the 1,025th open reservation of a key is denied as full", () => {
   assert.equal(limiter.reserve("a").allowed, true);
 });
 
-test("a key that was evicted with something open has expired", () => {
+test("a reservation of a key that was evicted says so", () => {
   const { limiter } = made({ algorithm: "fix_window", limit: 5, scale: "1h" }, { maxKeys: 1 });
   const reservation = limiter.reserve("a");
   limiter.hit("b");
-  assert.equal(limiter.settle(reservation.id), "expired");
+  assert.equal(limiter.settle(reservation.id), "evicted");
 });
 
 test("cleaning spares keys with something open, and charges what has expired", () => {

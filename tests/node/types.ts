@@ -132,9 +132,21 @@ same<[typeof limiter.size, typeof limiter.evicted], [number, number]>();
 const decision = limiter.hit("user:42");
 same<typeof decision, Decision>();
 same<ReturnType<typeof limiter.peek>, Decision>();
-const { allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated, reason } = decision;
+const { allowed, count, limit, remaining, retryAfter, resetAfter, moreAfter, policy, violated, reason } =
+  decision;
 same<
-  [boolean, number, number, number, number, number, string, readonly string[], "full" | "error" | undefined],
+  [
+    boolean,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    string,
+    readonly string[],
+    "full" | "error" | undefined,
+  ],
   [
     typeof allowed,
     typeof count,
@@ -142,6 +154,7 @@ same<
     typeof remaining,
     typeof retryAfter,
     typeof resetAfter,
+    typeof moreAfter,
     typeof policy,
     typeof violated,
     typeof reason,

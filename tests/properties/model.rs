@@ -19,10 +19,11 @@ pub(crate) enum State {
         previous: i128,
         current: i128,
     },
-    /// Tokens or level, in parts.
+    /// The level in parts, and the rate of the last charge.
     Bucket {
         at: u64,
-        content: i128,
+        level: i128,
+        rate: u64,
     },
 }
 
@@ -42,12 +43,13 @@ pub(crate) struct Verdict {
     pub(crate) remaining: u64,
     pub(crate) retry_after: Option<u64>,
     pub(crate) reset_after: u64,
+    pub(crate) more_after: u64,
 }
 
 impl From<tollgate::Decision> for Verdict {
     fn from(decision: tollgate::Decision) -> Self {
-        let tollgate::Decision { allowed, count, remaining, retry_after, reset_after, .. } = decision;
-        Self { allowed, count, remaining, retry_after, reset_after }
+        let tollgate::Decision { allowed, count, remaining, retry_after, reset_after, more_after, .. } = decision;
+        Self { allowed, count, remaining, retry_after, reset_after, more_after }
     }
 }
 
@@ -89,14 +91,12 @@ impl Model {
                     () => State::Pair { start, previous, current },
                 }
             }
-            (&State::Bucket { at, content }, kind) => {
-                let flowed = i128::from(now.saturating_sub(at)) * i128::from(self.spec.rate);
-                let (content, unused) = match kind {
-                    TokenBucket => ((content + flowed).min(self.full()), self.full()),
-                    _ => ((content - flowed).max(0), 0),
-                };
-                let at = if far_ahead(at) || content == unused { now } else { now.max(at) };
-                State::Bucket { at, content }
+            (&State::Bucket { at, level, rate }, _) => {
+                let flowed = i128::from(now.saturating_sub(at)) * i128::from(rate.max(self.spec.rate));
+                match (level - flowed).max(0) {
+                    0 => State::Unused,
+                    level => State::Bucket { at: if far_ahead(at) { now } else { now.max(at) }, level, rate },
+                }
             }
         };
         Self { spec: self.spec.clone(), state, ..*self }
@@ -122,8 +122,7 @@ impl Model {
                 let left = self.spec.scale - now.saturating_sub(*start);
                 previous * i128::from(left) + self.parts(*current)
             }
-            State::Bucket { content, .. } if self.spec.kind == TokenBucket => self.full() - content,
-            State::Bucket { content, .. } => *content,
+            State::Bucket { level, .. } => *level,
         }
     }
 
@@ -167,8 +166,7 @@ impl Model {
             FixWindowPerKey => State::Window { start: now, count: 0 },
             SlidingWindow => State::Log(Vec::new()),
             SlidingCounter => State::Pair { start: self.spec.start_of(now), previous: 0, current: 0 },
-            TokenBucket => State::Bucket { at: now, content: self.full() },
-            LeakyBucket => State::Bucket { at: now, content: 0 },
+            TokenBucket | LeakyBucket => State::Bucket { at: now, level: 0, rate: self.spec.rate },
         };
         *self = self.at(now);
         if matches!(self.state, State::Unused) {
@@ -185,10 +183,14 @@ impl Model {
             }
             // What a counter lost at its end shows, once the rest of it fades.
             State::Pair { current, .. } => *current = (*current + cost).min(i128::from(MAX)),
-            State::Bucket { content, .. } if self.spec.kind == TokenBucket => {
-                *content -= cost * i128::from(self.spec.scale)
-            }
-            State::Bucket { content, .. } => *content += cost * i128::from(self.spec.scale),
+            State::Bucket { level, .. } => *level += cost * i128::from(self.spec.scale),
+        }
+    }
+
+    /// Makes a state flow at the rate of this policy, as a hit does that is charged.
+    pub(crate) fn adopt(&mut self) {
+        if let State::Bucket { rate, .. } = &mut self.state {
+            *rate = self.spec.rate;
         }
     }
 
@@ -207,13 +209,16 @@ impl Model {
                 *hits = hits.last().map(|hit| (hit.0, count)).filter(|hit| hit.1 > 0).into_iter().collect();
             }
             State::Pair { previous, current, .. } => (*previous, *current) = (0, count),
-            State::Bucket { content, .. } => *content = count * i128::from(spec.scale),
+            State::Bucket { level, rate, .. } => {
+                let used = if spec.kind == TokenBucket { i128::from(spec.limit) - count } else { count };
+                (*level, *rate) = (used * i128::from(spec.scale), spec.rate);
+            }
         }
     }
 
     /// Gives back a cost, but no more than was used.
     pub(crate) fn refund(&mut self, cost: u64, now: u64) {
-        let (full, back) = (self.full(), i128::from(cost));
+        let back = i128::from(cost);
         let parts = self.parts(cost);
         *self = self.at(now);
         match &mut self.state {
@@ -226,8 +231,7 @@ impl Model {
                 let of_current = back.min(*current);
                 (*current, *previous) = (*current - of_current, (*previous - (back - of_current)).max(0));
             }
-            State::Bucket { content, .. } if self.spec.kind == TokenBucket => *content = (*content + parts).min(full),
-            State::Bucket { content, .. } => *content = (*content - parts).max(0),
+            State::Bucket { level, .. } => *level = (*level - parts).max(0),
         }
     }
 
@@ -235,6 +239,7 @@ impl Model {
         let allowed = self.fits(cost, now);
         if cost > 0 && (allowed || self.spec.denied == Denied::Count) {
             self.charge_denied(cost, now);
+            self.adopt();
         } else {
             *self = self.followed(now);
         }
@@ -244,8 +249,10 @@ impl Model {
             false => Some(first(|wait| self.fits(cost, now + wait))),
         };
         let left = (self.full() - self.used(now)).max(0) / i128::from(self.spec.scale);
-        let reset_after = first(|wait| self.unused(now + wait));
-        Verdict { allowed, count: self.count(now), remaining: left as u64, retry_after, reset_after }
+        let (remaining, reset_after) = (left as u64, first(|wait| self.unused(now + wait)));
+        let more_after =
+            if remaining == self.spec.limit { 0 } else { first(|wait| self.fits(remaining + 1, now + wait)) };
+        Verdict { allowed, count: self.count(now), remaining, retry_after, reset_after, more_after }
     }
 
     /// Only lets a state that is far ahead follow the clock.
@@ -260,12 +267,7 @@ impl Model {
     /// The last time that the state knows of.
     pub(crate) fn latest(&self) -> u64 {
         match &self.state {
-            State::Unused | State::Pair { previous: 0, current: 0, .. } => 0,
-            State::Bucket { content, .. }
-                if *content == if self.spec.kind == TokenBucket { self.full() } else { 0 } =>
-            {
-                0
-            }
+            State::Unused | State::Pair { previous: 0, current: 0, .. } | State::Bucket { level: 0, .. } => 0,
             State::Window { start, .. } | State::Pair { start, .. } => *start,
             State::Log(hits) => hits.last().map_or(0, |hit| hit.0),
             State::Bucket { at, .. } => *at,
@@ -293,6 +295,11 @@ impl Model {
             // A window set to 0 is a state until its end.
             State::Window { start, .. } => self.spec.end_of(start),
             _ if model.unused(now) => 0,
+            // A bucket ends by its own rate.
+            State::Bucket { rate, .. } => {
+                let own = Self { spec: Spec { rate, ..self.spec.clone() }, ..model.clone() };
+                now + first(|wait| own.unused(now + wait))
+            }
             _ => now + first(|wait| model.unused(now + wait)),
         }
     }

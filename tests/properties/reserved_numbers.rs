@@ -8,8 +8,8 @@ use tollgate::{
 };
 
 use crate::model::State;
-use crate::reservations::{Deed, Story, deeds, ttl_of};
-use crate::scales::{Carrier, Stored};
+use crate::reservations::{Story, deeds, ttl_of};
+use crate::shapes::Stored;
 use crate::several_policies::sets;
 use crate::support::*;
 
@@ -131,10 +131,6 @@ fn a_store_whose_numbers_change_equals_the_model(kind: Kind) {
                 model.spec = Spec { limit, rate, ..model.spec };
                 model.reserving.model.spec = model.spec.clone();
                 model.reserving.model.keep = limit;
-            }
-            if kind == TokenBucket && matches!(deed, Deed::Act(Act::Refund(_))) {
-                // What a refund leaves are the tokens of this capacity: a larger one would not be full.
-                continue;
             }
             let Some(operation) = model.operation(deed) else { continue };
             let expected = model.expected(operation, now);

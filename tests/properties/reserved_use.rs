@@ -211,7 +211,9 @@ fn no_more_is_used_than_allowed(kind: Kind) {
                     let ttl = ttl_of(&spec, ttl);
                     if let Some(open) = uses.open.get_mut(which) {
                         ledger.apply(Operation::Extend { id: open.id, ttl }, now).unwrap();
-                        (open.start, open.end, open.ttl) = (open.start.max(now), now + ttl, ttl);
+                        // The end never moves to an earlier time.
+                        open.end = open.end.max(now + ttl);
+                        (open.start, open.ttl) = (open.start.max(now), open.end - now);
                     }
                     uses.open.sort_by_key(|open| open.end);
                 }

@@ -29,9 +29,9 @@ fn a_hit_is_all_or_nothing_and_says_which_denied() {
             now = step.from(now, period);
             let cost = fit(weight, specs[0].limit);
             let each: Vec<_> = alone.iter_mut().map(|ledger| peek(ledger, cost, now)).collect();
-            let before = all.record(now);
+            let before = all.record(now).unwrap();
             let peeked = peek(&mut all, cost, now);
-            prop_assert_eq!(all.record(now), before.clone());
+            prop_assert_eq!(all.record(now).unwrap(), before.clone());
             let (answer, changed) = all.apply(Operation::Hit { cost }, now).unwrap();
             let decision = decision(answer);
             prop_assert_eq!(decision, peeked);
@@ -51,15 +51,18 @@ fn a_hit_is_all_or_nothing_and_says_which_denied() {
             let binding = each[decision.policy];
             prop_assert_eq!(decision.remaining, tightest);
             prop_assert_eq!(
-                (decision.count, decision.limit, decision.remaining, decision.retry_after, decision.reset_after),
-                (binding.count, binding.limit, binding.remaining, binding.retry_after, binding.reset_after)
+                (decision.count, decision.limit, decision.remaining, decision.retry_after, decision.more_after),
+                (binding.count, binding.limit, binding.remaining, binding.retry_after, binding.more_after)
             );
+            let charged = if decision.allowed { cost } else { 0 };
+            let resets = alone.iter_mut().map(|ledger| peek(ledger, charged, now).reset_after);
+            prop_assert_eq!(decision.reset_after, resets.max().unwrap());
             for ledger in &mut alone {
                 // A hit of nothing takes nothing, but lets a state follow a clock that fell far back.
                 hit(ledger, if decision.allowed { cost } else { 0 }, now);
             }
             if !changed {
-                prop_assert_eq!(all.record(now), before);
+                prop_assert_eq!(all.record(now).unwrap(), before);
             }
             for (position, ledger) in alone.iter_mut().enumerate() {
                 let count = ledger.apply(Operation::Get { policy: None }, now).unwrap().0;

@@ -9,9 +9,6 @@ import { ControlledTime } from "./lib/time.mjs";
 
 const setting = withServer();
 
-/** Hammer counts denied hits, which outside the process are free unless a policy says otherwise. */
-const countingDenied = (policy) => ("limit" in policy ? { denied: "count", ...policy } : policy);
-
 for (const file of files) {
   const traces = tracesIn(file);
 
@@ -21,10 +18,7 @@ for (const file of files) {
         using time = new ControlledTime(setting.redis, traces[0].ops[0].at);
         for (const [number, { policy, ops }] of traces.entries()) {
           const options = { client: time.client, prefix: `${file}:${processes}:${number}:` };
-          const fleet = Array.from(
-            { length: processes },
-            () => new RedisLimiter(countingDenied(policy), options),
-          );
+          const fleet = Array.from({ length: processes }, () => new RedisLimiter(policy, options));
           for (const [position, op] of ops.entries()) {
             time.now = op.at;
             const context = `trace ${number}, operation ${position} (${op.op} at ${op.at})`;

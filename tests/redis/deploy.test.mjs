@@ -21,14 +21,14 @@ test("a changed limit applies to what is counted, for each process by its own po
   assert.equal(allowed(await times(20, () => high.hit("a"))), 3);
 });
 
-test("a scale that changes back and forth admits no more than both", async () => {
+test("two scales that alternate admit what each of them says", async () => {
   const given = options();
   const hour = { algorithm: "fix_window_per_key", limit: 10, scale: "1h" };
   const fleet = [new RedisLimiter(hour, given), new RedisLimiter({ ...hour, scale: "2h" }, given)];
   let admitted = 0;
   for (let round = 0; round < 40; round++)
     admitted += allowed([await fleet[round % 2].hit("a"), await fleet[round % 2].hit("a")]);
-  assert.equal(admitted, 10);
+  assert.equal(admitted, 20);
 });
 
 test("policies that change all the time cost one call each", async () => {
@@ -45,18 +45,20 @@ test("policies that change all the time cost one call each", async () => {
   assert.equal(await fleet[0].get("a"), 45);
 });
 
-test("another algorithm has keys of its own, unless the limiter has a name", async () => {
+test("every shape of a key has its own state in one value, and a name gives other keys", async () => {
   const given = options();
   const window = { algorithm: "fix_window", limit: 5, scale: "365d" };
   const bucket = { algorithm: "token_bucket", capacity: 5, refillRate: 1, per: "1d" };
   await new RedisLimiter(window, given).hit("a", 3);
   await new RedisLimiter(bucket, given).hit("a", 4);
-  assert.equal(await new RedisLimiter({ ...window, limit: 50, scale: "1h" }, given).get("a"), 3);
-  assert.equal((await setting.redis.keys(`${given.prefix}*`)).length, 2);
+  assert.equal(await new RedisLimiter({ ...window, limit: 50 }, given).get("a"), 3);
+  assert.equal(await new RedisLimiter({ ...window, scale: "1h" }, given).get("a"), 0);
+  assert.equal(await new RedisLimiter(bucket, given).get("a"), 1);
+  assert.equal((await setting.redis.keys(`${given.prefix}*`)).length, 1);
   const named = { ...options(), name: "api" };
   await new RedisLimiter(window, named).hit("a", 3);
   assert.equal((await new RedisLimiter(bucket, named).hit("a", 4)).allowed, true);
-  assert.equal((await value(named)).key, `${named.prefix}1:api:a`);
+  assert.equal((await value(named)).key, `${named.prefix}2:api:a`);
 });
 
 test("several policies, each by its name", async () => {
@@ -74,4 +76,25 @@ test("several policies, each by its name", async () => {
   assert.equal(allowed(more), 3);
   assert.deepEqual(more[9].violated, ["day"]);
   assert.equal((await limiter.hit("a")).allowed, false);
+});
+
+test("two versions that alternate on one key admit what each of them says, for every pair of shapes", async () => {
+  const versions = [
+    { algorithm: "fix_window", limit: 20, scale: "365d" },
+    { algorithm: "fix_window_per_key", limit: 20, scale: "1h" },
+    { algorithm: "fix_window_per_key", limit: 20, scale: "2h" },
+    { algorithm: "sliding_window", limit: 20, scale: "1h" },
+    { algorithm: "sliding_counter", limit: 20, scale: "365d" },
+    { algorithm: "token_bucket", capacity: 20, refillRate: 1, per: "1d" },
+    { algorithm: "leaky_bucket", capacity: 20, leakRate: 1, per: "1d" },
+  ].map((version) => ({ ...version, name: "api" }));
+  for (const [index, first] of versions.entries())
+    for (const second of versions.slice(index + 1)) {
+      const given = options();
+      const fleet = [new RedisLimiter(first, given), new RedisLimiter(second, given)];
+      const admitted = [0, 0];
+      for (let round = 0; round < 30; round++)
+        for (const who of [0, 1]) admitted[who] += allowed([await fleet[who].hit("a")]);
+      assert.deepEqual(admitted, [20, 20], `${first.algorithm} and ${second.algorithm}`);
+    }
 });

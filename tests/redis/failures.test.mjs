@@ -36,6 +36,7 @@ describe("a Redis that is down", () => {
         remaining: 0,
         retryAfter: 0,
         resetAfter: 0,
+        moreAfter: 0,
         policy: "fix_window",
         violated: [],
         reason: "error",
@@ -321,7 +322,7 @@ describe("a Redis that lost everything", () => {
 });
 
 describe("a key that holds something else", () => {
-  const policies = "0.10.1.31536000000f";
+  const policies = "0.10.1.31536000000";
   const mark = (fingerprint) => `!process01.${fingerprint}`;
   /** Values that no version ever wrote, given the fingerprint of the policies. */
   const garbage = {
@@ -342,7 +343,7 @@ describe("a key that holds something else", () => {
   const versions = {
     "another format": (own) => `b1800000000000@${policies};h1${mark(own)}`,
     "other semantics": () => `a1800000000000@${policies};h1${mark("AAAAAAAAAAA")}`,
-    "an algorithm of later": (own) => `a1800000000000@99.10.1.86400000f;h1${mark(own)}`,
+    "an algorithm of later": (own) => `a1800000000000@99.10.1.86400000;h1${mark(own)}`,
     "an operation of later": (own) => `a1800000000000@${policies};z9${mark(own)}`,
     "a field of later": (own) => `a1800000000000@${policies};h1?5${mark(own)}`,
   };

@@ -208,7 +208,7 @@ describe("local denials", () => {
     assert.equal(allowed(denied), 0);
     assert.equal(limiter.stats.calls, calls);
     assert.equal(limiter.stats.localDenials, 1_001);
-    const [{ retryAfter, resetAfter, ...rest }] = denied;
+    const [{ retryAfter, resetAfter, moreAfter, ...rest }] = denied;
     assert.deepEqual(rest, {
       allowed: false,
       count: 0,
@@ -218,6 +218,7 @@ describe("local denials", () => {
       violated: ["token_bucket"],
     });
     assert.ok(retryAfter > 3_599_000 && retryAfter <= 3_600_000 && resetAfter > retryAfter);
+    assert.equal(moreAfter, retryAfter);
   });
 
   test("are not for a smaller cost, nor after what may allow a hit again", async () => {

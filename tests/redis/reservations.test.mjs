@@ -168,6 +168,29 @@ describe("several keys", () => {
     assert.deepEqual([await users.get("b"), await teams.get("team")], [1, 4]);
   });
 
+  test("on one key are one decision of the sum, at each place", async () => {
+    using time = new ControlledTime(setting.redis);
+    const limiter = new RedisLimiter({ ...day, limit: 10 }, options({ client: time.client }));
+    const of = (...costs) => hitAll(costs.map((cost) => ({ limiter, key: "a", cost })));
+    const never = await of(6, 6);
+    assert.equal(never.allowed, false);
+    assert.equal(never.decisions[0].retryAfter, Number.POSITIVE_INFINITY);
+    assert.equal(never.decisions[1], never.decisions[0]);
+    assert.equal(await limiter.get("a"), 0);
+    const { calls } = limiter.stats;
+    const { allowed, decisions } = await of(3, 4);
+    assert.equal(limiter.stats.calls, calls + 1);
+    assert.deepEqual([allowed, decisions.length, decisions[1].remaining], [true, 2, 3]);
+    assert.equal(decisions[0].resetAfter, (await limiter.peek("a", 0)).resetAfter);
+    assert.equal(await limiter.get("a"), 7);
+    assert.equal((await of(2, 2)).allowed, false);
+    await assert.rejects(of(2, -1), { code: "invalid_cost" });
+    const other = { limiter, key: "a", policies: { ...day, limit: 20 } };
+    await assert.rejects(hitAll([other, { limiter, key: "a" }]), { code: "policy_mismatch" });
+    assert.equal((await hitAll([other, { ...other, cost: 12 }])).allowed, true);
+    assert.equal(await limiter.get("a"), 20);
+  });
+
   test("settle with the next operation on each, and count until then", async () => {
     const given = options();
     const limiter = new RedisLimiter(day, given);

@@ -11,7 +11,7 @@ function failingOnce(after: number) {
   let calls = 0;
   const apply = () => {
     calls += 1;
-    if (calls > 1) return Promise.resolve("1 1 10 9 0 0 0 0");
+    if (calls > 1) return Promise.resolve("1 1 10 9 0 0 0 0 0");
     return new Promise((_, reject) => setTimeout(() => reject(retryable), after));
   };
   const env = { LIMITERS: { getByName: () => ({ apply }) } } as unknown as TollgateEnv;
@@ -30,7 +30,7 @@ it("an operation is retried before its timeout, and not after it", async () => {
   const early = failingOnce(99);
   const reply = ask(early.env, 100, "object", "hit", "", 1);
   await vi.advanceTimersByTimeAsync(1_000);
-  expect(await reply).toBe("1 1 10 9 0 0 0 0");
+  expect(await reply).toBe("1 1 10 9 0 0 0 0 0");
   expect(early.calls()).toBe(2);
 
   const late = failingOnce(101);

@@ -267,6 +267,29 @@ it("rejects invalid reservations, and decides by onError if there is no response
   }
 });
 
+it("hits one key several times in one decision of the sum", async () => {
+  const { limiter: day, requests } = limiter({ policy: "day" });
+  const of = (...costs: number[]) => hitAll(costs.map((cost) => ({ limiter: day, key: "sum", cost })));
+  const never = { allowed: false, retryAfter: Number.POSITIVE_INFINITY };
+  expect(await of(5, 5)).toMatchObject({ allowed: false, decisions: [never, never] });
+  expect(requests).toHaveLength(1);
+  const once = { allowed: true, remaining: 2 };
+  expect(await of(3, 4)).toMatchObject({ allowed: true, decisions: [once, once] });
+  expect(requests).toHaveLength(2);
+  expect(await day.get("sum")).toBe(7);
+  // By the policies of both limiters.
+  const both = limiter({ policy: ["api", "day"] }).limiter;
+  const hits = [{ api: 2 }, { day: 4 }].map((cost) => ({ limiter: both, key: "sum:both", cost }));
+  expect((await hitAll(hits)).allowed).toBe(true);
+  expect([await both.get("sum:both", "api"), await both.get("sum:both", "day")]).toEqual([3, 5]);
+  const policies = { algorithm: "fix_window", limit: 20, scale: "1d" } as const;
+  const wrong = hitAll([
+    { limiter: day, key: "sum" },
+    { limiter: day, key: "sum", policies },
+  ]);
+  await expect(wrong).rejects.toMatchObject({ code: "invalid_option" });
+});
+
 it("hits several keys, all or nothing", async () => {
   const [api, day] = [limiter(), limiter({ policy: "day" })];
   const hits = (cost: number) =>

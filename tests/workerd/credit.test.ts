@@ -152,7 +152,7 @@ describe("an eviction", () => {
     let used = 0;
     for (let round = 0; round < 20; round += 1) {
       const answer = await lease(1, `${id},${used},40,1000`);
-      const [name = "", amount = "0"] = (answer[8] ?? "").split(",");
+      const [name = "", amount = "0"] = (answer[9] ?? "").split(",");
       [id, used] = [name, Math.min(30, Number(amount))];
       if (round % 3 === 0) await evictDurableObject(object);
       vi.setSystemTime(Date.now() + 200);
@@ -188,7 +188,7 @@ describe("a lease of an object", () => {
   it("grants nothing where denied hits count, nor for concurrency", async () => {
     const counting = json({ ...policy, denied: "count" });
     for (let count = 0; count < 5; count += 1)
-      expect(String(await object.apply("lease", counting, 1, ",0,100,1000")).split(" ")).toHaveLength(8);
+      expect(String(await object.apply("lease", counting, 1, ",0,100,1000")).split(" ")).toHaveLength(9);
     const answer = await object.apply("lease", json({ algorithm: "concurrency", limit: 5 }), 1, ",0,9,1000");
     expect(answer).toMatchObject({ code: "reserve_only" });
   });
@@ -196,7 +196,7 @@ describe("a lease of an object", () => {
   it("charges a report of more than there is, and none of an unknown lease", async () => {
     const own = env.LIMITERS.getByName("reports");
     const first = String(await own.apply("lease", json(policy), 0, ",0,10,1000")).split(" ");
-    const [id] = (first[8] ?? "").split(",");
+    const [id] = (first[9] ?? "").split(",");
     expect(await own.get(policy)).toBe(10);
     await own.apply("lease", json(policy), 0, `${id},25,0,1000`);
     expect(await own.get(policy)).toBe(25);

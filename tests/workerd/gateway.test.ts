@@ -420,7 +420,7 @@ describe("an object that does not answer", () => {
     ["failed", thrown({ retryable: true }), 2],
     ["overloaded", thrown({ overloaded: true, retryable: true }), 1],
     ["timeout", () => new Promise(() => {}), 1],
-    ["timeout", () => new Promise((resolve) => late.push(() => resolve("1 1 10 9 0 1000 0 0"))), 1],
+    ["timeout", () => new Promise((resolve) => late.push(() => resolve("1 1 10 9 0 1000 0 0 1000"))), 1],
   ])("%s: the rule says allow or deny, the answer and the log say which", async (failure, apply, calls) => {
     const log = logged();
     const asked = vi.fn(apply as () => Promise<unknown>);

@@ -119,6 +119,7 @@ describe("over fetch, as Workers in Rust ask", () => {
         remaining: 1,
         retryAfter: 0,
         resetAfter: expect.any(Number),
+        moreAfter: expect.any(Number),
         policy: "api",
         violated: [],
       },

@@ -231,6 +231,7 @@ it("is granted nothing where denied hits count, and rejected where only reservat
 describe("a Worker that does not respond", () => {
   const decision = {
     ...{ allowed: true, count: 1, limit: 300, remaining: 299, retryAfter: 0, resetAfter: 1_000 },
+    moreAfter: 1_000,
     ...{ policy: "window", violated: [] as string[] },
   };
   const id = `${"0".repeat(32)}.lw.a.sdead`;
@@ -257,6 +258,7 @@ describe("a Worker that does not respond", () => {
       [{ ...decision, count: "1", decision: { ...decision, count: -1 }, lease: null }],
       [{ ...decision, violated: [7], decision, lease: {} }],
       [{ ...decision, policy: "other", decision: { ...decision, violated: ["other"] }, lease }],
+      [{ ...decision, moreAfter: undefined, decision: { ...decision, moreAfter: -1 }, lease }],
       [{ ...decision, resetAfter: 1e30, decision, lease: { ...lease, id: "lost" } }],
       [{ ...decision, retryAfter: -1, decision, lease: { ...lease, id: id.replace("dead", "other") } }],
       [{ ...decision, allowed: 1, decision, lease: { ...lease, id: `x.y.a.sdead` } }],

@@ -70,6 +70,21 @@ describe("a rule with limits on several keys", () => {
     expect(await objectOf("header:x-api-key", "allowed").get(policyOf("two"))).toBe(1);
   });
 
+  it("decides once about limits that come to the same key and policies, of their sum", async () => {
+    const { messages, LIMITERS } = counted();
+    const sum = (...costs: number[]) => costs.map((cost) => ({ key: "ip", policies: "five", cost }));
+    const { fetch } = workerWith(config({ limits: sum(3, 3) }), { LIMITERS });
+    const headers = someone();
+    const never = await fetch("/a", { headers });
+    expect([never.status, never.headers.get("Retry-After")]).toEqual([429, null]);
+    const fitting = workerWith(config({ limits: sum(1, 2) }), { LIMITERS });
+    const response = await fitting.fetch("/a", { headers });
+    expect([response.status, response.headers.get("RateLimit")]).toEqual([200, '"five";r=2;t=3600']);
+    // One key needs no reservation.
+    expect(messages).toEqual(["hit", "hit"]);
+    expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(3);
+  });
+
   it("takes nothing from any of them if one denies, and remembers the denial", async () => {
     const { messages, LIMITERS } = counted();
     const { fetch, reached } = workerWith(config(), { LIMITERS });

@@ -346,25 +346,23 @@ describe("between evictions", () => {
     expect(await object.get(bucket)).toBe(0);
   });
 
-  it("a converted state is saved at once, and so neither converted again nor lost at its old end", async () => {
+  it("a policy whose scale changes starts unused, and finds its former state again until that ends", async () => {
     const window = (scale: "1h" | "2h"): Policy => ({ algorithm: "fix_window_per_key", limit: 2, scale });
-    const object = env.LIMITERS.getByName("converted");
+    const object = env.LIMITERS.getByName("shapes");
     await object.hit(window("1h"), 2);
     vi.setSystemTime(start + minutes(30));
-    // The whole count starts a window of two hours.
-    expect(await object.hit(window("2h"))).toMatchObject({ allowed: false, retryAfter: minutes(120) });
+    expect(await object.hit(window("2h"), 2)).toMatchObject({ allowed: true, count: 2 });
     await evictDurableObject(object);
+    expect(await object.hit(window("1h"))).toMatchObject({ allowed: false, retryAfter: minutes(30) });
     vi.setSystemTime(start + minutes(61));
-    expect(await object.peek(window("2h"))).toMatchObject({ allowed: false, retryAfter: minutes(89) });
     expect(await runDurableObjectAlarm(object)).toBe(true);
     await evictDurableObject(object);
     expect(await object.hit(window("2h"))).toMatchObject({ allowed: false, retryAfter: minutes(89) });
-    vi.setSystemTime(start + minutes(150));
-    expect(await object.hit(window("2h"))).toMatchObject({ allowed: true });
+    expect(await object.hit(window("1h"), 2)).toMatchObject({ allowed: true });
   });
 
-  it("is saved once only", () =>
-    onCounted("converted once", (object, take) => {
+  it("reading under another shape writes nothing", () =>
+    onCounted("other shapes", (object, take) => {
       const bucket = (per: "1h" | "7h"): Policy => ({
         algorithm: "leaky_bucket",
         capacity: 2,
@@ -374,39 +372,62 @@ describe("between evictions", () => {
       object.hit(bucket("1h"), 2);
       take();
       object.get(bucket("7h"));
+      expect(take().rows).toBe(0);
+      object.hit(bucket("7h"), 2);
       expect(take().rows).toBe(1);
       for (let count = 0; count < 9; count += 1) object.hit(bucket("7h"));
+      for (let count = 0; count < 9; count += 1) object.hit(bucket("1h"));
       expect(take().rows).toBe(0);
     }));
 
-  it("a bucket that now refills more slowly is not deleted when it would have been full", async () => {
+  it("two versions that alternate admit what each of them says", async () => {
+    const versions: Policy[] = [
+      { algorithm: "fix_window", limit: 20, scale: "1h", name: "api" },
+      { algorithm: "sliding_window", limit: 20, scale: "1h", name: "api" },
+      { algorithm: "token_bucket", capacity: 20, refillRate: 1, per: "1h", name: "api" },
+      { algorithm: "token_bucket", capacity: 20, refillRate: 1, per: "2h", name: "api" },
+      { algorithm: "fix_window_per_key", limit: 20, scale: "2h", name: "api" },
+      { algorithm: "sliding_counter", limit: 20, scale: "1h", name: "api" },
+    ];
+    const object = env.LIMITERS.getByName("alternating");
+    const admitted = versions.map(() => 0);
+    for (let round = 0; round < 30; round += 1)
+      for (const [index, version] of versions.entries()) {
+        const { allowed } = await object.hit(version);
+        admitted[index] = (admitted[index] as number) + Number(allowed);
+        if (round % 7 === 0) await evictDurableObject(object);
+      }
+    expect(admitted).toEqual(versions.map(() => 20));
+  });
+
+  it("a bucket flows at the faster of its own rate and the policy's, and ends by its own", async () => {
     const bucket = (refillRate: number): Policy => ({ ...policy, capacity: 3, refillRate }) as Policy;
     const object = env.LIMITERS.getByName("slower");
-    await object.hit(bucket(3), 3);
-    expect(await object.hit(bucket(1))).toMatchObject({ allowed: false, retryAfter: minutes(60) });
+    await object.hit(bucket(1), 3);
+    expect(await object.peek(bucket(3))).toMatchObject({ allowed: false, retryAfter: minutes(20) });
     await evictDurableObject(object);
     vi.setSystemTime(start + minutes(61));
     expect(await runDurableObjectAlarm(object)).toBe(true);
-    expect(await object.get(bucket(1))).toBe(1);
+    expect([await object.get(bucket(1)), await object.get(bucket(3))]).toEqual([1, 3]);
   });
 
-  it("a policy may change: the content stays, a scale is converted, an algorithm starts afresh", async () => {
+  it("a policy may change: another limit finds what is used, another algorithm starts unused", async () => {
     const warned = vi.spyOn(console, "warn");
     const object = env.LIMITERS.getByName("deployed");
-    const window = (limit: number, scale: Policy extends { scale: infer S } ? S : "1h" | "2h"): Policy => ({
+    const window = (limit: number): Policy => ({
       algorithm: "fix_window_per_key",
       limit,
-      scale,
+      scale: "1h",
       name: "api",
     });
-    await object.hit(window(5, "1h"), 4);
+    await object.hit(window(5), 4);
     await evictDurableObject(object);
-    expect(await object.get(window(9, "1h"))).toBe(4);
-    expect(await object.hit(window(3, "1h"))).toMatchObject({ allowed: false });
-    expect(await object.get(window(5, "2h"))).toBe(4);
+    expect(await object.get(window(9))).toBe(4);
+    expect(await object.hit(window(3))).toMatchObject({ allowed: false });
     await evictDurableObject(object);
     const other: Policy = { algorithm: "leaky_bucket", capacity: 5, leakRate: 1, name: "api" };
     expect(await object.hit(other)).toMatchObject({ allowed: true, count: 1 });
+    expect(await object.get(window(9))).toBe(4);
     expect(warned.mock.calls.map(([line]) => JSON.parse(line))).toEqual([
       { event: "afresh", policies: ["api"] },
     ]);

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type LeaseCore, Leases } from "../../js/lease/leases.ts";
 
-const allowed = "1 1 10 9 0 0 0 0";
+const allowed = "1 1 10 9 0 0 0 0 0";
 const [waits, renews] = [".", "+,0,3,1000"];
 const ask = async () => allowed;
 const background = () => {};

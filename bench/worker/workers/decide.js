@@ -10,10 +10,10 @@ export async function decide(request, env) {
 }
 
 /** What a client is told, by the IETF's draft. */
-function headers(name, { capacity, refillRate, per }, { allowed, remaining, retryAfter, resetAfter }) {
+function headers(name, { capacity, refillRate, per }, { allowed, remaining, retryAfter, moreAfter }) {
   const told = {
     "RateLimit-Policy": `"${name}";q=${capacity};w=${Math.ceil((capacity * per) / refillRate / 1_000)}`,
-    RateLimit: `"${name}";r=${remaining};t=${Math.ceil(resetAfter / 1_000)}`,
+    RateLimit: `"${name}";r=${remaining};t=${Math.ceil(moreAfter / 1_000)}`,
   };
   if (!allowed) told["Retry-After"] = String(Math.ceil(retryAfter / 1_000));
   return told;

@@ -29,6 +29,7 @@ export class RateLimiterObject extends DurableObject {
       allowed,
       limit: capacity,
       remaining: Math.floor(left),
+      moreAfter: Math.ceil((Math.floor(left) + 1 - left) * perToken),
       retryAfter: allowed ? 0 : Math.ceil((cost - content) * perToken),
       resetAfter,
     };

@@ -19,24 +19,28 @@ use tollgate::{Decision, Violated};
 use wasm_bindgen::prelude::*;
 
 /// Returns the headers for a decision, each name and value on a line of its own; empty if a number is missing.
-/// `decision` has its numbers: allowed, limit, remaining, retry after, reset after, position of the policy. `numbers`
-/// has algorithm, limit, rate and scale of each policy, and `names` their names, one on each line.
+/// `decision` has its numbers: allowed, limit, remaining, retry after, more after, position of the policy. `numbers`
+/// has algorithm, limit, rate and scale of each policy, `names` their names and `units` their units, one on each line;
+/// a line without a unit is empty.
 #[wasm_bindgen]
-pub fn headers(decision: &[f64], numbers: &[f64], names: &str, legacy: bool) -> String {
+pub fn headers(decision: &[f64], numbers: &[f64], names: &str, units: &str, legacy: bool) -> String {
     let mut text = String::new();
-    let &[allowed, limit, remaining, retry_after, reset_after, policy] = decision else { return text };
+    let &[allowed, limit, remaining, retry_after, more_after, policy] = decision else { return text };
     let decision = Decision {
         allowed: allowed != 0.0,
         count: 0,
         limit: limit as u64,
         remaining: remaining as u64,
         retry_after: retry_after.is_finite().then_some(retry_after as u64),
-        reset_after: reset_after as u64,
+        reset_after: 0,
+        more_after: more_after as u64,
         policy: policy as usize,
         violated: Violated::default(),
         reason: None,
     };
-    let quotas = policies(numbers).zip(names.split('\n')).map(|(policy, name)| Quota::of(&policy, name));
+    let units = units.split('\n').map(|unit| Some(unit).filter(|unit| !unit.is_empty()));
+    let texts = names.split('\n').zip(units);
+    let quotas = policies(numbers).zip(texts).filter_map(|(policy, (name, unit))| Quota::of(&policy, name, unit));
     write_headers(&mut text, &decision, quotas, legacy);
     text
 }

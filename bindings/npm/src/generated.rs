@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
-use tollgate::binding::TEXTS;
+use tollgate::binding::{OPEN_NUMBERS, STORED_VERSION, TEXTS};
 use tollgate::binding::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
-    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, RESERVATION_HEAD, Role,
+    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
 };
 use tollgate::replay;
 use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
@@ -36,6 +36,7 @@ pub fn typescript() -> String {
         calendar_scales(),
         limits(),
         lease_ttl(),
+        stored_version(),
     ];
     for (about, name, value) in constants {
         let _ = write!(text, "\n/** {about} */\nexport const {name} = {value} as const;\n");
@@ -51,6 +52,11 @@ pub fn typescript() -> String {
 
 /// A constant: its description, its name and its value.
 type Constant = (&'static str, &'static str, String);
+
+fn stored_version() -> Constant {
+    let about = "The version of snapshots and stored states.";
+    (about, "storedVersion", format!("{STORED_VERSION}"))
+}
 
 fn statuses() -> Constant {
     let values = [
@@ -93,18 +99,20 @@ fn hit_kinds() -> Constant {
         ("hit", hit_kind::HIT),
         ("peek", hit_kind::PEEK),
         ("reserve", hit_kind::RESERVE),
+        ("peekFree", hit_kind::PEEK_FREE),
         ("byPolicy", hit_kind::BY_POLICY),
     ];
     ("The kinds of `hit_with`.", "hitKind", object(values.map(|(name, value)| (name.into(), format!("{value}")))))
 }
 
 fn settlements() -> Constant {
-    let mut words = [""; 4];
+    let mut words = [""; 5];
     for (number, settlement) in [
         (settlement::SETTLED, Settlement::Settled),
         (settlement::EXTENDED, Settlement::Extended),
         (settlement::EXPIRED, Settlement::Expired),
         (settlement::CLOSED, Settlement::Closed),
+        (settlement::EVICTED, Settlement::Evicted),
     ] {
         words[number as usize] = settlement.as_str();
     }
@@ -183,6 +191,7 @@ fn field_value(field: &Field) -> String {
         Role::UtcOffset => "utcOffset",
         Role::Ttl => "ttl",
         Role::Name => "name",
+        Role::Unit => "unit",
         Role::Denied => "denied",
     };
     let default = field.default.map_or(String::new(), |default| format!(", default: {default}"));
@@ -219,7 +228,7 @@ fn limits() -> Constant {
         ("maxTtl", format!("{MAX_TTL}")),
         ("defaultLeaseTtl", format!("{DEFAULT_LEASE_TTL}")),
         ("maxLeaseTtl", format!("{MAX_LEASE_TTL}")),
-        ("reservationHead", format!("{RESERVATION_HEAD}")),
+        ("openNumbers", format!("{OPEN_NUMBERS}")),
     ];
     let about = "Spellings, words, defaults and limits.";
     (about, "schema", object(values.map(|(name, value)| (name.into(), value))))

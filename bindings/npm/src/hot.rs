@@ -225,6 +225,8 @@ pub mod hit_kind {
     pub const PEEK: u32 = 1;
     /// Opens a reservation of the costs if they fit.
     pub const RESERVE: u32 = 2;
+    /// Only returns the decision, of a hit that is free if denied.
+    pub const PEEK_FREE: u32 = 3;
     /// Added to one of these: the costs are those in the reservation buffer.
     pub const BY_POLICY: u32 = 4;
 }
@@ -258,6 +260,7 @@ pub extern "C" fn hit_with(
         let decision = match kind & !hit_kind::BY_POLICY {
             hit_kind::HIT => slab.hit(slot, &costs, now, call),
             hit_kind::PEEK => slab.peek(slot, &costs, now, call),
+            hit_kind::PEEK_FREE => slab.peek_free(slot, &costs, now, call),
             _ => slab.reserve(slot, &costs, (reservation.bits(), reservation.ttl as u64), now, call),
         };
         finish(result, slab, decision)
@@ -274,6 +277,8 @@ pub mod settlement {
     pub const EXPIRED: i32 = 2;
     /// It had been closed.
     pub const CLOSED: i32 = 3;
+    /// Its key was evicted, and the reservation with it.
+    pub const EVICTED: i32 = 4;
 }
 
 /// Settles the reservation in the reservation buffer by the costs there, or with `extends` moves its end. Returns a
@@ -292,6 +297,7 @@ pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now:
             Ok(Settlement::Extended) => settlement::EXTENDED,
             Ok(Settlement::Expired) => settlement::EXPIRED,
             Ok(Settlement::Closed) => settlement::CLOSED,
+            Ok(Settlement::Evicted) => settlement::EVICTED,
             Err(failure) => status_of(failure),
         }
     })

@@ -107,10 +107,11 @@ pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
     })
 }
 
-/// Resets the states of a slot. Returns 0 if it has no open reservations, so that JavaScript can remove the key.
+/// Resets the states of a slot, and with `all` its reservations. Returns 0 if nothing is left, so that JavaScript can remove
+/// the key.
 #[wasm_bindgen]
-pub fn reset_used(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
-    at_time(index, generation, now, &mut |slab, now| slab.reset_used(slot, now).map(u64::from))
+pub fn reset(index: u32, generation: u32, slot: u32, all: bool, now: f64) -> f64 {
+    at_time(index, generation, now, &mut |slab, now| slab.reset(slot, all, now).map(u64::from))
 }
 
 /// Frees some slots whose states have ended, from slot `from` on. Returns one more than the slot to go on from; 0 at
@@ -135,8 +136,7 @@ pub fn evicted(index: u32, generation: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.evicted()))
 }
 
-/// Lists the states of a slot, each after the count of its numbers: those of the policies, those under other scales,
-/// and the reservations. Returns when they end; 0, with an empty list, if they have ended.
+/// Lists the states of a slot, as [`States::export`] appends them. Returns when they end; 0, with an empty list, if they have ended.
 #[wasm_bindgen]
 pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
@@ -146,17 +146,18 @@ pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
         if ends_at <= now {
             return Ok(0);
         }
-        slab.export(slot, now, list)?;
+        slab.export(slot, list)?;
         Ok(ends_at)
     })
 }
 
 /// Reads one key's states from the input list into its slot, unless they have ended; without `put` it only checks them.
+/// Returns which policies start unused, as bits by their positions.
 /// [`States::load`] documents the numbers.
 #[wasm_bindgen]
 pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
-    hot::with_input(Handle { index, generation }, |slab, numbers| slab.load(own(slot), now, numbers, put).map(|()| 0))
+    hot::with_input(Handle { index, generation }, |slab, numbers| slab.load(own(slot), now, numbers, put).map(u64::from))
 }
 
 /// An operation on a slab at a time.

@@ -52,10 +52,10 @@ pub(crate) fn status_of(failure: Failure) -> i32 {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ResultBuffer {
-    /// Count, limit, remaining, retry after (infinite for never), reset after.
-    pub floats: [f64; 5],
+    /// Count, limit, remaining, retry after (infinite for never), reset after, more after.
+    pub floats: [f64; 6],
     /// The same, then the position of the policy, and the bits of the policies that denied.
-    pub integers: [i32; 7],
+    pub integers: [i32; 8],
     /// The address and the length of a list of integers.
     pub list: [u32; 2],
     /// The index of the handle of a new slab, or a status, and its generation.
@@ -63,7 +63,7 @@ pub struct ResultBuffer {
 }
 
 impl ResultBuffer {
-    pub(crate) const EMPTY: Self = Self { floats: [0.0; 5], integers: [0; 7], list: [0; 2], handle: [0; 2] };
+    pub(crate) const EMPTY: Self = Self { floats: [0.0; 6], integers: [0; 8], list: [0; 2], handle: [0; 2] };
 
     /// Writes a decision and returns its status.
     #[inline(always)]
@@ -72,18 +72,19 @@ impl ResultBuffer {
             Some(Reason::Full) => status::FULL,
             _ => i32::from(decision.allowed) * status::ALLOWED,
         };
-        let Decision { count, limit, remaining, retry_after, reset_after, .. } = *decision;
+        let Decision { count, limit, remaining, retry_after, reset_after, more_after, .. } = *decision;
         let [.., policy, violated] = &mut self.integers;
         (*policy, *violated) = (decision.policy as i32, decision.violated.bits() as i32);
         // "Never" must not count as small.
         let wait = retry_after.unwrap_or(u64::MAX);
-        if (count | limit | remaining | wait | reset_after) >> 31 == 0 {
-            let numbers = [count as i32, limit as i32, remaining as i32, wait as i32, reset_after as i32];
-            self.integers[..5].copy_from_slice(&numbers);
+        if (count | limit | remaining | wait | reset_after | more_after) >> 31 == 0 {
+            let numbers = [count, limit, remaining, wait, reset_after, more_after].map(|number| number as i32);
+            self.integers[..6].copy_from_slice(&numbers);
             return status | status::SMALL;
         }
         let wait = retry_after.map_or(f64::INFINITY, float);
-        self.floats = [float(count), float(limit), float(remaining), wait, float(reset_after)];
+        self.floats =
+            [float(count), float(limit), float(remaining), wait, float(reset_after), float(more_after)];
         status
     }
 

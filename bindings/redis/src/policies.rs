@@ -6,25 +6,14 @@ use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
 use tollgate::replay;
-use tollgate::{Denied, Error, Policies, Policy, PolicyDraft};
+use tollgate::{Error, Policies, Policy, PolicyDraft};
 use wasm_bindgen::prelude::*;
 
-/// Reads a list of policies. A single one whose denied hits were not chosen to count has them free, as in every store
-/// outside the process.
+/// Reads a list of policies.
 pub(crate) fn read(json: &str) -> Result<Policies, JsValue> {
     let drafts: Vec<PolicyDraft> = serde_json::from_str(json).map_err(|error| thrown("invalid_policy", &error))?;
     let list: Result<Vec<Policy>, Error> = drafts.iter().map(PolicyDraft::build).collect();
-    let mut list = list.map_err(|error| coded(&error))?;
-    if let [policy] = &mut list[..] {
-        *policy = free_by_default(policy.clone()).map_err(|error| coded(&error))?;
-    }
-    Policies::new(list).map_err(|error| coded(&error))
-}
-
-fn free_by_default(policy: Policy) -> Result<Policy, Error> {
-    // Under a concurrency policy nothing is ever counted that was denied.
-    let is_free = policy.has_choice() || policy.algorithm() == "concurrency";
-    if is_free { Ok(policy) } else { policy.denied(Denied::Free) }
+    Policies::new(list.map_err(|error| coded(&error))?).map_err(|error| coded(&error))
 }
 
 /// Returns policies, as JSON, that allow so many millionths of what these allow.
@@ -60,19 +49,18 @@ mod tests {
     }
 
     #[test]
-    fn denied_hits_of_one_policy_are_free_unless_they_count() {
-        let window = r#"{"algorithm":"fix_window","limit":8,"scale":"1m"}"#;
+    fn a_share_keeps_the_other_fields() {
+        let window = r#"{"algorithm":"fix_window","limit":8,"scale":"1m","unit":"tokens"}"#;
         let counting = r#"{"algorithm":"fix_window","limit":8,"scale":"1m","denied":"count"}"#;
         let shared = |json: &str| share(json, 500_000).unwrap();
         assert_eq!(
             shared(&format!("[{window}]")),
-            r#"[{"algorithm":"fix_window","limit":4,"scale":60000,"denied":"free"}]"#
+            r#"[{"algorithm":"fix_window","limit":4,"scale":60000,"unit":"tokens"}]"#
         );
         assert_eq!(
             shared(&format!("[{counting}]")),
             r#"[{"algorithm":"fix_window","limit":4,"scale":60000,"denied":"count"}]"#
         );
-        assert!(!shared(&format!("[{window},{window}]")).contains("denied"));
         let slots = r#"[{"algorithm":"concurrency","limit":8,"ttl":"1m"}]"#;
         assert_eq!(shared(slots), r#"[{"algorithm":"concurrency","limit":4,"ttl":60000}]"#);
     }

@@ -33,11 +33,6 @@ impl Replicas {
         self.0.fingerprint().iter().map(|&byte| char::from(byte)).collect()
     }
 
-    /// Returns a fingerprint of the policies' names and algorithms.
-    pub fn shape(&self) -> String {
-        self.0.shape()
-    }
-
     /// Returns how long a state lasts at most after a hit, if there is no debt.
     pub fn longest(&self) -> f64 {
         self.0.max_lifetime() as f64

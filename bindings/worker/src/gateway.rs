@@ -91,19 +91,18 @@ impl Gateway {
         Ok(sets)
     }
 
-    /// Returns for each limit of each rule: the position of the rule, the set of policies, the cost, whether the rule is in
-    /// shadow mode, whether it allows a hit when the object fails, the headers in the key, and whether hits are leased and
-    /// have credit.
+    /// Returns for each limit of each rule: the position of the rule, the set of policies, whether the rule is in shadow
+    /// mode, whether it allows a hit when the object fails, the headers in the key, and whether hits are leased and have
+    /// credit.
     pub fn limits(&self) -> Array {
         let mut limits = Array::new();
         for (position, &Rule { mode, on_error, leases, credit, limits: ref own, .. }) in
             self.config.rules.iter().enumerate()
         {
-            limits.extend(own.iter().map(|&Limit { set, cost, ref key }| {
+            limits.extend(own.iter().map(|&Limit { set, ref key, .. }| {
                 list([
                     (position as f64).into(),
                     (set as f64).into(),
-                    (cost as f64).into(),
                     (mode == Mode::Shadow).into(),
                     (on_error == OnError::Allow).into(),
                     key.iter().filter_map(Part::header).map(JsValue::from).collect::<Array>().into(),
@@ -115,15 +114,15 @@ impl Gateway {
         limits
     }
 
-    /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit and an object for each check; or
-    /// only the position of a rule that rejects the request. `has_body` matters for OPTIONS only.
+    /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit, a cost and an object for each
+    /// check; or only the position of a rule that rejects the request. `has_body` matters for OPTIONS only.
     pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
             Plan::Reject { rule } => Some(rule.to_string()),
             Plan::Check(checks) => {
-                let line = |LimitCheck { rule, limit, object }: &LimitCheck| {
-                    format!("{} {object}", self.config.limit(*rule, *limit))
+                let line = |LimitCheck { rule, limit, object, cost }: &LimitCheck| {
+                    format!("{} {cost} {object}", self.config.limit(*rule, *limit))
                 };
                 Some(checks.iter().map(line).collect::<Vec<_>>().join("\n"))
             }

@@ -5,7 +5,7 @@ const limiters = new Map();
 
 function limiterOf(scale) {
   if (!limiters.has(scale))
-    limiters.set(scale, new RateLimiter({ algorithm: "fix_window", limit: 1, scale }, { cleanPeriod: "1m" }));
+    limiters.set(scale, new RateLimiter({ algorithm: "fix_window", limit: 1, scale, denied: "count" }));
   return limiters.get(scale);
 }
 

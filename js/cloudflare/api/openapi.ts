@@ -49,7 +49,11 @@ const decisionFields = {
   limit: whole,
   remaining: whole,
   retryAfter: { ...whole, type: ["integer", "null"], description: "Milliseconds; null for never." },
-  resetAfter: { ...whole, description: "Milliseconds." },
+  resetAfter: { ...whole, description: "Milliseconds until the key is as if it had never been used." },
+  moreAfter: {
+    ...whole,
+    description: "Milliseconds until more than `remaining` would be allowed; 0 if all of it is left.",
+  },
   policy: text,
   violated: { type: "array", items: text },
 };

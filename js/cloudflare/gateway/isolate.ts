@@ -58,7 +58,6 @@ export interface Item {
 type LimitFacts = readonly [
   rule: number,
   set: number,
-  cost: number,
   shadow: boolean,
   allowOnError: boolean,
   headers: readonly string[],
@@ -148,11 +147,11 @@ export class Isolate {
   }
 
   #check(line: string): LimitCheck {
-    const limit = Number.parseInt(line, 10);
-    const [rule, set, cost, shadow, allowOnError, headers, leases, credit] = this.#limits[
-      limit
-    ] as LimitFacts;
-    const object = line.slice(line.indexOf(" ") + 1);
+    const first = line.indexOf(" ");
+    const second = line.indexOf(" ", first + 1);
+    const [limit, cost] = [Number(line.slice(0, first)), Number(line.slice(first, second))];
+    const [rule, set, shadow, allowOnError, headers, leases, credit] = this.#limits[limit] as LimitFacts;
+    const object = line.slice(second + 1);
     return { rule, object, set, cost, shadow, allowOnError, headers, leases, credit };
   }
 

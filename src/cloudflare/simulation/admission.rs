@@ -2,7 +2,7 @@
 
 use super::oracle::{check, check_at};
 use super::plan::Plan;
-use super::policies::{free, policies};
+use super::policies::policies;
 use super::random::Random;
 use super::scenario::{Faults, Load, any_scenario};
 use super::world::{Features, World};
@@ -110,12 +110,12 @@ fn several_plans_on_one_key_each_hold_also_when_a_limit_changes() {
         let (first, second) = (any("first"), any("second"));
         // A deploy is under way: some have a lower limit, under which no more is admitted than under the higher one.
         let lower = match first.algorithm() {
-            "fix_window" => free(Policy::fix_window(first.limit() / 2, first.scale()).unwrap()).named("first").unwrap(),
+            "fix_window" => Policy::fix_window(first.limit() / 2, first.scale()).unwrap().named("first").unwrap(),
             "sliding_window" => {
-                free(Policy::sliding_window(first.limit() / 2, first.scale()).unwrap()).named("first").unwrap()
+                Policy::sliding_window(first.limit() / 2, first.scale()).unwrap().named("first").unwrap()
             }
             "sliding_counter" => {
-                free(Policy::sliding_counter(first.limit() / 2, first.scale()).unwrap()).named("first").unwrap()
+                Policy::sliding_counter(first.limit() / 2, first.scale()).unwrap().named("first").unwrap()
             }
             _ => first.clone(),
         };

@@ -2,7 +2,6 @@
 
 use super::START;
 use super::disk::Disk;
-use super::policies::free;
 use super::random::Random;
 use crate::cloudflare::account::{Account, Request};
 use crate::cloudflare::object_error::ObjectError;
@@ -18,7 +17,7 @@ struct AccountWithCredit {
 impl AccountWithCredit {
     /// Returns an account that has credit at [`START`].
     fn new(policy: Policy) -> Self {
-        let policies = json_of(&Policies::from(free(policy))).unwrap().get().to_string();
+        let policies = json_of(&Policies::from(policy)).unwrap().get().to_string();
         let disk = Disk::new(None, Random(7), 0);
         let mut own = Self { account: Account::stored_in(disk, String::new()), policies };
         while own.account.row.writes < 8 {

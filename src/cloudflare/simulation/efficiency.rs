@@ -3,7 +3,7 @@
 use super::START;
 use super::disk::Disk;
 use super::oracle::{admitted_at_once, check};
-use super::policies::{free, policies};
+use super::policies::policies;
 use super::random::Random;
 use super::scenario::{Faults, Load};
 use super::world::{Features, World};
@@ -35,7 +35,7 @@ fn a_steady_load_gets_nearly_all_that_it_may() {
 
 #[test]
 fn a_hot_key_costs_few_messages_and_rows() {
-    let policy = free(Policy::fix_window(100_000, "1m").unwrap());
+    let policy = Policy::fix_window(100_000, "1m").unwrap();
     let load = Load { isolates: 1, hits: 20_000, rate: 200, bursts: false, max_cost: 1 };
     let mut world = World::new(&policy, load, Faults::default(), 7, Features::ALL);
     world.run(load);
@@ -46,7 +46,7 @@ fn a_hot_key_costs_few_messages_and_rows() {
 
 #[test]
 fn a_cold_key_and_one_near_its_limit_ask_for_every_hit() {
-    let policy = free(Policy::fix_window(100_000, "1m").unwrap());
+    let policy = Policy::fix_window(100_000, "1m").unwrap();
     let cold = Load { isolates: 3, hits: 2_000, rate: 1, bursts: false, max_cost: 1 };
     let mut world = World::new(&policy, cold, Faults::default(), 7, Features { credit: false, leases: true });
     world.run(cold);
@@ -55,7 +55,7 @@ fn a_cold_key_and_one_near_its_limit_ask_for_every_hit() {
     // Two hits of an isolate within a second are rare, and a lease of two saves a message.
     assert!(world.messages.abs_diff(plain.messages) * 100 <= plain.messages, "{}", world.messages);
 
-    let near = free(Policy::fix_window(15, "1m").unwrap());
+    let near = Policy::fix_window(15, "1m").unwrap();
     let load = Load { isolates: 3, hits: 2_000, rate: 300, bursts: false, max_cost: 1 };
     let run = |leases| {
         let mut world = World::new(&near, load, Faults::default(), 7, Features { credit: false, leases });
@@ -70,7 +70,7 @@ fn a_cold_key_and_one_near_its_limit_write_every_allowed_hit() {
     let rows = |policy: Policy, pause: u64, credit: bool| {
         let disk = Disk::new(None, Random(7), 0);
         let mut account = Account::stored_in(disk, String::new());
-        let policies = json_of(&Policies::from(free(policy))).unwrap();
+        let policies = json_of(&Policies::from(policy)).unwrap();
         for number in 0..50 {
             let operation = Operation::Hit { cost: 1 };
             let request = Request { operation, settles: &[], policies: policies.get(), credit };

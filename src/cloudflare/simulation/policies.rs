@@ -1,12 +1,6 @@
 //! Policies for simulations.
 
 use crate::Policy;
-use crate::cloudflare::wire::free_by_default;
-
-/// Returns the policy with free denied hits.
-pub(super) fn free(policy: Policy) -> Policy {
-    free_by_default(policy).unwrap()
-}
 
 /// Returns policies of every algorithm, of several sizes.
 pub(super) fn policies() -> Vec<Policy> {
@@ -26,5 +20,5 @@ pub(super) fn policies() -> Vec<Policy> {
         all.push(Policy::token_bucket(limit, limit / 10, 1_000).unwrap());
         all.push(Policy::leaky_bucket(limit, limit / 10, 1_000).unwrap());
     }
-    all.into_iter().map(free).collect()
+    all
 }

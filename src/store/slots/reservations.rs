@@ -6,9 +6,12 @@ use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
 use crate::costs::PositionCosts;
 use crate::extra::KeyMut;
-use crate::memory::OutOfMemory;
+use crate::memory::{OutOfMemory, push};
 use crate::open::{Bits, Reserved};
 use crate::reservation::Settlement;
+
+/// The most reservations of evicted keys that are remembered.
+const MAX_EVICTED_OPEN: usize = 1_024;
 
 impl Slots {
     /// Opens a reservation if the costs fit. A key without a slot may be given one.
@@ -100,16 +103,19 @@ impl Slots {
         Ok(settlement?)
     }
 
-    /// Resets a slot's states and keeps its open reservations. Returns false if there are none, so that the slot can be
-    /// freed.
-    pub(crate) fn reset_used(&mut self, slot: u32, now: u64) -> Result<bool, OutOfMemory> {
+    /// Resets a slot's states and keeps its open reservations, or with `all` closes them too. Returns false if nothing is
+    /// left, so that the slot can be freed.
+    pub(crate) fn reset(&mut self, slot: u32, all: bool, now: u64) -> Result<bool, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         let mut key = KeyMut { policy_states, rules: policy_states.rules(), entry, extra };
-        key.reset_used(now)?;
-        let is_open = !extra.open.is_empty();
+        match all {
+            true => key.reset_all(now),
+            false => key.reset_used(now)?,
+        }
+        let is_left = !extra.is_empty();
         self.drop_empty_extra(slot);
-        Ok(is_open)
+        Ok(is_left)
     }
 
     /// Charges the expired reservations of a slot. Returns whether others are still open.
@@ -122,9 +128,26 @@ impl Slots {
         Ok(is_open)
     }
 
-    /// Returns whether a key with open reservations was evicted.
-    pub(crate) fn has_evicted_open(&self) -> bool {
-        self.evicted_open
+    /// Remembers the open reservations of a key that is evicted, so that settling them says what happened.
+    pub(super) fn note_evicted(&mut self, slot: u32, now: u64) {
+        let Self { extras, evicted_open, .. } = self;
+        let Some(extra) = extras.get(slot) else { return };
+        evicted_open.retain(|&(_, end)| end > now);
+        for reserved in extra.all_reservations() {
+            if evicted_open.len() >= MAX_EVICTED_OPEN {
+                evicted_open.remove(0);
+            }
+            // Without memory, such a reservation counts as closed.
+            let _ = push(evicted_open, reserved);
+        }
+    }
+
+    /// Returns the result of settling a reservation that is not open. `end` is the end in its id.
+    pub(crate) fn missing(&self, bits: Bits, end: u64, now: u64) -> Settlement {
+        match self.evicted_open.iter().any(|(evicted, _)| *evicted == bits) {
+            true => Settlement::Evicted,
+            false => Settlement::missing(end, now),
+        }
     }
 
     fn drop_empty_extra(&mut self, slot: u32) {

@@ -84,7 +84,7 @@ impl Slots {
         self.reserve_reports(1)?;
         self.probe = next;
         self.evicted += u64::from(!ended);
-        self.evicted_open |= self.extras.get(slot).is_some_and(|extra| !extra.open.is_empty());
+        self.note_evicted(slot, now);
         self.drop_entry(slot, ended);
         Ok(())
     }
@@ -161,6 +161,7 @@ pub(super) fn deny_full(decision: &mut Decision, wait: u64) {
     decision.remaining = 0;
     decision.retry_after = decision.retry_after.map(|_| wait);
     decision.reset_after = 0;
+    decision.more_after = wait;
     decision.violated = Default::default();
     decision.reason = Some(Reason::Full);
 }

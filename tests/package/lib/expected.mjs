@@ -3,7 +3,7 @@ export const expected = {
   decisions: [
     decision({ allowed: true, count: 1, remaining: 1 }),
     decision({ allowed: true, count: 2, remaining: 0 }),
-    decision({ allowed: false, count: 3, remaining: 0, retryAfter: 30_000, violated: ["burst"] }),
+    decision({ allowed: false, count: 2, remaining: 0, retryAfter: 30_000, violated: ["burst"] }),
   ],
   headers: {
     "RateLimit-Policy": '"burst";q=2;w=60',
@@ -19,5 +19,13 @@ export const expected = {
 };
 
 function decision(own) {
-  return { limit: 2, retryAfter: 0, resetAfter: 30_000, policy: "burst", violated: [], ...own };
+  return {
+    limit: 2,
+    retryAfter: 0,
+    resetAfter: 30_000,
+    moreAfter: 30_000,
+    policy: "burst",
+    violated: [],
+    ...own,
+  };
 }

@@ -1,7 +1,7 @@
 //! The named policies of the configuration, and the sets of them that decide together.
 
 use serde::Deserialize;
-use tollgate::cloudflare::wire::{counts_denied, free_by_default};
+use tollgate::cloudflare::wire::counts_denied;
 use tollgate::{Error, Ledger, Policies, Policy, PolicyDraft};
 
 use crate::api::request_error::RequestError;
@@ -78,7 +78,7 @@ fn policy(path: String, name: &str, tree: Tree) -> Result<Policy, FieldError> {
 
 /// Builds a policy under its name in the table, and checks that an object accepts it.
 fn build(name: &str, draft: &PolicyDraft) -> Result<Policy, Error> {
-    let policy = free_by_default(draft.build()?.named(name)?)?;
+    let policy = draft.build()?.named(name)?;
     // A durable store rejects some policies that a limiter in memory accepts.
     Ledger::new(policy.clone())?;
     Ok(policy)

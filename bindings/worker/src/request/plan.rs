@@ -1,5 +1,7 @@
 //! The plan of a request, from its method, path and header values: the objects that decide about it.
 
+use tollgate::MAX;
+
 use crate::config::rules::{Limit, Missing, Mode, Rule};
 use crate::config::{Base, Config};
 use crate::request::fold::folded;
@@ -29,6 +31,8 @@ pub(crate) struct LimitCheck {
     pub(crate) limit: usize,
     /// The object's name.
     pub(crate) object: String,
+    /// The limit's cost, or the sum of several limits of the rule on one object under the same policies.
+    pub(crate) cost: u64,
 }
 
 /// The parts of a request that rules match.
@@ -110,18 +114,32 @@ fn add_checks(
     if rule.mode == Mode::Skip {
         return Ok(());
     }
+    let mut own = Vec::with_capacity(rule.limits.len());
     for (number, limit) in rule.limits.iter().enumerate() {
         for path in limit_paths(rule, limit, path).into_iter().flatten() {
             match key(rule, limit, &path, source) {
                 Some(key) => {
-                    add(rules, LimitCheck { rule: position, limit: number, object: key::object_name(key) }, checks)
+                    let (object, cost) = (key::object_name(key), limit.cost);
+                    add_own(rule, LimitCheck { rule: position, limit: number, object, cost }, &mut own);
                 }
                 None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
                 None => {}
             }
         }
     }
+    for check in own {
+        add(rules, check, checks);
+    }
     Ok(())
+}
+
+/// Adds a check to those of its rule. Two for the same object under the same policies are one of both costs.
+fn add_own(rule: &Rule, check: LimitCheck, own: &mut Vec<LimitCheck>) {
+    let set = |check: &LimitCheck| rule.limits[check.limit].set;
+    match own.iter_mut().find(|known| known.object == check.object && set(known) == set(&check)) {
+        Some(known) => known.cost = known.cost.saturating_add(check.cost).min(MAX),
+        None => own.push(check),
+    }
 }
 
 /// Returns the path in a limit's key, or both paths.
@@ -150,7 +168,7 @@ fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Option<S
     Some(key)
 }
 
-/// Adds a check. Of two for the same object under the same policies and modes, the one of the higher cost is kept.
+/// Adds a check. Of two rules' for the same object under the same policies and modes, the one of the higher cost is kept.
 fn add(rules: &[Rule], check: LimitCheck, checks: &mut Vec<LimitCheck>) {
     let of = |check: &LimitCheck| (&rules[check.rule], &rules[check.rule].limits[check.limit]);
     let (own, limit) = of(&check);
@@ -161,8 +179,8 @@ fn add(rules: &[Rule], check: LimitCheck, checks: &mut Vec<LimitCheck>) {
         known.object == check.object && known_budget == budget
     });
     let Some(at) = same else { return checks.push(check) };
-    let (other, known_limit) = of(&checks[at]);
-    match (known_limit.cost >= limit.cost, other.limits.len() + own.limits.len()) {
+    let (other, _) = of(&checks[at]);
+    match (checks[at].cost >= check.cost, other.limits.len() + own.limits.len()) {
         (true, _) => {}
         (false, 2) => checks[at] = check,
         // The checks of a rule stay together.

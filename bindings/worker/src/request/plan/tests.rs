@@ -81,9 +81,11 @@ const ADDRESS: &[(&str, &str)] = &[("cf-connecting-ip", "192.0.2.1")];
 
 #[test]
 fn the_first_rule_that_matches_decides() {
-    let check = |rule: usize, object: &str| Plan::Check(vec![LimitCheck { rule, limit: 0, object: object.into() }]);
-    assert_eq!(planned("POST", "/login", ADDRESS), check(1, "/ip=9:192.0.2.1/constant=5:login"));
-    assert_eq!(planned("GET", "/login", ADDRESS), check(6, "/ip=9:192.0.2.1"));
+    let check = |rule: usize, object: &str, cost: u64| {
+        Plan::Check(vec![LimitCheck { rule, limit: 0, object: object.into(), cost }])
+    };
+    assert_eq!(planned("POST", "/login", ADDRESS), check(1, "/ip=9:192.0.2.1/constant=5:login", 1));
+    assert_eq!(planned("GET", "/login", ADDRESS), check(6, "/ip=9:192.0.2.1", 3));
 }
 
 #[test]
@@ -228,7 +230,7 @@ fn preflights_pass_unless_a_rule_names_options() {
 /// The limits and objects of a plan, in order.
 fn limits(plan: Plan) -> Vec<(usize, usize, String)> {
     let Plan::Check(checks) = plan else { panic!("no check") };
-    checks.into_iter().map(|LimitCheck { rule, limit, object }| (rule, limit, object)).collect()
+    checks.into_iter().map(|LimitCheck { rule, limit, object, .. }| (rule, limit, object)).collect()
 }
 
 #[test]
@@ -253,4 +255,34 @@ fn the_limits_of_a_rule_are_checked_together() {
         [(0, 1), (0, 1), (1, 0), (1, 1)]
     );
     assert_eq!(both.iter().filter(|(_, _, object)| *object == ip()).count(), 1);
+}
+
+#[test]
+fn limits_of_a_rule_on_one_object_are_one_check_of_the_sum() {
+    let config = with_rules(
+        r#"
+        [[rules]]
+        path = "/a/*"
+        policies = "api"
+        cost = 7
+        [[rules]]
+        path = "/*"
+        missing = "ip"
+        limits = [
+          { key = "ip", policies = "api", cost = 3 },
+          { key = "header:user", policies = "api", cost = 4 },
+          { key = "ip", policies = "other", cost = 5 },
+        ]
+        "#,
+    );
+    let costs = |path, headers| {
+        let Plan::Check(checks) = planned_by(&config, "GET", path, headers) else { panic!("no check") };
+        checks.into_iter().map(|check| (check.rule, check.limit, check.cost)).collect::<Vec<_>>()
+    };
+    let user: &[_] = &[ADDRESS[0], ("user", "7")];
+    assert_eq!(costs("/x", user), [(1, 0, 3), (1, 1, 4), (1, 2, 5)]);
+    // Without the header both count by the address.
+    assert_eq!(costs("/x", ADDRESS), [(1, 0, 7), (1, 2, 5)]);
+    // In two readings: the sum is compared with the other rule's cost.
+    assert_eq!(costs("/a/..;/x", ADDRESS), [(0, 0, 7), (1, 2, 5)]);
 }
