@@ -9,17 +9,17 @@ use crate::algorithm::rule::Rule;
 use crate::ledger::is_storable;
 use crate::memory::{OutOfMemory, push};
 use crate::open::Reserved;
-use crate::shapes::{Afresh, LoadError, Shaped};
 use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{denied, rule};
 use crate::scale::Scale;
+use crate::shapes::{Afresh, LoadError, Shaped};
 use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options, Settlement};
 
 pub use crate::costs::{AS_RESERVED, PositionCosts};
 pub use crate::headers::{Quota, write_headers, write_problem};
-pub use crate::policy::schema;
 pub use crate::open::OPEN_ROW as OPEN_NUMBERS;
+pub use crate::policy::schema;
 pub use crate::record::VERSION as STORED_VERSION;
 pub use crate::wording::TEXTS;
 
@@ -389,7 +389,9 @@ impl Slab {
     /// Returns the rules of one call, adjusted to the slab's own.
     fn adjusted(&self, call: Option<Rules>) -> Result<Option<Vec<Rule>>, Failure> {
         let Some(Rules(mut rules)) = call else { return Ok(None) };
-        if self.stored && let Some(position) = rules.iter().position(|rule| !is_storable(rule)) {
+        if self.stored
+            && let Some(position) = rules.iter().position(|rule| !is_storable(rule))
+        {
             return Err(Failure::At(position));
         }
         if self.slots.adjust(&mut rules) { Ok(Some(rules)) } else { Err(Failure::Mismatch) }

@@ -568,7 +568,8 @@ fn reservations_of_garbage() {
     for row in rows {
         assert_error(&with(row).unwrap_err(), "invalid_state", &["the numbers of \"fix_window\""]);
     }
-    for short in [json!([]), json!([1, 2, 3, 4, 900, 1_900, 1_000]), json!([1, 2, 3, 4, 900, 1_900, 1_000, 2, 0, 0, 0])] {
+    for short in [json!([]), json!([1, 2, 3, 4, 900, 1_900, 1_000]), json!([1, 2, 3, 4, 900, 1_900, 1_000, 2, 0, 0, 0])]
+    {
         let json = json!({ "version": 3, "states": [stored("fix_window", 1_000, &json!([]), json!([short]))] });
         assert!(serde_json::from_value::<Record>(json).is_err());
     }

@@ -129,9 +129,8 @@ impl Beside<'_> {
         if let Rule::SlidingWindow(window) = rule {
             return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
         }
-        let decide = |later: &Later, until: u64| {
-            rule.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at))
-        };
+        let decide =
+            |later: &Later, until: u64| rule.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at));
         let mut later = self.charged(charged);
         if !self.flows_alike() {
             for (index, amount) in open.amounts() {

@@ -159,9 +159,7 @@ impl Rule {
             Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
             Self::Window(window) => match window.kind {
                 // Such a window lives to its end even if its count is 0.
-                window::Kind::Clock | window::Kind::Calendar(_) => {
-                    window.window_ends_at(EntryState::of(entry), now)
-                }
+                window::Kind::Clock | window::Kind::Calendar(_) => window.window_ends_at(EntryState::of(entry), now),
                 window::Kind::Key | window::Kind::Sliding => match self.peek(entry, Act::LOOK, now).reset_after {
                     0 => 0,
                     after => now + after,

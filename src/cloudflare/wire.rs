@@ -12,8 +12,8 @@ pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Costs, Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal,
-    ReservationId, Settlement, Span, Value,
+    Costs, Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal, ReservationId,
+    Settlement, Span, Value,
 };
 
 /// The result of an operation. `open` is how certain a denial is.

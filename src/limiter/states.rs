@@ -123,9 +123,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 if states.len() != shapes.own.len() {
                     return Err(Error::state(wording::STATES_DIFFER));
                 }
-                let mut load = |shaped: &Shaped<&[i64]>| {
-                    key.load(policy_states, shaped).map_err(|error| error.into_error(names))
-                };
+                let mut load =
+                    |shaped: &Shaped<&[i64]>| key.load(policy_states, shaped).map_err(|error| error.into_error(names));
                 for (position, (shape, numbers)) in shapes.own.iter().zip(states).enumerate() {
                     let open = parts_of(position, open.clone())?;
                     load(&Shaped { shape: *shape, numbers, open })?;

@@ -74,7 +74,8 @@ pub(super) fn read_lists(cursor: &mut Cursor<'_>) -> Result<Vec<Vec<i64>>, Repla
 /// reservations.
 pub(super) fn push_record(text: &mut String, policies: usize, record: Record) {
     let (mut own, mut open, mut former) = (Vec::new(), Vec::new(), Vec::new());
-    for (position, StoredState { name, algorithm, scale, state, open: parts }) in record.states.into_iter().enumerate() {
+    for (position, StoredState { name, algorithm, scale, state, open: parts }) in record.states.into_iter().enumerate()
+    {
         if position < policies {
             open.extend(parts.iter().map(|part| [&[position as i64], &part[..]].concat()));
             own.push(state);

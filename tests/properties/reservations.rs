@@ -122,8 +122,7 @@ impl Reserving {
         let used = self.at(now).model.used(now) + self.model.parts(self.sum());
         let remaining = ((self.model.full() - used).max(0) / i128::from(spec.scale)) as u64;
         let reset_after = first(|wait| self.unused(now + wait));
-        let more_after =
-            if remaining == spec.limit { 0 } else { self.first(now, |at| self.fits(remaining + 1, at)) };
+        let more_after = if remaining == spec.limit { 0 } else { self.first(now, |at| self.fits(remaining + 1, at)) };
         Verdict { allowed, count: self.count(now), remaining, retry_after, reset_after, more_after }
     }
 

@@ -9,8 +9,8 @@ use tollgate::{
 
 use crate::model::State;
 use crate::reservations::{Story, deeds, ttl_of};
-use crate::shapes::Stored;
 use crate::several_policies::sets;
+use crate::shapes::Stored;
 use crate::support::*;
 
 const MINUTE: u64 = 60_000;

@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use tollgate::{
-    Answer, Clock, Costs, Denied, Limiter, ManualClock, Operation, Policies, Policy, Record, ReservationId, Snapshot, step,
+    Answer, Clock, Costs, Denied, Limiter, ManualClock, Operation, Policies, Policy, Record, ReservationId, Snapshot,
+    step,
 };
 
 use crate::support::*;

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
-use tollgate::binding::{OPEN_NUMBERS, STORED_VERSION, TEXTS};
 use tollgate::binding::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
     MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
 };
+use tollgate::binding::{OPEN_NUMBERS, STORED_VERSION, TEXTS};
 use tollgate::replay;
 use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
 

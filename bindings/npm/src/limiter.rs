@@ -157,7 +157,9 @@ pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
 #[wasm_bindgen]
 pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
-    hot::with_input(Handle { index, generation }, |slab, numbers| slab.load(own(slot), now, numbers, put).map(u64::from))
+    hot::with_input(Handle { index, generation }, |slab, numbers| {
+        slab.load(own(slot), now, numbers, put).map(u64::from)
+    })
 }
 
 /// An operation on a slab at a time.

@@ -83,8 +83,7 @@ impl ResultBuffer {
             return status | status::SMALL;
         }
         let wait = retry_after.map_or(f64::INFINITY, float);
-        self.floats =
-            [float(count), float(limit), float(remaining), wait, float(reset_after), float(more_after)];
+        self.floats = [float(count), float(limit), float(remaining), wait, float(reset_after), float(more_after)];
         status
     }
 
