@@ -17,6 +17,9 @@ const clippyTarget = ({ rust }) => (rust.from === "rustup" ? wasmTargetArgs(rust
 const seed = process.env.TOLLGATE_SEED ?? "20260101";
 const seeded = { ...process.env, PROPTEST_RNG_SEED: seed, FAST_CHECK_SEED: seed };
 
+/** The native tests of all crates, with one set of features, so that each crate is compiled once. */
+const cargoTest = ["test", "--workspace", "--features", "system-clock"];
+
 /** Clippy for the bindings, as they are compiled to wasm. */
 const clippyWasm = (name, what) => ({
   name: `clippy ${name}`,
@@ -71,7 +74,12 @@ const ofCrates = [
   ]),
   {
     name: "cargo test",
-    run: () => show("cargo", ["test", "--workspace", "--features", "system-clock"], { env: seeded }),
+    run: () => show("cargo", [...cargoTest, "--exclude", "tollgate-exhaustive"], { env: seeded }),
+  },
+  {
+    // By itself, so that its counts are shown.
+    name: "exhaustive",
+    run: () => show("cargo", [...cargoTest, "--test", "exhaustive", "--", "--nocapture"], { env: seeded }),
   },
   {
     name: "rustdoc",
