@@ -18,6 +18,7 @@ const codes = new Set([
   "invalid_operation",
   "invalid_decision",
   "policy_mismatch",
+  "reserve_only",
   "unknown_policy",
   "full",
   "invalid_state",
@@ -75,6 +76,7 @@ const algorithms = [
   "sliding_counter",
   "token_bucket",
   "leaky_bucket",
+  "concurrency",
 ];
 
 /** Objects that look like policies, each field right or anything at all. */
@@ -88,6 +90,7 @@ const nearlyPolicies = fc.record(
     refill_rate: wholes,
     leakRate: wholes,
     per: durations,
+    ttl: durations,
     name: fc.oneof(fc.constantFrom("a", "b"), strange),
     denied: fc.oneof(fc.constantFrom("count", "free"), strange),
     other: strange,
@@ -98,11 +101,16 @@ const windowsNearly = fc.record(
   { algorithm: fc.constantFrom(...algorithms.slice(0, 4)), limit: wholes, scale: durations, name: strange },
   { requiredKeys: ["algorithm", "limit", "scale"] },
 );
+const slotsNearly = fc.record(
+  { algorithm: fc.constant("concurrency"), limit: wholes, ttl: durations, name: strange },
+  { requiredKeys: ["algorithm", "limit", "ttl"] },
+);
 const strangePolicies = fc.oneof(
   strange,
   nearlyPolicies,
   windowsNearly,
-  fc.array(fc.oneof(nearlyPolicies, windowsNearly, strange), { maxLength: 40 }),
+  slotsNearly,
+  fc.array(fc.oneof(nearlyPolicies, windowsNearly, slotsNearly, strange), { maxLength: 40 }),
 );
 
 /** Does it, and answers what came of it; only an error of ours may come out. */
@@ -136,6 +144,7 @@ function assertIsDecision(decision) {
 const perSecond = { name: "second", algorithm: "fix_window", limit: 5, scale: "1s" };
 const bucket = { name: "bucket", algorithm: "token_bucket", capacity: 9, refillRate: 3 };
 const slide = { name: "slide", algorithm: "sliding_window", limit: 4, scale: "1s" };
+const slots = { name: "slots", algorithm: "concurrency", limit: 4, ttl: "1s" };
 
 /** A limiter in use, and what it holds as text. */
 function inUse(policies, clock = () => now) {
@@ -156,6 +165,14 @@ test("as policies", () => {
       const { answer, code } = outcome(() => new RateLimiter(policies, { clock: () => now }));
       if (code) {
         assert.equal(outcome(() => step(policies, null, "hit", 1, now)).code, code);
+        return;
+      }
+      if (answer.policies.some(({ algorithm }) => algorithm === "concurrency")) {
+        // Slots are only reserved.
+        assert.equal(outcome(() => answer.hit("user:42")).code, "reserve_only");
+        assert.equal(outcome(() => step(policies, null, "hit", 1, now)).code, "reserve_only");
+        assertIsDecision(answer.reserve("user:42").decision);
+        answer[Symbol.dispose]();
         return;
       }
       assertIsDecision(answer.hit("user:42"));
@@ -352,28 +369,46 @@ test("as a snapshot", () => {
   const numbers = fc.array(fc.array(fc.integer({ min: -2, max: 2_000_000 }), { maxLength: 4 }), {
     maxLength: 2,
   });
+  const rows = fc.array(fc.oneof(fc.array(fc.nat({ max: 2_000_000 }), { maxLength: 14 }), strange), {
+    maxLength: 2,
+  });
   const keys = fc.oneof(fc.constantFrom("a", 1, { bigint: "1" }, { bigint: "x" }, { bigint: "-0" }), strange);
   const snapshots = fc.oneof(
     strange,
     fc.record(
       {
-        version: fc.oneof(fc.constant(2), strange),
-        policies: fc.oneof(fc.constantFrom([perSecond], [bucket], [slide]), strangePolicies),
+        version: fc.oneof(fc.constant(3), strange),
+        policies: fc.oneof(fc.constantFrom([perSecond], [bucket], [slide], [slots]), strangePolicies),
         keys: fc.oneof(fc.array(fc.oneof(fc.tuple(keys, fc.oneof(numbers, states)), strange)), strange),
+        open: fc.oneof(rows, strange),
+        former: fc.oneof(rows, strange),
+        names: fc.oneof(fc.array(fc.oneof(fc.constantFrom("a", "b"), strange)), strange),
       },
       { requiredKeys: [] },
     ),
     fc.record({
-      version: fc.constant(2),
-      policies: fc.constantFrom([perSecond], [bucket], [slide]),
+      version: fc.constant(3),
+      policies: fc.constantFrom([perSecond], [bucket], [slide], [slots]),
       keys: fc.array(fc.tuple(fc.constantFrom("a", 1, { bigint: "1" }), numbers), { maxLength: 3 }),
+      open: rows,
+      former: rows,
+      names: fc.array(fc.constantFrom("a", "b"), { maxLength: 2 }),
+    }),
+    fc.record({
+      version: fc.constant(3),
+      policies: fc.constantFrom([perSecond], [bucket], [slide], [slots]),
+      keys: fc.array(fc.tuple(fc.constantFrom("a", 1, { bigint: "1" }), numbers), { maxLength: 3 }),
+      open: fc.constant([]),
+      former: fc.constant([]),
+      names: fc.constant([]),
     }),
   );
   always(
     fc.property(snapshots, (snapshot) => {
       const { answer } = outcome(() => RateLimiter.restore(snapshot, { clock: () => 1_000_000 }));
       if (answer === undefined) return;
-      assertIsDecision(answer.hit("a"));
+      const isSlots = answer.policies.some(({ algorithm }) => algorithm === "concurrency");
+      assertIsDecision(isSlots ? answer.reserve("a").decision : answer.hit("a"));
       const again = JSON.parse(JSON.stringify(answer.snapshot()));
       assert.deepEqual(RateLimiter.restore(again, { clock: () => 1_000_000 }).snapshot().keys, again.keys);
       answer[Symbol.dispose]();
@@ -382,40 +417,47 @@ test("as a snapshot", () => {
 });
 
 test("as a state", () => {
-  const numbers = fc.array(fc.array(fc.integer({ min: -2, max: 2_000_000 }), { maxLength: 4 }), {
-    maxLength: 2,
-  });
-  const madeBy = fc.record(
+  const numbers = fc.array(fc.integer({ min: -2, max: 2_000_000 }), { maxLength: 4 });
+  const open = fc.array(
+    fc.oneof(fc.array(fc.nat(), { minLength: 10, maxLength: 10 }), fc.array(fc.nat()), strange),
+    { maxLength: 2 },
+  );
+  const shaped = fc.record(
     {
-      name: fc.oneof(fc.constantFrom("second", "bucket", "slide"), strange),
+      name: fc.oneof(fc.constantFrom("second", "bucket", "slide", "slots"), strange),
       algorithm: fc.oneof(fc.constantFrom(...algorithms), strange),
       scale: fc.oneof(fc.constantFrom(1_000, 1, most), strange),
+      state: fc.oneof(numbers, fc.array(strange), fc.sparseArray(fc.nat()), strange),
+      open: fc.oneof(open, strange),
     },
     { requiredKeys: [] },
   );
+  const shapedNearly = fc.record({
+    name: fc.constantFrom("second", "bucket", "slide", "slots", "other"),
+    algorithm: fc.constantFrom(...algorithms),
+    scale: fc.constant(1_000),
+    state: numbers,
+    open: fc.oneof(fc.constant([]), open),
+  });
   const states = fc.oneof(
     strange,
     fc.record(
       {
-        version: fc.oneof(fc.constant(2), strange),
-        policies: fc.oneof(
-          fc.array(fc.oneof(madeBy, strange), { maxLength: 3 }),
-          fc.sparseArray(madeBy, { maxLength: 3 }),
+        version: fc.oneof(fc.constant(3), strange),
+        states: fc.oneof(
+          fc.array(fc.oneof(shaped, shapedNearly, strange), { maxLength: 3 }),
+          fc.sparseArray(shaped, { maxLength: 3 }),
           strange,
         ),
-        states: fc.oneof(numbers, fc.array(fc.array(strange)), fc.array(fc.sparseArray(fc.nat())), strange),
       },
       { requiredKeys: [] },
     ),
-    fc.record({
-      version: fc.constant(2),
-      policies: fc.tuple(madeBy),
-      states: numbers,
-    }),
+    fc.record({ version: fc.constant(3), states: fc.array(shapedNearly, { maxLength: 3 }) }),
   );
   always(
-    fc.property(states, fc.constantFrom(perSecond, bucket, slide), (state, policy) => {
-      const { answer } = outcome(() => step(policy, state, "hit", 1, 1_000_000));
+    fc.property(states, fc.constantFrom(perSecond, bucket, slide, slots), (state, policy) => {
+      const operation = policy === slots ? "peek" : "hit";
+      const { answer } = outcome(() => step(policy, state, operation, 1, 1_000_000));
       if (answer === undefined) return;
       assertIsDecision(answer.decision);
       outcome(() => step(policy, answer.state, "peek", 1, 1_000_000));

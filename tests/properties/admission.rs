@@ -23,11 +23,13 @@ pub(crate) struct Charged {
 pub(crate) struct Past {
     pub(crate) spec: Spec,
     charged: Vec<Charged>,
+    /// The most that was held at once, where what is charged is held.
+    most_held: i128,
 }
 
 impl Past {
     pub(crate) fn new(spec: Spec) -> Self {
-        Self { spec, charged: Vec::new() }
+        Self { spec, charged: Vec::new(), most_held: 0 }
     }
 
     /// Notes a hit and what was answered.
@@ -40,6 +42,12 @@ impl Past {
             self.charged.iter_mut().for_each(|hit| hit.time -= ahead - this);
             latest = Some(this);
         }
+        if self.spec.kind == Concurrency {
+            // A slot ends at the latest a ttl from now, and what has ended is free.
+            self.charged.iter_mut().for_each(|hit| hit.time = hit.time.min(now));
+            self.charged.retain(|hit| hit.time + scale > now);
+            latest = None;
+        }
         if cost == 0 || !(admitted || self.spec.denied == Denied::Count) {
             return;
         }
@@ -49,10 +57,14 @@ impl Past {
             (None, _) => this,
         };
         self.charged.push(Charged { time, elapsed: (now - time).max(0), cost: cost.into(), admitted });
+        self.most_held = self.most_held.max(self.charged.iter().map(|hit| hit.cost).sum());
     }
 
     /// Fails if more was admitted than the policy's definition allows.
     pub(crate) fn check(&self) -> Result<(), TestCaseError> {
+        if self.spec.kind == Concurrency {
+            prop_assert!(self.most_held <= i128::from(self.spec.limit), "{} slots at once", self.most_held);
+        }
         for position in 0..self.charged.len() {
             if self.charged[position].admitted {
                 self.check_one(position)?;
@@ -71,6 +83,7 @@ impl Past {
             FixWindow | CalendarWindow | FixWindowPerKey => {
                 prop_assert!(sum(&|hit| hit.time == time) <= limit, "{past:#?}")
             }
+            Concurrency => {}
             SlidingWindow => prop_assert!(sum(&|hit| hit.time > time - scale) <= limit, "{past:#?}"),
             SlidingCounter => {
                 let (previous, current) = (sum(&|hit| hit.time == time - scale), sum(&|hit| hit.time == time));

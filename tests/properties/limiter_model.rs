@@ -168,7 +168,7 @@ fn same_as_models(
     Ok(())
 }
 
-each_algorithm!(
+each_counting_algorithm!(
     a_ledger_equals_the_model
     a_limiter_equals_the_model
     a_limiter_equals_the_model_wherever_the_clock_goes

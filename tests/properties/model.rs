@@ -167,6 +167,8 @@ impl Model {
             SlidingWindow => State::Log(Vec::new()),
             SlidingCounter => State::Pair { start: self.spec.start_of(now), previous: 0, current: 0 },
             TokenBucket | LeakyBucket => State::Bucket { at: now, level: 0, rate: self.spec.rate },
+            // A slot that ends is free.
+            Concurrency => State::Unused,
         };
         *self = self.at(now);
         if matches!(self.state, State::Unused) {

@@ -63,8 +63,8 @@ fn a_free_denial_does_not_touch_a_key(kind: Kind) {
     });
 }
 
-each_algorithm!(
-    peek_says_what_a_hit_then_answers
+each_algorithm!(peek_says_what_a_hit_then_answers);
+each_counting_algorithm!(
     a_free_denial_and_a_cost_of_nothing_change_nothing
     a_free_denial_does_not_touch_a_key
 );

@@ -73,7 +73,7 @@ fn per_call_numbers_decide_by_the_same_state(kind: Kind) {
     });
 }
 
-each_algorithm!(
+each_counting_algorithm!(
     per_call_numbers_admit_no_more_than_the_larger_policy
     per_call_numbers_decide_by_the_same_state
 );
@@ -82,7 +82,7 @@ each_algorithm!(
 #[test]
 fn the_next_call_has_the_limiters_own_numbers_again() {
     let clock = ManualClock::new(0);
-    for kind in KINDS {
+    for kind in COUNTING_KINDS {
         let own = Spec { kind, limit: 5, scale: 1_000, rate: 5, denied: Denied::Free };
         let call = Policies::from(Spec { limit: 2, rate: 1, ..own.clone() }.policy());
         let mut limiter: Limiter<u8, _> = limiter(&own, &clock, Options::new());

@@ -202,6 +202,8 @@ impl Story {
     /// The operation that a deed is; `None` if there is no such reservation.
     pub(crate) fn operation(&mut self, deed: Deed) -> Option<Operation<'static>> {
         Some(match deed {
+            // Slots are only reserved, and what is peeked of them has no ttl.
+            Deed::Act(_) | Deed::Peek(1..) if self.spec.kind == Concurrency => return None,
             Deed::Act(act) => act.operation(&self.spec),
             Deed::Peek(weight) => Operation::Peek { cost: fit(weight, self.spec.limit) },
             Deed::Reserve(weight, ttl) => {

@@ -102,6 +102,8 @@ impl Uses {
                     let weighted = previous * (scale - (time - window)) + current * scale;
                     prop_assert!(weighted <= limit * scale, "{:?}", self.uses);
                 }
+                // A slot is not used, but held.
+                Concurrency => {}
                 TokenBucket | LeakyBucket => {
                     for last in &self.uses {
                         let flowed = rate * (last.time - time);
@@ -225,4 +227,4 @@ fn no_more_is_used_than_allowed(kind: Kind) {
     });
 }
 
-each_algorithm!(no_more_is_used_than_allowed);
+each_counting_algorithm!(no_more_is_used_than_allowed);

@@ -37,7 +37,7 @@ fn reset_after_is_exact(kind: Kind) {
             }
             let (mut unused, mut now) = (spec.ledger(), reset_at);
             for (step, act) in future {
-                let operation = act.operation(&spec);
+                let operation = act.operation_or_reserve(&spec);
                 prop_assert_eq!(ledger.apply(operation, now).unwrap().0, unused.apply(operation, now).unwrap().0);
                 now = step.from(now, spec.period());
             }
@@ -51,7 +51,7 @@ fn a_reset_forgets_everything(kind: Kind) {
     let history = prop::collection::vec((anywhere(), acts()), 0..10);
     check((specs(kind), starts(), history, weights()), |(spec, start, history, weight)| {
         let (mut ledger, now) = after(&spec, start, &history);
-        prop_assert_eq!(ledger.apply(Operation::Reset, now).unwrap(), (Answer::Done, true));
+        prop_assert_eq!(ledger.apply(Operation::ResetAll, now).unwrap(), (Answer::Done, true));
         prop_assert_eq!(ledger.record(now).unwrap(), None);
         let cost = fit(weight, spec.limit);
         prop_assert_eq!(hit(&mut ledger, cost, now), hit(&mut spec.ledger(), cost, now));

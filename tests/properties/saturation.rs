@@ -107,7 +107,7 @@ fn what_has_saturated_stays_denied(kind: Kind) {
     });
 }
 
-each_algorithm!(nothing_wraps_and_everything_can_be_stored what_has_saturated_stays_denied);
+each_counting_algorithm!(nothing_wraps_and_everything_can_be_stored what_has_saturated_stays_denied);
 
 /// In memory a log may be kept for any limit.
 #[test]

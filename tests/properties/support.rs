@@ -1,9 +1,11 @@
 //! Policies, times and operations to try, and how a property is run.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::calendar::naive_window;
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestCaseResult, TestError, TestRunner};
-use tollgate::{Answer, Calendar, Decision, Denied, Ledger, Limiter, ManualClock, Operation, Options, Policy};
+use tollgate::{Answer, Calendar, Costs, Decision, Denied, Ledger, Limiter, ManualClock, Operation, Options, Policy};
 
 pub(crate) const DAY: u64 = 86_400_000;
 
@@ -17,11 +19,16 @@ pub(crate) enum Kind {
     SlidingCounter,
     TokenBucket,
     LeakyBucket,
+    Concurrency,
 }
 
 pub(crate) use Kind::*;
 
-pub(crate) const KINDS: [Kind; 7] =
+pub(crate) const KINDS: [Kind; 8] =
+    [FixWindow, CalendarWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket, Concurrency];
+
+/// Those that count hits. Slots are only reserved, and reject `hit`, `inc` and `set`.
+pub(crate) const COUNTING_KINDS: [Kind; 7] =
     [FixWindow, CalendarWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket];
 
 impl Kind {
@@ -63,6 +70,7 @@ impl Spec {
             SlidingCounter => Policy::sliding_counter(limit, scale),
             TokenBucket => Policy::token_bucket(limit, rate, scale),
             LeakyBucket => Policy::leaky_bucket(limit, rate, scale),
+            Concurrency => Policy::concurrency(limit, scale),
         };
         policy.and_then(|policy| policy.denied(self.denied)).expect("a policy")
     }
@@ -118,48 +126,50 @@ pub(crate) fn calendar_scale(unit: Calendar, offset: i64) -> u64 {
     3 * (offset + 840) as u64 + unit
 }
 
-/// One test per algorithm for a property that is a function of the algorithm.
-macro_rules! each_algorithm {
-    ($($property:ident)+) => { $(
-        mod $property {
-            use crate::support::Kind;
-
-            #[test]
-            fn fix_window() {
-                super::$property(Kind::FixWindow);
-            }
-
-            #[test]
-            fn calendar_window() {
-                super::$property(Kind::CalendarWindow);
-            }
-
-            #[test]
-            fn fix_window_per_key() {
-                super::$property(Kind::FixWindowPerKey);
-            }
-
-            #[test]
-            fn sliding_window() {
-                super::$property(Kind::SlidingWindow);
-            }
-
-            #[test]
-            fn sliding_counter() {
-                super::$property(Kind::SlidingCounter);
-            }
-
-            #[test]
-            fn token_bucket() {
-                super::$property(Kind::TokenBucket);
-            }
-
-            #[test]
-            fn leaky_bucket() {
-                super::$property(Kind::LeakyBucket);
-            }
+/// One test for each algorithm of a list, for properties that are functions of the algorithm.
+macro_rules! each_kind {
+    (@ $property:ident { $($name:ident: $kind:ident,)+ }) => { $(
+        #[test]
+        fn $name() {
+            super::$property(crate::support::Kind::$kind);
         }
     )+ };
+    ($kinds:tt $($property:ident)+) => { $(
+        mod $property {
+            each_kind!(@ $property $kinds);
+        }
+    )+ };
+}
+
+/// One test per algorithm for each property.
+macro_rules! each_algorithm {
+    ($($property:ident)+) => {
+        each_kind! { {
+            fix_window: FixWindow,
+            calendar_window: CalendarWindow,
+            fix_window_per_key: FixWindowPerKey,
+            sliding_window: SlidingWindow,
+            sliding_counter: SlidingCounter,
+            token_bucket: TokenBucket,
+            leaky_bucket: LeakyBucket,
+            concurrency: Concurrency,
+        } $($property)+ }
+    };
+}
+
+/// One test per algorithm that counts hits: the property is of `hit`, `inc` or `set`, which slots reject.
+macro_rules! each_counting_algorithm {
+    ($($property:ident)+) => {
+        each_kind! { {
+            fix_window: FixWindow,
+            calendar_window: CalendarWindow,
+            fix_window_per_key: FixWindowPerKey,
+            sliding_window: SlidingWindow,
+            sliding_counter: SlidingCounter,
+            token_bucket: TokenBucket,
+            leaky_bucket: LeakyBucket,
+        } $($property)+ }
+    };
 }
 
 /// Runs a property over many cases, and over those that ever failed.
@@ -191,13 +201,15 @@ pub(crate) fn specs(kind: Kind) -> impl Strategy<Value = Spec> + Clone {
     let rate = prop_oneof![3 => 1..=9_u64, 1 => 10..=5_000_u64];
     let denied = prop_oneof![Just(Denied::Count), Just(Denied::Free)];
     (limit, scale, rate, denied).prop_map(move |(limit, scale, rate, denied)| {
-        let denied = if kind.is_bucket() { Denied::Free } else { denied };
+        let denied = if kind.is_bucket() || kind == Concurrency { Denied::Free } else { denied };
+        // A stored key has at most 128 reservations.
+        let limit = if kind == Concurrency { limit.min(100) } else { limit };
         Spec { kind, limit, scale, rate, denied }
     })
 }
 
 pub(crate) fn any_spec() -> impl Strategy<Value = Spec> + Clone {
-    prop::sample::select(&KINDS[..]).prop_flat_map(specs)
+    prop::sample::select(&COUNTING_KINDS[..]).prop_flat_map(specs)
 }
 
 /// Where the clock starts: close to the epoch, and today.
@@ -219,6 +231,11 @@ pub(crate) enum Move {
 }
 
 impl Move {
+    /// The same, unless it is back: then none.
+    pub(crate) fn not_back(self) -> Self {
+        if matches!(self, Self::Back(_) | Self::FarBack(_)) { Self::Stay } else { self }
+    }
+
     pub(crate) fn from(self, now: u64, period: u64) -> u64 {
         let part = |thousandths: u64| (u128::from(period) * u128::from(thousandths)).div_ceil(1_000) as u64;
         match self {
@@ -265,6 +282,17 @@ pub(crate) enum Act {
 }
 
 impl Act {
+    /// The operation, or where nothing but reservations counts, a reservation instead of it.
+    pub(crate) fn operation_or_reserve(self, spec: &Spec) -> Operation<'static> {
+        match self {
+            Self::Hit(weight) | Self::Inc(weight) if spec.kind == Concurrency => {
+                reserve(fit(weight, spec.limit).max(1))
+            }
+            Self::Refund(_) | Self::Set(_) if spec.kind == Concurrency => Operation::Peek { cost: 0 },
+            _ => self.operation(spec),
+        }
+    }
+
     /// The operation, with its number fitted to the policy's limit.
     pub(crate) fn operation(self, spec: &Spec) -> Operation<'static> {
         match self {
@@ -303,13 +331,27 @@ pub(crate) fn after(spec: &Spec, start: u64, history: &[(Move, Act)]) -> (Ledger
     let (mut ledger, mut now) = (spec.ledger(), start);
     for (step, act) in history {
         now = step.from(now, spec.period());
-        ledger.apply(act.operation(spec), now).expect("an operation");
+        ledger.apply(act.operation_or_reserve(spec), now).expect("an operation");
     }
     (ledger, now)
 }
 
+/// Hits; reserves what is only reserved.
 pub(crate) fn hit(ledger: &mut Ledger, cost: u64, now: u64) -> Decision {
-    decision(ledger.apply(Operation::Hit { cost }, now).expect("a hit").0)
+    let slots = ledger.policies().iter().any(|policy| policy.algorithm() == "concurrency");
+    let operation = if slots { reserve(cost) } else { Operation::Hit { cost } };
+    decision(ledger.apply(operation, now).expect("a hit").0)
+}
+
+/// A reservation for the time that the policy says, with an id of its own.
+pub(crate) fn reserve(cost: u64) -> Operation<'static> {
+    Operation::Reserve { costs: Costs::All(cost), ttl: None, random: next_random() }
+}
+
+/// Bits that no other reservation has.
+pub(crate) fn next_random() -> u128 {
+    static LAST: AtomicU64 = AtomicU64::new(1 << 40);
+    LAST.fetch_add(1, Ordering::Relaxed).into()
 }
 
 pub(crate) fn peek(ledger: &mut Ledger, cost: u64, now: u64) -> Decision {
@@ -318,7 +360,7 @@ pub(crate) fn peek(ledger: &mut Ledger, cost: u64, now: u64) -> Decision {
 
 pub(crate) fn decision(answer: Answer) -> Decision {
     match answer {
-        Answer::Decision(decision) => decision,
+        Answer::Decision(decision) | Answer::Reserved { decision, .. } => decision,
         other => panic!("{other:?} is not a decision"),
     }
 }

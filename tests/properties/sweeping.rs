@@ -149,7 +149,7 @@ fn before_clean_is_told_of_every_expired_state(kind: Kind) {
     });
 }
 
-each_algorithm!(
+each_counting_algorithm!(
     eviction_takes_the_soonest_to_expire_and_only_when_it_must
     a_full_limiter_that_denies_holds_what_it_has
     before_clean_is_told_of_every_expired_state
