@@ -204,6 +204,7 @@ export interface Shape {
 
 /** A state with its shape, and the parts of reservations that are open under it. */
 export interface StoredState extends Shape {
+  /** The numbers of the state. */
   readonly state: readonly number[];
   /** Rows of four numbers of the id, start, end, ttl, amount, and capacity and rate of the call, or two zeros. */
   readonly open: readonly (readonly number[])[];
