@@ -139,7 +139,7 @@ export class RulesCandidate implements Candidate {
 
   /** Parses a plan: the number of a rule that denies, or lines of a limit, a cost and an object, grouped by rule. */
   #parsed(text: string): Plan {
-    if (!text.includes(" ")) return { deniedBy: Number(text) };
+    if (!text.includes(" ")) return { deniedBy: Number.parseInt(text, 10) };
     const rules: KeyLimit[][] = [];
     for (const line of text.split("\n")) {
       const [limit = "", cost = ""] = line.split(" ", 2);

@@ -51,5 +51,5 @@ function misconfigured(
   // Calls of the API have the token, which the origin must not see.
   return openGate === undefined || isOfApi(url.pathname, openGate.prefix)
     ? problem(500, "The configuration of this Worker has errors, which its log names")
-    : forward(request, url, env, openGate.upstream);
+    : forward(request, url, env, openGate.upstream, false);
 }

@@ -36,6 +36,8 @@ pub(crate) struct Config {
     pub(crate) credit: bool,
     /// Whether the origin reads the method from a header such as `X-HTTP-Method-Override`.
     pub(crate) method_override: bool,
+    /// Whether the origin receives `X-Original-URL` and `X-Rewrite-URL`, by which some origins replace the URL.
+    pub(crate) forward_rewrites: bool,
     pub(crate) plain_keys: bool,
     pub(crate) named: Vec<(String, Policy)>,
     pub(crate) sets: Vec<PolicySet>,
@@ -89,6 +91,7 @@ impl Config {
             leases: leases::read(&mut reader).unwrap_or_default(),
             credit: reader.boolean("credit").unwrap_or(false),
             method_override: reader.boolean("methodOverride").unwrap_or(false),
+            forward_rewrites: reader.boolean("forwardRewrites").unwrap_or(false),
             plain_keys: reader.choice("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
             named: Vec::new(),
             sets: Vec::new(),
@@ -236,6 +239,7 @@ mod tests {
             leases = { ttl = "2s" }
             credit = true
             method_override = true
+            forward_rewrites = true
             case_sensitive = true
             on_misconfigured = "pass"
             cors = { origins = "https://app.example", credentials = true }
@@ -263,7 +267,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
-        assert!(config.method_override && config.cors.credentials);
+        assert!(config.method_override && config.forward_rewrites && config.cors.credentials);
         assert_eq!((config.leases, config.credit), (Some(2_000), true));
         let leased: Vec<_> = config.rules.iter().map(|rule| (rule.leases, rule.credit)).collect();
         assert_eq!(leased, [(false, false), (true, true)]);

@@ -15,7 +15,7 @@ use crate::config::{Config, Headers, OnError, open_gate};
 use crate::reader::FieldError;
 use crate::request::digest::keyed_digest;
 use crate::request::key::{Part, Source};
-use crate::request::plan::{self, LimitCheck, Plan, plan};
+use crate::request::plan::{self, LimitCheck, Plan, Rejection, plan};
 use crate::tree::Tree;
 
 #[wasm_bindgen]
@@ -61,10 +61,12 @@ impl Gateway {
 
     /// Returns the settings: upstream, prefix, timeout, whether logs contain keys in plain text, the origins that may call
     /// the API, the origins that may read the gateway's own responses, and whether with credentials; whether denials are
-    /// remembered, the duration of leases, and whether hits by the API and by RPC are leased and have credit.
+    /// remembered, the duration of leases, and whether hits by the API and by RPC are leased and have credit; whether
+    /// headers that rewrite the URL are forwarded.
     pub fn settings(&self) -> Array {
         let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, .. } =
             &self.config;
+        let forward_rewrites = self.config.forward_rewrites;
         let upstream = upstream.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
         list([
             upstream,
@@ -78,6 +80,7 @@ impl Gateway {
             (leases.unwrap_or(DEFAULT_LEASE_TTL) as f64).into(),
             leases.is_some().into(),
             (*credit).into(),
+            forward_rewrites.into(),
         ])
     }
 
@@ -115,11 +118,13 @@ impl Gateway {
     }
 
     /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit, a cost and an object for each
-    /// check; or only the position of a rule that rejects the request. `has_body` matters for OPTIONS only.
+    /// check; or only the position of a rule that rejects the request because a part of its key is missing, or ambiguous,
+    /// which `?` marks. `has_body` matters for OPTIONS only.
     pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
-            Plan::Reject { rule } => Some(rule.to_string()),
+            Plan::Reject { rule, reason: Rejection::Missing } => Some(rule.to_string()),
+            Plan::Reject { rule, reason: Rejection::Ambiguous } => Some(format!("{rule}?")),
             Plan::Check(checks) => {
                 let line = |LimitCheck { rule, limit, object, cost }: &LimitCheck| {
                     format!("{} {cost} {object}", self.config.limit(*rule, *limit))

@@ -1,5 +1,6 @@
 //! A request: what it names, how origins may read it, and which rules apply to it.
 
+pub(crate) mod cookie;
 pub(crate) mod credential;
 pub(crate) mod digest;
 pub(crate) mod fold;

@@ -9,8 +9,7 @@ import { problem } from "../problem.ts";
 /**
  * Returns the response to a request to the API without a valid token; `undefined` if the token is valid.
  *
- * Wrong tokens are counted by address. While an address is denied, no token of it is compared, so that it cannot go on
- * guessing.
+ * Only wrong tokens are counted, by address: who shares an address with somebody who guesses is not locked out.
  */
 export async function closedTo(
   request: Request,
@@ -24,11 +23,11 @@ export async function closedTo(
     });
   const [, token] = request.headers.get("Authorization")?.match(/^Bearer +([^\s]+)$/i) ?? [];
   if (token === undefined) return unauthorized("");
+  if (await isToken(token, secret)) return undefined;
   const check = isolate.tokenCheck(request);
   const now = Date.now();
   const remembered = isolate.recall(check);
   if (remembered !== undefined) return tooMany(env, isolate, check, remembered);
-  if (await isToken(token, secret)) return undefined;
   return (await counted(env, isolate, check, now)) ?? unauthorized(', error="invalid_token"');
 }
 

@@ -22,13 +22,20 @@ let isolate: Isolate | undefined;
 /** Handles the demo's route: limits it by address, and returns the decision with its headers. */
 export async function demoHit(request: Request, env: TollgateEnv): Promise<Response> {
   isolate ??= new Isolate(config);
-  const [{ object, set, cost }] = isolate.plan(request, "/demo/hit") as [LimitCheck];
+  const [check] = isolate.plan(request, "/demo/hit") as [LimitCheck];
+  const { object, set, cost } = check;
   const fields = { via: "demo", key: isolate.logged(object, env), policies, cost } as const;
   try {
-    const numbers = await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost);
+    const now = Date.now();
+    const remembered = isolate.remembered(check);
+    const numbers =
+      remembered ??
+      (await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost));
     if (typeof numbers !== "string") throw new Unanswered("failed", numbers.message);
-    if (!isAllowed(numbers))
+    if (!isAllowed(numbers)) {
+      if (remembered === undefined) isolate.remember(check, numbers, now);
       report(env, { event: "denied", ...fields, policies: violatedBy(numbers, policies) });
+    }
     return respond(isolate.clientResponse(set, numbers), named(numbers, policies));
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;

@@ -14,11 +14,13 @@ export function serviceNamed(name: string, env: TollgateEnv): Fetcher | undefine
 
 /** Forwards a request, its body streamed, to a service binding or to another URL. */
 export async function forward(
-  request: Request,
+  original: Request,
   url: URL,
   env: TollgateEnv,
   upstream: string,
+  forwardsRewrites: boolean,
 ): Promise<Response> {
+  const request = forwardsRewrites ? original : withoutRewrites(original);
   try {
     // Awaited, so that a failure is caught here.
     return await (isAddress(upstream)
@@ -33,6 +35,16 @@ export async function forward(
 /** Returns the request with the URL that was matched: the platform would forward `%2e%2e` and `\` unresolved. */
 const asCounted = (request: Request, { href }: URL): Request =>
   href === request.url ? request : new Request(href, request);
+
+/** Headers by which some origins replace the URL, so that they would see another one than the rules. */
+const rewrites = ["X-Original-URL", "X-Rewrite-URL"];
+
+function withoutRewrites(request: Request): Request {
+  if (!rewrites.some((name) => request.headers.has(name))) return request;
+  const copy = new Request(request);
+  for (const name of rewrites) copy.headers.delete(name);
+  return copy;
+}
 
 /**
  * Joins the lines of headers in the key, so that the origin reads the value that was counted: some origins read one line

@@ -8,7 +8,7 @@ import { problem, unanswered } from "../problem.ts";
 import { expose, permit } from "./cors.ts";
 import { denial, namesOf } from "./denial.ts";
 import { forward, withOneValue } from "./forward.ts";
-import type { ClientResponse, Isolate, LimitCheck } from "./isolate.ts";
+import type { ClientResponse, Isolate, LimitCheck, Rejection } from "./isolate.ts";
 
 /** The outcome of a decision: the request passes, with headers for its response, or gets this response. */
 type Outcome = { readonly headers: ClientResponse["headers"] } | { readonly response: Response };
@@ -23,12 +23,13 @@ export function gateway(
   upstream: string,
 ): Response | Promise<Response> {
   const plan = isolate.plan(request, url.pathname);
-  if (plan === undefined) return forward(request, url, env, upstream);
-  if ("rejectedBy" in plan) return rejected(request, isolate, plan.rejectedBy);
+  const { forwardsRewrites } = isolate;
+  if (plan === undefined) return forward(request, url, env, upstream, forwardsRewrites);
+  if ("rejectedBy" in plan) return rejected(request, isolate, plan);
   const enforced = plan.some(({ shadow }) => shadow)
     ? withoutShadows(request, env, context, isolate, plan)
     : plan;
-  if (enforced.length === 0) return forward(request, url, env, upstream);
+  if (enforced.length === 0) return forward(request, url, env, upstream, forwardsRewrites);
   for (const check of enforced) {
     const remembered = isolate.recall(check);
     if (remembered !== undefined) return denied(request, env, isolate, check, remembered, true);
@@ -78,7 +79,7 @@ async function limited(
     headers = headers.length === 0 ? outcome.headers : joined(headers, outcome.headers);
   }
   const counted = withOneValue(request, checks);
-  return withHeaders(await forward(counted, url, env, upstream), headers);
+  return withHeaders(await forward(counted, url, env, upstream, isolate.forwardsRewrites), headers);
 }
 
 /** Fields that are lists, and so are joined. Of every other field the first value stays. */
@@ -240,17 +241,25 @@ function logFields<Event>(
   } as const;
 }
 
-/** Rejects a request that lacks a part of the rule's key. */
-function rejected(request: Request, isolate: Isolate, rule: number): Response {
-  log({ event: "rejected", via: "gateway", rule });
-  const response = problem(403, "The request lacks a header or cookie that is required", { rule });
+/** Rejects a request that lacks a part of the rule's key, or whose origin may read another key than was counted. */
+function rejected(request: Request, isolate: Isolate, { rejectedBy: rule, isAmbiguous }: Rejection): Response {
+  log({ event: "rejected", via: "gateway", rule, reason: isAmbiguous ? "ambiguous" : "missing" });
+  const response = isAmbiguous
+    ? problem(400, "A header or cookie of the request is ambiguous", { rule })
+    : problem(403, "The request lacks a header or cookie that is required", { rule });
   permit(response.headers, request, isolate.cors);
   return response;
 }
 
 /** Returns the upstream's response with more headers. A response that switches protocols stays as it is. */
 function withHeaders(response: Response, added: ClientResponse["headers"]): Response {
-  if (added.length === 0 || response.status === 101) return response;
+  const { status } = response;
+  if (added.length === 0 || status === 101) return response;
+  if (status < 200 || status > 599) {
+    // The platform makes no response of such a status, but passes this one on.
+    log({ event: "error", via: "gateway", failure: "status", status });
+    return response;
+  }
   const answer = new Response(response.body, response);
   for (const [name, value] of added) answer.headers.set(name, value);
   answer.headers.append("Access-Control-Expose-Headers", namesOf(added));

@@ -42,6 +42,12 @@ export interface LimitCheck {
   readonly credit: boolean;
 }
 
+/** A request that a rule rejects: a part of its key is missing, or origins may read it differently. */
+export interface Rejection {
+  readonly rejectedBy: number;
+  readonly isAmbiguous: boolean;
+}
+
 /** An item of the API: one operation on one object. */
 export interface Item {
   readonly object: string;
@@ -77,6 +83,7 @@ type Settings = [
   leaseTtl: number,
   leases: boolean,
   credit: boolean,
+  forwardsRewrites: boolean,
 ];
 
 /** The most keys of which an isolate remembers denials and leases. */
@@ -105,6 +112,8 @@ export class Isolate {
   /** Whether hits that come by the API or by RPC may be leased, and have credit. */
   readonly hasLeases: boolean;
   readonly hasCredit: boolean;
+  /** Whether the origin receives the headers by which some origins replace the URL. */
+  readonly forwardsRewrites: boolean;
   #gateway: Rebuilt<Gateway>;
   #limits: readonly LimitFacts[];
   #plainKeys: boolean;
@@ -119,7 +128,7 @@ export class Isolate {
     }
     const settings = this.#gateway.call((gateway) => gateway.settings()) as Settings;
     const [upstream, prefix, timeout, plainKeys, origins, readers, credentials, ...rest] = settings;
-    const [remembersDenials, leaseTtl, leases, credit] = rest;
+    const [remembersDenials, leaseTtl, leases, credit, forwardsRewrites] = rest;
     this.upstream = upstream;
     this.prefix = prefix;
     this.timeout = timeout;
@@ -128,6 +137,7 @@ export class Isolate {
     this.cors = { origins: readers, credentials };
     this.hasLeases = leases;
     this.hasCredit = credit;
+    this.forwardsRewrites = forwardsRewrites;
     this.leases = new Leases(coreOf(leaseTtl, remembersDenials), () => Date.now());
     this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[], boolean][];
     this.#limits = this.#gateway.call((gateway) => gateway.limits());
@@ -137,12 +147,12 @@ export class Isolate {
    * Returns the plan of a request: `undefined` if no limit applies, the rule that rejects it, or the checks to make. The
    * checks of one rule follow each other, and are one decision.
    */
-  plan(request: Request, path: string): { readonly rejectedBy: number } | readonly LimitCheck[] | undefined {
+  plan(request: Request, path: string): Rejection | readonly LimitCheck[] | undefined {
     const { method, headers } = request;
     const hasBody = method === "OPTIONS" && request.body !== null;
     const plan = this.#gateway.call((gateway) => gateway.plan(method, path, hasBody, headers));
     if (plan === undefined) return undefined;
-    if (!plan.includes(" ")) return { rejectedBy: Number(plan) };
+    if (!plan.includes(" ")) return { rejectedBy: Number.parseInt(plan, 10), isAmbiguous: plan.endsWith("?") };
     return plan.includes("\n") ? plan.split("\n").map((line) => this.#check(line)) : [this.#check(plan)];
   }
 
@@ -168,9 +178,14 @@ export class Isolate {
     return `${set} ${object}`;
   }
 
+  /** Returns a remembered denial; `undefined` if there is none. */
+  remembered(check: LimitCheck): Numbers | undefined {
+    return this.leases.denied(this.keyOf(check), check.cost);
+  }
+
   /** Returns the response of a remembered denial; `undefined` if there is none. */
   recall(check: LimitCheck): ClientResponse | undefined {
-    const numbers = this.leases.denied(this.keyOf(check), check.cost);
+    const numbers = this.remembered(check);
     return numbers === undefined ? undefined : this.clientResponse(check.set, numbers);
   }
 

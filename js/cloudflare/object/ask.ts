@@ -21,14 +21,11 @@ export class Unanswered extends Error {
   }
 }
 
-interface PlatformError {
-  readonly overloaded?: boolean;
-  readonly retryable?: boolean;
-}
-
 /**
- * Sends an operation to an object, and retries once, within the timeout, if the platform says so. Rejects with
- * `Unanswered`.
+ * Sends an operation to an object, once. Rejects with `Unanswered`.
+ *
+ * The platform retries by itself, and knows which calls have run. A retry of ours would charge a hit twice whose reply was
+ * lost.
  */
 export function ask(
   env: TollgateEnv,
@@ -62,31 +59,20 @@ function send<Reply>(
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Reply>,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    let isTimedOut = false;
-    const timer = setTimeout(() => {
-      isTimedOut = true;
-      reject(new Unanswered("timeout"));
-    }, timeout);
+    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
     const replied = (reply: Reply) => {
       clearTimeout(timer);
       resolve(reply);
     };
-    const failed = (error: PlatformError) => {
+    const failed = (error: { readonly overloaded?: boolean } | undefined) => {
       clearTimeout(timer);
       reject(new Unanswered(error?.overloaded ? "overloaded" : "failed", error));
     };
-    const attempt = (otherwise: (error: PlatformError) => void) => {
-      try {
-        // Not awaited: each promise in between would cost every hit another turn.
-        call(env.LIMITERS.getByName(object)).then(replied, otherwise);
-      } catch (error) {
-        otherwise(error as PlatformError);
-      }
-    };
-    // After the timeout a retry would charge a hit that the caller has already decided without.
-    attempt((error) => (mayRetry(error) && !isTimedOut ? attempt(failed) : failed(error)));
+    try {
+      // Not awaited: each promise in between would cost every hit another turn.
+      call(env.LIMITERS.getByName(object)).then(replied, failed);
+    } catch (error) {
+      failed(error as { readonly overloaded?: boolean });
+    }
   });
 }
-
-/** Returns whether a retry may succeed. It would make an overload worse. */
-const mayRetry = (error: PlatformError) => error?.retryable === true && error.overloaded !== true;

@@ -101,13 +101,13 @@ impl PartValue {
         own.encoded(false).filter(|_| is_valid).map(|_| own)
     }
 
-    /// Returns the part as the gateway encodes it; `None` if the value is empty.
+    /// Returns the part as the gateway encodes it; `None` if the value is empty or ambiguous.
     fn encoded(&self, case_sensitive: bool) -> Option<String> {
         let [path, _] = match self.part {
             Part::Path => key_paths(&self.value, case_sensitive),
             _ => [Some(String::new()), None],
         };
-        self.part.encoded(&path?, self)
+        self.part.encoded(&path?, self).ok().flatten()
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
         };
         let id = "cookie:id=a%62";
         assert_eq!(object(&["header:AUTHORIZATION= BEARER  aB x", id]), token("Bearer aB", "x=1; id=\"ab\""));
-        assert_eq!(object(&["header:authorization=Basic dTpwYQ==", id]), token("basic dTpwYR", "id=ab; id=c"));
+        assert_eq!(object(&["header:authorization=Basic dTpwYQ==", id]), token("basic dTpwYR", "id=ab; c=d"));
         // The address takes the place of a missing part.
         assert_eq!(object(&["ip=::2", id]), token(" ", "id=ab"));
         assert_eq!(object(&["header:authorization=a=b", "ip=::/64"]), token("a=b", ""));

@@ -2,7 +2,8 @@
 
 use tollgate::cloudflare::client_key;
 
-use crate::request::credential::{cookie, credential};
+use crate::request::cookie::cookie;
+use crate::request::credential::{Ambiguous, credential};
 use crate::request::digest::digest;
 
 /// The longest name of an object that is written out; a longer one becomes its hash.
@@ -57,14 +58,15 @@ impl Part {
     }
 
     /// Returns the part's value, encoded; `None` if the request has none. `path` is the normalised path.
-    pub(crate) fn encoded(&self, path: &str, source: &dyn Source) -> Option<String> {
-        Some(match self {
-            Self::Ip => encode("ip", &ip(source)),
-            Self::Path => encode("path", path),
-            Self::Header(name) => encode(&format!("header:{name}"), &credential(name, &source.header(name)?)?),
-            Self::Cookie(name) => encode(&format!("cookie:{name}"), &cookie(&source.header("cookie")?, name)?),
-            Self::Constant(text) => encode("constant", text),
-        })
+    pub(crate) fn encoded(&self, path: &str, source: &dyn Source) -> Result<Option<String>, Ambiguous> {
+        let (kind, name, value) = match self {
+            Self::Ip => return Ok(Some(encode("ip", &ip(source)))),
+            Self::Path => return Ok(Some(encode("path", path))),
+            Self::Constant(text) => return Ok(Some(encode("constant", text))),
+            Self::Header(name) => ("header", name, source.header(name).map(|value| credential(name, &value))),
+            Self::Cookie(name) => ("cookie", name, source.header("cookie").map(|header| cookie(&header, name))),
+        };
+        Ok(value.transpose()?.flatten().map(|value| encode(&format!("{kind}:{name}"), &value)))
     }
 }
 
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
 
     fn encoded(part: &str, headers: &[(&'static str, &'static str)]) -> Option<String> {
-        Part::parse(part).unwrap().encoded("/a", &Request(headers.to_vec()))
+        Part::parse(part).unwrap().encoded("/a", &Request(headers.to_vec())).unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@ use tollgate::MAX;
 
 use crate::config::rules::{Limit, Missing, Mode, Rule};
 use crate::config::{Base, Config};
+use crate::request::credential::Ambiguous;
 use crate::request::fold::folded;
 use crate::request::key::{self, Part, Source};
 use crate::request::method::{self, MethodOptions, Methods, RequestMethods};
@@ -16,10 +17,19 @@ use crate::request::reading::{Reading, is_plain, readings};
 pub(crate) enum Plan {
     /// No limit applies.
     Pass,
-    /// Its key lacks a part, and the rule at this position denies such requests.
-    Reject { rule: usize },
+    /// The rule at this position rejects it.
+    Reject { rule: usize, reason: Rejection },
     /// Objects decide, in this order, until one denies.
     Check(Vec<LimitCheck>),
+}
+
+/// Why a rule rejects a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    /// A part of the key is missing.
+    Missing,
+    /// Origins read a part of the key differently, so that what is counted may not be what they see.
+    Ambiguous,
 }
 
 /// A check of one limit by its object. The checks of one rule follow each other, and are one decision.
@@ -51,8 +61,8 @@ pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) 
     let methods = method::request_methods(request.method, request.has_body, options, source);
     let mut checks = Vec::with_capacity(1);
     for position in rules_of(config, methods, request.path) {
-        if let Err(rule) = add_checks(&config.rules, position, request.path, source, &mut checks) {
-            return Plan::Reject { rule };
+        if let Err(reason) = add_checks(&config.rules, position, request.path, source, &mut checks) {
+            return Plan::Reject { rule: position, reason };
         }
     }
     if checks.is_empty() { Plan::Pass } else { Plan::Check(checks) }
@@ -102,14 +112,14 @@ fn first_matches(rules: &[Rule], method: Methods, preflight: bool, reading: Read
     [first, None]
 }
 
-/// Adds the checks of a rule. The error is the position of a rule that rejects a request without a key.
+/// Adds the checks of a rule. The error is why the rule rejects the request; a shadow rule rejects none.
 fn add_checks(
     rules: &[Rule],
     position: usize,
     path: &str,
     source: &impl Source,
     checks: &mut Vec<LimitCheck>,
-) -> Result<(), usize> {
+) -> Result<(), Rejection> {
     let rule = &rules[position];
     if rule.mode == Mode::Skip {
         return Ok(());
@@ -117,13 +127,18 @@ fn add_checks(
     let mut own = Vec::with_capacity(rule.limits.len());
     for (number, limit) in rule.limits.iter().enumerate() {
         for path in limit_paths(rule, limit, path).into_iter().flatten() {
-            match key(rule, limit, &path, source) {
-                Some(key) => {
+            let key = key(rule, limit, &path, source).map_err(|Ambiguous| Rejection::Ambiguous);
+            let key = key.and_then(|key| match key {
+                None if rule.missing == Missing::Deny => Err(Rejection::Missing),
+                key => Ok(key),
+            });
+            match key {
+                Ok(Some(key)) => {
                     let (object, cost) = (key::object_name(key), limit.cost);
                     add_own(rule, LimitCheck { rule: position, limit: number, object, cost }, &mut own);
                 }
-                None if rule.missing == Missing::Deny && rule.mode == Mode::Enforce => return Err(position),
-                None => {}
+                Err(reason) if rule.mode == Mode::Enforce => return Err(reason),
+                Ok(None) | Err(_) => {}
             }
         }
     }
@@ -156,16 +171,17 @@ pub(crate) fn key_paths(path: &str, case_sensitive: bool) -> [Option<String>; 2]
 }
 
 /// Returns a request's key under a limit of a rule; `None` if a part is missing.
-fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Option<String> {
+fn key(rule: &Rule, limit: &Limit, path: &str, source: &impl Source) -> Result<Option<String>, Ambiguous> {
     let mut key = String::new();
     for part in &limit.key {
-        let encoded = part.encoded(path, source).or_else(|| match rule.missing {
-            Missing::Ip => Part::Ip.encoded(path, source),
-            _ => None,
-        });
-        key.push_str(&encoded?);
+        let encoded = match part.encoded(path, source)? {
+            None if rule.missing == Missing::Ip => Part::Ip.encoded(path, source)?,
+            encoded => encoded,
+        };
+        let Some(encoded) = encoded else { return Ok(None) };
+        key.push_str(&encoded);
     }
-    Some(key)
+    Ok(Some(key))
 }
 
 /// Adds a check. Of two rules' for the same object under the same policies and modes, the one of the higher cost is kept.

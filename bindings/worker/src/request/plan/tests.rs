@@ -73,7 +73,7 @@ pub(super) fn rules(plan: Plan) -> Vec<usize> {
     match plan {
         Plan::Check(checks) => checks.into_iter().map(|check| check.rule).collect(),
         Plan::Pass => Vec::new(),
-        Plan::Reject { rule } => panic!("rejected by {rule}"),
+        Plan::Reject { rule, reason } => panic!("rejected by {rule}: {reason:?}"),
     }
 }
 
@@ -212,10 +212,22 @@ fn a_path_in_a_key_is_the_same_in_every_spelling() {
 
 #[test]
 fn a_missing_part_follows_the_rule() {
-    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Reject { rule: 2 });
+    assert_eq!(planned("GET", "/keyed", ADDRESS), Plan::Reject { rule: 2, reason: Rejection::Missing });
     assert_eq!(planned("GET", "/maybe", ADDRESS), Plan::Pass);
     assert_eq!(object(planned("GET", "/else", ADDRESS)), "/ip=9:192.0.2.1");
     assert_eq!(object(planned("GET", "/keyed", &[("x-key", "k")])), "/header:x-key=1:k");
+}
+
+#[test]
+fn a_part_that_origins_read_differently_is_rejected_but_not_by_a_shadow_rule() {
+    let two = [("cookie", "id=a; id=b")];
+    let rule = "[[rules]]\npath = \"/*\"\nkey = [\"ip\", \"cookie:id\"]\npolicies = \"api\"\n";
+    let rejection = Plan::Reject { rule: 0, reason: Rejection::Ambiguous };
+    assert_eq!(planned_by(&with_rules(rule), "GET", "/a", &two), rejection);
+    let shadow = format!("{rule}mode = \"shadow\"");
+    assert_eq!(planned_by(&with_rules(&shadow), "GET", "/a", &two), Plan::Pass);
+    let unkeyed = "[[rules]]\npath = \"/*\"\npolicies = \"api\"";
+    assert_eq!(rules(planned_by(&with_rules(unkeyed), "GET", "/a", &two)), [0]);
 }
 
 #[test]
