@@ -2,7 +2,7 @@
 
 use worker::{console_error, console_warn};
 
-use super::credit::Credit;
+use super::credit::{Credit, WAKE};
 use super::object_error::ObjectError;
 use super::policies;
 use super::row::{LoadError, Row, Storage};
@@ -24,6 +24,8 @@ pub(super) struct Account<S = Row> {
     memory: Option<Memory>,
     /// The leases that were granted since the object was started and may still be open.
     leases: Vec<ReservationId>,
+    /// Whether an alarm is set that looks for credit to return.
+    wakes: bool,
 }
 
 /// A request to an account: one operation, and the policies that it is under.
@@ -68,7 +70,7 @@ impl Account {
 
 impl<S: Storage> Account<S> {
     pub(super) fn stored_in(row: S, id: String) -> Self {
-        Self { id, row, states: None, memory: None, leases: Vec::new() }
+        Self { id, row, states: None, memory: None, leases: Vec::new(), wakes: false }
     }
 
     /// Applies one operation. Changes that must survive the memory are saved before it returns.
@@ -92,9 +94,18 @@ impl<S: Storage> Account<S> {
         self.memory.as_ref()?.ledger.shaped().first()?.numbers.first().copied()
     }
 
-    /// Removes the states that have ended. If others are left, the alarm is set again.
+    /// Handles the alarm: returns the credit of a quiet key, and removes the states that have ended. If others are left,
+    /// the alarm is set again.
     pub(super) fn expire(&mut self, now: u64) -> Result<Expired, ObjectError> {
-        let unsaved = self.memory.as_ref().is_some_and(|memory| memory.unsaved);
+        self.wakes = false;
+        let memory = self.memory.as_ref();
+        if memory.is_some_and(|memory| memory.credit.is_in_use(now)) && !self.row.is_due(now) {
+            self.row.wake_at(now + WAKE)?;
+            self.wakes = true;
+            return Ok(Expired { ended: States::default(), empty: false });
+        }
+        // The states in memory are without the credit, so that saving them returns it.
+        let unsaved = memory.is_some_and(|memory| memory.unsaved || memory.credit.is_worth_returning());
         let mut states = match self.take_states(now) {
             Ok(states) => states,
             Err(LoadError::Platform(thrown)) => return Err(thrown.into()),
@@ -134,30 +145,6 @@ impl<S: Storage> Account<S> {
 
     fn drop_memory(&mut self) {
         (self.states, self.memory) = (None, None);
-    }
-
-    /// Returns whether there is credit that is worth returning when the key goes quiet.
-    pub(super) fn has_credit(&self) -> bool {
-        self.memory.as_ref().is_some_and(|memory| memory.credit.is_worth_returning())
-    }
-
-    /// Returns the credit of a quiet key: saves the row without it. Returns true if the key is still in use, and the
-    /// caller must call again later.
-    pub(super) fn return_credit(&mut self, now: u64) -> Result<bool, ObjectError> {
-        let Self { row, states: Some(states), memory: Some(memory), .. } = self else { return Ok(false) };
-        if !memory.credit.is_worth_returning() {
-            return Ok(false);
-        }
-        if memory.credit.is_in_use(now) {
-            return Ok(true);
-        }
-        states.keep(&memory.ledger, now);
-        memory.credit.close();
-        let saved = row.save(states, now);
-        if saved.is_err() {
-            self.drop_memory();
-        }
-        saved.map(|()| false)
     }
 
     /// Loads the key's states under these policies into memory, unless they are there.
@@ -213,7 +200,7 @@ impl<S: Storage> Account<S> {
 
     /// Applies one operation to the ledger in memory, and saves changes that must survive it. A denied hit writes no row.
     fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
-        let Self { row, states: Some(states), memory: Some(memory), leases, .. } = self else {
+        let Self { row, states: Some(states), memory: Some(memory), leases, wakes, .. } = self else {
             return Err(Error::state("there is none").into());
         };
         let Request { operation, settles, credit: has_credit, .. } = request;
@@ -235,6 +222,10 @@ impl<S: Storage> Account<S> {
             states.keep(with_credit.as_ref().unwrap_or(ledger), now);
             row.save(states, now)?;
             *unsaved = false;
+        }
+        if has_credit && !*wakes && credit.is_worth_returning() {
+            row.wake_at(now + WAKE)?;
+            *wakes = true;
         }
         if let Answer::Leased { lease: Some(lease), .. } = &answer {
             leases.retain(|known| known.end() > now && known.bits() != lease.id.bits());

@@ -13,7 +13,7 @@ use crate::{
 
 /// Limits by key, exact everywhere: each key is a [`RateLimiterObject`](super::RateLimiterObject).
 ///
-/// Each operation is one `fetch` to the key's object; it is retried once if the platform marks its error as retryable.
+/// Each operation is one `fetch` to the key's object. The platform retries it by itself, so that no hit counts twice.
 ///
 /// ```no_run
 /// use tollgate::Policy;
@@ -331,11 +331,7 @@ impl Limits {
     async fn send(&self, key: &str, question: Question<'_>) -> Result<Message, LimitsError> {
         check_key(key)?;
         let question = question.to_json();
-        let answer = match self.fetch(key, &question).await.map_err(LimitsError::from) {
-            // A retry makes an overload worse.
-            Err(error) if error.is_retryable() && !error.is_overloaded() => self.fetch(key, &question).await?,
-            other => other?,
-        };
+        let answer = self.fetch(key, &question).await?;
         match serde_json::from_str(&answer).map_err(worker::Error::from)? {
             Message::Error { code, message } => Err(LimitsError::Rejected { code, message }),
             message => Ok(message),

@@ -7,7 +7,6 @@ use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
 use super::account::{Account, Expired, Request as AccountRequest};
-use super::credit::QUIET;
 use super::object_error::ObjectError;
 use super::{message, wire};
 
@@ -69,21 +68,6 @@ impl RateLimiterObject {
         Ok(self.account.borrow_mut().apply(request, now)?.to_text())
     }
 
-    /// Returns after how many milliseconds to return credit, if the key is quiet until then; 0 if no credit is worth it.
-    #[doc(hidden)]
-    #[wasm_bindgen(js_name = creditDelay)]
-    pub fn credit_delay(&self) -> f64 {
-        if self.account.borrow().has_credit() { QUIET as f64 } else { 0.0 }
-    }
-
-    /// Returns unspent credit by writing the row without it, if the key is quiet. Returns true if it is still in use, and
-    /// the caller must call again later.
-    #[doc(hidden)]
-    #[wasm_bindgen(js_name = returnCredit)]
-    pub fn return_credit(&self, now: f64) -> Result<bool, ObjectError> {
-        self.account.borrow_mut().return_credit(wire::time(now)?)
-    }
-
     /// Applies one operation in JSON, and returns the result in JSON.
     #[doc(hidden)]
     pub fn answer(&self, question: &str, now: f64) -> Result<String, ObjectError> {
@@ -97,8 +81,8 @@ impl RateLimiterObject {
         account.policies().map(|policies| policies.names().map(Into::into).collect()).unwrap_or_default()
     }
 
-    /// Handles the alarm: returns the states that have ended, as JSON, and whether the storage can be deleted.
-    /// Otherwise the alarm is set again, because the key is in use.
+    /// Handles the alarm: returns unspent credit, the states that have ended, as JSON, and whether the storage can be
+    /// deleted. Otherwise the alarm is set again, because the key is in use.
     #[doc(hidden)]
     pub fn expire(&self, now: f64) -> Result<Array, ObjectError> {
         let Expired { ended, empty } = self.account.borrow_mut().expire(wire::time(now)?)?;

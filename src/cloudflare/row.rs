@@ -85,6 +85,10 @@ pub(super) trait Storage {
     fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
     /// Records that the alarm has fired.
     fn clear_alarm(&mut self);
+    /// Sets an earlier alarm, which replaces the one of [`save`](Self::save) until it has fired.
+    fn wake_at(&mut self, time: u64) -> Result<(), ObjectError>;
+    /// Returns whether the alarm of [`save`](Self::save) is due, or none is set.
+    fn is_due(&self, now: u64) -> bool;
     /// Records that there is no row and no alarm: the caller is about to delete the storage.
     fn clear(&mut self);
     /// Moves an unreadable row to another key, where it is kept for a week. Returns its bytes.
@@ -130,6 +134,15 @@ impl Storage for Row {
 
     fn clear_alarm(&mut self) {
         self.alarm = 0;
+    }
+
+    fn wake_at(&mut self, time: u64) -> Result<(), ObjectError> {
+        self.storage.set_alarm(time as f64)?;
+        Ok(())
+    }
+
+    fn is_due(&self, now: u64) -> bool {
+        self.alarm <= now
     }
 
     fn clear(&mut self) {

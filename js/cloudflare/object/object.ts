@@ -46,7 +46,6 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #object: Rebuilt<RustObject>;
   /** The policies of the last decision, and their names. */
   #named: { readonly json: string; readonly names: readonly string[] } = { json: "", names: [] };
-  #isResting = false;
 
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
@@ -151,9 +150,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   question(json: string): string {
     if (typeof json !== "string")
       throw new TollgateError("invalid_operation", "the question must be a string of JSON");
-    const answer = this.#object.call((object) => object.answer(json, Date.now()));
-    this.#restLater();
-    return answer;
+    return this.#object.call((object) => object.answer(json, Date.now()));
   }
 
   /** Applies an operation with one amount, for the Worker. Takes policies in JSON, and returns numbers or an error. */
@@ -184,7 +181,10 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return new Response(this.question(question), { headers: { "Content-Type": "application/json" } });
   }
 
-  /** Fires when the key may have expired. If it has, all its storage is deleted, so that an unused key costs nothing. */
+  /**
+   * Fires when the key may have expired. If it has, all its storage is deleted, so that an unused key costs nothing. Fires
+   * also to return credit: a timer for that would keep the object in memory.
+   */
   override async alarm(): Promise<void> {
     const [ended, empty] = this.#object.call((object) => object.expire(Date.now())) as [string, boolean];
     const key = this.#key();
@@ -202,11 +202,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   ): Numbers {
     checkAmount(operation, amount);
     checkName(of);
-    const answer = this.#object.call((object) =>
-      object.apply(operation, policies, amount, of, credit, Date.now()),
-    );
-    if (credit) this.#restLater();
-    return answer;
+    return this.#object.call((object) => object.apply(operation, policies, amount, of, credit, Date.now()));
   }
 
   /** Returns whether the configuration allows credit: hits in memory that a reserved amount in the row covers. */
@@ -217,25 +213,6 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
       if (error instanceof Misconfigured) return false;
       throw error;
     }
-  }
-
-  /** Writes unspent credit back once the key is quiet. If the object is gone by then, the credit is charged at its end. */
-  #restLater(): void {
-    if (this.#isResting) return;
-    const delay = this.#object.call((object) => object.creditDelay());
-    if (delay === 0) return;
-    this.#isResting = true;
-    setTimeout(() => {
-      this.#isResting = false;
-      try {
-        if (this.#object.call((object) => object.returnCredit(Date.now()))) this.#restLater();
-      } catch (error) {
-        // The row still holds the credit, and its end charges it.
-        console.error(
-          JSON.stringify({ event: "error", via: "object", failure: "credit", cause: String(error) }),
-        );
-      }
-    }, delay);
   }
 
   /** Applies an operation that has more than an amount. */

@@ -4,6 +4,7 @@ use super::START;
 use super::disk::Disk;
 use super::random::Random;
 use crate::cloudflare::account::{Account, Request};
+use crate::cloudflare::credit::WAKE;
 use crate::cloudflare::object_error::ObjectError;
 use crate::cloudflare::wire::{Reply, json_of};
 use crate::{Lease, Operation, Policies, Policy, Renewal, ReservationId};
@@ -110,6 +111,15 @@ fn a_credit_that_was_not_saved_covers_nothing() {
 fn a_credit_that_was_written_back_covers_nothing() {
     let mut own = AccountWithCredit::new(Policy::fix_window(10_000, "1h").unwrap());
     assert_eq!(own.rows(|own| (0..20).for_each(|_| own.hit(START))), 0);
-    assert_eq!(own.rows(|own| assert!(!own.account.return_credit(START + 5_000).unwrap())), 1);
-    assert_eq!(own.rows(|own| own.hit(START + 5_000)), 1);
+    // The alarm was set once, and finds the key in use, and then quiet.
+    assert_eq!((own.account.row.alarms, own.account.row.alarm.take()), (1, Some(START + WAKE)));
+    own.hit(START + WAKE - 1);
+    assert_eq!(own.rows(|own| assert!(!own.account.expire(START + WAKE).unwrap().empty)), 0);
+    assert_eq!(own.account.row.alarm.take(), Some(START + 2 * WAKE));
+    assert_eq!(own.rows(|own| assert!(!own.account.expire(START + 2 * WAKE).unwrap().empty)), 1);
+    assert_eq!(own.account.row.alarm, None);
+    let count = own.count(START + 2 * WAKE);
+    own.crash();
+    assert_eq!(own.count(START + 60_000), count);
+    assert_eq!(own.rows(|own| own.hit(START + 60_000)), 1);
 }

@@ -13,6 +13,9 @@ pub(super) struct Disk {
     pub(super) row: Option<Vec<u8>>,
     /// The number of writes.
     pub(super) writes: u64,
+    /// The early alarm that was set last, until it is taken, and the number of them.
+    pub(super) alarm: Option<u64>,
+    pub(super) alarms: u64,
     random: Random,
     /// It fails once in so many times, or never if 0.
     pub(super) failing: u64,
@@ -20,7 +23,7 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn new(row: Option<Vec<u8>>, random: Random, failing: u64) -> Self {
-        Self { row, writes: 0, random, failing }
+        Self { row, writes: 0, alarm: None, alarms: 0, random, failing }
     }
 
     fn fails(&mut self) -> bool {
@@ -51,6 +54,17 @@ impl Storage for Disk {
     }
 
     fn clear_alarm(&mut self) {}
+
+    fn wake_at(&mut self, time: u64) -> Result<(), ObjectError> {
+        self.alarm = Some(time);
+        self.alarms += 1;
+        Ok(())
+    }
+
+    /// The other alarm is due now and then.
+    fn is_due(&self, now: u64) -> bool {
+        now % 5 == 1
+    }
 
     fn clear(&mut self) {}
 

@@ -22,8 +22,8 @@ pub(super) enum Event {
     WaitTimeout { isolate: usize, generation: u64, hit: WaitingHit },
     /// The timer of a lease fires: the isolate gives back the unspent part.
     GiveBack { isolate: usize, generation: u64, plan: usize, sent_at: u64 },
-    /// The timer of a credit fires: the object returns it if its key is quiet.
-    ReturnCredit,
+    /// The alarm that looks for credit fires: the object returns it if its key is quiet.
+    Alarm,
 }
 
 /// A message from an isolate to the object.

@@ -51,8 +51,8 @@ pub(super) struct World {
     clock_behind: u64,
     /// The latest time that the object's clock has shown.
     latest_clock: u64,
-    /// Whether the timer that returns the credit is set.
-    has_credit_timer: bool,
+    /// The alarm of the object, by the true time. It survives the object.
+    alarm: Option<u64>,
     /// The number of messages to the object.
     pub(super) messages: u64,
     /// The number of writes before the last crash of the object.
@@ -89,7 +89,7 @@ impl World {
             window_starts: Vec::new(),
             clock_behind: 0,
             latest_clock: 0,
-            has_credit_timer: false,
+            alarm: None,
             messages: 0,
             earlier_writes: 0,
         }
@@ -130,7 +130,9 @@ impl World {
             Event::GiveBack { isolate, generation, plan, sent_at } => {
                 self.give_back(isolate, generation, plan, sent_at, now);
             }
-            Event::ReturnCredit => self.return_credit(now),
+            Event::Alarm if self.alarm == Some(now) => self.ring(now),
+            // Another one has replaced it.
+            Event::Alarm => {}
         }
     }
 
@@ -149,8 +151,8 @@ impl World {
         self.uses.iter().map(|used| used.cost).sum()
     }
 
-    /// Returns the number of writes of the object's row.
+    /// Returns the number of rows that the object has written: its own, and its alarms.
     pub(super) fn writes(&self) -> u64 {
-        self.earlier_writes + self.account.row.writes
+        self.earlier_writes + self.account.row.writes + self.account.row.alarms
     }
 }

@@ -1,8 +1,7 @@
-//! What happens at the object: messages, reservations, and the timer of its credit.
+//! What happens at the object: messages, reservations, and the alarm of its credit.
 
 use super::{Use, World};
 use crate::cloudflare::account::Request;
-use crate::cloudflare::credit::QUIET;
 use crate::cloudflare::object_error::ObjectError;
 use crate::cloudflare::simulation::event::{Event, Message};
 use crate::cloudflare::wire::Reply;
@@ -14,7 +13,9 @@ impl World {
     fn apply(&mut self, plan: usize, operation: Operation<'_>, now: u64) -> Option<Reply> {
         let policies = &self.plans[plan].json;
         let request = Request { operation, settles: &[], policies, credit: self.features.credit };
-        match self.account.apply(request, now - self.clock_behind) {
+        let reply = self.account.apply(request, now - self.clock_behind);
+        self.follow_alarm(now);
+        match reply {
             Ok(reply) => Some(reply),
             Err(ObjectError::Platform(_)) => None,
             Err(error) => panic!("{error:?}"),
@@ -55,10 +56,6 @@ impl World {
             Reply::Leased { decision, open, lease } => (decision, open, lease),
             other => panic!("{other:?}"),
         };
-        if self.features.credit && !self.has_credit_timer {
-            self.has_credit_timer = true;
-            self.events.push(now + QUIET, Event::ReturnCredit);
-        }
         // The object counted the hit, whether or not its reply arrives.
         if decision.allowed && message.cost > 0 {
             self.uses.push(Use { at: now, cost: message.cost, plan: message.plan });
@@ -88,11 +85,21 @@ impl World {
         }
     }
 
-    pub(super) fn return_credit(&mut self, now: u64) {
-        // If it fails, the credit is lost, as after a crash.
-        self.has_credit_timer = self.account.return_credit(now - self.clock_behind).unwrap_or(false);
-        if self.has_credit_timer {
-            self.events.push(now + QUIET, Event::ReturnCredit);
+    /// Rings the alarm. If that fails, the credit is lost, as after a crash.
+    pub(super) fn ring(&mut self, now: u64) {
+        self.alarm = None;
+        if self.account.expire(now - self.clock_behind).is_ok_and(|expired| expired.empty) {
+            self.account.row.row = None;
+        }
+        self.follow_alarm(now);
+    }
+
+    /// Schedules the alarm that the object has set by its own clock.
+    fn follow_alarm(&mut self, now: u64) {
+        if let Some(time) = self.account.row.alarm.take() {
+            let time = (time + self.clock_behind).max(now);
+            self.alarm = Some(time);
+            self.events.push(time, Event::Alarm);
         }
     }
 }

@@ -20,10 +20,8 @@ impl World {
             let is_bounded = now - self.clock_behind + MAX_CLOCK_BEHIND > self.latest_clock + step;
             self.clock_behind += if is_bounded { step } else { 0 };
         }
-        if self.random.once_in(self.faults.alarm)
-            && self.account.expire(now - self.clock_behind).is_ok_and(|expired| expired.empty)
-        {
-            self.account.row.row = None;
+        if self.random.once_in(self.faults.alarm) {
+            self.ring(now);
         }
         if self.random.once_in(self.faults.reserved) {
             self.reserve(now);
@@ -45,8 +43,7 @@ impl World {
     fn crash_object(&mut self) {
         let row = self.account.row.row.take();
         let random = Random(self.random.next());
-        self.earlier_writes += self.account.row.writes;
+        self.earlier_writes += self.account.row.writes + self.account.row.alarms;
         self.account = Account::stored_in(Disk::new(row, random, self.faults.failing_storage), String::new());
-        self.has_credit_timer = false;
     }
 }
