@@ -44,7 +44,7 @@ function measure(gateway, path) {
 export async function plan() {
   const rust = await import(inProject("build/worker/tollgate.js"));
   rust.initSync({ module: readFileSync(inProject("build/worker/tollgate_bg.wasm")) });
-  const gateway = new rust.Gateway(config);
+  const gateway = new rust.Gateway(JSON.stringify(config));
   const rows = Object.entries(paths).map(([name, path]) => [
     `\`${name}\``,
     measure(gateway, path).toFixed(1),

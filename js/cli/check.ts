@@ -22,10 +22,10 @@ A warning is valid, and hardly meant: scale = 60 is 60 milliseconds.
 Exit codes: 0 for no errors, 1 for errors, 2 for an invalid command line.`,
   run: async (given) => {
     const path = fileOf(given);
-    const { errors, warnings } = foundIn(path, given.one("env"));
+    const { errors, warnings, notes } = foundIn(path, given.one("env"));
     if (given.has("json"))
-      process.stdout.write(`${JSON.stringify({ file: path, errors, warnings }, undefined, 2)}\n`);
-    else process.stdout.write(`${listed(path, errors, warnings)}\n`);
+      process.stdout.write(`${JSON.stringify({ file: path, errors, warnings, notes }, undefined, 2)}\n`);
+    else process.stdout.write(`${listed(path, { errors, warnings, notes })}\n`);
     return errors.length === 0 ? exit.ok : exit.failed;
   },
 };
@@ -38,22 +38,25 @@ function fileOf({ operands }: Given): string {
   return path;
 }
 
-function foundIn(path: string, environment: string | undefined): Pick<Config, "errors" | "warnings"> {
+type Findings = Pick<Config, "errors" | "warnings" | "notes">;
+
+function foundIn(path: string, environment: string | undefined): Findings {
   const byLine = (list: readonly ConfigError[]) => list.toSorted((one, other) => one.line - other.line);
   try {
-    const { errors, warnings } = readConfig(path, environment);
-    return { errors: byLine(errors), warnings: byLine(warnings) };
+    const { errors, warnings, notes } = readConfig(path, environment);
+    return { errors: byLine(errors), warnings: byLine(warnings), notes };
   } catch (error) {
     if (!(error instanceof UnreadableConfig)) throw error;
-    return { errors: [{ line: error.line, field: "", problem: error.problem }], warnings: [] };
+    return { errors: [{ line: error.line, field: "", problem: error.problem }], warnings: [], notes: [] };
   }
 }
 
-function listed(path: string, errors: readonly ConfigError[], warnings: readonly ConfigError[]): string {
+function listed(path: string, { errors, warnings, notes }: Findings): string {
   const lines = (list: readonly ConfigError[], kind = "") =>
     list.map(
       ({ line, field, problem }) => `${path}:${line}: ${kind}${field === "" ? "" : `${field}: `}${problem}`,
     );
-  const summary = errors.length === 0 ? [`${path} has no errors.`] : [];
+  const summary =
+    errors.length === 0 ? [...lines(notes, "note: ").slice(0, 1), `${path} has no errors.`] : [];
   return [...lines(errors), ...lines(warnings, "warning: "), ...summary].join("\n");
 }

@@ -25,6 +25,8 @@ export interface Config {
   readonly errors: readonly ConfigError[];
   /** What is valid, and hardly meant. */
   readonly warnings: readonly ConfigError[];
+  /** What is valid, but relies on something outside of the file. */
+  readonly notes: readonly ConfigError[];
 }
 
 /** Reads a configuration, or that of an environment, and finds all errors in it. */
@@ -58,7 +60,25 @@ export function readConfig(path: string, environment?: string): Config {
   const warnings = [...shortDurations(table)].map(([field, problem]) =>
     at(`vars.TOLLGATE.${field}`, problem),
   );
-  return { file, gateway, policies, rules, errors, warnings };
+  const notes = byAddress(table).map((rule) => at(`vars.TOLLGATE.rules[${rule}].path`, addressNote));
+  return { file, gateway, policies, rules, errors, warnings, notes: gateway === undefined ? [] : notes };
+}
+
+const addressNote =
+  "this rule counts by CF-Connecting-IP; without Cloudflare in front of the Worker, a client writes that header itself";
+
+/** Returns the rules that count by the client's address. */
+function byAddress(table: ConfigTable): readonly number[] {
+  const hasAddress = ({ key }: ConfigTable, missing: unknown) => {
+    const parts = [key ?? "ip"].flat().map(String);
+    const mayLack = parts.some((part) => /^(header|cookie):/.test(part));
+    return parts.includes("ip") || (mayLack && (missing ?? "ip") === "ip");
+  };
+  return tables([table["rules"] ?? []].flat()).flatMap((rule, at) => {
+    const limits = rule["limits"] === undefined ? [rule] : tables([rule["limits"]].flat());
+    const counts = limits.some((limit) => hasAddress(limit, rule["missing"]));
+    return rule["mode"] !== "skip" && counts ? [at] : [];
+  });
 }
 
 /** The fields that an environment inherits, unlike bindings and variables. */

@@ -35,7 +35,7 @@ export class Gateway {
   constructor(table: unknown) {
     load();
     try {
-      this.#gateway = new rust.Gateway(table);
+      this.#gateway = new rust.Gateway(JSON.stringify(table));
     } catch (thrown) {
       throw Array.isArray(thrown) ? new Misconfigured(thrown) : thrown;
     }

@@ -9,7 +9,10 @@ import { serve } from "./run.mjs";
 
 const ownWasm = inProject("build/worker/tollgate_bg.wasm");
 
-/** Writes a Worker as it would be deployed into a folder: script, wasm, configuration, and a folder for its objects. */
+/**
+ * Writes a Worker as it would be deployed into a folder: script, wasm, configuration, and a folder for its objects. It has
+ * no wasm if `wasm` is null.
+ */
 export async function prepare(
   folder,
   entry,
@@ -18,8 +21,8 @@ export async function prepare(
   mkdirSync(join(folder, "objects"), { recursive: true });
   await script(entry, join(folder, "worker.js"));
   if (upstream) await script(upstream, join(folder, "upstream.js"));
-  cpSync(wasm, join(folder, "tollgate.wasm"));
-  writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts));
+  if (wasm !== null) cpSync(wasm, join(folder, "tollgate.wasm"));
+  writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts, wasm !== null));
 }
 
 const script = async (entry, file) => writeFileSync(file, await bundled(entry));
@@ -57,7 +60,9 @@ const upstreamService = `(name = "upstream", worker = (
       compatibilityDate = "2026-09-01",
     )),`;
 
-const capnp = (bindings, hasUpstream, evicts) => `using Workerd = import "/workerd/workerd.capnp";
+const wasmModule = '(name = "./tollgate.wasm", wasm = embed "tollgate.wasm"),';
+
+const capnp = (bindings, hasUpstream, evicts, hasWasm) => `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
   services = [
@@ -72,7 +77,7 @@ const config :Workerd.Config = (
 const tollgate :Workerd.Worker = (
   modules = [
     (name = "worker.js", esModule = embed "worker.js"),
-    (name = "./tollgate.wasm", wasm = embed "tollgate.wasm"),
+    ${hasWasm ? wasmModule : ""}
   ],
   compatibilityDate = "2026-09-01",
   bindings = [

@@ -38,7 +38,7 @@ impl LimitsError {
         self.has("overloaded")
     }
 
-    /// Returns whether the platform expects a retry to succeed. [`Limits`](super::Limits) has retried once already.
+    /// Returns whether the platform expects a retry to succeed. It may charge a hit again whose reply was lost.
     pub fn is_retryable(&self) -> bool {
         self.has("retryable")
     }

@@ -40,7 +40,7 @@ describe("the code to copy does what the page does", () => {
       writeFileSync(file, `name = "copied"\ncompatibility_date = "2026-01-01"\n\n${text}\n`);
       const { vars } = readConfig({ config: file });
       assert.deepEqual(vars.TOLLGATE.policies.api, policy);
-      assert.doesNotThrow(() => new rust.Gateway(vars.TOLLGATE), title(policy));
+      assert.doesNotThrow(() => new rust.Gateway(JSON.stringify(vars.TOLLGATE)), title(policy));
     }
     rmSync(folder, { recursive: true });
   });

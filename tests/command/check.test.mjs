@@ -48,6 +48,24 @@ test("a configuration without errors passes", async (t) => {
   assert.equal(code, 0);
 });
 
+test("a rule that counts by address is noted: outside Cloudflare the client writes the header", async (t) => {
+  const notes = async (rule) => {
+    const at = folderWith(t, { "wrangler.toml": whole.replace('path = "/*"', `path = "/*"\n${rule}`) });
+    const { code, stdout } = await tollgate(["check", at("wrangler.toml")]);
+    assert.equal(code, 0);
+    return stdout.split("\n").filter((line) => line.includes(": note: "));
+  };
+  const [note] = await notes("");
+  assert.match(
+    note,
+    /wrangler\.toml:2\d: note: vars\.TOLLGATE\.rules\[0\]\.path: this rule counts by CF-Connecting-IP; without Cloudflare/,
+  );
+  for (const rule of ['key = ["path", "ip"]', 'key = "header:X-Key"', 'key = "cookie:id"\nmissing = "ip"'])
+    assert.equal((await notes(rule)).length, 1, rule);
+  for (const rule of ['key = "path"', 'key = "header:X-Key"\nmissing = "deny"', 'key = "constant:all"'])
+    assert.deepEqual(await notes(rule), [], rule);
+});
+
 test("every error is found, with its line and field", async (t) => {
   const wrong = whole
     .replace("limit = 9", "limit = 0")

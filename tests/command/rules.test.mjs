@@ -87,7 +87,7 @@ test("rules are the gateway's: method, path in any reading, key, cost and mode",
 /** Asks the gateway about every request, and a limiter for every question. */
 function looped(table, requests) {
   rust.initSync({ module: readFileSync(inProject("build/worker/tollgate_bg.wasm")) });
-  const gateway = new rust.Gateway(table);
+  const gateway = new rust.Gateway(JSON.stringify(table));
   let now = 0;
   const limiters = gateway.sets().map(([json]) => new RateLimiter(JSON.parse(json), { clock: () => now }));
   const limits = gateway.limits();

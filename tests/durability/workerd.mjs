@@ -12,8 +12,8 @@ export const bundle = (folder, config) =>
 
 /** Starts workerd on that folder: the way to ask it, what it says, and the way to end it at once. */
 export async function start(folder) {
-  const { url, said, kill } = await workerd.start(folder);
-  return { url, said, kill, ask: (operation, item) => ask(url, operation, item) };
+  const { url, port, said, kill } = await workerd.start(folder);
+  return { url, port, said, kill, ask: (operation, item) => ask(url, operation, item) };
 }
 
 /** Opens a connection for each request: workerd closes a kept one after five seconds, which may be just before its use. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import test, { after, before } from "node:test";
 import { bundle, start } from "../durability/workerd.mjs";
 import { startOrigin } from "./origin.mjs";
+import { send, written } from "./raw.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-upstream-"));
 const arrived = Promise.withResolvers();
@@ -29,6 +30,7 @@ const routes = {
   },
   "/moved": (_, response) => response.writeHead(302, { Location: "/elsewhere" }).end(),
   "/broken": (_, response) => response.writeHead(500, { "X-Own": "yes" }).end("broken"),
+  "/odd": (_, response) => response.writeHead(999, { "X-Own": "odd", "Content-Length": 3 }).end("odd"),
   "/empty": (_, response) => response.writeHead(304).end(),
 };
 
@@ -93,6 +95,18 @@ test("redirects, failures and empty responses are returned unchanged, with the l
   const empty = await ask("/empty");
   assert.equal(empty.status, 304);
   for (const { headers } of [moved, broken, empty]) assert.match(headers.get("RateLimit"), /^"many";r=\d+/);
+});
+
+test("a status that the platform makes no response of is passed on, and logged", async () => {
+  const odd = await send(workerd.port, written("GET", "/odd"));
+  assert.deepEqual([odd.status, odd.headers["x-own"], odd.body], [999, "odd", "odd"]);
+  while (!workerd.said().includes('"failure":"status","status":999')) await new Promise(setImmediate);
+  assert.doesNotMatch(workerd.said(), /Uncaught/);
+});
+
+test("a host that is none gets 400", async () => {
+  const request = Buffer.from("GET / HTTP/1.1\r\nHost: [::\r\n\r\n");
+  assert.equal((await send(workerd.port, request)).status, 400);
 });
 
 test("a WebSocket opens through the gateway, and one that is denied never reaches the origin", async () => {

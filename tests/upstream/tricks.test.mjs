@@ -60,7 +60,7 @@ let clients = 0;
 /** A client of its own, at an address that nobody else has. */
 function client() {
   clients += 1;
-  const address = `CF-Connecting-IP: 198.51.100.${clients}`;
+  const address = `CF-Connecting-IP: 198.51.${clients >> 8}.${clients & 255}`;
   return (method, target, headers = [], body = "") =>
     send(workerd.port, written(method, target, [address, ...headers], body));
 }
@@ -112,7 +112,17 @@ for (const [name, first, second] of tricks)
 
 /** The same credentials to an origin, where they are, and how often they are counted as others. */
 const spellings = {
-  "/keyed": ["X-Key: abc", "X-Key:abc", "X-Key:   abc  ", "X-Key:\tabc\t", "x-key: abc", "X-Key: \xa0abc"],
+  "/keyed": [
+    "X-Key: abc",
+    "X-Key:abc",
+    "X-Key:   abc  ",
+    "X-Key:\tabc\t",
+    "x-key: abc",
+    "X-Key: \xa0abc",
+    "X-Key: abc,",
+    "X-Key: , abc",
+    "X-Key: abc\r\nX-Key: ",
+  ],
   "/authorized": [
     "Authorization: Bearer abc",
     "Authorization: bearer abc",
@@ -123,6 +133,14 @@ const spellings = {
     "Authorization: Bearer abc junk",
     "Authorization: Bearer\xa0abc",
     "Authorization: Bearer abc\r\nAuthorization: Bearer x",
+    "Authorization: Bearer abc;n=1",
+    "Authorization: Bearer abc,n=1",
+    "Authorization: Bearer abc\tn=1",
+    "Authorization: Bearer\x1fabc",
+    "Authorization: Token abc",
+    'Authorization: Token token="abc";n=1',
+    'Authorization: Token token="abc", nonce="x"',
+    "Authorization: Bearer ;abc",
   ],
   "/session": [
     "Cookie: id=abc",
@@ -130,10 +148,10 @@ const spellings = {
     'Cookie: id="abc"',
     "Cookie: id= abc",
     "Cookie: id =abc",
-    "Cookie: id=abc; id=x",
+    "Cookie: id=abc; id=abc",
     "Cookie: a=b;id=abc",
-    "Cookie: id=; id=abc",
-    "Cookie: a=b\r\nCookie: id=abc",
+    "Cookie: ID=abc",
+    "Cookie: a=b\r\nCookie: c=d;id=abc",
   ],
 };
 
@@ -150,6 +168,66 @@ for (const [path, [first, ...others]] of Object.entries(spellings))
       [200, 200],
     );
   });
+
+test("credentials that servers read differently are rejected", async () => {
+  const before = reached.length;
+  for (const [path, header] of [
+    ["/authorized", "Authorization: Basic dTpw,YQ=="],
+    ["/authorized", "Authorization: Basic dTpwYQ==\r\nAuthorization: Basic eDp5"],
+    ["/session", "Cookie: id=r1; id=abc"],
+  ]) {
+    const { status, body } = await client()("GET", path, [header]);
+    assert.deepEqual(
+      [status, JSON.parse(body).title],
+      [400, "A header or cookie of the request is ambiguous"],
+    );
+  }
+  assert.equal(reached.length, before);
+});
+
+/** Reads a token as ActionController::HttpAuthentication::Token does. */
+function railsToken(header) {
+  if (!/^(Token|Bearer)\s+/.test(header)) return undefined;
+  const params = header
+    .replace(/^(Token|Bearer)\s+/, "")
+    .split(/,|;|\t/)
+    .filter((param) => param !== "");
+  if (params.length === 0) return undefined;
+  const first = params[0].startsWith("token=") ? params[0] : `token=${params[0]}`;
+  return first.slice("token=".length).replace(/^"|"$/g, "");
+}
+
+test("a spent token does not reach an origin that reads it as Rails does", { timeout: 300_000 }, async () => {
+  assert.equal((await client()("GET", "/authorized", ["Authorization: Bearer railsbc"])).status, 200);
+  const before = reached.length;
+  const heads = ["Bearer ", "Token ", "Bearer\t", "Bearer  ", "Token token=", "Bearer token="];
+  const tokens = ["railsbc", '"railsbc"', '"railsbc', 'railsbc"'];
+  const ends = ["", ";n=1", ",n=1", "\tn=1", ";", " ;n=1", ', nonce="x"', " ,x"];
+  const starts = ["", ";", ",", "\t", ",;"];
+  let found = 0;
+  for (const head of heads)
+    for (const start of starts)
+      for (const token of tokens)
+        for (const end of ends) {
+          const header = head + start + token + end;
+          if (railsToken(header) !== "railsbc") continue;
+          found += 1;
+          const { status } = await client()("GET", "/authorized", [`Authorization: ${header}`]);
+          assert.equal(status, 429, header);
+        }
+  assert.equal(reached.length, before);
+  assert.ok(found > 300, String(found));
+});
+
+test("headers that replace the URL at some origins are dropped", async () => {
+  const headers = ["X-Original-URL: /login", "X-Rewrite-URL: /login", "X-Other: kept"];
+  // On a path that no rule limits, one that is limited, and one that is skipped.
+  for (const path of ["/free", "/api/x", "/public/x"]) {
+    assert.equal((await client()("POST", path, headers)).status, 200);
+    const names = Object.keys(reached.at(-1).headers);
+    assert.deepEqual([names.includes("x-other"), names.filter((name) => name.endsWith("-url"))], [true, []]);
+  }
+});
 
 test("a header in several lines reaches the origin as it was counted", async () => {
   const lines = ["X-Key: line one", "X-Key: line two"];

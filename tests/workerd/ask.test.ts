@@ -1,43 +1,82 @@
-// An operation on an object is retried before its timeout, and not after it.
+// Proves that an operation is sent once: whose reply is lost was charged once, and the platform alone repeats calls.
 
+import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
-import { ask } from "../../js/cloudflare/object/ask.ts";
+import { ask, askInJson } from "../../js/cloudflare/object/ask.ts";
+import { logged, someone, start, statuses, workerWith } from "./lib.ts";
 
 const retryable = Object.assign(new Error("the object was reset"), { retryable: true });
+const policy = { algorithm: "fix_window", limit: 10, scale: "1h", name: "api" } as const;
 
-/** An environment whose object fails for the first time after so many milliseconds, and then responds at once. */
-function failingOnce(after: number) {
+/** Objects that do what they are told, and whose reply is lost in every other call. */
+function losingReplies() {
   let calls = 0;
-  const apply = () => {
-    calls += 1;
-    if (calls > 1) return Promise.resolve("1 1 10 9 0 0 0 0 0");
-    return new Promise((_, reject) => setTimeout(() => reject(retryable), after));
+  const lost = async <Reply>(reply: Promise<Reply>): Promise<Reply> => {
+    const number = ++calls;
+    const done = await reply;
+    if (number % 2 === 1) throw retryable;
+    return done;
   };
-  const env = { LIMITERS: { getByName: () => ({ apply }) } } as unknown as TollgateEnv;
-  return { env, calls: () => calls };
+  const getByName = (name: string) => {
+    const stub = env.LIMITERS.getByName(name);
+    return {
+      apply: (...question: Parameters<typeof stub.apply>) =>
+        lost(stub.apply(...question) as Promise<unknown>),
+      question: (json: string) => lost(stub.question(json) as Promise<string>),
+    };
+  };
+  return { LIMITERS: { getByName }, calls: () => calls };
 }
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  vi.useFakeTimers({ toFake: ["Date"], now: start });
 });
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
-it("an operation is retried before its timeout, and not after it", async () => {
-  const early = failingOnce(99);
-  const reply = ask(early.env, 100, "object", "hit", "", 1);
-  await vi.advanceTimersByTimeAsync(1_000);
-  expect(await reply).toBe("1 1 10 9 0 0 0 0 0");
-  expect(early.calls()).toBe(2);
+it("a hit whose reply is lost is charged once", async () => {
+  const losing = losingReplies();
+  const own = { ...env, ...losing } as unknown as TollgateEnv;
+  const policies = JSON.stringify([policy]);
+  await expect(ask(own, 60_000, "lost", "hit", policies, 1)).rejects.toMatchObject({ failure: "failed" });
+  expect(await ask(own, 60_000, "lost", "get", policies, 0)).toBe("1");
+  const question = JSON.stringify({ operation: "hit", amount: 1, policies: [policy] });
+  await expect(askInJson(own, 60_000, "lost", question)).rejects.toMatchObject({ failure: "failed" });
+  expect(await ask(own, 60_000, "lost", "get", policies, 0)).toBe("2");
+  expect(losing.calls()).toBe(4);
+});
 
-  const late = failingOnce(101);
-  const failure = expect(ask(late.env, 100, "object", "hit", "", 1)).rejects.toMatchObject({
-    failure: "timeout",
-  });
+it("requests through the gateway whose replies are lost are charged once each", async () => {
+  logged();
+  const losing = losingReplies();
+  const config = {
+    upstream: "ORIGIN",
+    policies: { api: policy },
+    rules: [{ path: "/*", policies: "api", onError: "allow" }],
+  };
+  const { fetch, reached } = workerWith(config, losing);
+  const headers = someone();
+  // Each is counted once, so that ten pass; the denial of the eleventh is lost, and it passes by onError.
+  expect(await statuses(13, () => fetch("/", { headers }))).toEqual([...Array(11).fill(200), 429, 429]);
+  expect(reached).toHaveLength(11);
+  expect(losing.calls()).toBe(12);
+});
+
+it("a late reply is a timeout, and nothing is sent again", async () => {
+  vi.useRealTimers();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  let calls = 0;
+  const apply = () => {
+    calls += 1;
+    return new Promise((_, reject) => setTimeout(() => reject(retryable), 101));
+  };
+  const own = { LIMITERS: { getByName: () => ({ apply }) } } as unknown as TollgateEnv;
+  const failure = expect(ask(own, 100, "object", "hit", "", 1)).rejects.toMatchObject({ failure: "timeout" });
   await vi.advanceTimersByTimeAsync(1_000);
   await failure;
-  expect(late.calls()).toBe(1);
+  expect(calls).toBe(1);
 });

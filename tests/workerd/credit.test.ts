@@ -1,6 +1,6 @@
 // With credit, an object writes less and decides the same; an eviction loses at most the credit.
 
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { TollgateEnv } from "../../js/cloudflare/env.ts";
@@ -31,10 +31,11 @@ const policies: Policy[] = [
 /** An object with credit, and how many rows it has written. */
 async function withCredit(
   name: string,
-  work: (object: RateLimiterObject, rows: () => number) => void | Promise<void>,
+  work: (object: RateLimiterObject, rows: () => number, alarm: () => number) => void | Promise<void>,
 ): Promise<void> {
   await runInDurableObject(env.LIMITERS.getByName(name), async (_, state) => {
     let rows = 0;
+    let alarm = 0;
     const real = state.storage;
     const { kv } = real;
     const put = (key: string, value: unknown) => {
@@ -43,15 +44,19 @@ async function withCredit(
     };
     const storage = {
       kv: { get: (key: string) => kv.get(key), put, delete: (key: string) => kv.delete(key) },
-      setAlarm: (time: number) => real.setAlarm(time),
+      setAlarm: (time: number) => {
+        alarm = time;
+        return real.setAlarm(time);
+      },
     };
     Object.defineProperty(state, "storage", { value: storage, configurable: true });
     const own = { ...env, TOLLGATE: { credit: true } } as unknown as TollgateEnv;
-    await work(new RateLimiterObject(state, own), () => {
-      const written = rows;
+    const written = () => {
+      const count = rows;
       rows = 0;
-      return written;
-    });
+      return count;
+    };
+    await work(new RateLimiterObject(state, own), written, () => alarm);
   });
 }
 
@@ -80,16 +85,25 @@ describe("credit", () => {
       }
     }));
 
-  it("is written back when the key goes quiet", () =>
-    withCredit("quiet", async (object, rows) => {
+  it("is written back by an alarm when the key goes quiet, and no timer keeps the object in memory", () =>
+    withCredit("quiet", async (object, rows, alarm) => {
       for (let count = 0; count < 90; count += 1) object.hit(policy);
+      expect(vi.getTimerCount()).toBe(0);
+      expect(alarm()).toBe(start + seconds(7));
+      vi.setSystemTime(start + seconds(6));
+      object.hit(policy);
       rows();
-      await vi.advanceTimersByTimeAsync(seconds(1));
-      expect(rows()).toBe(0);
-      await vi.advanceTimersByTimeAsync(seconds(4));
+      vi.setSystemTime(alarm());
+      await object.alarm();
+      // It is in use.
+      expect([rows(), alarm()]).toEqual([0, start + seconds(14)]);
+      vi.setSystemTime(alarm());
+      await object.alarm();
       expect(rows()).toBe(1);
-      await vi.advanceTimersByTimeAsync(seconds(60));
-      expect(rows()).toBe(0);
+      // What is left is the alarm of the key's end.
+      expect(alarm()).toBeGreaterThanOrEqual(start + seconds(600));
+      expect(object.get(policy)).toBe(91);
+      expect(vi.getTimerCount()).toBe(0);
     }));
 
   it("does not outlive what an operator does: set, reset, inc and refunds are written at once", () =>
@@ -136,11 +150,10 @@ describe("an eviction", () => {
   it("after credit was written back costs nothing", async () => {
     const object = env.LIMITERS.getByName("written back");
     for (let count = 0; count < 100; count += 1) await object.apply("hit", json(policy), 1, undefined, true);
-    for (let step = 0; step < 10; step += 1) {
-      await vi.advanceTimersByTimeAsync(500);
-      await object.get(policy);
-    }
+    vi.setSystemTime(start + seconds(7));
+    expect(await runDurableObjectAlarm(object)).toBe(true);
     await evictDurableObject(object);
+    vi.setSystemTime(start + seconds(60));
     expect(await object.get(policy)).toBe(100);
   });
 

@@ -75,6 +75,18 @@ describe("/demo/hit", () => {
     expect(statuses(answers).filter((status) => status === 429)).toHaveLength(40);
   });
 
+  it("repeats a denial without the object, for as long as it is certain", async () => {
+    await hitTimes(11, "192.0.2.7");
+    const object = env.LIMITERS.getByName("/ip=9:192.0.2.7");
+    // Whatever the object would say now is not asked for.
+    await object.reset({ algorithm: "token_bucket", capacity: 10, refillRate: 1, name: "demo" });
+    const denied = await hit("192.0.2.7");
+    expect([denied.status, denied.headers.get("Retry-After")]).toEqual([429, "1"]);
+    expect(denied.body.decision).toMatchObject({ allowed: false, violated: ["demo"] });
+    vi.setSystemTime(start + 1_000);
+    expect((await hit("192.0.2.7")).status).toBe(200);
+  });
+
   it("goes on where it was after the object was evicted", async () => {
     await hitTimes(7, "192.0.2.6");
     await evictDurableObject(env.LIMITERS.getByName("/ip=9:192.0.2.6"));

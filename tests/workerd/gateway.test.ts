@@ -68,6 +68,29 @@ describe("a rule that enforces", () => {
     expect(response.headers.get("RateLimit")).toContain("r=1");
   });
 
+  it("drops headers by which some origins replace the URL, unless told otherwise", async () => {
+    const headers = { ...someone(), "X-Original-URL": "/login", "X-Rewrite-URL": "/login", "X-Own": "yes" };
+    const names = async (more: Record<string, unknown>) => {
+      const { fetch, reached } = workerWith(config({}, more));
+      await fetch("/", { headers });
+      return [...(reached[0]?.headers.keys() ?? [])].filter((name) => name.startsWith("x-"));
+    };
+    expect(await names({})).toEqual(["x-own"]);
+    expect(await names({ forwardRewrites: true })).toEqual(["x-original-url", "x-own", "x-rewrite-url"]);
+  });
+
+  it("rejects a key that origins read differently, and logs it; a shadow rule does not", async () => {
+    const log = logged();
+    const headers = { Cookie: "id=a; id=b" };
+    const { fetch, reached } = workerWith(config({ key: "cookie:id" }));
+    const response = await fetch("/", { headers });
+    expect([response.status, (await response.json<{ rule: number }>()).rule]).toEqual([400, 0]);
+    expect(log.lines("rejected")).toMatchObject([{ via: "gateway", rule: 0, reason: "ambiguous" }]);
+    expect(reached).toHaveLength(0);
+    const shadow = workerWith(config({ key: "cookie:id", mode: "shadow" }));
+    expect((await shadow.fetch("/", { headers })).status).toBe(200);
+  });
+
   it("counts nothing that no rule is about", async () => {
     const { fetch } = workerWith(config({ path: "/limited", method: ["POST"] }));
     const headers = someone();
@@ -96,7 +119,7 @@ describe("an upstream by URL", () => {
 });
 
 describe("1,000 requests at random", () => {
-  it("are answered by the origin or denied, and nothing else happens", async () => {
+  it("are answered by the origin, denied, or rejected as ambiguous, and nothing else happens", async () => {
     const log = logged();
     const errors = vi.spyOn(console, "error");
     const random = seeded(1);
@@ -120,10 +143,11 @@ describe("1,000 requests at random", () => {
     let passed = 0;
     for (let round = 0; round < 20; round += 1) {
       const answers = await Promise.all(Array.from({ length: 50 }, once));
-      for (const status of answers) expect([200, 429]).toContain(status);
+      for (const status of answers) expect([200, 400, 429]).toContain(status);
       passed += answers.filter((status) => status === 200).length;
     }
     expect(reached).toHaveLength(passed);
+    for (const { reason } of log.lines("rejected")) expect(reason).toBe("ambiguous");
     expect(errors).not.toHaveBeenCalled();
     expect(log.lines("error")).toEqual([]);
   });
@@ -210,7 +234,9 @@ describe("the key", () => {
       title: "The request lacks a header or cookie that is required",
     });
     expect(denied.reached).toHaveLength(0);
-    expect(log.lines("rejected")).toEqual([{ event: "rejected", via: "gateway", rule: 0 }]);
+    expect(log.lines("rejected")).toEqual([
+      { event: "rejected", via: "gateway", rule: 0, reason: "missing" },
+    ]);
     expect(await statuses(3, () => keyed("skip").fetch("/", { headers: someone() }))).toEqual([
       200, 200, 200,
     ]);
@@ -417,7 +443,7 @@ describe("an object that does not answer", () => {
 
   it.each([
     ["failed", thrown({}), 1],
-    ["failed", thrown({ retryable: true }), 2],
+    ["failed", thrown({ retryable: true }), 1],
     ["overloaded", thrown({ overloaded: true, retryable: true }), 1],
     ["timeout", () => new Promise(() => {}), 1],
     ["timeout", () => new Promise((resolve) => late.push(() => resolve("1 1 10 9 0 1000 0 0 1000"))), 1],

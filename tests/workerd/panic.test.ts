@@ -11,7 +11,7 @@ it("gives every object a fresh instance after a panic, with nothing lost", async
   await first.hit(policies, 2);
   await second.hit(policies, 1);
 
-  const gateway = call((rust) => new rust.Gateway({}));
+  const gateway = call((rust) => new rust.Gateway("{}"));
   expect(gateway.settings()).toContain("/_tollgate");
 
   expect(() => call((rust) => rust.crash())).toThrow(WebAssembly.RuntimeError);

@@ -21,7 +21,7 @@ let isolate: Isolate | undefined;
 
 /** Handles the demo's route: limits it by address, and returns the decision with its headers. */
 export async function demoHit(request: Request, env: TollgateEnv): Promise<Response> {
-  isolate ??= new Isolate(config);
+  isolate ??= new Isolate(JSON.stringify(config));
   const [check] = isolate.plan(request, "/demo/hit") as [LimitCheck];
   const { object, set, cost } = check;
   const fields = { via: "demo", key: isolate.logged(object, env), policies, cost } as const;
@@ -29,8 +29,7 @@ export async function demoHit(request: Request, env: TollgateEnv): Promise<Respo
     const now = Date.now();
     const remembered = isolate.remembered(check);
     const numbers =
-      remembered ??
-      (await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost));
+      remembered ?? (await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost));
     if (typeof numbers !== "string") throw new Unanswered("failed", numbers.message);
     if (!isAllowed(numbers)) {
       if (remembered === undefined) isolate.remember(check, numbers, now);

@@ -242,7 +242,11 @@ function logFields<Event>(
 }
 
 /** Rejects a request that lacks a part of the rule's key, or whose origin may read another key than was counted. */
-function rejected(request: Request, isolate: Isolate, { rejectedBy: rule, isAmbiguous }: Rejection): Response {
+function rejected(
+  request: Request,
+  isolate: Isolate,
+  { rejectedBy: rule, isAmbiguous }: Rejection,
+): Response {
   log({ event: "rejected", via: "gateway", rule, reason: isAmbiguous ? "ambiguous" : "missing" });
   const response = isAmbiguous
     ? problem(400, "A header or cookie of the request is ambiguous", { rule })

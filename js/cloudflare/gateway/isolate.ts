@@ -71,6 +71,9 @@ type LimitFacts = readonly [
   credit: boolean,
 ];
 
+/** Sets of policies: each as JSON, their names, and whether denied hits are counted. */
+type PolicySets = readonly (readonly [policies: string, names: readonly string[], countsDenied: boolean])[];
+
 type Settings = [
   upstream: string | undefined,
   prefix: string,
@@ -105,26 +108,27 @@ export class Isolate {
   readonly origins: readonly string[];
   /** The origins whose pages may read the gateway's own responses. */
   readonly cors: Cors;
-  /** The policies of the rules as JSON, their names, and whether denied hits are counted; then those of wrong tokens. */
-  readonly sets: readonly (readonly [policies: string, names: readonly string[], countsDenied: boolean])[];
-  /** The leases and remembered denials. */
-  readonly leases: Leases;
   /** Whether hits that come by the API or by RPC may be leased, and have credit. */
   readonly hasLeases: boolean;
   readonly hasCredit: boolean;
   /** Whether the origin receives the headers by which some origins replace the URL. */
   readonly forwardsRewrites: boolean;
   #gateway: Rebuilt<Gateway>;
-  #limits: readonly LimitFacts[];
+  // Made when they are needed, so that the first request does not wait for what it does not use.
+  #sets: PolicySets | undefined;
+  #limits: readonly LimitFacts[] | undefined;
+  #leases: Leases | undefined;
+  #newLeases: () => Leases;
   #plainKeys: boolean;
   #ownSecret: string | undefined;
   #digests = new Digests();
 
-  constructor(config: unknown) {
+  /** Reads a configuration, a text of JSON. */
+  constructor(json: string) {
     try {
-      this.#gateway = new Rebuilt((rust) => new rust.Gateway(config));
+      this.#gateway = new Rebuilt((rust) => new rust.Gateway(json));
     } catch (thrown) {
-      throw Array.isArray(thrown) ? new Misconfigured(thrown, openGate(config)) : thrown;
+      throw Array.isArray(thrown) ? new Misconfigured(thrown, openGate(json)) : thrown;
     }
     const settings = this.#gateway.call((gateway) => gateway.settings()) as Settings;
     const [upstream, prefix, timeout, plainKeys, origins, readers, credentials, ...rest] = settings;
@@ -138,9 +142,19 @@ export class Isolate {
     this.hasLeases = leases;
     this.hasCredit = credit;
     this.forwardsRewrites = forwardsRewrites;
-    this.leases = new Leases(coreOf(leaseTtl, remembersDenials), () => Date.now());
-    this.sets = this.#gateway.call((gateway) => gateway.sets()) as [string, string[], boolean][];
-    this.#limits = this.#gateway.call((gateway) => gateway.limits());
+    this.#newLeases = () => new Leases(coreOf(leaseTtl, remembersDenials), () => Date.now());
+  }
+
+  /** The policies of the rules as JSON, their names, and whether denied hits are counted; then those of wrong tokens. */
+  get sets(): PolicySets {
+    this.#sets ??= this.#gateway.call((gateway) => gateway.sets()) as [string, string[], boolean][];
+    return this.#sets;
+  }
+
+  /** The leases and remembered denials. */
+  get leases(): Leases {
+    this.#leases ??= this.#newLeases();
+    return this.#leases;
   }
 
   /**
@@ -152,11 +166,13 @@ export class Isolate {
     const hasBody = method === "OPTIONS" && request.body !== null;
     const plan = this.#gateway.call((gateway) => gateway.plan(method, path, hasBody, headers));
     if (plan === undefined) return undefined;
-    if (!plan.includes(" ")) return { rejectedBy: Number.parseInt(plan, 10), isAmbiguous: plan.endsWith("?") };
+    if (!plan.includes(" "))
+      return { rejectedBy: Number.parseInt(plan, 10), isAmbiguous: plan.endsWith("?") };
     return plan.includes("\n") ? plan.split("\n").map((line) => this.#check(line)) : [this.#check(plan)];
   }
 
   #check(line: string): LimitCheck {
+    this.#limits ??= this.#gateway.call((gateway) => gateway.limits()) as LimitFacts[];
     const first = line.indexOf(" ");
     const second = line.indexOf(" ", first + 1);
     const [limit, cost] = [Number(line.slice(0, first)), Number(line.slice(first, second))];
@@ -180,7 +196,8 @@ export class Isolate {
 
   /** Returns a remembered denial; `undefined` if there is none. */
   remembered(check: LimitCheck): Numbers | undefined {
-    return this.leases.denied(this.keyOf(check), check.cost);
+    // Without leases nothing is remembered yet.
+    return this.#leases?.denied(this.keyOf(check), check.cost);
   }
 
   /** Returns the response of a remembered denial; `undefined` if there is none. */
@@ -246,8 +263,8 @@ export class Isolate {
 }
 
 /** Returns the forwarding of an invalid configuration with `onMisconfigured = "pass"`; `undefined` for others. */
-function openGate(config: unknown): OpenGate | undefined {
-  const [upstream, prefix] = call(({ Gateway }) => Gateway.openGate(config)) ?? [];
+function openGate(json: string): OpenGate | undefined {
+  const [upstream, prefix] = call(({ Gateway }) => Gateway.openGate(json)) ?? [];
   return upstream === undefined ? undefined : { upstream, prefix };
 }
 
@@ -290,18 +307,14 @@ export function isolateOf(env: TollgateEnv): Isolate {
 
 function read(config: unknown, env: TollgateEnv): Isolate | Misconfigured {
   try {
-    const isolate = new Isolate(typeof config === "string" ? JSON.parse(config) : config);
+    const isolate = new Isolate(typeof config === "string" ? config : JSON.stringify(config));
     const { upstream } = isolate;
     if (upstream !== undefined && !isAddress(upstream) && serviceNamed(upstream, env) === undefined)
       throw new Misconfigured([["upstream", `there is no service binding ${upstream}`]]);
     return isolate;
   } catch (error) {
-    const misconfigured =
-      error instanceof SyntaxError
-        ? new Misconfigured([["", `TOLLGATE is not JSON: ${error.message}`]])
-        : error;
-    if (!(misconfigured instanceof Misconfigured)) throw error;
-    log({ event: "misconfigured", errors: misconfigured.errors });
-    return misconfigured;
+    if (!(error instanceof Misconfigured)) throw error;
+    log({ event: "misconfigured", errors: error.errors });
+    return error;
   }
 }

@@ -35,7 +35,7 @@ pub(crate) struct PartValue {
 impl Source for PartValue {
     fn header(&self, _: &str) -> Option<String> {
         Some(match &self.part {
-            Part::Cookie(name) => format!("{name}={}", self.value),
+            Part::Cookie(name) => format!("{name}={}", escaped(&self.value)),
             _ => self.value.clone(),
         })
     }
@@ -109,6 +109,16 @@ impl PartValue {
         };
         self.part.encoded(&path?, self).ok().flatten()
     }
+}
+
+/// Returns the value of a cookie with escapes for what a request cannot have in it: logs print it decoded.
+fn escaped(value: &str) -> String {
+    let letter = |byte: u8| match byte {
+        b',' | b'\\' => format!("%{byte:02x}"),
+        _ if byte.is_ascii_graphic() => char::from(byte).into(),
+        _ => format!("%{byte:02x}"),
+    };
+    value.bytes().map(letter).collect()
 }
 
 /// Returns an address without the `/64` that an IPv6 address has in keys.
@@ -224,6 +234,7 @@ mod tests {
         let token = |authorization, cookie| {
             planned("/token/a", &[("authorization", authorization), ("cookie", cookie), ("cf-connecting-ip", "::1")])
         };
+        assert_eq!(object(&["ip=::2", "cookie:id=é \\ü, "]), token(" ", "id=%c3%A9%20%5c%C3%bc%2c"));
         let id = "cookie:id=a%62";
         assert_eq!(object(&["header:AUTHORIZATION= BEARER  aB x", id]), token("Bearer aB", "x=1; id=\"ab\""));
         assert_eq!(object(&["header:authorization=Basic dTpwYQ==", id]), token("basic dTpwYR", "id=ab; c=d"));
