@@ -1,3 +1,5 @@
+import { seeded } from "../lib/random.mjs";
+
 /** Headers in which some server finds the cookie `id` with the value `abc`, and another one does not. */
 export const hostile = [
   "id=abc",
@@ -90,11 +92,7 @@ const gaps = [
 
 /** Returns so many headers of such parts, the same for the same seed. */
 export function fuzzed(count, seed) {
-  let state = seed;
-  const below = (limit) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * limit);
-  };
+  const below = seeded(seed);
   const one = (list) => list[below(list.length)];
   return Array.from({ length: count }, () => {
     let header = one(words);
