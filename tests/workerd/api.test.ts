@@ -346,6 +346,7 @@ describe("the OpenAPI document", () => {
     if (type !== "object") return true;
     const fields = value as Record<string, unknown>;
     return (
+      within(Object.keys(fields).length, schema.minProperties) &&
       (schema.required ?? []).every((name) => name in fields) &&
       Object.keys(fields).length >= (schema.minProperties ?? 0) &&
       Object.entries(fields).every(([name, each]) => {
