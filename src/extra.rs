@@ -45,19 +45,28 @@ impl Extra {
         self.former.iter().map(|former| former.ends_at(now)).max().unwrap_or(0)
     }
 
-    /// Returns the bits and ends of the reservations that are open under any shape.
-    pub(crate) fn all_reservations(&self) -> impl Iterator<Item = (Bits, u64)> {
-        let former = self.former.iter().enumerate().flat_map(move |(index, former)| {
-            let is_before = move |bits| self.former.iter().take(index).any(|before| before.holds(bits));
-            former.open().filter(move |&(bits, _)| self.open.find(bits).is_none() && !is_before(bits))
-        });
-        self.open.all().chain(former)
+    /// Calls `note` with the bits and the end of each reservation that is open under former shapes only.
+    pub(crate) fn for_each_elsewhere(&self, note: &mut dyn FnMut(Bits, u64)) {
+        for (index, former) in self.former.iter().enumerate() {
+            for (bits, end) in former.open() {
+                let is_before = self.former.iter().take(index).any(|before| before.holds(bits));
+                if !is_before && self.open.find(bits).is_none() {
+                    note(bits, end);
+                }
+            }
+        }
     }
 
     /// Returns how many reservations are open at `now` under former shapes only, and when the first of them ends.
     pub(crate) fn open_elsewhere(&self, now: u64) -> (usize, Option<u64>) {
-        let elsewhere = || self.all_reservations().skip(self.open.len()).filter(|&(_, end)| end > now);
-        (elsewhere().count(), elsewhere().map(|(_, end)| end).min())
+        let (mut count, mut first) = (0, None);
+        self.for_each_elsewhere(&mut |_, end| {
+            if end > now {
+                count += 1;
+                first = Some(first.map_or(end, |first: u64| first.min(end)));
+            }
+        });
+        (count, first)
     }
 }
 

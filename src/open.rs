@@ -27,7 +27,7 @@ pub(crate) type OpenRow = [i64; OPEN_ROW];
 /// The index of the end in an [`OpenRow`].
 #[cfg(feature = "cloudflare")]
 pub(crate) const OPEN_END: usize = 5;
-/// The number of numbers in an [`OpenRow`].
+/// The number of numbers of one policy's part of a reservation.
 pub const OPEN_ROW: usize = RESERVATION_HEAD + 1 + CALL_WORDS;
 
 /// The open reservations of one key. Allocates only when the first is opened.

@@ -147,9 +147,15 @@ impl Former {
 pub(crate) fn drop_former(former: &mut Vec<Former>, now: u64) {
     former.retain(|former| former.ends_at(now) > now);
     while former.len() > MAX_FORMER
-        && let Some((first, _)) = former.iter().enumerate().min_by_key(|(_, former)| former.ends_at(now))
+        && let Some(first) = former.iter().map(|former| former.ends_at(now)).min()
     {
-        former.remove(first);
+        let mut is_dropped = false;
+        former.retain(|former| {
+            is_dropped || {
+                is_dropped = former.ends_at(now) == first;
+                !is_dropped
+            }
+        });
     }
 }
 

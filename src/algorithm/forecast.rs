@@ -41,8 +41,8 @@ pub(crate) struct Beside<'a> {
 
 impl Beside<'_> {
     /// Returns what an operation would return.
-    pub(crate) fn peek(self, act: Act) -> Decision {
-        let Self { rule, entry, open, now, .. } = self;
+    pub(crate) fn peek(&self, act: Act) -> Decision {
+        let &Self { rule, entry, open, now, .. } = self;
         let (sum, cost) = (open.sum().min(MAX), act.amount());
         if sum == 0 {
             return rule.peek(entry, act, now);
@@ -67,8 +67,8 @@ impl Beside<'_> {
 
     /// Returns the time from which on the key is as if never used, after `charged` was charged. `together` is how long it
     /// would take if all open amounts were charged now.
-    fn unused_at(self, charged: u64, together: u64) -> u64 {
-        let Self { rule, entry, open, now, .. } = self;
+    fn unused_at(&self, charged: u64, together: u64) -> u64 {
+        let &Self { rule, entry, open, now, .. } = self;
         if !self.flows_alike() {
             let mut later = self.charged(charged);
             for (index, amount) in open.amounts() {
@@ -87,8 +87,8 @@ impl Beside<'_> {
     }
 
     /// Returns the time from which on more remains than `decision` says, after `charged` was charged.
-    fn more_at(self, charged: u64, &Decision { remaining, count, .. }: &Decision) -> u64 {
-        let Self { rule, entry, open, now, .. } = self;
+    fn more_at(&self, charged: u64, &Decision { remaining, count, .. }: &Decision) -> u64 {
+        let &Self { rule, entry, open, now, .. } = self;
         if let Rule::Window(window) = rule
             && !window.slides()
             && count <= window.limit
@@ -124,8 +124,8 @@ impl Beside<'_> {
 
     /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but is
     /// within the limit.
-    fn fits_at(self, charged: u64, cost: u64) -> u64 {
-        let Self { rule, entry, open, now, .. } = self;
+    fn fits_at(&self, charged: u64, cost: u64) -> u64 {
+        let &Self { rule, entry, open, now, .. } = self;
         if let Rule::SlidingWindow(window) = rule {
             return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
         }
@@ -166,7 +166,7 @@ impl Beside<'_> {
     }
 
     /// Returns whether the state and all open amounts flow at the rate of the rule that decides.
-    pub(crate) fn flows_alike(self) -> bool {
+    pub(crate) fn flows_alike(&self) -> bool {
         match (self.rule, self.own) {
             (Rule::Bucket(rule), Rule::Bucket(own)) => {
                 rule.rate == own.rate && !self.open.has_call_numbers() && rule.flows_alike(self.entry.words)
@@ -176,7 +176,7 @@ impl Beside<'_> {
     }
 
     /// Returns a copy of the state after `charged` was charged, with all amounts open.
-    fn charged(self, charged: u64) -> Later {
+    fn charged(&self, charged: u64) -> Later {
         let mut words = [0; WORDS];
         for (word, own) in words.iter_mut().zip(self.entry.words) {
             *word = *own;
@@ -188,7 +188,7 @@ impl Beside<'_> {
     }
 
     /// Moves on to the end of the open amount at an index, which charges it.
-    fn pass(self, later: &mut Later, index: usize, amount: Amount) {
+    fn pass(&self, later: &mut Later, index: usize, amount: Amount) {
         later.left -= amount.amount;
         let (rule, act) = self.open.charge(index, self.own, amount.amount);
         rule.charge_words(&mut later.words, act, amount.charged_at(rule.period()));

@@ -133,13 +133,16 @@ impl Slots {
         let Self { extras, evicted_open, .. } = self;
         let Some(extra) = extras.get(slot) else { return };
         evicted_open.retain(|&(_, end)| end > now);
-        for reserved in extra.all_reservations() {
-            if evicted_open.len() >= MAX_EVICTED_OPEN {
-                evicted_open.remove(0);
+        // Without room, such a reservation counts as closed.
+        let mut note = |bits, end| {
+            if evicted_open.len() < MAX_EVICTED_OPEN {
+                let _ = push(evicted_open, (bits, end));
             }
-            // Without memory, such a reservation counts as closed.
-            let _ = push(evicted_open, reserved);
+        };
+        for (bits, end) in extra.open.all() {
+            note(bits, end);
         }
+        extra.for_each_elsewhere(&mut note);
     }
 
     /// Returns the result of settling a reservation that is not open. `end` is the end in its id.

@@ -27,7 +27,7 @@ fn a_body_has_one_item_or_a_batch() {
 #[test]
 fn an_item_with_more_than_an_amount_has_a_question() {
     let item = |operation: &str, json: &str| items(operation, json).unwrap().remove(0);
-    let api = r#"[{"algorithm":"fix_window","limit":5,"scale":60000,"name":"api","denied":"free"}]"#;
+    let api = r#"[{"algorithm":"fix_window","limit":5,"scale":60000,"name":"api"}]"#;
     let question = |object: &str, amount: i64, operation: &str, rest: &str| {
         Ok(format!(r#"{object} {amount} None{{"operation":"{operation}","policies":{api},{rest}}}"#))
     };
