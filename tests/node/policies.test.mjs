@@ -262,7 +262,7 @@ function inConfiguration(policy) {
   const name = typeof own === "string" && /^[\w.-]{1,64}$/.test(own) ? own : "policy";
   const path = `policies.${name}`;
   try {
-    new worker.Gateway({ policies: withFields([[name, value]]) }).free();
+    new worker.Gateway(`{ "policies": { ${JSON.stringify(name)}: ${policy} } }`).free();
     return { path, isAccepted: true };
   } catch (errors) {
     assert.equal(errors.length, 1, `${errors}`);
