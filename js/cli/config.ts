@@ -23,9 +23,9 @@ export interface Config {
   /** The method and path of each rule. */
   readonly rules: readonly string[];
   readonly errors: readonly ConfigError[];
-  /** What is valid, and hardly meant. */
+  /** Warnings: values that are valid but probably not intended. */
   readonly warnings: readonly ConfigError[];
-  /** What is valid, but relies on something outside of the file. */
+  /** Notes: valid settings that rely on something outside the file. */
   readonly notes: readonly ConfigError[];
 }
 

@@ -4,7 +4,7 @@ import { exhausted, retryAfter } from "../throttle/retry-delay.ts";
 import type { Decision } from "../types.ts";
 import { useCountdown } from "./use-countdown.ts";
 
-/** What says how a limit stands: a decision, or the headers of a response. */
+/** A source for the state of a limit: a decision, or the headers of a response. */
 export type RateLimitSource =
   | Pick<Decision, "allowed" | "remaining" | "retryAfter">
   | RateLimitHeaders
