@@ -1,4 +1,5 @@
 import { build } from "./build.mjs";
+import { nodeTestFlags } from "./lib/node-test.mjs";
 import { optionsGiven } from "./lib/options.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { outputOf, quiet, show } from "./lib/run.mjs";
@@ -62,7 +63,7 @@ function tests() {
   return stop("the tests were skipped", "leave out --skip-tests");
 }
 
-const packed = () => show(bin("node"), ["--test", "tests/release/*.test.mjs"]);
+const packed = () => show(bin("node"), [...nodeTestFlags, "tests/release/*.test.mjs"]);
 
 /** Publishes, unless an earlier release that stopped half-way has done so. */
 async function publish(command, args) {

@@ -9,7 +9,7 @@ import { type Event, Line, type Waiter } from "./line.ts";
 import { isOffline, whenOnline } from "./offline.ts";
 import type { QueueState } from "./places.ts";
 import { Reports } from "./reports.ts";
-import type { SharedBudget, StoredPause } from "./shared.ts";
+import type { SharedBudget, StoredPause, Timed } from "./shared.ts";
 import { Signals } from "./signals.ts";
 
 /** The calls that wait for a limiter, or for a budget that tabs share. Each key has a line of its own. */
@@ -219,7 +219,7 @@ export class Queue {
         line.deciding = true;
         line.decidingSince = Math.min(line.decidingSince, now);
         this.#await(line, waiter, decision);
-      } else if (!this.#settle(line, waiter, decision)) return;
+      } else if (!this.#settle(line, waiter, { decision, now: this.#clock() })) return;
     }
   }
 
@@ -229,7 +229,7 @@ export class Queue {
   }
 
   /** Returns the decision about a waiter; undefined if that threw and the waiter was rejected. */
-  #decide(key: Key, waiter: Waiter): Decision | Promise<Decision | StoredPause> | undefined {
+  #decide(key: Key, waiter: Waiter): Decision | Promise<Timed | StoredPause> | undefined {
     try {
       const { cost, take } = waiter;
       // Without `take`, costs are numbers.
@@ -244,20 +244,19 @@ export class Queue {
     }
   }
 
-  async #await(line: Line, waiter: Waiter, promise: Promise<Decision | StoredPause>): Promise<void> {
+  async #await(line: Line, waiter: Waiter, promise: Promise<Timed | StoredPause>): Promise<void> {
     let isTurn = false;
     try {
-      const decision = await promise;
+      const result = await promise;
       line.deciding = false;
-      if ("pausedUntil" in decision) {
-        line.pause(decision.pausedUntil, this.#clock());
+      if ("pausedUntil" in result) {
+        line.pause(result.pausedUntil, this.#clock());
         isTurn = true;
       } else {
         // The cost that was charged for a waiter who has left meanwhile goes to the next one, if it is enough.
-        const next = isGone(waiter) && decision.allowed ? line.first() : waiter;
+        const next = isGone(waiter) && result.decision.allowed ? line.first() : waiter;
         // Under a shared budget costs are numbers.
-        if (next !== undefined && Number(next.cost) <= Number(waiter.cost))
-          this.#settle(line, next, decision);
+        if (next !== undefined && Number(next.cost) <= Number(waiter.cost)) this.#settle(line, next, result);
       }
     } catch (error) {
       line.deciding = false;
@@ -279,9 +278,9 @@ export class Queue {
   }
 
   /** Lets a waiter through, rejects it, or schedules its next turn. Returns whether it is the next waiter's turn. */
-  #settle(line: Line, waiter: Waiter, decision: Decision): boolean {
+  #settle(line: Line, waiter: Waiter, { decision, now }: Timed): boolean {
     if (isGone(waiter)) return true;
-    const at = this.#clock() + decision.retryAfter;
+    const at = now + decision.retryAfter;
     if (decision.allowed) {
       this.#leave(waiter);
       waiter.resolve(decision);

@@ -24,9 +24,14 @@ interface StoredHold {
   readonly length: number;
 }
 
-/** A decision, and whether it lets calls in other tabs through sooner than they know. */
-interface Taken {
+/** A decision, and when it was made: the store may be slow. */
+export interface Timed {
   readonly decision: Decision;
+  readonly now: number;
+}
+
+/** A decision, and whether it lets calls in other tabs through sooner than they know. */
+interface Taken extends Timed {
   readonly tells: boolean;
 }
 
@@ -69,7 +74,7 @@ export class SharedBudget {
   }
 
   /** Decides a hit in one transaction, isolated from other tabs. A call that can wait until `deadline` takes turns. */
-  async take(key: Key, cost: number, deadline: number): Promise<Decision | StoredPause> {
+  async take(key: Key, cost: number, deadline: number): Promise<Timed | StoredPause> {
     this.#listen();
     const id = `${this.#states}\0${typeof key}\0${key}`;
     const holdId = this.#holdId(key);
@@ -104,14 +109,14 @@ export class SharedBudget {
         // Told once: two that yield to a third would wake each other again and again.
         const isNewYield = yields && !all.some((turn) => turn.id === this.#id && turn.yields);
         const isAwaited = decision.allowed && others.some((turn) => turn.yields);
-        return { decision, tells: afresh || isNewYield || isAwaited };
+        return { decision, now, tells: afresh || isNewYield || isAwaited };
       },
     );
-    if (taken === undefined) return this.#own.hit(key, cost);
+    if (taken === undefined) return { decision: this.#own.hit(key, cost), now: this.#clock() };
     if ("pausedUntil" in taken) return taken;
     // A budget that starts afresh, or a turn that was taken or missed, lets others through sooner than they know.
     if (taken.tells) this.#tell(key);
-    return taken.decision;
+    return taken;
   }
 
   /** Decides a hit, unless a tab that has waited longer would have no room after it: that one goes first. */

@@ -1,4 +1,5 @@
 import { buildGenerated, generate, wasmTargetArgs } from "../build.mjs";
+import { nodeTestFlags } from "../lib/node-test.mjs";
 import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
@@ -28,7 +29,7 @@ const clippyWasm = (name, what) => ({
 
 /** Runs two files at a time: by default Node leaves a core free, and a small machine has only two. */
 const nodeTest = (files, flags = [], options = {}) =>
-  show(bin("node"), [...flags, "--test", "--test-concurrency=2", files], options);
+  show(bin("node"), [...flags, ...nodeTestFlags, "--test-concurrency=2", files], options);
 
 /** The suites of the crates. They mostly compile, and leave the cores to the package's when those want them. */
 const ofCrates = [
@@ -137,7 +138,7 @@ const ofPackage = [
   {
     name: "browser",
     // One at a time: two Chromiums on a small machine wait for each other.
-    run: () => show(bin("node"), ["--test", "--test-concurrency=1", "tests/browser/*.test.mjs"]),
+    run: () => show(bin("node"), [...nodeTestFlags, "--test-concurrency=1", "tests/browser/*.test.mjs"]),
   },
 ];
 

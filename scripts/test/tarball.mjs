@@ -1,5 +1,6 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { nodeTestFlags } from "../lib/node-test.mjs";
 import { bin, inProject } from "../lib/paths.mjs";
 import { quiet, show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
@@ -11,7 +12,7 @@ async function withTarball(tests) {
   try {
     await quiet("npm pack", "npm", ["pack", "--ignore-scripts", "--pack-destination", folder]);
     renameSync(join(folder, readdirSync(folder)[0]), join(folder, "tollgate.tgz"));
-    await show(bin("node"), ["--test", "--test-concurrency=2", tests], {
+    await show(bin("node"), [...nodeTestFlags, "--test-concurrency=2", tests], {
       env: { ...wranglerEnv, TOLLGATE_PACKED: folder },
     });
   } finally {
