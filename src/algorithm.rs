@@ -17,9 +17,9 @@ pub(crate) mod sliding_window;
 mod testing;
 pub(crate) mod window;
 
+use crate::error::wording::NEGATIVE;
 use crate::memory::OutOfMemory;
 use crate::number::{MAX, NEVER};
-use crate::wording::NEGATIVE;
 use crate::{Decision, Error, Found, Violated};
 use entry::EntryState;
 

@@ -17,11 +17,11 @@ use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options, Settlement};
 
 pub use crate::costs::{AS_RESERVED, PositionCosts};
+pub use crate::error::wording::TEXTS;
 pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::open::OPEN_ROW as OPEN_NUMBERS;
 pub use crate::policy::schema;
 pub use crate::record::VERSION as STORED_VERSION;
-pub use crate::wording::TEXTS;
 
 /// The numbers of one policy, for boundaries that only numbers cross. All are in range.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,20 @@
 //! Errors in a policy, key, cost, option or stored state. A denial is never an error.
 
+pub(crate) mod expected;
+pub(crate) mod found;
+pub(crate) mod quoting;
+pub(crate) mod wording;
+
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 
+use self::quoting::{Listed, Quoted};
+use self::wording::fill;
+
 use crate::memory::OutOfMemory;
 use crate::number::MAX;
-use crate::text::{Listed, Quoted};
-use crate::wording::{self, fill};
 use crate::{Expected, Found};
 
 /// An error in a policy, key, cost, option, time or stored state. The operation that returned it changed no state.

@@ -4,13 +4,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+use crate::error::quoting::Quoted;
+use crate::error::wording::{self, Filled};
 use crate::key_states::KeyStates;
 use crate::memory::{OutOfMemory, push};
 use crate::open::OpenRow;
 use crate::policy_states::PolicyStates;
 use crate::shapes::{Afresh, LoadError, Names, Shape, Shaped};
-use crate::text::Quoted;
-use crate::wording::{self, Filled};
 use crate::{ALGORITHMS, Error, Policies};
 
 /// The version of records and snapshots.

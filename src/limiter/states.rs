@@ -9,6 +9,7 @@ use core::hash::Hash;
 use hashbrown::HashSet;
 
 use super::Limiter;
+use crate::error::wording;
 use crate::key_states::Batch;
 use crate::memory::{OutOfMemory, collect, push};
 use crate::number::check_time;
@@ -16,7 +17,7 @@ use crate::open::OpenRow;
 use crate::record::StoredState;
 use crate::shapes::{Afresh, Shape, Shaped};
 use crate::store::slots::SlotError;
-use crate::{Clock, Error, Record, Snapshot, Store, wording};
+use crate::{Clock, Error, Record, Snapshot, Store};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// Returns all states as plain data, for [`Limiter::restore`].

@@ -11,9 +11,10 @@ use super::schema::{ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, DENIED_WORDS, F
 use super::value::ValueVisitor;
 use super::{Denied, Policy, Value, unchecked_rule};
 use crate::algorithm::calendar::{Calendar, CalendarScale, WrittenOffset};
+use crate::error::wording;
 use crate::number::MAX;
 use crate::scale::Scale;
-use crate::{Error, Expected, Found, wording};
+use crate::{Error, Expected, Found};
 
 /// The fields that a policy is written with. [`PolicyDraft::build`] validates them.
 ///

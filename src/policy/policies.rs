@@ -3,7 +3,8 @@
 use super::schema::MAX_POLICIES;
 use super::{Denied, Policy, denied};
 use crate::algorithm::rule::Rule;
-use crate::{Error, Expected, Found, wording};
+use crate::error::wording;
+use crate::{Error, Expected, Found};
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;

@@ -7,7 +7,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 use crate::Found;
 use crate::duration::Span;
-use crate::{number, wording};
+use crate::error::wording;
+use crate::number;
 
 /// A value of a field, with as much detail as validation and error messages need.
 ///

@@ -3,10 +3,10 @@
 use alloc::borrow::Cow;
 use core::fmt::{self, Display, Formatter};
 
+use crate::error::quoting::{Listed, Quoted};
+use crate::error::wording::{self, fill};
 use crate::number::MAX;
 use crate::policy::schema::ALGORITHMS;
-use crate::text::{Listed, Quoted};
-use crate::wording::{self, fill};
 
 /// The accepted values of a field. The text completes a sentence that begins with "… is not".
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use alloc::boxed::Box;
 use core::fmt::{self, Display, Formatter, Write};
 
+use crate::error::quoting::Quoted;
+use crate::error::wording::{FRACTION, NEGATIVE, TOO_LARGE};
 use crate::number::MAX;
-use crate::text::Quoted;
-use crate::wording::{FRACTION, NEGATIVE, TOO_LARGE};
 
 /// A rejected value, with as much detail as an error message shows.
 ///
