@@ -3,10 +3,10 @@
 use crate::Decision;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::costs::PositionCosts;
 use crate::extra::{Extra, KeyMut, listed};
 use crate::memory::{OutOfMemory, copied, defaults, push};
 use crate::open::Open;
+use crate::policy::costs::PositionCosts;
 use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use alloc::vec::Vec;
 

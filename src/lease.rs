@@ -9,11 +9,11 @@ use core::iter::repeat_n;
 
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
-use crate::costs::PositionCosts;
 use crate::extra::KeyMut;
 use crate::memory::OutOfMemory;
 use crate::number::check_cost;
 use crate::open::Reserved;
+use crate::policy::costs::PositionCosts;
 use crate::policy_states::{Entry, PolicyStates};
 use crate::reservation::{bits_of, random_of};
 use crate::{Decision, Error, Expected, Found, ReservationId, Span};

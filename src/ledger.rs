@@ -2,13 +2,13 @@
 
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
-use crate::costs::{AS_RESERVED, PositionCosts};
 use crate::key_states::KeyStates;
 use crate::memory::or_abort;
 use crate::number::{check_cost, check_count, check_time};
 #[cfg(feature = "cloudflare")]
 use crate::open::OPEN_END;
 use crate::open::Reserved;
+use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
 use crate::policy_states::PolicyStates;
 use crate::record::StoredState;

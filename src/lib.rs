@@ -30,9 +30,7 @@ mod algorithm;
 #[doc(hidden)]
 pub mod binding;
 mod clock;
-mod costs;
 mod decision;
-mod duration;
 mod error;
 mod extra;
 mod headers;
@@ -52,7 +50,6 @@ mod record;
 #[doc(hidden)]
 pub mod replay;
 mod reservation;
-mod scale;
 mod shapes;
 mod snapshot;
 mod step;
@@ -66,9 +63,7 @@ pub use algorithm::calendar::Calendar;
 #[cfg(feature = "system-clock")]
 pub use clock::SystemClock;
 pub use clock::{Clock, ManualClock};
-pub use costs::Costs;
 pub use decision::{Decision, Reason, Violated};
-pub use duration::Span;
 pub use error::expected::Expected;
 pub use error::found::Found;
 pub use error::{Error, Mismatch};
@@ -79,6 +74,8 @@ pub use ledger::{Answer, Ledger, Operation};
 pub use limiter::{Cleaned, Limiter};
 pub use number::MAX;
 pub use options::{OnFull, Options};
+pub use policy::costs::Costs;
+pub use policy::duration::Span;
 pub use policy::schema::{
     ALGORITHMS, MAX_KEY_BYTES, MAX_POLICIES, MAX_RESERVATIONS, MAX_STORED_LOG, MAX_STORED_RESERVATIONS,
 };

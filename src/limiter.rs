@@ -12,9 +12,9 @@ use core::fmt;
 use core::hash::Hash;
 
 use crate::algorithm::rule::Rule;
-use crate::costs::PositionCosts;
 use crate::memory::collect;
 use crate::number::{check_cost, check_time};
+use crate::policy::costs::PositionCosts;
 use crate::policy::mismatch;
 use crate::shapes::Names;
 use crate::store::index::Index;

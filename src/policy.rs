@@ -1,8 +1,11 @@
 //! An algorithm and its numbers, validated once when it is made.
 
+pub(crate) mod costs;
 mod draft;
+pub(crate) mod duration;
 mod mismatch;
 mod policies;
+pub(crate) mod scale;
 pub mod schema;
 mod value;
 
@@ -14,9 +17,9 @@ use crate::algorithm::concurrency::Concurrency;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::window::{self, Window};
-use crate::duration::Span;
 use crate::number::MAX;
-use crate::scale::Scale;
+use crate::policy::duration::Span;
+use crate::policy::scale::Scale;
 use crate::{Error, Expected};
 use schema::{
     ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_NAME,

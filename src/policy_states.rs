@@ -7,10 +7,10 @@ use crate::algorithm::entry::Place;
 use crate::algorithm::forecast::Beside;
 use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
-use crate::costs::PositionCosts;
 use crate::memory::{OutOfMemory, push};
 use crate::number::MAX;
 use crate::open::Open;
+use crate::policy::costs::PositionCosts;
 use crate::{Decision, Denied, Violated};
 use alloc::vec::Vec;
 

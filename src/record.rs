@@ -45,7 +45,7 @@ pub(crate) struct StoredState {
     pub(crate) name: String,
     /// The policy's algorithm.
     pub(crate) algorithm: String,
-    /// The policy's `scale` or `per` as a stored [`Scale`](crate::scale::Scale).
+    /// The policy's `scale` or `per` as a stored [`Scale`](crate::policy::scale::Scale).
     pub(crate) scale: i64,
     pub(crate) state: Vec<i64>,
     /// The parts of reservations that are open under it.

@@ -10,11 +10,11 @@ use crate::Decision;
 use crate::memory::OutOfMemory;
 use crate::number::MAX;
 use crate::policy::rule;
+use crate::policy::scale::Scale;
 use crate::policy::schema::{
     ALGORITHMS, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_STORED_LOG, SLIDING_COUNTER,
     SLIDING_WINDOW, TOKEN_BUCKET,
 };
-use crate::scale::Scale;
 
 /// An algorithm with its numbers. The discriminant is a byte of its own, which takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

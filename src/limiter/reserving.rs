@@ -5,9 +5,9 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use super::Limiter;
-use crate::costs::AS_RESERVED;
 use crate::number::check_time;
 use crate::open::Bits;
+use crate::policy::costs::AS_RESERVED;
 use crate::reservation::check_ttl;
 use crate::store::slots::{SlotError, Slots};
 use crate::{Clock, Costs, Error, Reservation, ReservationId, Reserve, Reserving, Settlement, Span};

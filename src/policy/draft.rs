@@ -13,7 +13,7 @@ use super::{Denied, Policy, Value, unchecked_rule};
 use crate::algorithm::calendar::{Calendar, CalendarScale, WrittenOffset};
 use crate::error::wording;
 use crate::number::MAX;
-use crate::scale::Scale;
+use crate::policy::scale::Scale;
 use crate::{Error, Expected, Found};
 
 /// The fields that a policy is written with. [`PolicyDraft::build`] validates them.

@@ -6,9 +6,9 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::Found;
-use crate::duration::Span;
 use crate::error::wording;
 use crate::number;
+use crate::policy::duration::Span;
 
 /// A value of a field, with as much detail as validation and error messages need.
 ///

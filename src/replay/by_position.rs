@@ -2,10 +2,10 @@
 
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
-use crate::costs::PositionCosts;
 use crate::key_states::KeyStates;
 use crate::number::check_time;
 use crate::open::{Bits, Reserved};
+use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_STORED_RESERVATIONS;
 use crate::reservation::bits_of;
 use crate::{Decision, Error, Ledger, ReservationId, Settlement};

@@ -3,8 +3,8 @@
 use super::ReplayError;
 use super::policy_set::FINGERPRINT_LENGTH;
 use super::text::Cursor;
-use crate::costs::{AS_RESERVED, PositionCosts};
 use crate::open::Bits;
+use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::MAX_POLICIES;
 use crate::reservation::check_ttl;
 use crate::{MAX, Renewal, ReservationId};

@@ -9,8 +9,8 @@ use super::{ReplayError, SEMANTICS};
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{self, Window};
 use crate::ledger::check_stored;
+use crate::policy::scale::Scale;
 use crate::policy::schema::ALGORITHM_SCHEMAS;
-use crate::scale::Scale;
 use crate::{Denied, Error, MAX, Policies, Policy};
 
 /// The number of characters of a fingerprint: 64 bits, six in each character.

@@ -13,8 +13,8 @@ use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::rule::Rule;
-use crate::costs::PositionCosts;
 use crate::memory::{OutOfMemory, push};
+use crate::policy::costs::PositionCosts;
 use crate::{Error, Ledger, Operation};
 
 /// The highest number of hits in one operation.

@@ -1,7 +1,7 @@
 //! Lowers policies to a share of their limits and rates.
 
 use crate::algorithm::rule::Rule;
-use crate::scale::Scale;
+use crate::policy::scale::Scale;
 use crate::{Error, MAX, Policies, Policy};
 use alloc::vec::Vec;
 

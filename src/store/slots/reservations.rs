@@ -4,10 +4,10 @@ use super::{SlotError, Slots};
 use crate::Decision;
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
-use crate::costs::PositionCosts;
 use crate::extra::KeyMut;
 use crate::memory::{OutOfMemory, push};
 use crate::open::{Bits, Reserved};
+use crate::policy::costs::PositionCosts;
 use crate::reservation::Settlement;
 
 /// The most reservations of evicted keys that are remembered.

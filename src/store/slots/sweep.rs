@@ -138,7 +138,7 @@ impl Slots {
 mod tests {
     use super::super::room::PROBED;
     use super::*;
-    use crate::costs::PositionCosts;
+    use crate::policy::costs::PositionCosts;
     use crate::{Decision, Denied, Options, Policy};
     use core::sync::atomic::Ordering::Relaxed;
 
