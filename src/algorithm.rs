@@ -18,7 +18,7 @@ mod testing;
 pub(crate) mod window;
 
 use crate::error::wording::NEGATIVE;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::number::{MAX, NEVER};
 use crate::{Decision, Error, Found, Violated};
 use entry::EntryState;

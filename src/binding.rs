@@ -6,19 +6,19 @@ use alloc::vec::Vec;
 
 use crate::algorithm::Act;
 use crate::algorithm::rule::Rule;
+use crate::growth::{OutOfMemory, push};
+use crate::key::open_reservations::Reserved;
+use crate::key::shapes::{Afresh, LoadError, Shaped};
 use crate::ledger::is_storable;
-use crate::memory::{OutOfMemory, push};
-use crate::open::Reserved;
 use crate::policy::scale::Scale;
 use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{denied, rule};
-use crate::shapes::{Afresh, LoadError, Shaped};
 use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options, Settlement};
 
 pub use crate::error::wording::TEXTS;
 pub use crate::headers::{Quota, write_headers, write_problem};
-pub use crate::open::OPEN_ROW as OPEN_NUMBERS;
+pub use crate::key::open_reservations::OPEN_ROW as OPEN_NUMBERS;
 pub use crate::policy::costs::{AS_RESERVED, PositionCosts};
 pub use crate::policy::schema;
 pub use crate::record::VERSION as STORED_VERSION;

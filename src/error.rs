@@ -13,7 +13,7 @@ use core::fmt::{self, Display, Formatter};
 use self::quoting::{Listed, Quoted};
 use self::wording::fill;
 
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::number::MAX;
 use crate::{Expected, Found};
 

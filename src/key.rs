@@ -1,4 +1,11 @@
-//! Validation of keys for stores outside the process.
+//! One key: its states, its reservations, and every operation on them.
+
+pub(crate) mod open_reservations;
+pub(crate) mod operate;
+pub(crate) mod policy_states;
+pub(crate) mod reservation;
+pub(crate) mod shapes;
+pub(crate) mod states;
 
 use crate::policy::schema::MAX_KEY_BYTES;
 use crate::{Error, Found};

@@ -9,13 +9,13 @@ use core::iter::repeat_n;
 
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
-use crate::extra::KeyMut;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
+use crate::key::open_reservations::Reserved;
+use crate::key::operate::KeyMut;
+use crate::key::policy_states::{Entry, PolicyStates};
+use crate::key::reservation::{bits_of, random_of};
 use crate::number::check_cost;
-use crate::open::Reserved;
 use crate::policy::costs::PositionCosts;
-use crate::policy_states::{Entry, PolicyStates};
-use crate::reservation::{bits_of, random_of};
 use crate::{Decision, Error, Expected, Found, ReservationId, Span};
 
 #[doc(hidden)]

@@ -2,18 +2,18 @@
 
 use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
-use crate::key_states::KeyStates;
-use crate::memory::or_abort;
-use crate::number::{check_cost, check_count, check_time};
+use crate::growth::or_abort;
 #[cfg(feature = "cloudflare")]
-use crate::open::OPEN_END;
-use crate::open::Reserved;
+use crate::key::open_reservations::OPEN_END;
+use crate::key::open_reservations::Reserved;
+use crate::key::policy_states::PolicyStates;
+use crate::key::reservation::{bits_of, check_ttl, default_ttl};
+use crate::key::shapes::{Names, Shaped, drop_former};
+use crate::key::states::KeyStates;
+use crate::number::{check_cost, check_count, check_time};
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
-use crate::policy_states::PolicyStates;
 use crate::record::StoredState;
-use crate::reservation::{bits_of, check_ttl, default_ttl};
-use crate::shapes::{Names, Shaped, drop_former};
 use crate::{
     Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement,
 };

@@ -32,31 +32,25 @@ pub mod binding;
 mod clock;
 mod decision;
 mod error;
-mod extra;
 mod headers;
 mod key;
-mod key_states;
 #[doc(hidden)]
 pub mod lease;
 mod ledger;
 mod limiter;
-mod memory;
 mod number;
-mod open;
 mod options;
 mod policy;
-mod policy_states;
 mod record;
 #[doc(hidden)]
 pub mod replay;
-mod reservation;
-mod shapes;
 mod snapshot;
 mod step;
 mod store;
 
 #[cfg(feature = "cloudflare")]
 pub mod cloudflare;
+mod growth;
 pub mod guide;
 
 pub use algorithm::calendar::Calendar;
@@ -69,6 +63,7 @@ pub use error::found::Found;
 pub use error::{Error, Mismatch};
 pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
 pub use key::check_key;
+pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
 pub use ledger::{Answer, Ledger, Operation};
 pub use limiter::{Cleaned, Limiter};
@@ -81,7 +76,6 @@ pub use policy::schema::{
 };
 pub use policy::{Denied, IntoPolicies, Policies, Policy, PolicyDraft, Value};
 pub use record::Record;
-pub use reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
 pub use snapshot::Snapshot;
 pub use step::{Step, step};
 pub use store::{Store, StoreError, StoreLimiter};

@@ -12,11 +12,11 @@ use core::fmt;
 use core::hash::Hash;
 
 use crate::algorithm::rule::Rule;
-use crate::memory::collect;
+use crate::growth::collect;
+use crate::key::shapes::Names;
 use crate::number::{check_cost, check_time};
 use crate::policy::costs::PositionCosts;
 use crate::policy::mismatch;
-use crate::shapes::Names;
 use crate::store::index::Index;
 use crate::store::slots::Slots;
 use crate::{Clock, Costs, Decision, Error, IntoPolicies, Options, Policies};

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::quoting::Quoted;
 use crate::error::wording::{self, Filled};
-use crate::key_states::KeyStates;
-use crate::memory::{OutOfMemory, push};
-use crate::open::OpenRow;
-use crate::policy_states::PolicyStates;
-use crate::shapes::{Afresh, LoadError, Names, Shape, Shaped};
+use crate::growth::{OutOfMemory, push};
+use crate::key::open_reservations::OpenRow;
+use crate::key::policy_states::PolicyStates;
+use crate::key::shapes::{Afresh, LoadError, Names, Shape, Shaped};
+use crate::key::states::KeyStates;
 use crate::{ALGORITHMS, Error, Policies};
 
 /// The version of records and snapshots.
@@ -78,7 +78,7 @@ impl StoredState {
         let name = names.number(&self.name)?;
         let shape = algorithm.and_then(|algorithm| Shape::parse(name, algorithm, self.scale));
         let shape = shape.ok_or_else(|| invalid(&self.name, &self.algorithm))?;
-        Ok(Shaped { shape, numbers: &self.state, open: crate::memory::copied(&self.open)? })
+        Ok(Shaped { shape, numbers: &self.state, open: crate::growth::copied(&self.open)? })
     }
 }
 

@@ -23,7 +23,7 @@ pub use replicas::Replicas;
 pub use result::{NUMBERS_PER_RESULT, SETTLEMENTS, kind, reading, status};
 pub use share::share;
 
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 
 /// The version of the algorithms' behaviour. Processes with different versions would replay one log differently. Every
 /// fingerprint includes it, so that they detect the difference.

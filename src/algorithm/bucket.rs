@@ -13,7 +13,7 @@
 
 use super::level::Level;
 use super::{Algorithm, Push};
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
 
 /// The numbers of a bucket policy.

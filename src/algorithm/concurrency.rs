@@ -1,7 +1,7 @@
 //! A limit on the work in progress: only reservations count, and a reservation that ends is released.
 
 use super::{Algorithm, Push};
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 
 /// The numbers of a `concurrency` policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,8 +9,8 @@ use super::rule::Rule;
 use super::window::{Kind, Window};
 use super::{Act, Algorithm, Outcome};
 use crate::Decision;
+use crate::key::open_reservations::{Amount, Open, OpenOf};
 use crate::number::MAX;
-use crate::open::{Amount, Open, OpenOf};
 
 /// The most words that a state takes.
 pub(crate) const WORDS: usize = 4;

@@ -3,7 +3,7 @@
 //! A word holds a time (53 bits) and a cost below 2^11. A larger cost takes a second word. Both words of such an entry
 //! have the cost bits 0, so that entries can be read from either end.
 
-use crate::memory::{OutOfMemory, copied};
+use crate::growth::{OutOfMemory, copied};
 use crate::number::MAX;
 use alloc::vec::Vec;
 

@@ -7,7 +7,7 @@ use super::sliding_window::SlidingWindow;
 use super::window::{self, Window};
 use super::{Act, Algorithm, Charged, Outcome, Push};
 use crate::Decision;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::number::MAX;
 use crate::policy::rule;
 use crate::policy::scale::Scale;

@@ -12,9 +12,9 @@
 
 use super::log::{Hits, Log};
 use super::{Algorithm, Push};
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
+use crate::key::open_reservations::OpenOf;
 use crate::number::{MAX, in_range};
-use crate::open::OpenOf;
 use crate::policy::schema::MAX_STORED_LOG;
 
 /// The numbers of a `sliding_window` policy.

@@ -48,7 +48,7 @@ impl Key {
 
     pub(super) fn export(&self) -> Vec<i64> {
         let mut numbers = Vec::new();
-        let push = &mut |number| crate::memory::push(&mut numbers, number);
+        let push = &mut |number| crate::growth::push(&mut numbers, number);
         dispatch!(&self.rule, algorithm => algorithm.export(EntryState::of(self.entry()), push)).unwrap();
         numbers
     }

@@ -17,7 +17,7 @@
 
 use super::calendar::CalendarScale;
 use super::{Algorithm, Push};
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::number::{MAX, in_range, ratio};
 
 /// The numbers of a window policy.

@@ -132,7 +132,7 @@ impl Limits {
         costs: Costs<'_>,
         ttl: Option<Span>,
     ) -> Result<Reserving<String>, LimitsError> {
-        let ttl = ttl.map(crate::reservation::check_ttl).transpose()?.map(|ttl| Value::Number(ttl as f64));
+        let ttl = ttl.map(crate::key::reservation::check_ttl).transpose()?.map(|ttl| Value::Number(ttl as f64));
         match self.send(key, Question { ttl, ..self.question("reserve", Some(costs)) }).await? {
             Message::Reserved { decision, id, .. } => {
                 let decision = decision.under(&self.policies).ok_or_else(unexpected)?;
@@ -177,7 +177,7 @@ impl Limits {
         reservation: &Reservation<String>,
         ttl: impl Into<Span>,
     ) -> Result<Settlement, LimitsError> {
-        let ttl = crate::reservation::check_ttl(ttl.into())?;
+        let ttl = crate::key::reservation::check_ttl(ttl.into())?;
         self.close("extend", reservation, None, Some(Value::Number(ttl as f64))).await
     }
 

@@ -9,7 +9,7 @@ use super::account::{Account, Request};
 use super::object_error::ObjectError;
 use super::random::random_bits;
 use super::wire::{self, Reply};
-use crate::reservation::STRING;
+use crate::key::reservation::STRING;
 use crate::{
     Costs, DEFAULT_LEASE_TTL, Decision, Error, Lease, Operation, Policies, Reason, Renewal, Reservation, ReservationId,
     Settlement, Value,

@@ -8,7 +8,7 @@ use core::fmt::Write;
 
 use super::known::{Known, KnownKeys, LocalLease, PendingRenewal};
 use super::size::wanted;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::{Decision, ReservationId};
 
 /// How long a denial is remembered at most, in milliseconds. A `set` or `reset` takes effect that late.

@@ -8,7 +8,7 @@ use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::traffic::Traffic;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 use crate::{Decision, ReservationId};
 
 /// The number of slots for the times of last hits, by the hash of the key: a power of two.

@@ -5,10 +5,10 @@ use core::borrow::Borrow;
 use core::hash::Hash;
 
 use super::Limiter;
+use crate::key::open_reservations::Bits;
+use crate::key::reservation::check_ttl;
 use crate::number::check_time;
-use crate::open::Bits;
 use crate::policy::costs::AS_RESERVED;
-use crate::reservation::check_ttl;
 use crate::store::slots::{SlotError, Slots};
 use crate::{Clock, Costs, Error, Reservation, ReservationId, Reserve, Reserving, Settlement, Span};
 

@@ -10,12 +10,12 @@ use hashbrown::HashSet;
 
 use super::Limiter;
 use crate::error::wording;
-use crate::key_states::Batch;
-use crate::memory::{OutOfMemory, collect, push};
+use crate::growth::{OutOfMemory, collect, push};
+use crate::key::open_reservations::OpenRow;
+use crate::key::shapes::{Afresh, Shape, Shaped};
+use crate::key::states::Batch;
 use crate::number::check_time;
-use crate::open::OpenRow;
 use crate::record::StoredState;
-use crate::shapes::{Afresh, Shape, Shaped};
 use crate::store::slots::SlotError;
 use crate::{Clock, Error, Record, Snapshot, Store};
 

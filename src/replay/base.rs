@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::ReplayError;
 use super::entry::PROCESS_LENGTH;
 use super::text::{Cursor, push_number};
-use crate::memory::push;
+use crate::growth::push;
 use crate::record::StoredState;
 use crate::{ALGORITHMS, Policies, Record};
 

@@ -2,12 +2,12 @@
 
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
-use crate::key_states::KeyStates;
+use crate::key::open_reservations::{Bits, Reserved};
+use crate::key::reservation::bits_of;
+use crate::key::states::KeyStates;
 use crate::number::check_time;
-use crate::open::{Bits, Reserved};
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_STORED_RESERVATIONS;
-use crate::reservation::bits_of;
 use crate::{Decision, Error, Ledger, ReservationId, Settlement};
 
 impl Ledger {
@@ -50,7 +50,7 @@ impl Ledger {
     pub(super) fn peek_at(&self, costs: &PositionCosts, rules: Option<&[Rule]>, now: u64) -> Result<Decision, Error> {
         let Self { policy_states, states, .. } = self;
         let rules = rules.unwrap_or(policy_states.rules());
-        let peek = |entry: crate::policy_states::Entry<'_>, open: &crate::open::Open| {
+        let peek = |entry: crate::key::policy_states::Entry<'_>, open: &crate::key::open_reservations::Open| {
             policy_states.peek_beside(rules, entry, open, costs, now)
         };
         Ok(KeyStates::read(policy_states, states.entry(), &states.extra, now, peek)?)

@@ -3,10 +3,10 @@
 use super::ReplayError;
 use super::policy_set::FINGERPRINT_LENGTH;
 use super::text::Cursor;
-use crate::open::Bits;
+use crate::key::open_reservations::Bits;
+use crate::key::reservation::check_ttl;
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::MAX_POLICIES;
-use crate::reservation::check_ttl;
 use crate::{MAX, Renewal, ReservationId};
 
 /// The number of characters of a process's id.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::ReplayError;
 use super::policy_set::{Hash, PolicySet};
 use crate::algorithm::rule::Rule;
-use crate::memory::push;
+use crate::growth::push;
 use crate::{Error, Ledger, Policies};
 
 /// How many parsed texts each cache has. A fleet in the middle of a deploy has few different policies.

@@ -13,7 +13,7 @@ use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::rule::Rule;
-use crate::memory::{OutOfMemory, push};
+use crate::growth::{OutOfMemory, push};
 use crate::policy::costs::PositionCosts;
 use crate::{Error, Ledger, Operation};
 

@@ -12,8 +12,8 @@ use super::result::{Results, reading};
 use super::text::Cursor;
 use super::{FORMAT, ReplayError};
 use crate::algorithm::rule::Rule;
-use crate::memory::push;
-use crate::reservation::default_ttl;
+use crate::growth::push;
+use crate::key::reservation::default_ttl;
 use crate::{Error, Ledger, Policies};
 
 /// The replicas of a limiter's keys. The caller knows which slot is that of a key.
@@ -82,7 +82,7 @@ impl Replicas {
         push(&mut self.slots, None)?;
         // Reserves room for every slot, so that `release` never allocates.
         let room = self.slots.len() - self.free_slots.len();
-        self.free_slots.try_reserve(room).map_err(crate::memory::OutOfMemory::from)?;
+        self.free_slots.try_reserve(room).map_err(crate::growth::OutOfMemory::from)?;
         Ok((self.slots.len() - 1) as u32)
     }
 

@@ -3,8 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::growth::{OutOfMemory, push};
 use crate::lease::text::{Certainty, from_decision, with_lease};
-use crate::memory::{OutOfMemory, push};
 use crate::{Answer, Decision, Lease, Reason, Settlement};
 
 /// The count of numbers in a result: its kind, count, limit, remaining, retry after, reset after, position of the policy,

@@ -1,6 +1,6 @@
 //! A growing array that never moves its values: growth costs one small allocation, never a copy.
 
-use crate::memory::{OutOfMemory, defaults, push};
+use crate::growth::{OutOfMemory, defaults, push};
 use alloc::vec::Vec;
 
 /// The number of slots in one allocation.

@@ -6,7 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::chunked::Chunked;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 
 /// How many slots one insertion moves from the old table to the new.
 const MOVED: u32 = 8;

@@ -2,7 +2,7 @@
 
 use crate::algorithm::entry::{Entry, EntryMut};
 use crate::algorithm::log::Log;
-use crate::memory::{OutOfMemory, defaults, push};
+use crate::growth::{OutOfMemory, defaults, push};
 use crate::store::chunked::CHUNK;
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! The extras that a few slots have beside their states.
 
-use crate::extra::Extra;
-use crate::memory::{OutOfMemory, push};
+use crate::growth::{OutOfMemory, push};
+use crate::key::operate::Extra;
 use crate::store::chunked::Chunked;
 use alloc::vec::Vec;
 

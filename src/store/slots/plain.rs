@@ -5,7 +5,7 @@ use crate::Decision;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Algorithm, Outcome};
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
 
 impl Slots {
     /// Returns whether a hit is plain: the key has a slot, which does not become stale, no sweep is due, and no slot

@@ -4,11 +4,11 @@ use super::{SlotError, Slots};
 use crate::Decision;
 use crate::algorithm::Outcome;
 use crate::algorithm::rule::Rule;
-use crate::extra::KeyMut;
-use crate::memory::{OutOfMemory, push};
-use crate::open::{Bits, Reserved};
+use crate::growth::{OutOfMemory, push};
+use crate::key::open_reservations::{Bits, Reserved};
+use crate::key::operate::KeyMut;
+use crate::key::reservation::Settlement;
 use crate::policy::costs::PositionCosts;
-use crate::reservation::Settlement;
 
 /// The most reservations of evicted keys that are remembered.
 const MAX_EVICTED_OPEN: usize = 1_024;

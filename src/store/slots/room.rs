@@ -2,7 +2,7 @@
 
 use super::sweep::FREED_AT_MOST;
 use super::{NO_SLOT, SlotError, Slots};
-use crate::memory::{OutOfMemory, push};
+use crate::growth::{OutOfMemory, push};
 use crate::number::NEVER;
 use crate::{Decision, OnFull, Reason};
 

@@ -2,11 +2,11 @@
 
 use super::{SlotError, Slots};
 use crate::algorithm::Push;
-use crate::extra::{Extra, listed};
-use crate::key_states::{Batch, KeyStates};
-use crate::memory::{self, OutOfMemory};
-use crate::policy_states::PolicyStates;
-use crate::shapes::{Shaped, drop_former, flatten, shaped};
+use crate::growth::{self, OutOfMemory};
+use crate::key::operate::{Extra, listed};
+use crate::key::policy_states::PolicyStates;
+use crate::key::shapes::{Shaped, drop_former, flatten, shaped};
+use crate::key::states::{Batch, KeyStates};
 use alloc::vec::Vec;
 
 impl Slots {
@@ -15,8 +15,8 @@ impl Slots {
         let mut index = 0;
         loop {
             let start = numbers.len();
-            memory::push(numbers, 0)?;
-            let push: Push<'_> = &mut |number| memory::push(numbers, number);
+            growth::push(numbers, 0)?;
+            let push: Push<'_> = &mut |number| growth::push(numbers, number);
             if !flatten(&self.policy_states, self.entries.get(slot), self.extras.get(slot), index, push)? {
                 numbers.truncate(start);
                 return Ok(());

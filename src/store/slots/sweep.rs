@@ -1,9 +1,9 @@
 //! Cleaning: expired states are removed a few at a time, as a slab is used.
 
 use super::Slots;
-use crate::memory::OutOfMemory;
+use crate::growth::OutOfMemory;
+use crate::key::open_reservations::Open;
 use crate::number::NEVER;
-use crate::open::Open;
 
 /// The number of slots that one operation examines for expired states, while a cleaning is under way.
 const SWEPT: u32 = 4;

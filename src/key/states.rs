@@ -3,11 +3,11 @@
 use crate::Decision;
 use crate::algorithm::log::Log;
 use crate::algorithm::rule::Rule;
-use crate::extra::{Extra, KeyMut, listed};
-use crate::memory::{OutOfMemory, copied, defaults, push};
-use crate::open::Open;
+use crate::growth::{OutOfMemory, copied, defaults, push};
+use crate::key::open_reservations::Open;
+use crate::key::operate::{Extra, KeyMut, listed};
+use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::policy::costs::PositionCosts;
-use crate::policy_states::{Entry, EntryMut, PolicyStates};
 use alloc::vec::Vec;
 
 /// The states of one key under all policies.

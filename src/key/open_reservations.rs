@@ -4,7 +4,7 @@
 
 use crate::algorithm::Act;
 use crate::algorithm::rule::{CallNumbers, Rule};
-use crate::memory::{OutOfMemory, copied, push};
+use crate::growth::{OutOfMemory, copied, push};
 use crate::number::in_range;
 use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
 use alloc::vec::Vec;

@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 
 use crate::algorithm::Push;
 use crate::algorithm::rule::Rule;
-use crate::extra::{Extra, KeyMut};
-use crate::key_states::KeyStates;
-use crate::memory::{OutOfMemory, collect, copied, push};
-use crate::open::{Bits, OPEN_ROW, Open, OpenRow};
+use crate::growth::{OutOfMemory, collect, copied, push};
+use crate::key::open_reservations::{Bits, OPEN_ROW, Open, OpenRow};
+use crate::key::operate::{Extra, KeyMut};
+use crate::key::policy_states::{Entry, PolicyStates};
+use crate::key::states::KeyStates;
 use crate::policy::costs::PositionCosts;
 use crate::policy::scale::Scale;
-use crate::policy_states::{Entry, PolicyStates};
 use crate::{Denied, Policies};
 
 /// The most former shapes that a key keeps. Past that, the one that ends first is dropped.

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Act, Outcome};
-use crate::memory::OutOfMemory;
-use crate::open::{Bits, Open, Reserved};
+use crate::growth::OutOfMemory;
+use crate::key::open_reservations::{Bits, Open, Reserved};
+use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
+use crate::key::reservation::Settlement;
+use crate::key::shapes::Former;
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::MAX_POLICIES;
-use crate::policy_states::{Entry, EntryMut, PolicyStates};
-use crate::reservation::Settlement;
-use crate::shapes::Former;
 use crate::{Decision, Reason};
 
 /// The data of one key beside its states.

@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt::{self, Display, Formatter, Write};
 use core::str::FromStr;
 
-use crate::open::{Bits, Reserved};
+use crate::key::open_reservations::{Bits, Reserved};
 use crate::policy::schema::{DEFAULT_TTL, MAX_TTL};
 use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span, check_key};
 
