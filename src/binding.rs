@@ -10,10 +10,10 @@ use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::Reserved;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
 use crate::ledger::is_storable;
+use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
 use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{denied, rule};
-use crate::store::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::{Decision, Denied, Options, Settlement};
 
 pub use crate::error::wording::TEXTS;

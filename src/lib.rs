@@ -32,14 +32,14 @@ pub mod binding;
 mod clock;
 mod decision;
 mod error;
+mod growth;
 mod headers;
 mod key;
 #[doc(hidden)]
 pub mod lease;
 mod ledger;
-mod limiter;
+mod memory;
 mod number;
-mod options;
 mod policy;
 mod record;
 #[doc(hidden)]
@@ -50,7 +50,6 @@ mod store;
 
 #[cfg(feature = "cloudflare")]
 pub mod cloudflare;
-mod growth;
 pub mod guide;
 
 pub use algorithm::calendar::Calendar;
@@ -66,9 +65,9 @@ pub use key::check_key;
 pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
 pub use ledger::{Answer, Ledger, Operation};
-pub use limiter::{Cleaned, Limiter};
+pub use memory::limiter::{Cleaned, Limiter};
+pub use memory::options::{OnFull, Options};
 pub use number::MAX;
-pub use options::{OnFull, Options};
 pub use policy::costs::Costs;
 pub use policy::duration::Span;
 pub use policy::schema::{

@@ -1,9 +1,5 @@
 //! Where states live: in slots in memory, or anywhere that can load and save a record by key.
 
-pub(crate) mod chunked;
-pub(crate) mod index;
-pub(crate) mod slots;
-
 use core::fmt;
 
 use crate::number::check_time;

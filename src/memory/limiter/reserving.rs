@@ -7,9 +7,9 @@ use core::hash::Hash;
 use super::Limiter;
 use crate::key::open_reservations::Bits;
 use crate::key::reservation::check_ttl;
+use crate::memory::slots::{SlotError, Slots};
 use crate::number::check_time;
 use crate::policy::costs::AS_RESERVED;
-use crate::store::slots::{SlotError, Slots};
 use crate::{Clock, Costs, Error, Reservation, ReservationId, Reserve, Reserving, Settlement, Span};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {

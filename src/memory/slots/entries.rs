@@ -3,7 +3,7 @@
 use crate::algorithm::entry::{Entry, EntryMut};
 use crate::algorithm::log::Log;
 use crate::growth::{OutOfMemory, defaults, push};
-use crate::store::chunked::CHUNK;
+use crate::memory::chunked::CHUNK;
 use alloc::vec::Vec;
 
 /// The entries of a slab.

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::hash::Hash;
 
 use super::Limiter;
+use crate::memory::slots::{Expired, FREED_AT_MOST};
 use crate::number::check_time;
-use crate::store::slots::{Expired, FREED_AT_MOST};
 use crate::{Clock, Error, Policies};
 
 /// The most keys that are removed before they are reported. Bounds the memory of a cleaning.

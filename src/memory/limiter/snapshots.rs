@@ -14,9 +14,9 @@ use crate::growth::{OutOfMemory, collect, push};
 use crate::key::open_reservations::OpenRow;
 use crate::key::shapes::{Afresh, Shape, Shaped};
 use crate::key::states::Batch;
+use crate::memory::slots::SlotError;
 use crate::number::check_time;
 use crate::record::StoredState;
-use crate::store::slots::SlotError;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {

@@ -3,7 +3,7 @@
 mod by_policy;
 mod cleaning;
 mod reserving;
-mod states;
+mod snapshots;
 
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
@@ -14,11 +14,11 @@ use core::hash::Hash;
 use crate::algorithm::rule::Rule;
 use crate::growth::collect;
 use crate::key::shapes::Names;
+use crate::memory::index::Index;
+use crate::memory::slots::Slots;
 use crate::number::{check_cost, check_time};
 use crate::policy::costs::PositionCosts;
 use crate::policy::mismatch;
-use crate::store::index::Index;
-use crate::store::slots::Slots;
 use crate::{Clock, Costs, Decision, Error, IntoPolicies, Options, Policies};
 use cleaning::BeforeClean;
 

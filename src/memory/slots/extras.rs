@@ -2,7 +2,7 @@
 
 use crate::growth::{OutOfMemory, push};
 use crate::key::operate::Extra;
-use crate::store::chunked::Chunked;
+use crate::memory::chunked::Chunked;
 use alloc::vec::Vec;
 
 /// Extras by slot. It takes no memory until a slot has one.

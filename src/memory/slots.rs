@@ -2,10 +2,10 @@
 
 mod entries;
 mod extras;
+mod numbers;
 mod plain;
 mod reservations;
 mod room;
-mod states;
 mod sweep;
 
 use crate::algorithm::forecast::WORDS;
