@@ -3,7 +3,7 @@
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
-use crate::binding::PolicyNumbers;
+use crate::boundary::PolicyNumbers;
 use crate::{Decision, Policies, Violated};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

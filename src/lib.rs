@@ -28,7 +28,7 @@ extern crate std;
 
 mod algorithm;
 #[doc(hidden)]
-pub mod binding;
+pub mod boundary;
 mod clock;
 mod decision;
 mod error;
@@ -37,15 +37,11 @@ mod headers;
 mod key;
 #[doc(hidden)]
 pub mod lease;
-mod ledger;
 mod memory;
 mod number;
 mod policy;
-mod record;
 #[doc(hidden)]
-pub mod replay;
-mod snapshot;
-mod step;
+pub mod redis_log;
 mod store;
 
 #[cfg(feature = "cloudflare")]
@@ -64,7 +60,6 @@ pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers
 pub use key::check_key;
 pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
-pub use ledger::{Answer, Ledger, Operation};
 pub use memory::limiter::{Cleaned, Limiter};
 pub use memory::options::{OnFull, Options};
 pub use number::MAX;
@@ -74,9 +69,10 @@ pub use policy::schema::{
     ALGORITHMS, MAX_KEY_BYTES, MAX_POLICIES, MAX_RESERVATIONS, MAX_STORED_LOG, MAX_STORED_RESERVATIONS,
 };
 pub use policy::{Denied, IntoPolicies, Policies, Policy, PolicyDraft, Value};
-pub use record::Record;
-pub use snapshot::Snapshot;
-pub use step::{Step, step};
+pub use store::ledger::{Answer, Ledger, Operation};
+pub use store::record::Record;
+pub use store::snapshot::Snapshot;
+pub use store::step::{Step, step};
 pub use store::{Store, StoreError, StoreLimiter};
 
 /// Runs the Rust in the documents.

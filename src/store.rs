@@ -1,9 +1,15 @@
 //! Where states live: in slots in memory, or anywhere that can load and save a record by key.
 
+pub(crate) mod ledger;
+pub(crate) mod record;
+pub(crate) mod snapshot;
+pub(crate) mod step;
+
 use core::fmt;
 
+use self::step::step;
 use crate::number::check_time;
-use crate::{Answer, Clock, Error, IntoPolicies, Operation, Policies, Record, check_key, step};
+use crate::{Answer, Clock, Error, IntoPolicies, Operation, Policies, Record, check_key};
 
 /// A place outside the limiter that keeps one record a key.
 ///

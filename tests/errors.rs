@@ -65,7 +65,7 @@ fn in_stored_states() {
 #[test]
 fn guides_in_messages_exist() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let words = tollgate::binding::TEXTS.iter().flat_map(|(_, text)| text.split(' '));
+    let words = tollgate::boundary::TEXTS.iter().flat_map(|(_, text)| text.split(' '));
     let guides: Vec<_> = words.filter(|word| word.starts_with("docs/")).collect();
     assert!(!guides.is_empty());
     for guide in guides {

@@ -4,7 +4,7 @@ use postcard::{take_from_bytes, to_allocvec};
 
 use super::states::{Kept, States};
 use crate::Error;
-use crate::record::StoredState;
+use crate::store::record::StoredState;
 
 /// The version of these bytes.
 const VERSION: u64 = 5;

@@ -1,6 +1,6 @@
 //! The states of an object's key, of all shapes that its operations had.
 
-use crate::record::StoredState;
+use crate::store::record::StoredState;
 use crate::{Error, Ledger, Record};
 use serde_json::json;
 

@@ -16,7 +16,7 @@ mod limiter_model;
 mod model;
 mod peek;
 mod per_call;
-mod replay;
+mod redis_log;
 mod reservations;
 mod reserved_numbers;
 mod reserved_use;

@@ -14,7 +14,7 @@ mod platform {
 
 use alloc::string::String;
 
-use tollgate::binding::{PolicyNumbers, Quota, write_headers, write_problem};
+use tollgate::boundary::{PolicyNumbers, Quota, write_headers, write_problem};
 use tollgate::{Decision, Violated};
 use wasm_bindgen::prelude::*;
 

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
-use tollgate::binding::schema::{
+use tollgate::boundary::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
     MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
 };
-use tollgate::binding::{OPEN_NUMBERS, STORED_VERSION, TEXTS};
-use tollgate::replay;
+use tollgate::boundary::{OPEN_NUMBERS, STORED_VERSION, TEXTS};
+use tollgate::redis_log;
 use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
 
 use crate::hot::{hit_kind, settlement};
@@ -141,33 +141,33 @@ fn replay() -> Constant {
         (
             "status",
             numbers(&[
-                ("own", replay::status::OWN.into()),
-                ("foreign", replay::status::FOREIGN.into()),
-                ("malformed", replay::status::MALFORMED.into()),
-                ("version", replay::status::VERSION.into()),
-                ("outOfMemory", replay::status::OUT_OF_MEMORY.into()),
+                ("own", redis_log::status::OWN.into()),
+                ("foreign", redis_log::status::FOREIGN.into()),
+                ("malformed", redis_log::status::MALFORMED.into()),
+                ("version", redis_log::status::VERSION.into()),
+                ("outOfMemory", redis_log::status::OUT_OF_MEMORY.into()),
             ]),
         ),
         (
             "reading",
             numbers(&[
-                ("peek", replay::reading::PEEK.into()),
-                ("get", replay::reading::GET.into()),
-                ("expiresAt", replay::reading::EXPIRES_AT.into()),
+                ("peek", redis_log::reading::PEEK.into()),
+                ("get", redis_log::reading::GET.into()),
+                ("expiresAt", redis_log::reading::EXPIRES_AT.into()),
             ]),
         ),
         (
             "kind",
             numbers(&[
-                ("denied", replay::kind::DENIED),
-                ("allowed", replay::kind::ALLOWED),
-                ("full", replay::kind::FULL),
-                ("number", replay::kind::NUMBER),
-                ("rejected", replay::kind::REJECTED),
+                ("denied", redis_log::kind::DENIED),
+                ("allowed", redis_log::kind::ALLOWED),
+                ("full", redis_log::kind::FULL),
+                ("number", redis_log::kind::NUMBER),
+                ("rejected", redis_log::kind::REJECTED),
             ]),
         ),
-        ("settlements", format!("{:?}", replay::SETTLEMENTS.map(Settlement::as_str))),
-        ("numbersPerResult", format!("{}", replay::NUMBERS_PER_RESULT)),
+        ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
+        ("numbersPerResult", format!("{}", redis_log::NUMBERS_PER_RESULT)),
     ];
     let about = "Statuses, operations and results of the replay of a log.";
     (about, "replay", object(values.map(|(name, value)| (name.into(), value))))

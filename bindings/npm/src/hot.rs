@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
-use tollgate::binding::{Failure, PositionCosts, Rules, Slab, schema};
+use tollgate::boundary::{Failure, PositionCosts, Rules, Slab, schema};
 use tollgate::{Decision, Settlement};
 
 use crate::handles::{Handle, Handles};

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::hint::black_box;
 
-use tollgate::binding::{Failure, Slab as States};
+use tollgate::boundary::{Failure, Slab as States};
 use tollgate::{Denied, OnFull, Options};
 use wasm_bindgen::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Conversion of JavaScript's numbers into those of the core.
 
 use tollgate::MAX;
-use tollgate::binding::{AS_RESERVED, Failure, PolicyNumbers, PositionCosts, Rules, schema};
+use tollgate::boundary::{AS_RESERVED, Failure, PolicyNumbers, PositionCosts, Rules, schema};
 
 /// Converts a cost or count; `None` if invalid.
 #[inline(always)]

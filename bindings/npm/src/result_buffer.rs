@@ -1,6 +1,6 @@
 //! The buffer from which JavaScript reads the result of an operation.
 
-use tollgate::binding::{Failure, Slab};
+use tollgate::boundary::{Failure, Slab};
 use tollgate::{Decision, Reason};
 
 /// Bits and values of a status, the result of an operation.

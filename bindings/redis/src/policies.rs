@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
-use tollgate::replay;
+use tollgate::redis_log;
 use tollgate::{Error, Policies, Policy, PolicyDraft};
 use wasm_bindgen::prelude::*;
 
@@ -19,7 +19,7 @@ pub(crate) fn read(json: &str) -> Result<Policies, JsValue> {
 /// Returns policies, as JSON, that allow so many millionths of what these allow.
 #[wasm_bindgen]
 pub fn share(json: &str, millionths: u32) -> Result<String, JsValue> {
-    let shared = replay::share(&read(json)?, millionths.into()).map_err(|error| coded(&error))?;
+    let shared = redis_log::share(&read(json)?, millionths.into()).map_err(|error| coded(&error))?;
     let list: Vec<&Policy> = shared.iter().collect();
     serde_json::to_string(&list).map_err(|error| thrown("invalid_policy", &error))
 }

@@ -2,7 +2,7 @@
 
 use alloc::string::{String, ToString};
 
-use tollgate::replay::{self, ReplayError, Replayed, status};
+use tollgate::redis_log::{self, ReplayError, Replayed, status};
 use wasm_bindgen::prelude::*;
 
 use crate::policies::{coded, hash, read};
@@ -10,7 +10,7 @@ use crate::policies::{coded, hash, read};
 /// The replicas of a limiter's keys.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct Replicas(replay::Replicas);
+pub struct Replicas(redis_log::Replicas);
 
 #[wasm_bindgen]
 impl Replicas {
@@ -18,7 +18,7 @@ impl Replicas {
     #[wasm_bindgen(constructor)]
     pub fn new(policies: &str, process: &str) -> Result<Replicas, JsValue> {
         let process = process.as_bytes().first_chunk().copied().unwrap_or([b'0'; 8]);
-        let replicas = replay::Replicas::new(read(policies)?, process, hash).map_err(|error| coded(&error))?;
+        let replicas = redis_log::Replicas::new(read(policies)?, process, hash).map_err(|error| coded(&error))?;
         Ok(Self(replicas))
     }
 

@@ -16,7 +16,7 @@ use crate::key::shapes::{Afresh, Shape, Shaped};
 use crate::key::states::Batch;
 use crate::memory::slots::SlotError;
 use crate::number::check_time;
-use crate::record::StoredState;
+use crate::store::record::StoredState;
 use crate::{Clock, Error, Record, Snapshot, Store};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {

@@ -10,7 +10,7 @@ use super::ReplayError;
 use super::entry::PROCESS_LENGTH;
 use super::text::{Cursor, push_number};
 use crate::growth::push;
-use crate::record::StoredState;
+use crate::store::record::StoredState;
 use crate::{ALGORITHMS, Policies, Record};
 
 /// How long the base keeps the token of an entry, in milliseconds. A client that resends the entry later is past the

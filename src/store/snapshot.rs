@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::record::{VERSION, check_version};
+use crate::store::record::{VERSION, check_version};
 use crate::{Error, Policies, Policy};
 
 /// All states of a limiter with its policies, for any serde format.

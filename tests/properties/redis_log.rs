@@ -1,7 +1,7 @@
 //! A log is replayed to the same results by everyone, wherever its base is and whatever policies are their own.
 
 use proptest::prelude::*;
-use tollgate::replay::{NUMBERS_PER_RESULT, Replicas, reading};
+use tollgate::redis_log::{NUMBERS_PER_RESULT, Replicas, reading};
 use tollgate::{Answer, Denied, Operation, Policies};
 
 use crate::support::*;

@@ -9,11 +9,11 @@ use crate::algorithm::rule::Rule;
 use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::Reserved;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
-use crate::ledger::is_storable;
 use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
 use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{denied, rule};
+use crate::store::ledger::is_storable;
 use crate::{Decision, Denied, Options, Settlement};
 
 pub use crate::error::wording::TEXTS;
@@ -21,7 +21,7 @@ pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::key::open_reservations::OPEN_ROW as OPEN_NUMBERS;
 pub use crate::policy::costs::{AS_RESERVED, PositionCosts};
 pub use crate::policy::schema;
-pub use crate::record::VERSION as STORED_VERSION;
+pub use crate::store::record::VERSION as STORED_VERSION;
 
 /// The numbers of one policy, for boundaries that only numbers cross. All are in range.
 #[derive(Clone, Copy, Debug)]

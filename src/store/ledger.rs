@@ -13,7 +13,7 @@ use crate::key::states::KeyStates;
 use crate::number::{check_cost, check_count, check_time};
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
-use crate::record::StoredState;
+use crate::store::record::StoredState;
 use crate::{
     Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement,
 };
@@ -146,7 +146,7 @@ pub enum Answer {
 /// One key's states under all policies.
 ///
 /// For a store that keeps a key's states in memory between operations, as a Durable Object does.
-/// A store that loads and saves on each operation has [`step`](crate::step).
+/// A store that loads and saves on each operation has [`step`](crate::store::step).
 ///
 /// ```
 /// use tollgate::{Answer, Ledger, Operation, Policy};

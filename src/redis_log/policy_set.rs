@@ -8,9 +8,9 @@ use super::text::Cursor;
 use super::{ReplayError, SEMANTICS};
 use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{self, Window};
-use crate::ledger::check_stored;
 use crate::policy::scale::Scale;
 use crate::policy::schema::ALGORITHM_SCHEMAS;
+use crate::store::ledger::check_stored;
 use crate::{Denied, Error, MAX, Policies, Policy};
 
 /// The number of characters of a fingerprint: 64 bits, six in each character.
@@ -153,7 +153,7 @@ pub(super) mod tests {
     use super::*;
 
     /// FNV-1a, which is good enough for tests.
-    pub(in crate::replay) fn hash(text: &str) -> u64 {
+    pub(in crate::redis_log) fn hash(text: &str) -> u64 {
         text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
     }
 
