@@ -17,26 +17,16 @@
 //!
 //! `object`, `row`, `random` and `client` use the platform; the other modules are plain Rust and have native tests.
 
-mod account;
 mod address;
 mod client;
-mod codec;
-mod credit;
 mod error;
-mod message;
 #[allow(missing_docs, reason = "the code that #[durable_object] generates has no documentation")]
 mod object;
-mod object_error;
-mod policies;
-mod random;
-mod row;
-#[cfg(test)]
-mod simulation;
-mod states;
-#[doc(hidden)]
-pub mod wire;
+mod protocol;
 
 pub use address::{client_address, client_key};
 pub use client::Limits;
 pub use error::LimitsError;
 pub use object::RateLimiterObject;
+#[doc(hidden)]
+pub use protocol::wire;

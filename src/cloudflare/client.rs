@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 use worker::{Env, Headers, Method, ObjectNamespace, Request, RequestInit, Response};
 
-use super::error::LimitsError;
-use super::message::{Amount, Message, Question};
-use super::wire;
+use crate::cloudflare::error::LimitsError;
+use crate::cloudflare::protocol::message::{Amount, Message, Question};
+use crate::cloudflare::protocol::wire;
 use crate::{
     Costs, Decision, Error, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value, check_key,
     problem_body, rate_limit_headers,

@@ -1,14 +1,24 @@
 //! The Durable Object of one key.
 
+pub(crate) mod account;
+mod codec;
+mod credit;
+pub(crate) mod error;
+pub(crate) mod random;
+mod row;
+#[cfg(test)]
+mod simulation;
+mod states;
+
 use std::cell::RefCell;
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
-use super::account::{Account, Expired, Request as AccountRequest};
-use super::object_error::ObjectError;
-use super::{message, wire};
+use crate::cloudflare::object::account::{Account, Expired, Request as AccountRequest};
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::protocol::{message, wire};
 
 /// The Durable Object of one key. Its name is the key.
 ///

@@ -1,4 +1,4 @@
-//! The texts of error messages. `js/core/generated.ts` has the same texts, so that both languages have the same messages.
+//! The texts of error messages. `js/wasm/generated.ts` has the same texts, so that both languages have the same messages.
 
 use core::fmt::{self, Display, Formatter, Write};
 

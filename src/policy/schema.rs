@@ -1,6 +1,6 @@
 //! The table of policies: algorithms, fields, defaults, ranges, and the wording of what is accepted.
 //!
-//! The readers in Rust use it as it is. `js/core/generated.ts` is generated from it, so that TypeScript
+//! The readers in Rust use it as it is. `js/wasm/generated.ts` is generated from it, so that TypeScript
 //! has the same names and ranges.
 
 use crate::number::MAX;

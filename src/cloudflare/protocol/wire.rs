@@ -4,9 +4,9 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 
-pub use super::message::{Amount, KEY, OBJECT, Question, id_and_object};
-use super::object_error::ObjectError;
-use super::random::random_bits;
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::random::random_bits;
+pub use crate::cloudflare::protocol::message::{Amount, KEY, OBJECT, Question, id_and_object};
 use crate::lease::text::with_lease;
 pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
@@ -56,7 +56,7 @@ pub const HOLD: u64 = 5_000;
 
 /// Returns the operation of that name. `of` is the name of one of several policies; for `hold` the ids of reservations to
 /// settle, for `release` the id to cancel, and for `lease` the holder's report.
-pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, ObjectError> {
+pub(crate) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, ObjectError> {
     let whole = || amount_of(name, amount).map(|amount| amount as u64);
     Ok(match name {
         "hit" => Operation::Hit { cost: whole()? },
@@ -78,7 +78,7 @@ pub(super) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Res
 }
 
 /// Parses the reservations that `hold` settles first: ids separated by spaces.
-pub(super) fn settled_first(operation: &str, of: Option<&str>) -> Result<Vec<ReservationId>, Error> {
+pub(crate) fn settled_first(operation: &str, of: Option<&str>) -> Result<Vec<ReservationId>, Error> {
     match of {
         Some(ids) if operation == "hold" => ids.split_ascii_whitespace().map(str::parse).collect(),
         _ => Ok(Vec::new()),

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::random::Random;
 use super::scenario::{Faults, Load};
 use crate::Policy;
-use crate::cloudflare::account::Account;
+use crate::cloudflare::object::account::Account;
 
 /// An admitted amount, under a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! What happens at isolates: hits, replies, and timers of messages and leases.
 
 use super::{Use, World};
-use crate::cloudflare::simulation::KEYS;
-use crate::cloudflare::simulation::event::{Event, Message};
-use crate::cloudflare::simulation::isolate::WaitingHit;
+use crate::cloudflare::object::simulation::KEYS;
+use crate::cloudflare::object::simulation::event::{Event, Message};
+use crate::cloudflare::object::simulation::isolate::WaitingHit;
 use crate::lease::holder::{Reply, Report, Step};
 
 /// How long an isolate waits for the object.

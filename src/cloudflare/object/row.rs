@@ -3,11 +3,11 @@
 use js_sys::{JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use super::codec::{self, Stored};
-use super::object_error::ObjectError;
-use super::random::random_bits;
-use super::states::States;
 use crate::Error;
+use crate::cloudflare::object::codec::{self, Stored};
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::random::random_bits;
+use crate::cloudflare::object::states::States;
 
 #[wasm_bindgen]
 extern "C" {
@@ -51,7 +51,7 @@ const QUARANTINE: u64 = 7 * 86_400_000;
 
 /// The stored row of one key, and its alarm.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     storage: RawStorage,
     kv: SyncKv,
     /// Whether there is a row.
@@ -62,7 +62,7 @@ pub(super) struct Row {
 
 /// The error of loading a row.
 #[derive(Debug)]
-pub(super) enum LoadError {
+pub(crate) enum LoadError {
     /// The row is corrupt, or of a later format.
     Unreadable(Error),
     /// The platform failed.
@@ -76,7 +76,7 @@ impl From<JsValue> for LoadError {
 }
 
 /// The storage of one key's states.
-pub(super) trait Storage {
+pub(crate) trait Storage {
     /// Returns the saved states.
     fn load(&mut self) -> Result<States, LoadError>;
     /// Replaces the row, and sets the alarm unless one is set.
@@ -98,7 +98,7 @@ pub(super) trait Storage {
 }
 
 impl Row {
-    pub(super) fn new(storage: &worker::Storage) -> Self {
+    pub(crate) fn new(storage: &worker::Storage) -> Self {
         let storage: RawStorage = storage.as_raw().unchecked_ref::<RawStorage>().clone();
         Self { kv: storage.kv(), storage, stored: false, alarm: 0 }
     }

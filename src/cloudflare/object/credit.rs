@@ -13,7 +13,7 @@ const QUIET: u64 = 2_000;
 
 /// The time between the alarms that look whether a key is quiet, in milliseconds. The platform evicts an object after ten
 /// seconds without an event, and this and [`QUIET`] are less. An alarm, unlike a timer, does not keep it in memory.
-pub(super) const WAKE: u64 = 7_000;
+pub(crate) const WAKE: u64 = 7_000;
 
 /// The number of writes that a credit must have saved before it is returned. Returning it writes a row, and sets the alarm
 /// twice.
@@ -21,7 +21,7 @@ const MIN_SAVED_WRITES: u64 = 8;
 
 /// The credit of a key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     /// The amount of the last credit.
     size: u64,
     left: u64,
@@ -42,7 +42,7 @@ struct Spent {
 
 impl Credit {
     /// Spends the credit on an operation. Returns false if the credit does not cover it and the row must be written.
-    pub(super) fn covers(&mut self, operation: &Operation<'_>, answer: &Answer, now: u64) -> bool {
+    pub(crate) fn covers(&mut self, operation: &Operation<'_>, answer: &Answer, now: u64) -> bool {
         let Some(Spent { amount, until }) = spent(operation, answer, now) else { return false };
         self.traffic.add(amount, now, CREDIT_TTL);
         // If the clock has stepped back, the age of the credit is unknown.
@@ -54,7 +54,7 @@ impl Credit {
     }
 
     /// Opens the next credit. Returns a copy of the ledger with the credit as a reservation; `None` if there is no credit.
-    pub(super) fn renew(&mut self, ledger: &Ledger, random: u128, now: u64) -> Result<Option<Ledger>, Error> {
+    pub(crate) fn renew(&mut self, ledger: &Ledger, random: u128, now: u64) -> Result<Option<Ledger>, Error> {
         let size = next_credit(self.traffic.recent(now, CREDIT_TTL), self.size, ledger.remaining(now)?);
         let until = ledger.window_end(now + CREDIT_TTL, now);
         (self.left, self.until, self.latest) = (0, 0, now);
@@ -72,17 +72,17 @@ impl Credit {
     }
 
     /// Closes the credit: the row no longer contains it.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         (self.left, self.until, self.saved) = (0, 0, 0);
     }
 
     /// Returns whether some credit is left, and it has saved more writes than returning it costs.
-    pub(super) fn is_worth_returning(&self) -> bool {
+    pub(crate) fn is_worth_returning(&self) -> bool {
         self.left > 0 && self.saved >= MIN_SAVED_WRITES
     }
 
     /// Returns whether the credit was opened or spent less than [`QUIET`] ago.
-    pub(super) fn is_in_use(&self, now: u64) -> bool {
+    pub(crate) fn is_in_use(&self, now: u64) -> bool {
         now.abs_diff(self.latest) < QUIET
     }
 }

@@ -1,6 +1,6 @@
 //! Plans: the sets of policies that decide about a hit.
 
-use crate::cloudflare::wire::json_of;
+use crate::cloudflare::protocol::wire::json_of;
 use crate::{Policies, Policy};
 
 /// Policies that make one decision together.

@@ -2,12 +2,12 @@
 
 use worker::{console_error, console_warn};
 
-use super::credit::{Credit, WAKE};
-use super::object_error::ObjectError;
-use super::policies;
-use super::row::{LoadError, Row, Storage};
-use super::states::States;
-use super::wire::{self, Certainty, Reply};
+use crate::cloudflare::object::credit::{Credit, WAKE};
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::row::{LoadError, Row, Storage};
+use crate::cloudflare::object::states::States;
+use crate::cloudflare::protocol::policies;
+use crate::cloudflare::protocol::wire::{self, Certainty, Reply};
 use crate::{Answer, Error, Ledger, Operation, Policies, ReservationId};
 
 /// The most bytes of an unreadable row that are logged.
@@ -15,10 +15,10 @@ const LOGGED_BYTES: usize = 256;
 
 /// One key's account.
 #[derive(Debug)]
-pub(super) struct Account<S = Row> {
+pub(crate) struct Account<S = Row> {
     /// The object's id, for the log.
     id: String,
-    pub(super) row: S,
+    pub(crate) row: S,
     /// The states of the row under all policies; `None` until the row is read.
     states: Option<States>,
     memory: Option<Memory>,
@@ -30,14 +30,14 @@ pub(super) struct Account<S = Row> {
 
 /// A request to an account: one operation, and the policies that it is under.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request<'a> {
-    pub(super) operation: Operation<'a>,
+pub(crate) struct Request<'a> {
+    pub(crate) operation: Operation<'a>,
     /// Reservations that are settled in full first.
-    pub(super) settles: &'a [ReservationId],
+    pub(crate) settles: &'a [ReservationId],
     /// The policies as JSON.
-    pub(super) policies: &'a str,
+    pub(crate) policies: &'a str,
     /// Whether allowed hits may be kept in memory, covered by a credit in the row.
-    pub(super) credit: bool,
+    pub(crate) credit: bool,
 }
 
 /// The states in memory, under the policies of the last operation.
@@ -54,27 +54,27 @@ struct Memory {
 
 /// The result of an alarm.
 #[derive(Debug)]
-pub(super) struct Expired {
+pub(crate) struct Expired {
     /// The states that have ended.
-    pub(super) ended: States,
+    pub(crate) ended: States,
     /// Whether no states are left, so that the whole storage can be deleted.
-    pub(super) empty: bool,
+    pub(crate) empty: bool,
 }
 
 impl Account {
     /// Returns the account in an object's storage. The row is not read before the first operation.
-    pub(super) fn new(state: &worker::State) -> Self {
+    pub(crate) fn new(state: &worker::State) -> Self {
         Self::stored_in(Row::new(&state.storage()), state.id().to_string())
     }
 }
 
 impl<S: Storage> Account<S> {
-    pub(super) fn stored_in(row: S, id: String) -> Self {
+    pub(crate) fn stored_in(row: S, id: String) -> Self {
         Self { id, row, states: None, memory: None, leases: Vec::new(), wakes: false }
     }
 
     /// Applies one operation. Changes that must survive the memory are saved before it returns.
-    pub(super) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
+    pub(crate) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
         let reply = self.load(request.policies, now).and_then(|()| self.perform(request, now));
         if matches!(reply, Err(ObjectError::Platform(_))) {
             // A change that was not saved must not count: the row is read again.
@@ -84,19 +84,19 @@ impl<S: Storage> Account<S> {
     }
 
     /// Returns the policies of the last operation.
-    pub(super) fn policies(&self) -> Option<&Policies> {
+    pub(crate) fn policies(&self) -> Option<&Policies> {
         self.memory.as_ref().map(|memory| memory.ledger.policies())
     }
 
     /// Returns the first number of the first state in memory.
     #[cfg(test)]
-    pub(super) fn first_number(&self) -> Option<i64> {
+    pub(crate) fn first_number(&self) -> Option<i64> {
         self.memory.as_ref()?.ledger.shaped().first()?.numbers.first().copied()
     }
 
     /// Handles the alarm: returns the credit of a quiet key, and removes the states that have ended. If others are left,
     /// the alarm is set again.
-    pub(super) fn expire(&mut self, now: u64) -> Result<Expired, ObjectError> {
+    pub(crate) fn expire(&mut self, now: u64) -> Result<Expired, ObjectError> {
         self.wakes = false;
         let memory = self.memory.as_ref();
         if memory.is_some_and(|memory| memory.credit.is_in_use(now)) && !self.row.is_due(now) {

@@ -1,9 +1,9 @@
 //! The faults that happen between events.
 
 use super::World;
-use crate::cloudflare::account::Account;
-use crate::cloudflare::simulation::disk::Disk;
-use crate::cloudflare::simulation::random::Random;
+use crate::cloudflare::object::account::Account;
+use crate::cloudflare::object::simulation::disk::Disk;
+use crate::cloudflare::object::simulation::random::Random;
 
 /// How far the object's clock steps back at most, in all.
 const MAX_CLOCK_BEHIND: u64 = 3_000;

@@ -3,10 +3,10 @@
 use super::START;
 use super::disk::Disk;
 use super::random::Random;
-use crate::cloudflare::account::{Account, Request};
-use crate::cloudflare::credit::WAKE;
-use crate::cloudflare::object_error::ObjectError;
-use crate::cloudflare::wire::{Reply, json_of};
+use crate::cloudflare::object::account::{Account, Request};
+use crate::cloudflare::object::credit::WAKE;
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::protocol::wire::{Reply, json_of};
 use crate::{Lease, Operation, Policies, Policy, Renewal, ReservationId};
 
 /// An account with credit, and the policies of its operations.

@@ -1,10 +1,10 @@
 //! The policies of a request to an object, from JSON.
 
-use super::object_error::ObjectError;
+use crate::cloudflare::object::error::ObjectError;
 use crate::{Error, Policies, Policy, PolicyDraft};
 
 /// Parses one policy, or a list of them.
-pub(super) fn read(json: &str) -> Result<Policies, ObjectError> {
+pub(crate) fn read(json: &str) -> Result<Policies, ObjectError> {
     let drafts: Result<Vec<PolicyDraft>, _> = match json.trim_ascii_start().starts_with('[') {
         true => serde_json::from_str(json),
         false => serde_json::from_str(json).map(|draft| vec![draft]),

@@ -3,10 +3,10 @@
 use wasm_bindgen::JsValue;
 
 use super::random::Random;
-use crate::cloudflare::codec;
-use crate::cloudflare::object_error::ObjectError;
-use crate::cloudflare::row::{LoadError, Storage};
-use crate::cloudflare::states::States;
+use crate::cloudflare::object::codec;
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::row::{LoadError, Storage};
+use crate::cloudflare::object::states::States;
 
 /// A row in memory.
 pub(super) struct Disk {

@@ -7,8 +7,8 @@ use super::policies::policies;
 use super::random::Random;
 use super::scenario::{Faults, Load};
 use super::world::{Features, World};
-use crate::cloudflare::account::{Account, Request};
-use crate::cloudflare::wire::json_of;
+use crate::cloudflare::object::account::{Account, Request};
+use crate::cloudflare::protocol::wire::json_of;
 use crate::{Operation, Policies, Policy};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::object_error::ObjectError;
+use crate::cloudflare::object::error::ObjectError;
 
 #[wasm_bindgen]
 extern "C" {
@@ -11,7 +11,7 @@ extern "C" {
 }
 
 /// Returns 128 cryptographically random bits.
-pub(super) fn random_bits() -> Result<u128, ObjectError> {
+pub(crate) fn random_bits() -> Result<u128, ObjectError> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))

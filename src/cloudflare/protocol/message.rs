@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::account::{Account, Request};
-use super::object_error::ObjectError;
-use super::random::random_bits;
-use super::wire::{self, Reply};
+use crate::cloudflare::object::account::{Account, Request};
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::random::random_bits;
+use crate::cloudflare::protocol::wire::{self, Reply};
 use crate::key::reservation::STRING;
 use crate::{
     Costs, DEFAULT_LEASE_TTL, Decision, Error, Lease, Operation, Policies, Reason, Renewal, Reservation, ReservationId,
@@ -164,7 +164,7 @@ pub fn id_and_object(text: &str) -> Option<(ReservationId, &str)> {
 /// An object's answer to a [`Question`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Message {
+pub(crate) enum Message {
     Decision(NamedDecision),
     /// Of `inc`, `set` and `get`: the count. Of `expires_at`: a time.
     Number(u64),
@@ -200,7 +200,7 @@ pub(super) enum Message {
 /// A decision with names in the place of positions.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NamedDecision {
+pub(crate) struct NamedDecision {
     allowed: bool,
     count: u64,
     limit: u64,
@@ -218,7 +218,7 @@ pub(super) struct NamedDecision {
 /// A lease with its id as text.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct WrittenLease {
+pub(crate) struct WrittenLease {
     id: String,
     amount: u64,
     life: u64,
@@ -235,7 +235,7 @@ impl NamedDecision {
     }
 
     /// Returns the decision with positions in the place of names; `None` if it has names of other policies.
-    pub(super) fn under(self, policies: &Policies) -> Option<Decision> {
+    pub(crate) fn under(self, policies: &Policies) -> Option<Decision> {
         let Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
         let reason = self.reason.as_ref().map(|_| Reason::Full);
@@ -249,7 +249,7 @@ impl NamedDecision {
 
 /// Applies the operation of a question in JSON, and returns the answer in JSON. Only the platform's errors are returned
 /// as `Err`; others are an answer.
-pub(super) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ObjectError> {
+pub(crate) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ObjectError> {
     let reply = match apply(account, question, now) {
         Ok(reply) => reply,
         Err(ObjectError::Coded { code, message }) => Message::Error { code: code.into(), message },
@@ -303,7 +303,7 @@ fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, Obj
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloudflare::wire::to_decision;
+    use crate::cloudflare::protocol::wire::to_decision;
     use crate::{Policies, Policy};
 
     fn policies() -> Policies {

@@ -1,10 +1,10 @@
 //! What happens at the object: messages, reservations, and the alarm of its credit.
 
 use super::{Use, World};
-use crate::cloudflare::account::Request;
-use crate::cloudflare::object_error::ObjectError;
-use crate::cloudflare::simulation::event::{Event, Message};
-use crate::cloudflare::wire::Reply;
+use crate::cloudflare::object::account::Request;
+use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::simulation::event::{Event, Message};
+use crate::cloudflare::protocol::wire::Reply;
 use crate::lease::holder::{Reply as HolderReply, Report};
 use crate::{Costs, Operation, Renewal, ReservationId, Settlement};
 

@@ -2,8 +2,8 @@
 
 use postcard::{take_from_bytes, to_allocvec};
 
-use super::states::{Kept, States};
 use crate::Error;
+use crate::cloudflare::object::states::{Kept, States};
 use crate::store::record::StoredState;
 
 /// The version of these bytes.
@@ -11,21 +11,21 @@ const VERSION: u64 = 5;
 
 /// The content of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// The time of the alarm.
-    pub(super) alarm: u64,
-    pub(super) states: States,
+    pub(crate) alarm: u64,
+    pub(crate) states: States,
 }
 
 /// Returns the bytes of a row.
-pub(super) fn encode(alarm: u64, states: &States) -> Vec<u8> {
+pub(crate) fn encode(alarm: u64, states: &States) -> Vec<u8> {
     let states: Vec<_> = states.0.iter().map(|Kept { stored, count, ends }| (stored, count, ends)).collect();
     // Numbers, strings and lists of known length always serialize.
     to_allocvec(&(VERSION, alarm, states)).unwrap_or_default()
 }
 
 /// Parses the bytes of a row. Any bytes are safe: corrupt ones are an error.
-pub(super) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Stored, Error> {
     let unreadable = || Error::state("its bytes are not those of states");
     let (version, rest) = take_from_bytes::<u64>(bytes).map_err(|_| unreadable())?;
     if version != VERSION {

@@ -6,16 +6,16 @@ use serde_json::json;
 
 /// The states of one key, each of a shape of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct States(pub(super) Vec<Kept>);
+pub(crate) struct States(pub(crate) Vec<Kept>);
 
 /// A stored state, with its count and end, which are logged without the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) stored: StoredState,
+pub(crate) struct Kept {
+    pub(crate) stored: StoredState,
     /// The count when the state was last changed.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// When it ends.
-    pub(super) ends: u64,
+    pub(crate) ends: u64,
 }
 
 impl Kept {
@@ -29,12 +29,12 @@ impl Kept {
 
 impl States {
     /// Loads the states into a ledger. Returns the names of the policies that start unused because their shape changed.
-    pub(super) fn load(&self, ledger: &mut Ledger, now: u64) -> Result<Vec<String>, Error> {
+    pub(crate) fn load(&self, ledger: &mut Ledger, now: u64) -> Result<Vec<String>, Error> {
         ledger.load(&Record::new(self.0.iter().map(|kept| kept.stored.clone()).collect()), now)
     }
 
     /// Replaces the states by those of a ledger. States that have ended stay until the alarm logs them.
-    pub(super) fn keep(&mut self, ledger: &Ledger, now: u64) {
+    pub(crate) fn keep(&mut self, ledger: &Ledger, now: u64) {
         let mut kept = Vec::new();
         for (stored, (count, ends)) in ledger.record_all().states.into_iter().zip(ledger.last_values(now)) {
             let known = self.0.iter().position(|known| known.stored.has_shape_of(&stored));
@@ -56,22 +56,22 @@ impl States {
     }
 
     /// Removes and returns the states that have ended.
-    pub(super) fn take_ended(&mut self, now: u64) -> Self {
+    pub(crate) fn take_ended(&mut self, now: u64) -> Self {
         Self(self.0.extract_if(.., |kept| kept.ends <= now).collect())
     }
 
     /// Returns when the last state ends; 0 if there is none.
-    pub(super) fn ends(&self) -> u64 {
+    pub(crate) fn ends(&self) -> u64 {
         self.0.iter().map(|kept| kept.ends).max().unwrap_or_default()
     }
 
     /// Returns the states as JSON, with the fields of a log line.
-    pub(super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         format!("[{}]", self.0.iter().map(|kept| format!("{{{}}}", kept.fields())).collect::<Vec<_>>().join(","))
     }
 
     /// Returns a log line for each state, all of which have ended. `object` is the object's id.
-    pub(super) fn log_lines(&self, object: &str) -> impl Iterator<Item = String> {
+    pub(crate) fn log_lines(&self, object: &str) -> impl Iterator<Item = String> {
         self.0.iter().map(move |kept| format!(r#"{{"event":"expired","object":"{object}",{}}}"#, kept.fields()))
     }
 }
@@ -79,7 +79,7 @@ impl States {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cloudflare::codec;
+    use crate::cloudflare::object::codec;
     use crate::{Answer, Costs, Operation, Policies, Policy, ReservationId, Settlement};
 
     const HOUR: u64 = 3_600_000;
