@@ -4,6 +4,7 @@
 //! charges the view, and commits the view back into the state. `peek` and a denied hit change
 //! nothing because they commit nothing.
 
+pub(crate) mod any;
 pub(crate) mod bucket;
 pub(crate) mod calendar;
 pub(crate) mod concurrency;
@@ -11,7 +12,6 @@ pub(crate) mod entry;
 pub(crate) mod forecast;
 mod level;
 pub(crate) mod log;
-pub(crate) mod rule;
 pub(crate) mod sliding_window;
 #[cfg(test)]
 mod testing;

@@ -5,14 +5,14 @@
 use alloc::vec::Vec;
 
 use crate::algorithm::Act;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::Reserved;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
 use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
 use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
-use crate::policy::{denied, rule};
+use crate::policy::{build_algorithm, denied};
 use crate::store::ledger::is_storable;
 use crate::{Decision, Denied, Options, Settlement};
 
@@ -39,31 +39,31 @@ pub struct PolicyNumbers {
 impl PolicyNumbers {
     /// Returns whether the policy is valid: false for a bucket that would take too long to fill or empty.
     pub fn is_fillable(&self) -> bool {
-        self.rule().is_some()
+        self.algorithm().is_some()
     }
 
-    /// Returns the rule; `None` if a bucket would take too long to fill, or if the scale is invalid for the algorithm.
-    pub(crate) fn rule(&self) -> Option<Rule> {
-        rule(self.algorithm, self.limit, self.rate, Scale::from_number(self.scale, self.algorithm)?)
+    /// Returns the algorithm; `None` if a bucket would take too long to fill, or if the scale is invalid for the algorithm.
+    pub(crate) fn algorithm(&self) -> Option<AnyAlgorithm> {
+        build_algorithm(self.algorithm, self.limit, self.rate, Scale::from_number(self.scale, self.algorithm)?)
     }
 }
 
-/// The rules of some policies.
+/// The algorithms of some policies.
 #[derive(Debug, Default)]
-pub struct Rules(Vec<Rule>);
+pub struct Algorithms(Vec<AnyAlgorithm>);
 
-impl Rules {
-    /// Appends the rule of a policy.
+impl Algorithms {
+    /// Appends the algorithm of a policy.
     ///
     /// # Errors
     ///
     /// If a bucket would take too long to fill, or the scale is invalid.
     pub fn add(&mut self, numbers: &PolicyNumbers) -> Result<(), Failure> {
-        let rule = numbers.rule().ok_or(Failure::At(self.0.len()))?;
-        Ok(push(&mut self.0, rule)?)
+        let algorithm = numbers.algorithm().ok_or(Failure::At(self.0.len()))?;
+        Ok(push(&mut self.0, algorithm)?)
     }
 
-    /// Returns the number of rules.
+    /// Returns the number of algorithms.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -118,17 +118,17 @@ impl Slab {
     /// Returns an empty slab. With `reports`, expired states are listed in the moves. With `stored`, the states may be
     /// stored outside the process, where logs are short.
     pub fn new(
-        Rules(rules): Rules,
+        Algorithms(algorithms): Algorithms,
         choice: Option<Denied>,
         options: Options,
         reports: bool,
         stored: bool,
     ) -> Result<Self, Failure> {
-        if stored && let Some(position) = rules.iter().position(|rule| !is_storable(rule)) {
+        if stored && let Some(position) = algorithms.iter().position(|algorithm| !is_storable(algorithm)) {
             return Err(Failure::At(position));
         }
-        let denied = denied(&rules, choice);
-        let mut slots = Slots::new(rules, denied, options)?;
+        let denied = denied(&algorithms, choice);
+        let mut slots = Slots::new(algorithms, denied, options)?;
         slots.reports = reports;
         if stored {
             slots.max_reservations = MAX_STORED_RESERVATIONS;
@@ -140,7 +140,7 @@ impl Slab {
 
     /// Returns the number of policies.
     pub fn policies(&self) -> usize {
-        self.slots.policy_states().rules().len()
+        self.slots.policy_states().algorithms().len()
     }
 
     /// Returns whether a hit is plain: its key has a slot and keeps it, and no slot is to be swept.
@@ -167,13 +167,13 @@ impl Slab {
         slot: Option<u32>,
         costs: &PositionCosts,
         now: u64,
-        call: Option<Rules>,
+        call: Option<Algorithms>,
     ) -> Result<Decision, Failure> {
         if let Some(position) = self.slots.policy_states().reserve_only() {
             return Err(Failure::ReserveOnly(position));
         }
-        let rules = self.adjusted(call)?;
-        self.slots.hit(slot, rules.as_deref(), costs, now)
+        let algorithms = self.adjusted(call)?;
+        self.slots.hit(slot, algorithms.as_deref(), costs, now)
     }
 
     /// Returns the decision of a hit, under the numbers of a call if there is one. Changes no state.
@@ -182,10 +182,10 @@ impl Slab {
         slot: Option<u32>,
         costs: &PositionCosts,
         now: u64,
-        call: Option<Rules>,
+        call: Option<Algorithms>,
     ) -> Result<Decision, Failure> {
-        let rules = self.adjusted(call)?;
-        Ok(self.slots.peek(slot, rules.as_deref(), costs, now)?)
+        let algorithms = self.adjusted(call)?;
+        Ok(self.slots.peek(slot, algorithms.as_deref(), costs, now)?)
     }
 
     /// The same if denied hits are free, whatever the policy's choice: for a hit that is charged only with others.
@@ -194,10 +194,10 @@ impl Slab {
         slot: Option<u32>,
         costs: &PositionCosts,
         now: u64,
-        call: Option<Rules>,
+        call: Option<Algorithms>,
     ) -> Result<Decision, Failure> {
-        let rules = self.adjusted(call)?;
-        Ok(self.slots.peek_free(slot, rules.as_deref(), costs, now)?)
+        let algorithms = self.adjusted(call)?;
+        Ok(self.slots.peek_free(slot, algorithms.as_deref(), costs, now)?)
     }
 
     /// Decides a reservation with the bits of its id, under the numbers of a call if there is one.
@@ -207,19 +207,19 @@ impl Slab {
         costs: &PositionCosts,
         (bits, ttl): ([u32; 4], u64),
         now: u64,
-        call: Option<Rules>,
+        call: Option<Algorithms>,
     ) -> Result<Decision, Failure> {
         if !(1..=MAX_TTL).contains(&ttl) {
             return Err(Failure::Amount);
         }
-        let rules = self.adjusted(call)?;
-        self.slots.reserve_costs(slot, rules.as_deref(), costs, Reserved::new(bits, now, ttl), now)
+        let algorithms = self.adjusted(call)?;
+        self.slots.reserve_costs(slot, algorithms.as_deref(), costs, Reserved::new(bits, now, ttl), now)
     }
 
     /// Returns the default duration of a reservation.
     pub fn default_ttl(&self) -> u64 {
-        let rules = self.slots.policy_states().rules().iter();
-        rules.filter(|rule| rule.is_concurrency()).map(Rule::scale).max().unwrap_or(DEFAULT_TTL)
+        let algorithms = self.slots.policy_states().algorithms().iter();
+        algorithms.filter(|algorithm| algorithm.is_concurrency()).map(AnyAlgorithm::scale).max().unwrap_or(DEFAULT_TTL)
     }
 
     /// Closes a reservation and charges the used amounts, or with a `ttl` moves its end. `end` is the end in its id.
@@ -256,7 +256,7 @@ impl Slab {
     }
 
     fn check_countable(&self, position: usize) -> Result<(), Failure> {
-        match self.slots.policy_states().rules()[position].is_concurrency() {
+        match self.slots.policy_states().algorithms()[position].is_concurrency() {
             true => Err(Failure::ReserveOnly(position)),
             false => Ok(()),
         }
@@ -386,15 +386,15 @@ impl Slab {
         Ok(self.slots.change(slot, position, act, now)?)
     }
 
-    /// Returns the rules of one call, adjusted to the slab's own.
-    fn adjusted(&self, call: Option<Rules>) -> Result<Option<Vec<Rule>>, Failure> {
-        let Some(Rules(mut rules)) = call else { return Ok(None) };
+    /// Returns the algorithms of one call, adjusted to the slab's own.
+    fn adjusted(&self, call: Option<Algorithms>) -> Result<Option<Vec<AnyAlgorithm>>, Failure> {
+        let Some(Algorithms(mut algorithms)) = call else { return Ok(None) };
         if self.stored
-            && let Some(position) = rules.iter().position(|rule| !is_storable(rule))
+            && let Some(position) = algorithms.iter().position(|algorithm| !is_storable(algorithm))
         {
             return Err(Failure::At(position));
         }
-        if self.slots.adjust(&mut rules) { Ok(Some(rules)) } else { Err(Failure::Mismatch) }
+        if self.slots.adjust(&mut algorithms) { Ok(Some(algorithms)) } else { Err(Failure::Mismatch) }
     }
 }
 

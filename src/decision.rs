@@ -102,7 +102,7 @@ impl Decision {
 pub enum Reason {
     /// The limiter is full and denies new keys.
     Full,
-    /// The store failed, and the rule denies such hits.
+    /// The store failed, and such hits are denied.
     Error,
 }
 

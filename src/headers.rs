@@ -1,7 +1,7 @@
 //! The response to a client: `RateLimit` fields, `Retry-After`, and a problem body. They are written only here.
 
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::calendar::Calendar;
-use crate::algorithm::rule::Rule;
 use crate::algorithm::window::{Kind, Window};
 use crate::boundary::PolicyNumbers;
 use crate::{Decision, Policies, Violated};
@@ -37,7 +37,7 @@ pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#
 /// ```
 pub fn rate_limit_headers(decision: &Decision, policies: &Policies) -> Vec<(&'static str, String)> {
     let quotas = policies.iter().zip(policies.names());
-    let quotas = quotas.map(|(policy, name)| Quota::new(&policy.rule, name, policy.unit.as_deref()));
+    let quotas = quotas.map(|(policy, name)| Quota::new(&policy.algorithm, name, policy.unit.as_deref()));
     let mut headers = Vec::with_capacity(3);
     fields(decision, quotas, &mut |name, value| headers.push((name, value)));
     headers
@@ -57,23 +57,23 @@ pub struct Quota<'a> {
 const DEFAULT_UNIT: &str = "requests";
 
 impl<'a> Quota<'a> {
-    fn new(rule: &Rule, name: &'a str, unit: Option<&'a str>) -> Self {
-        let default = if rule.is_concurrency() { "concurrent-requests" } else { DEFAULT_UNIT };
-        Self { name, limit: rule.limit(), unit: unit.unwrap_or(default), period: period(rule) }
+    fn new(algorithm: &AnyAlgorithm, name: &'a str, unit: Option<&'a str>) -> Self {
+        let default = if algorithm.is_concurrency() { "concurrent-requests" } else { DEFAULT_UNIT };
+        Self { name, limit: algorithm.limit(), unit: unit.unwrap_or(default), period: period(algorithm) }
     }
 
     /// Returns the quota of a policy that is known by its numbers; `None` if they are out of range.
     pub fn of(policy: &PolicyNumbers, name: &'a str, unit: Option<&'a str>) -> Option<Self> {
-        Some(Self::new(&policy.rule()?, name, unit))
+        Some(Self::new(&policy.algorithm()?, name, unit))
     }
 }
 
 /// Returns the period of a policy; 0 for months, whose length varies, and for work in progress, which has none.
-fn period(rule: &Rule) -> u64 {
-    match rule {
-        Rule::Concurrency(_) => 0,
-        Rule::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
-        rule => rule.period(),
+fn period(algorithm: &AnyAlgorithm) -> u64 {
+    match algorithm {
+        AnyAlgorithm::Concurrency(_) => 0,
+        AnyAlgorithm::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
+        algorithm => algorithm.period(),
     }
 }
 

@@ -8,7 +8,7 @@
 use core::iter::repeat_n;
 
 use crate::algorithm::Outcome;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::OutOfMemory;
 use crate::key::open_reservations::Reserved;
 use crate::key::operate::KeyMut;
@@ -95,7 +95,7 @@ pub(crate) fn check_lease_ttl(ttl: Span) -> Result<u64, Error> {
     ttl.checked().and_then(in_range).map_err(invalid)
 }
 
-impl Rule {
+impl AnyAlgorithm {
     /// Returns the last millisecond of the current window; `None` if there is none, or if hits expire one by one.
     fn window_end(&self, entry: Entry<'_>, now: u64) -> Option<u64> {
         match self {
@@ -104,7 +104,7 @@ impl Rule {
         }
     }
 
-    /// Returns the longest duration of a lease under the rule.
+    /// Returns the longest duration of a lease under the algorithm.
     fn longest_lease(&self) -> u64 {
         match self {
             Self::Window(window) if !window.slides() => MAX_LEASE_TTL,
@@ -117,8 +117,9 @@ impl PolicyStates {
     /// Returns the earliest last millisecond of the current windows, or `end` if that is earlier. A reservation that ends
     /// then is charged to the window in which it was spent.
     pub(crate) fn window_end(&self, entry: Entry<'_>, end: u64, now: u64) -> u64 {
-        let ends = |(position, rule): (usize, &Rule)| rule.window_end(entry.from(self.place(position)), now);
-        self.rules().iter().enumerate().filter_map(ends).fold(end, u64::min)
+        let ends =
+            |(position, algorithm): (usize, &AnyAlgorithm)| algorithm.window_end(entry.from(self.place(position)), now);
+        self.algorithms().iter().enumerate().filter_map(ends).fold(end, u64::min)
     }
 }
 
@@ -139,7 +140,7 @@ impl KeyMut<'_> {
         if outcome.out_of_memory {
             return Err(OutOfMemory);
         }
-        let counts_down = self.rules.get(decision.policy).is_some_and(Rule::counts_down);
+        let counts_down = self.algorithms.get(decision.policy).is_some_and(AnyAlgorithm::counts_down);
         // The unspent part of the lease is free for the holder.
         let decision = if decision.allowed { decision.with_freed(rest, counts_down) } else { decision };
         let room = self.extra.open.len() < most / SHARE_OF_RESERVATIONS || rest > 0;
@@ -195,7 +196,8 @@ impl KeyMut<'_> {
         outcome: &mut Outcome,
     ) -> Result<Option<usize>, OutOfMemory> {
         let found = if rest > 0 { renewal.id.and_then(|id| self.extra.open.find(id.bits())) } else { None };
-        let longest = self.policy_states.rules().iter().map(Rule::longest_lease).fold(renewal.ttl, u64::min);
+        let longest =
+            self.policy_states.algorithms().iter().map(AnyAlgorithm::longest_lease).fold(renewal.ttl, u64::min);
         let end = self.policy_states.window_end(self.entry.as_read(), now + longest, now);
         if granted <= rest || end < now + SHORTEST || !self.policy_states.may_lease() {
             return Ok(found);
@@ -208,7 +210,7 @@ impl KeyMut<'_> {
                 reserved.bits()
             }
             None => {
-                let policies = self.policy_states.rules().len();
+                let policies = self.policy_states.algorithms().len();
                 open.reserve(policies, false)?;
                 let reserved = Reserved::new(bits_of(renewal.random), now, end - now);
                 open.insert(reserved, repeat_n(granted, policies), repeat_n([0; 2], policies));

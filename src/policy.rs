@@ -11,10 +11,10 @@ mod value;
 
 use alloc::boxed::Box;
 
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::calendar::{Calendar, CalendarScale, parse_offset};
 use crate::algorithm::concurrency::Concurrency;
-use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_window::SlidingWindow;
 use crate::algorithm::window::{self, Window};
 use crate::number::MAX;
@@ -57,7 +57,7 @@ pub enum Denied {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
-    pub(crate) rule: Rule,
+    pub(crate) algorithm: AnyAlgorithm,
     pub(crate) name: Option<Box<str>>,
     /// Written into headers only: no state depends on it.
     pub(crate) unit: Option<Box<str>>,
@@ -111,8 +111,8 @@ impl Policy {
     /// The text is not an offset, or the policy's windows are not those of the calendar.
     pub fn utc_offset(mut self, offset: &str) -> Result<Self, Error> {
         let expected = self.expected_offset();
-        match (&mut self.rule, parse_offset(offset)) {
-            (Rule::Window(Window { kind: window::Kind::Calendar(calendar), .. }), Some(parsed)) => {
+        match (&mut self.algorithm, parse_offset(offset)) {
+            (AnyAlgorithm::Window(Window { kind: window::Kind::Calendar(calendar), .. }), Some(parsed)) => {
                 *calendar = CalendarScale::new(calendar.unit(), parsed);
                 Ok(self)
             }
@@ -122,7 +122,7 @@ impl Policy {
 
     /// Returns the accepted values of the field `utcOffset`.
     fn expected_offset(&self) -> Expected {
-        if self.rule.stored_scale().calendar().is_some() { Expected::UtcOffset } else { Expected::CalendarOnly }
+        if self.algorithm.stored_scale().calendar().is_some() { Expected::UtcOffset } else { Expected::CalendarOnly }
     }
 
     /// At most `limit` in a window that starts at the key's first hit and is `scale` long.
@@ -233,11 +233,11 @@ impl Policy {
     /// assert!(Policy::token_bucket(1, 1, "1s").unwrap().denied(Denied::Count).is_err());
     /// ```
     pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
-        if matches!(self.rule, Rule::Bucket(_) | Rule::Concurrency(_)) && denied == Denied::Count {
+        if matches!(self.algorithm, AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_)) && denied == Denied::Count {
             return Err(Error::policy("denied", "count", Expected::FreeForBucket));
         }
         // A concurrency limit has no such field: only open reservations count.
-        self.denied = Some(denied).filter(|_| !self.rule.is_concurrency());
+        self.denied = Some(denied).filter(|_| !self.algorithm.is_concurrency());
         Ok(self)
     }
 
@@ -253,7 +253,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(1, "1s").unwrap().algorithm(), "fix_window");
     /// ```
     pub fn algorithm(&self) -> &'static str {
-        self.rule.name()
+        self.algorithm.name()
     }
 
     /// Returns the limit or the capacity.
@@ -262,7 +262,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().limit(), 9);
     /// ```
     pub fn limit(&self) -> u64 {
-        self.rule.limit()
+        self.algorithm.limit()
     }
 
     /// Returns the window's `scale`, or a bucket's `per`, in milliseconds. For windows of the calendar it is the
@@ -272,7 +272,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().scale(), 1_000);
     /// ```
     pub fn scale(&self) -> u64 {
-        self.rule.scale()
+        self.algorithm.scale()
     }
 
     /// Returns the window's `scale`, or how long a bucket takes to fill or empty, in milliseconds.
@@ -281,7 +281,7 @@ impl Policy {
     /// assert_eq!(tollgate::Policy::token_bucket(500, 100, "1s").unwrap().period(), 5_000);
     /// ```
     pub fn period(&self) -> u64 {
-        self.rule.period()
+        self.algorithm.period()
     }
 
     /// Validates the numbers of the algorithm at a position of the schema.
@@ -303,7 +303,8 @@ impl Policy {
                 return Err(Error::policy(field.name, number, Expected::Integer { min, max }));
             }
         }
-        Self { rule: unchecked_rule(algorithm, limit, rate, scale), name: None, unit: None, denied: None }.fillable()
+        Self { algorithm: unchecked_algorithm(algorithm, limit, rate, scale), name: None, unit: None, denied: None }
+            .fillable()
     }
 
     /// Checks that a bucket does not take too long to fill or empty.
@@ -317,7 +318,7 @@ impl Policy {
 
     /// Returns the schema of the policy's algorithm.
     pub(crate) fn schema(&self) -> &'static AlgorithmSchema {
-        &ALGORITHM_SCHEMAS[self.rule.position()]
+        &ALGORITHM_SCHEMAS[self.algorithm.position()]
     }
 
     /// Returns the policy's own name; `None` if it has none.
@@ -336,8 +337,8 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Returns whether denied hits count, given the policy's own choice. Among several policies they are always free.
-pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
-    match rules {
+pub(crate) fn denied(algorithms: &[AnyAlgorithm], choice: Option<Denied>) -> Denied {
+    match algorithms {
         [_] => choice.unwrap_or(Denied::Free),
         _ => Denied::Free,
     }
@@ -345,24 +346,24 @@ pub(crate) fn denied(rules: &[Rule], choice: Option<Denied>) -> Denied {
 
 /// Returns the algorithm at a position of the schema with numbers that are in range; `None` if a bucket would take too
 /// long to fill or empty.
-pub(crate) fn rule(algorithm: usize, limit: u64, rate: u64, scale: Scale) -> Option<Rule> {
-    let rule = unchecked_rule(algorithm, limit, rate, scale);
-    (rule.period() <= MAX).then_some(rule)
+pub(crate) fn build_algorithm(position: usize, limit: u64, rate: u64, scale: Scale) -> Option<AnyAlgorithm> {
+    let algorithm = unchecked_algorithm(position, limit, rate, scale);
+    (algorithm.period() <= MAX).then_some(algorithm)
 }
 
 /// Returns the algorithm at a position of the schema, however long a bucket takes to fill or empty.
-fn unchecked_rule(algorithm: usize, limit: u64, rate: u64, by: Scale) -> Rule {
+fn unchecked_algorithm(position: usize, limit: u64, rate: u64, by: Scale) -> AnyAlgorithm {
     let scale = by.length();
-    let window = |kind| Rule::Window(Window { kind, limit, scale });
-    match algorithm {
+    let window = |kind| AnyAlgorithm::Window(Window { kind, limit, scale });
+    match position {
         FIX_WINDOW => window(by.calendar().map_or(window::Kind::Clock, window::Kind::Calendar)),
         FIX_WINDOW_PER_KEY => window(window::Kind::Key),
-        SLIDING_WINDOW => Rule::SlidingWindow(SlidingWindow::new(limit, scale)),
+        SLIDING_WINDOW => AnyAlgorithm::SlidingWindow(SlidingWindow::new(limit, scale)),
         SLIDING_COUNTER => window(window::Kind::Sliding),
-        CONCURRENCY => Rule::Concurrency(Concurrency { limit, ttl: scale }),
+        CONCURRENCY => AnyAlgorithm::Concurrency(Concurrency { limit, ttl: scale }),
         _ => {
-            let kind = if algorithm == TOKEN_BUCKET { Kind::Token } else { Kind::Leaky };
-            Rule::Bucket(Bucket::new(kind, limit, rate, scale))
+            let kind = if position == TOKEN_BUCKET { Kind::Token } else { Kind::Leaky };
+            AnyAlgorithm::Bucket(Bucket::new(kind, limit, rate, scale))
         }
     }
 }

@@ -240,7 +240,7 @@ impl Algorithm for Bucket {
 mod tests {
     use super::*;
     use crate::algorithm::Act;
-    use crate::algorithm::rule::Rule;
+    use crate::algorithm::any::AnyAlgorithm;
     use crate::algorithm::testing::Key;
 
     fn token(capacity: u64) -> Bucket {
@@ -254,10 +254,10 @@ mod tests {
             for at in [0, 1, 1_767_227_321_853, MAX] {
                 for (hits, rest, rate) in [(0, 0, 0), (0, per - 1, 1), (MAX - 1, per - 1, MAX), (MAX, 0, 7)] {
                     let state = Level { at, hits, rest, rate };
-                    let mut key = Key::new(Rule::Bucket(bucket), 0);
+                    let mut key = Key::new(AnyAlgorithm::Bucket(bucket), 0);
                     state.pack(&mut key.words, per);
                     assert_eq!(Level::unpack(&key.words, per), state, "per {per}");
-                    let (numbers, mut again) = (key.export(), Key::new(Rule::Bucket(bucket), 0));
+                    let (numbers, mut again) = (key.export(), Key::new(AnyAlgorithm::Bucket(bucket), 0));
                     assert!(again.import(&numbers));
                     assert_eq!(again.export(), numbers, "per {per}");
                 }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_a_level_are_rejected() {
-        let (most, mut key) = (MAX as i64, Key::new(Rule::Bucket(Bucket::new(Kind::Leaky, 5, 1, 1_000)), 0));
+        let (most, mut key) = (MAX as i64, Key::new(AnyAlgorithm::Bucket(Bucket::new(Kind::Leaky, 5, 1, 1_000)), 0));
         let before = key.words.clone();
         for wrong in [
             [-1, 0, 0, 1],
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn tokens_start_full_and_refill_to_the_millisecond() {
         let bucket = token(10);
-        let mut state = Key::new(Rule::Bucket(bucket), 0);
+        let mut state = Key::new(AnyAlgorithm::Bucket(bucket), 0);
         assert_eq!(state.act(Act::Hit(10), 0).reset_after, 3_334);
         let denied = state.act(Act::Hit(1), 333);
         assert_eq!((denied.retry_after, denied.more_after), (Some(1), 1));
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_level_starts_empty_and_leaks_to_the_millisecond() {
         let bucket = Bucket::new(Kind::Leaky, 2, 3, 1_000);
-        let mut state = Key::new(Rule::Bucket(bucket), 0);
+        let mut state = Key::new(AnyAlgorithm::Bucket(bucket), 0);
         assert_eq!(state.act(Act::Hit(2), 0).count, 2);
         assert_eq!(state.act(Act::Hit(1), 333).retry_after, Some(1));
         let allowed = state.act(Act::Hit(1), 334);
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn more_remains_when_the_next_whole_hit_has_flowed() {
-        let mut state = Key::new(Rule::Bucket(token(10)), 0);
+        let mut state = Key::new(AnyAlgorithm::Bucket(token(10)), 0);
         assert_eq!(state.act(Act::Hit(1), 0).more_after, 334);
         assert_eq!(state.peek(Act::LOOK, 100).more_after, 234);
         assert_eq!(state.peek(Act::LOOK, 334).more_after, 0);
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_debt_past_every_clock_does_not_wrap_around() {
         let bucket = Bucket::new(Kind::Token, 1, 1, 60_000);
-        let (mut state, now) = (Key::new(Rule::Bucket(bucket), 0), 1_767_227_321_853);
+        let (mut state, now) = (Key::new(AnyAlgorithm::Bucket(bucket), 0), 1_767_227_321_853);
         state.act(Act::Inc(MAX), now);
         assert_eq!(state.peek(Act::Hit(1), now).retry_after, Some(MAX));
         assert_eq!(state.ends_at(now), now + MAX);
@@ -330,7 +330,7 @@ mod tests {
     fn a_level_saturates() {
         for kind in [Kind::Token, Kind::Leaky] {
             let bucket = Bucket::new(kind, 5, 1, 1_000);
-            let mut state = Key::new(Rule::Bucket(bucket), 0);
+            let mut state = Key::new(AnyAlgorithm::Bucket(bucket), 0);
             for _ in 0..3 {
                 state.act(Act::Inc(MAX), 0);
             }
@@ -342,22 +342,22 @@ mod tests {
     #[test]
     fn another_capacity_applies_to_what_is_used() {
         let (own, larger) = (token(10), token(100));
-        let mut state = Key::new(Rule::Bucket(own), 0);
-        state.rule = Rule::Bucket(larger);
+        let mut state = Key::new(AnyAlgorithm::Bucket(own), 0);
+        state.algorithm = AnyAlgorithm::Bucket(larger);
         assert_eq!(state.act(Act::Hit(50), 0).remaining, 50);
-        state.rule = Rule::Bucket(own);
+        state.algorithm = AnyAlgorithm::Bucket(own);
         assert!(!state.act(Act::Hit(1), 0).allowed);
-        state.rule = Rule::Bucket(larger);
+        state.algorithm = AnyAlgorithm::Bucket(larger);
         assert_eq!(state.act(Act::Hit(1), 0).remaining, 49);
     }
 
     #[test]
     fn a_state_flows_at_the_faster_of_its_rate_and_the_calls_and_ends_by_its_own() {
-        let bucket = |rate| Rule::Bucket(Bucket::new(Kind::Token, 10, rate, 1_000));
+        let bucket = |rate| AnyAlgorithm::Bucket(Bucket::new(Kind::Token, 10, rate, 1_000));
         let mut state = Key::new(bucket(1), 0);
         state.act(Act::Hit(10), 0);
         assert_eq!(state.ends_at(0), 10_000);
-        state.rule = bucket(5);
+        state.algorithm = bucket(5);
         // A read flows faster, and changes nothing.
         assert_eq!((state.peek(Act::LOOK, 1_000).remaining, state.ends_at(1_000)), (5, 10_000));
         // `inc` keeps the rate, a hit replaces it.
@@ -365,14 +365,14 @@ mod tests {
         assert_eq!(state.ends_at(1_000), 7_000);
         state.act(Act::Hit(1), 1_000);
         assert_eq!(state.ends_at(1_000), 2_400);
-        state.rule = bucket(1);
+        state.algorithm = bucket(1);
         assert_eq!(state.peek(Act::LOOK, 2_000).remaining, 8);
     }
 
     #[test]
     fn a_debt_shows_as_nothing_and_is_paid_back() {
         let bucket = token(10);
-        let mut state = Key::new(Rule::Bucket(bucket), 0);
+        let mut state = Key::new(AnyAlgorithm::Bucket(bucket), 0);
         assert_eq!(state.act(Act::Inc(13), 0).count, 0);
         assert_eq!(state.peek(Act::Hit(0), 0).retry_after, Some(1_000));
         assert_eq!(state.peek(Act::Hit(1), 0).retry_after, Some(1_334));

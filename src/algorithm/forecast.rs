@@ -3,9 +3,9 @@
 //! All of it is computed by the plain operations on a state, or on a copy of it. As long as a state flows at one rate, the
 //! sum of the used and the open amounts never grows in that time, so a hit that fits at one time fits at every later one.
 
+use super::any::AnyAlgorithm;
 use super::concurrency::Concurrency;
 use super::entry::{Entry, EntryMut, EntryState};
-use super::rule::Rule;
 use super::window::{Kind, Window};
 use super::{Act, Algorithm, Outcome};
 use crate::Decision;
@@ -26,13 +26,13 @@ struct Later {
     at: u64,
 }
 
-/// A decision to be made under a rule on one policy's state and its open amounts.
+/// A decision to be made under an algorithm on one policy's state and its open amounts.
 #[derive(Clone, Copy)]
 pub(crate) struct Beside<'a> {
-    /// The rule that decides.
-    pub(crate) rule: &'a Rule,
-    /// The rule by which open amounts are charged that have no numbers of their own.
-    pub(crate) own: &'a Rule,
+    /// The algorithm that decides.
+    pub(crate) algorithm: &'a AnyAlgorithm,
+    /// The algorithm by which open amounts are charged that have no numbers of their own.
+    pub(crate) own: &'a AnyAlgorithm,
     pub(crate) entry: Entry<'a>,
     /// The open amounts, none of which is due.
     pub(crate) open: OpenOf<'a>,
@@ -42,23 +42,23 @@ pub(crate) struct Beside<'a> {
 impl Beside<'_> {
     /// Returns what an operation would return.
     pub(crate) fn peek(&self, act: Act) -> Decision {
-        let &Self { rule, entry, open, now, .. } = self;
+        let &Self { algorithm, entry, open, now, .. } = self;
         let (sum, cost) = (open.sum().min(MAX), act.amount());
         if sum == 0 {
-            return rule.peek(entry, act, now);
+            return algorithm.peek(entry, act, now);
         }
-        let mut decision = rule.peek(entry, Act::Hit(cost + sum), now);
+        let mut decision = algorithm.peek(entry, Act::Hit(cost + sum), now);
         let charged = if act.charges(decision.allowed) { cost } else { 0 };
         if !decision.allowed {
-            let fits_at = if cost > rule.limit() { None } else { Some(self.fits_at(charged, cost)) };
-            let mut denied = rule.peek(entry, Act::Charge(charged + sum), now);
+            let fits_at = if cost > algorithm.limit() { None } else { Some(self.fits_at(charged, cost)) };
+            let mut denied = algorithm.peek(entry, Act::Charge(charged + sum), now);
             // In a full log, the hit takes the place of the oldest.
-            denied.count = denied.count.min(rule.peek(entry, Act::Count(charged), now).count + sum);
+            denied.count = denied.count.min(algorithm.peek(entry, Act::Count(charged), now).count + sum);
             let retry_after = fits_at.map(|fits_at| fits_at.saturating_sub(now));
             decision = Decision { allowed: false, retry_after, violated: decision.violated, ..denied };
         }
         decision.reset_after = self.unused_at(charged, decision.reset_after).saturating_sub(now);
-        decision.more_after = match rule.limit() - decision.remaining {
+        decision.more_after = match algorithm.limit() - decision.remaining {
             0 => 0,
             _ => self.more_at(charged, &decision).saturating_sub(now),
         };
@@ -68,28 +68,28 @@ impl Beside<'_> {
     /// Returns the time from which on the key is as if never used, after `charged` was charged. `together` is how long it
     /// would take if all open amounts were charged now.
     fn unused_at(&self, charged: u64, together: u64) -> u64 {
-        let &Self { rule, entry, open, now, .. } = self;
+        let &Self { algorithm, entry, open, now, .. } = self;
         if !self.flows_alike() {
             let mut later = self.charged(charged);
             for (index, amount) in open.amounts() {
                 self.pass(&mut later, index, amount);
             }
-            return later.at + rule.peek(later.entry(), Act::LOOK, later.at).reset_after;
+            return later.at + algorithm.peek(later.entry(), Act::LOOK, later.at).reset_after;
         }
-        let key = rule.drain_key(entry, charged, now);
-        let drained = open.drained_at(key, |key| rule.drain(key, open));
-        match rule {
-            Rule::Concurrency(_) if charged == 0 => drained,
+        let key = algorithm.drain_key(entry, charged, now);
+        let drained = open.drained_at(key, |key| algorithm.drain(key, open));
+        match algorithm {
+            AnyAlgorithm::Concurrency(_) if charged == 0 => drained,
             // Amounts that are only open start no window.
-            Rule::Window(Window { kind: Kind::Key, .. }) => key.max(drained),
+            AnyAlgorithm::Window(Window { kind: Kind::Key, .. }) => key.max(drained),
             _ => (now + together).max(drained),
         }
     }
 
     /// Returns the time from which on more remains than `decision` says, after `charged` was charged.
     fn more_at(&self, charged: u64, &Decision { remaining, count, .. }: &Decision) -> u64 {
-        let &Self { rule, entry, open, now, .. } = self;
-        if let Rule::Window(window) = rule
+        let &Self { algorithm, entry, open, now, .. } = self;
+        if let AnyAlgorithm::Window(window) = algorithm
             && !window.slides()
             && count <= window.limit
             && open.are_charged_at_ends()
@@ -97,12 +97,12 @@ impl Beside<'_> {
         {
             // The used and the open amounts stay the same until a window ends to which something is charged.
             let end = window.used_until(entry.words, charged, now);
-            let charged_at = first.charged_at(rule.period());
+            let charged_at = first.charged_at(algorithm.period());
             return if end > 0 { end } else { window.end_after(entry.words, charged_at, now) };
         }
-        if let Rule::Concurrency(Concurrency { ttl, .. }) = rule {
+        if let AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) = algorithm {
             // The first end that makes room, that of the charged amount among them.
-            let room = rule.limit().saturating_sub(remaining + 1);
+            let room = algorithm.limit().saturating_sub(remaining + 1);
             let mut left = open.sum() + charged;
             let mut own = charged;
             for (_, amount) in open.amounts() {
@@ -125,12 +125,12 @@ impl Beside<'_> {
     /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but is
     /// within the limit.
     fn fits_at(&self, charged: u64, cost: u64) -> u64 {
-        let &Self { rule, entry, open, now, .. } = self;
-        if let Rule::SlidingWindow(window) = rule {
+        let &Self { algorithm, entry, open, now, .. } = self;
+        if let AnyAlgorithm::SlidingWindow(window) = algorithm {
             return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
         }
         let decide =
-            |later: &Later, until: u64| rule.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at));
+            |later: &Later, until: u64| algorithm.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at));
         let mut later = self.charged(charged);
         if !self.flows_alike() {
             for (index, amount) in open.amounts() {
@@ -165,13 +165,19 @@ impl Beside<'_> {
         before.at + decide(&before, 0).retry_after.unwrap_or(0)
     }
 
-    /// Returns whether the state and all open amounts flow at the rate of the rule that decides.
+    /// Returns whether the state and all open amounts flow at the rate of the algorithm that decides.
     pub(crate) fn flows_alike(&self) -> bool {
-        match (self.rule, self.own) {
-            (Rule::Bucket(rule), Rule::Bucket(own)) => {
-                rule.rate == own.rate && !self.open.has_call_numbers() && rule.flows_alike(self.entry.words)
+        match (self.algorithm, self.own) {
+            (AnyAlgorithm::Bucket(algorithm), AnyAlgorithm::Bucket(own)) => {
+                algorithm.rate == own.rate && !self.open.has_call_numbers() && algorithm.flows_alike(self.entry.words)
             }
-            (Rule::Bucket(_) | Rule::Window(_) | Rule::SlidingWindow(_) | Rule::Concurrency(_), _) => true,
+            (
+                AnyAlgorithm::Bucket(_)
+                | AnyAlgorithm::Window(_)
+                | AnyAlgorithm::SlidingWindow(_)
+                | AnyAlgorithm::Concurrency(_),
+                _,
+            ) => true,
         }
     }
 
@@ -183,15 +189,15 @@ impl Beside<'_> {
         }
         // The copy follows the clock if it must, also if `charged` is 0.
         let state = EntryMut { words: &mut words, logs: &mut [] };
-        self.rule.act(state, Act::Charge(charged), self.now, &mut Outcome::default());
+        self.algorithm.act(state, Act::Charge(charged), self.now, &mut Outcome::default());
         Later { words, left: self.open.sum(), at: self.now }
     }
 
     /// Moves on to the end of the open amount at an index, which charges it.
     fn pass(&self, later: &mut Later, index: usize, amount: Amount) {
         later.left -= amount.amount;
-        let (rule, act) = self.open.charge(index, self.own, amount.amount);
-        rule.charge_words(&mut later.words, act, amount.charged_at(rule.period()));
+        let (algorithm, act) = self.open.charge(index, self.own, amount.amount);
+        algorithm.charge_words(&mut later.words, act, amount.charged_at(algorithm.period()));
         later.at = amount.end;
     }
 }
@@ -202,7 +208,7 @@ impl Later {
     }
 }
 
-impl Rule {
+impl AnyAlgorithm {
     /// Charges a state of words.
     fn charge_words(&self, words: &mut [u64], act: Act, now: u64) {
         match self {
@@ -212,7 +218,7 @@ impl Rule {
         }
     }
 
-    /// Returns the number of the state or of the rule that [`Rule::drain`] depends on, after `charged` was charged.
+    /// Returns the number of the state or of the algorithm that [`AnyAlgorithm::drain`] depends on, after `charged` was charged.
     pub(crate) fn drain_key(&self, entry: Entry<'_>, charged: u64, now: u64) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.rate,

@@ -324,7 +324,7 @@ impl Algorithm for SlidingWindow {
 mod tests {
     use super::*;
     use crate::algorithm::Act;
-    use crate::algorithm::rule::Rule;
+    use crate::algorithm::any::AnyAlgorithm;
     use crate::algorithm::testing::Key;
 
     fn three() -> SlidingWindow {
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_hit_counts_for_a_scale_and_no_longer() {
-        let mut log = Key::new(Rule::SlidingWindow(three()), 0);
+        let mut log = Key::new(AnyAlgorithm::SlidingWindow(three()), 0);
         log.act(Act::Hit(2), 100);
         log.act(Act::Hit(1), 600);
         assert_eq!(log.act(Act::Hit(1), 700).retry_after, Some(400));
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_log_is_bounded_and_the_count_saturates() {
-        let mut log = Key::new(Rule::SlidingWindow(three()), 0);
+        let mut log = Key::new(AnyAlgorithm::SlidingWindow(three()), 0);
         for now in 0..900 {
             log.act(Act::Count(7), now);
         }
@@ -362,11 +362,11 @@ mod tests {
     #[test]
     fn a_lower_limit_leaves_the_hits_that_a_higher_one_counts() {
         let ten = SlidingWindow::new(10, 1_000);
-        let mut log = Key::new(Rule::SlidingWindow(ten), 0);
+        let mut log = Key::new(AnyAlgorithm::SlidingWindow(ten), 0);
         for now in 0..8 {
             assert!(log.act(Act::Hit(1), now).allowed);
         }
-        let mut lower = Key::new(Rule::SlidingWindow(three()), 0);
+        let mut lower = Key::new(AnyAlgorithm::SlidingWindow(three()), 0);
         assert!(lower.import(&log.export()));
         assert_eq!(lower.act(Act::Hit(1), 20).retry_after, Some(985));
         // Hits that count although they are denied take the place of the oldest, and what is charged is added.
@@ -374,7 +374,7 @@ mod tests {
             assert_eq!(lower.act(Act::Count(1), now).count, 8);
         }
         lower.act(Act::Inc(1), 40);
-        let mut again = Key::new(Rule::SlidingWindow(ten), 0);
+        let mut again = Key::new(AnyAlgorithm::SlidingWindow(ten), 0);
         assert!(again.import(&lower.export()));
         assert!(again.act(Act::Hit(1), 50).allowed);
         assert!(!again.act(Act::Hit(1), 50).allowed);
@@ -382,17 +382,17 @@ mod tests {
 
     #[test]
     fn a_log_at_the_end_of_the_range_can_be_read_again() {
-        let mut log = Key::new(Rule::SlidingWindow(SlidingWindow::new(MAX, 1_000)), 0);
+        let mut log = Key::new(AnyAlgorithm::SlidingWindow(SlidingWindow::new(MAX, 1_000)), 0);
         log.act(Act::Inc(MAX), 0);
         assert!(!log.act(Act::Count(2), 0).allowed);
-        let mut again = Key::new(log.rule, 0);
+        let mut again = Key::new(log.algorithm, 0);
         assert!(again.import(&log.export()));
         assert_eq!(again.export(), log.export());
     }
 
     #[test]
     fn a_clock_far_behind_takes_the_log_along() {
-        let mut log = Key::new(Rule::SlidingWindow(three()), 0);
+        let mut log = Key::new(AnyAlgorithm::SlidingWindow(three()), 0);
         log.act(Act::Hit(1), 50_000);
         log.act(Act::Hit(2), 50_400);
         assert_eq!(log.act(Act::Hit(1), 10_000).retry_after, Some(600));

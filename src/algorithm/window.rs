@@ -325,7 +325,7 @@ impl Algorithm for Window {
 mod tests {
     use super::*;
     use crate::algorithm::Act;
-    use crate::algorithm::rule::Rule;
+    use crate::algorithm::any::AnyAlgorithm;
     use crate::algorithm::testing::Key;
 
     const MINUTE: Window = Window { kind: Kind::Clock, limit: 2, scale: 60_000 };
@@ -333,14 +333,14 @@ mod tests {
     #[test]
     fn the_largest_limit_is_a_limit() {
         let largest = Window { kind: Kind::Clock, limit: MAX, scale: 60_000 };
-        let mut state = Key::new(Rule::Window(largest), 0);
+        let mut state = Key::new(AnyAlgorithm::Window(largest), 0);
         assert!(state.act(Act::Hit(MAX), 0).allowed);
         assert!(!state.act(Act::Hit(1), 0).allowed);
     }
 
     #[test]
     fn a_window_ends_at_a_multiple_of_its_scale() {
-        let mut state = Key::new(Rule::Window(MINUTE), 90_000);
+        let mut state = Key::new(AnyAlgorithm::Window(MINUTE), 90_000);
         assert_eq!(state.act(Act::Count(2), 90_000).reset_after, 30_000);
         assert!(!state.act(Act::Count(1), 119_999).allowed);
         assert!(state.act(Act::Count(1), 120_000).allowed);
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_denied_hit_counts_unless_it_is_free() {
-        let mut state = Key::new(Rule::Window(MINUTE), 0);
+        let mut state = Key::new(AnyAlgorithm::Window(MINUTE), 0);
         assert_eq!(state.act(Act::Hit(3), 0).count, 0);
         assert_eq!(state.act(Act::Count(3), 0).count, 3);
         assert_eq!(state.act(Act::Count(3), 0).retry_after, None);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_clock_one_window_behind_still_counts_in_the_stored_window() {
-        let mut state = Key::new(Rule::Window(MINUTE), 60_000);
+        let mut state = Key::new(AnyAlgorithm::Window(MINUTE), 60_000);
         state.act(Act::Count(2), 60_000);
         let decision = state.act(Act::Count(1), 1);
         assert_eq!((decision.allowed, decision.retry_after), (false, Some(119_999)));
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_clock_further_behind_takes_the_count_along_and_frees_the_key_in_a_window() {
-        let mut state = Key::new(Rule::Window(MINUTE), 6_000_000);
+        let mut state = Key::new(AnyAlgorithm::Window(MINUTE), 6_000_000);
         state.act(Act::Hit(2), 6_000_000);
         assert_eq!(state.act(Act::Hit(1), 90_000).retry_after, Some(30_000));
         assert!(state.act(Act::Hit(1), 120_000).allowed);
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_window_starts_with_the_first_hit_and_is_over_at_its_end_exactly() {
-        let mut state = Key::new(Rule::Window(OWN_MINUTE), 90_000);
+        let mut state = Key::new(AnyAlgorithm::Window(OWN_MINUTE), 90_000);
         assert_eq!(state.act(Act::Count(2), 90_000).reset_after, 60_000);
         assert!(!state.act(Act::Count(1), 149_999).allowed);
         assert!(state.act(Act::Count(1), 150_000).allowed);
@@ -382,14 +382,14 @@ mod tests {
 
     #[test]
     fn the_first_hit_at_the_epoch_is_a_first_hit() {
-        let mut state = Key::new(Rule::Window(OWN_MINUTE), 0);
+        let mut state = Key::new(AnyAlgorithm::Window(OWN_MINUTE), 0);
         assert_eq!(state.act(Act::Count(1), 0).count, 1);
         assert_eq!(state.ends_at(0), 60_000);
     }
 
     #[test]
     fn setting_to_nothing_starts_a_window_too() {
-        let mut state = Key::new(Rule::Window(OWN_MINUTE), 1_000);
+        let mut state = Key::new(AnyAlgorithm::Window(OWN_MINUTE), 1_000);
         assert_eq!(state.act(Act::Set(0), 1_000).count, 0);
         assert_eq!(state.ends_at(1_000), 61_000);
     }
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn the_last_window_fades_as_this_one_passes() {
-        let mut state = Key::new(Rule::Window(TEN), 0);
+        let mut state = Key::new(AnyAlgorithm::Window(TEN), 0);
         assert!(state.act(Act::Hit(10), 999).allowed);
         let denied = state.act(Act::Hit(1), 1_000);
         assert_eq!((denied.count, denied.remaining, denied.retry_after), (10, 0, Some(100)));
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_hit_as_large_as_the_limit_waits_for_both_windows() {
-        let mut state = Key::new(Rule::Window(TEN), 0);
+        let mut state = Key::new(AnyAlgorithm::Window(TEN), 0);
         state.act(Act::Hit(1), 0);
         assert_eq!(state.act(Act::Hit(10), 0).retry_after, Some(2_000));
         assert_eq!(state.ends_at(0), 2_000);
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_state_lives_to_the_end_of_the_next_window() {
-        let mut state = Key::new(Rule::Window(TEN), 0);
+        let mut state = Key::new(AnyAlgorithm::Window(TEN), 0);
         state.act(Act::Set(7), 500);
         assert_eq!(state.peek(Act::Hit(0), 1_999).count, 1);
         assert_eq!(state.peek(Act::Hit(0), 2_000).count, 0);

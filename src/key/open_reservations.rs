@@ -3,7 +3,7 @@
 //! A reservation has an amount for each policy it was opened under. A policy that was added since has none.
 
 use crate::algorithm::Act;
-use crate::algorithm::rule::{CallNumbers, Rule};
+use crate::algorithm::any::{AnyAlgorithm, CallNumbers};
 use crate::growth::{OutOfMemory, copied, push};
 use crate::number::in_range;
 use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
@@ -168,9 +168,9 @@ impl Open {
         self.row(index).get(at..).and_then(|numbers| numbers.first_chunk().copied()).unwrap_or([0; CALL_WORDS])
     }
 
-    /// Returns the rule and the operation that charge `cost` for the reservation at an index to the policy at a position:
+    /// Returns the algorithm and the operation that charge `cost` for the reservation at an index to the policy at a position:
     /// by the numbers of the call that opened it, or by `own`, which keeps the rate of the last charge.
-    pub(crate) fn charge(&self, index: usize, position: usize, own: &Rule, cost: u64) -> (Rule, Act) {
+    pub(crate) fn charge(&self, index: usize, position: usize, own: &AnyAlgorithm, cost: u64) -> (AnyAlgorithm, Act) {
         match self.call_numbers(index, position) {
             [_, 0] => (*own, Act::Inc(cost)),
             numbers => (own.with_call_numbers(numbers), Act::Charge(cost)),
@@ -316,9 +316,9 @@ impl Open {
     }
 
     /// Caches when a policy's amounts have drained. `key` is the number of its state that this depends on.
-    pub(crate) fn note_drain(&mut self, position: usize, key: u64, rule: &Rule) {
+    pub(crate) fn note_drain(&mut self, position: usize, key: u64, algorithm: &AnyAlgorithm) {
         if self.sums.get(position).is_some_and(|sum| sum.drain_key != key) {
-            let drain = rule.drain(key, self.of(position));
+            let drain = algorithm.drain(key, self.of(position));
             if let Some(sum) = self.sums.get_mut(position) {
                 (sum.drain, sum.drain_key) = (drain, key);
             }
@@ -429,8 +429,8 @@ impl OpenOf<'_> {
         !self.open.ends_before_start
     }
 
-    /// Returns the rule and the operation that charge `cost` for the reservation at an index.
-    pub(crate) fn charge(self, index: usize, own: &Rule, cost: u64) -> (Rule, Act) {
+    /// Returns the algorithm and the operation that charge `cost` for the reservation at an index.
+    pub(crate) fn charge(self, index: usize, own: &AnyAlgorithm, cost: u64) -> (AnyAlgorithm, Act) {
         self.open.charge(index, self.position, own, cost)
     }
 

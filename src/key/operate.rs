@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Act, Outcome};
 use crate::growth::OutOfMemory;
@@ -83,8 +83,8 @@ pub(crate) fn listed(extra: &mut Extra) -> Result<Vec<Extra>, OutOfMemory> {
 /// Mutable access to a key's states and its [`Extra`].
 pub(crate) struct KeyMut<'a> {
     pub(crate) policy_states: &'a PolicyStates,
-    /// The rules that decide: those of the call, or the limiter's own.
-    pub(crate) rules: &'a [Rule],
+    /// The algorithms that decide: those of the call, or the limiter's own.
+    pub(crate) algorithms: &'a [AnyAlgorithm],
     pub(crate) entry: EntryMut<'a>,
     pub(crate) extra: &'a mut Extra,
 }
@@ -114,15 +114,15 @@ impl KeyMut<'_> {
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        if let ([rule], None) = (self.rules, reserve)
+        if let ([algorithm], None) = (self.algorithms, reserve)
             && !self.extra.open.is_due(now)
         {
-            return self.hit_single(rule, costs.at(0), now, outcome);
+            return self.hit_single(algorithm, costs.at(0), now, outcome);
         }
         let result = self.expire(now).and_then(|moved| {
             outcome.changed |= moved;
             let decision =
-                self.policy_states.peek_beside(self.rules, self.entry.as_read(), &self.extra.open, costs, now);
+                self.policy_states.peek_beside(self.algorithms, self.entry.as_read(), &self.extra.open, costs, now);
             match reserve {
                 Some((reserved, most)) if decision.allowed => self.open(costs, reserved, most, now, outcome),
                 _ => self.charge(decision, costs, now, outcome),
@@ -135,11 +135,11 @@ impl KeyMut<'_> {
     }
 
     /// Decides a hit under a single policy when no reservation is due: the most common case.
-    fn hit_single(&mut self, rule: &Rule, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
+    fn hit_single(&mut self, algorithm: &AnyAlgorithm, cost: u64, now: u64, outcome: &mut Outcome) -> Decision {
         let act = self.policy_states.hit_of(cost);
-        let decision = self.policy_states.beside(0, rule, self.entry.as_read(), &self.extra.open, now).peek(act);
+        let decision = self.policy_states.beside(0, algorithm, self.entry.as_read(), &self.extra.open, now).peek(act);
         let act = if act.charges(decision.allowed) { Act::charged(cost, decision.allowed) } else { Act::LOOK };
-        rule.act(self.entry.reborrow(), act, now, outcome);
+        algorithm.act(self.entry.reborrow(), act, now, outcome);
         self.note_windows(now);
         decision
     }
@@ -177,8 +177,8 @@ impl KeyMut<'_> {
             let (retry_after, reason) = (Some(room_at - now), Some(Reason::Full));
             return Ok(Decision { allowed: false, retry_after, reason, ..self.look(now) });
         }
-        let own = self.policy_states.rules();
-        let numbers = own.iter().zip(self.rules).map(|(own, call)| own.call_numbers(call));
+        let own = self.policy_states.algorithms();
+        let numbers = own.iter().zip(self.algorithms).map(|(own, call)| own.call_numbers(call));
         self.extra.open.reserve(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
         self.act_on_all(&|_| Act::LOOK, now, outcome)?;
         self.extra.open.insert(reserved, (0..own.len()).map(|position| costs.at(position)), numbers);
@@ -191,7 +191,7 @@ impl KeyMut<'_> {
     /// Returns the decision of a hit of cost 0. No reservation may be due.
     fn look(&self, now: u64) -> Decision {
         let (entry, no_cost) = (self.entry.as_read(), PositionCosts::All(0));
-        self.policy_states.peek_beside(self.rules, entry, &self.extra.open, &no_cost, now)
+        self.policy_states.peek_beside(self.algorithms, entry, &self.extra.open, &no_cost, now)
     }
 
     /// Changes one policy's state unconditionally, and returns the count, open amounts included.
@@ -280,7 +280,7 @@ impl KeyMut<'_> {
     /// Clears the states of the policies, and those of former shapes with their names. Open reservations stay.
     pub(crate) fn reset_used(&mut self, now: u64) -> Result<(), OutOfMemory> {
         self.expire_all(now)?;
-        let names = self.policy_states.rules().len();
+        let names = self.policy_states.algorithms().len();
         let mut kept = Ok(());
         self.extra.former.retain_mut(|former| {
             former.shape().name >= names
@@ -297,7 +297,7 @@ impl KeyMut<'_> {
 
     /// Clears the states and the reservations of the policies, and those of former shapes with their names.
     pub(crate) fn reset_all(&mut self, now: u64) {
-        let names = self.policy_states.rules().len();
+        let names = self.policy_states.algorithms().len();
         self.policy_states.clear(self.entry.reborrow(), now);
         self.extra.open = Open::default();
         self.extra.former.retain(|former| former.shape().name >= names);
@@ -344,26 +344,26 @@ impl KeyMut<'_> {
         prepares: bool,
     ) -> Result<(), OutOfMemory> {
         let Some(reserved) = self.extra.open.get(index) else { return Ok(()) };
-        for (position, rule) in self.policy_states.rules().iter().enumerate() {
+        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate() {
             let Some(amount) = self.extra.open.amount(index, position) else { continue };
             let mut own = self.entry.from(self.policy_states.place(position));
             let cost = match used.at(position) {
                 AS_RESERVED => amount,
                 used => used,
             };
-            let (rule, charge) = self.extra.open.charge(index, position, rule, cost);
-            let rule = rule.keeping(own.as_read(), amount);
-            let period = rule.period();
+            let (algorithm, charge) = self.extra.open.charge(index, position, algorithm, cost);
+            let algorithm = algorithm.keeping(own.as_read(), amount);
+            let period = algorithm.period();
             // Not before the latest time in the state, unless that was a wrong reading of the clock.
-            let mut at = reserved.charged_at(closed_at, period).max(rule.latest(own.as_read()));
+            let mut at = reserved.charged_at(closed_at, period).max(algorithm.latest(own.as_read()));
             if at > closed_at.saturating_add(period) {
                 at = now;
             }
             let act = if cost > 0 { charge } else { Act::LOOK };
             if prepares {
-                rule.prepare(own.reborrow(), act, at)?;
+                algorithm.prepare(own.reborrow(), act, at)?;
             } else {
-                rule.act(own.reborrow(), act, at, &mut Outcome::default());
+                algorithm.act(own.reborrow(), act, at, &mut Outcome::default());
             }
         }
         Ok(())
@@ -371,14 +371,14 @@ impl KeyMut<'_> {
 
     /// Applies an act to the state of each policy; on an error to none.
     fn act_on_all(&mut self, act: &dyn Fn(usize) -> Act, now: u64, outcome: &mut Outcome) -> Result<(), OutOfMemory> {
-        let own = self.policy_states.rules();
+        let own = self.policy_states.algorithms();
         for prepares in [true, false] {
-            for (position, rule) in self.rules.iter().enumerate().take(own.len()) {
+            for (position, algorithm) in self.algorithms.iter().enumerate().take(own.len()) {
                 let (act, mut own) = (act(position), self.entry.from(self.policy_states.place(position)));
                 if prepares {
-                    rule.prepare(own.reborrow(), act, now)?;
+                    algorithm.prepare(own.reborrow(), act, now)?;
                 } else {
-                    rule.act(own.reborrow(), act, now, outcome);
+                    algorithm.act(own.reborrow(), act, now, outcome);
                 }
             }
         }
@@ -392,9 +392,9 @@ impl KeyMut<'_> {
         if self.extra.open.is_empty() {
             return;
         }
-        for (position, rule) in self.policy_states.rules().iter().enumerate() {
+        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate() {
             let own = self.entry.from(self.policy_states.place(position));
-            rule.note_drain(own.as_read(), position, &mut self.extra.open, now);
+            algorithm.note_drain(own.as_read(), position, &mut self.extra.open, now);
         }
     }
 
@@ -403,10 +403,10 @@ impl KeyMut<'_> {
         if self.extra.open.is_empty() {
             return;
         }
-        for (position, rule) in self.policy_states.rules().iter().enumerate() {
-            if let Rule::Window(Window { kind: Kind::Key, .. }) = rule {
+        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate() {
+            if let AnyAlgorithm::Window(Window { kind: Kind::Key, .. }) = algorithm {
                 let own = self.entry.from(self.policy_states.place(position));
-                rule.note_drain(own.as_read(), position, &mut self.extra.open, now);
+                algorithm.note_drain(own.as_read(), position, &mut self.extra.open, now);
             }
         }
     }

@@ -2,10 +2,10 @@
 
 pub(crate) use crate::algorithm::entry::{Entry, EntryMut};
 
+use crate::algorithm::any::{AnyAlgorithm, dispatch};
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::entry::Place;
 use crate::algorithm::forecast::Beside;
-use crate::algorithm::rule::{Rule, dispatch};
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
 use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::Open;
@@ -17,11 +17,11 @@ use alloc::vec::Vec;
 /// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A
 /// macro, since a function would copy each decision once more.
 macro_rules! combined {
-    ($rules:expr, $position:ident, $rule:ident, $act:ident = $acted:expr => $decide:expr) => {{
+    ($algorithms:expr, $position:ident, $algorithm:ident, $act:ident = $acted:expr => $decide:expr) => {{
         let mut binding = Decision::NOTHING;
         let mut violated = Violated::default();
         let mut reset_after = 0;
-        for ($position, $rule) in $rules.iter().enumerate() {
+        for ($position, $algorithm) in $algorithms.iter().enumerate() {
             let $act = $acted;
             let mut decision = $decide;
             decision.policy = $position;
@@ -36,7 +36,7 @@ macro_rules! combined {
         // A denial by one policy charges none.
         if !violated.is_empty() {
             reset_after = 0;
-            for ($position, $rule) in $rules.iter().enumerate() {
+            for ($position, $algorithm) in $algorithms.iter().enumerate() {
                 let $act = Act::LOOK;
                 reset_after = $decide.reset_after.max(reset_after);
             }
@@ -47,31 +47,31 @@ macro_rules! combined {
     }};
 }
 
-/// The rules of all policies, and where each policy's state begins within an entry.
+/// The algorithms of all policies, and where each policy's state begins within an entry.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyStates {
-    rules: Vec<Rule>,
+    algorithms: Vec<AnyAlgorithm>,
     /// Where the state of each policy begins within an entry; after the last, where the entry ends.
     places: Vec<Place>,
     denied: Denied,
 }
 
 impl PolicyStates {
-    pub(crate) fn new(rules: Vec<Rule>, denied: Denied) -> Result<Self, OutOfMemory> {
+    pub(crate) fn new(algorithms: Vec<AnyAlgorithm>, denied: Denied) -> Result<Self, OutOfMemory> {
         let mut places = Vec::new();
         let mut place = Place { word: 0, log: 0 };
         push(&mut places, place)?;
-        for rule in &rules {
-            place.word += dispatch!(rule, algorithm => algorithm.width());
-            place.log += usize::from(matches!(rule, Rule::SlidingWindow(_)));
+        for algorithm in &algorithms {
+            place.word += dispatch!(algorithm, algorithm => algorithm.width());
+            place.log += usize::from(matches!(algorithm, AnyAlgorithm::SlidingWindow(_)));
             push(&mut places, place)?;
         }
-        Ok(Self { denied, places, rules })
+        Ok(Self { denied, places, algorithms })
     }
 
     /// Returns the position of the first policy that counts reservations alone, which no hit can change.
     pub(crate) fn reserve_only(&self) -> Option<usize> {
-        self.rules.iter().position(Rule::is_concurrency)
+        self.algorithms.iter().position(AnyAlgorithm::is_concurrency)
     }
 
     /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry
@@ -83,29 +83,31 @@ impl PolicyStates {
 
     /// Returns the number of words and logs of an entry.
     pub(crate) fn size(&self) -> Place {
-        self.place(self.rules.len())
+        self.place(self.algorithms.len())
     }
 
-    /// Returns the limiter's own rules.
-    pub(crate) fn rules(&self) -> &[Rule] {
-        &self.rules
+    /// Returns the limiter's own algorithms.
+    pub(crate) fn algorithms(&self) -> &[AnyAlgorithm] {
+        &self.algorithms
     }
 
-    /// Makes the rules of one call those of these states. Returns whether they have the same shapes.
-    pub(crate) fn adjust(&self, call: &mut [Rule]) -> bool {
-        let adjust = |(own, call): (&Rule, &mut Rule)| own.for_call(call).map(|adjusted| *call = adjusted).is_some();
-        call.len() == self.rules.len() && self.rules.iter().zip(call).all(adjust)
+    /// Makes the algorithms of one call those of these states. Returns whether they have the same shapes.
+    pub(crate) fn adjust(&self, call: &mut [AnyAlgorithm]) -> bool {
+        let adjust = |(own, call): (&AnyAlgorithm, &mut AnyAlgorithm)| {
+            own.for_call(call).map(|adjusted| *call = adjusted).is_some()
+        };
+        call.len() == self.algorithms.len() && self.algorithms.iter().zip(call).all(adjust)
     }
 
     /// Makes an entry that of a key never used.
     pub(crate) fn clear(&self, mut entry: EntryMut<'_>, now: u64) {
-        for position in 0..self.rules.len() {
+        for position in 0..self.algorithms.len() {
             self.clear_one(position, entry.reborrow(), now);
         }
     }
 
     fn clear_one(&self, position: usize, mut entry: EntryMut<'_>, now: u64) {
-        self.rules[position].clear(entry.from(self.place(position)), now);
+        self.algorithms[position].clear(entry.from(self.place(position)), now);
     }
 
     /// Changes whether denied hits count. Returns the former choice.
@@ -127,119 +129,125 @@ impl PolicyStates {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn hit(
         &self,
-        rules: &[Rule],
+        algorithms: &[AnyAlgorithm],
         entry: EntryMut<'_>,
         cost: u64,
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        self.hit_inlined(rules, entry, cost, now, outcome)
+        self.hit_inlined(algorithms, entry, cost, now, outcome)
     }
 
     /// Charges all policies if all of them allow it. Notes in `outcome` whether a state changed.
     #[inline(always)]
     pub(crate) fn hit_inlined(
         &self,
-        rules: &[Rule],
+        algorithms: &[AnyAlgorithm],
         entry: EntryMut<'_>,
         cost: u64,
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        match rules {
-            [rule] => rule.act(entry, self.hit_of(cost), now, outcome),
-            _ => self.hit_all(rules, entry, &PositionCosts::All(cost), now, outcome),
+        match algorithms {
+            [algorithm] => algorithm.act(entry, self.hit_of(cost), now, outcome),
+            _ => self.hit_all(algorithms, entry, &PositionCosts::All(cost), now, outcome),
         }
     }
 
     /// The same with a cost for each policy.
     pub(crate) fn hit_costs(
         &self,
-        rules: &[Rule],
+        algorithms: &[AnyAlgorithm],
         entry: EntryMut<'_>,
         costs: &PositionCosts,
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        match rules {
-            [_] => self.hit(rules, entry, costs.at(0), now, outcome),
-            _ => self.hit_all(rules, entry, costs, now, outcome),
+        match algorithms {
+            [_] => self.hit(algorithms, entry, costs.at(0), now, outcome),
+            _ => self.hit_all(algorithms, entry, costs, now, outcome),
         }
     }
 
     #[inline(never)]
     fn hit_all(
         &self,
-        rules: &[Rule],
+        algorithms: &[AnyAlgorithm],
         mut entry: EntryMut<'_>,
         costs: &PositionCosts,
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        let decision = self.peek_all(rules, entry.as_read(), costs, now);
+        let decision = self.peek_all(algorithms, entry.as_read(), costs, now);
         // A denial by one policy charges none. `LOOK` lets each state that is too far ahead follow the clock.
         let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
-        for (position, rule) in rules.iter().enumerate() {
-            if rule.prepare(entry.from(self.place(position)), act(position), now).is_err() {
+        for (position, algorithm) in algorithms.iter().enumerate() {
+            if algorithm.prepare(entry.from(self.place(position)), act(position), now).is_err() {
                 outcome.out_of_memory = true;
                 return decision;
             }
         }
-        for (position, rule) in rules.iter().enumerate() {
-            rule.act(entry.from(self.place(position)), act(position), now, outcome);
+        for (position, algorithm) in algorithms.iter().enumerate() {
+            algorithm.act(entry.from(self.place(position)), act(position), now, outcome);
         }
         decision
     }
 
     /// Returns what a hit would return.
-    pub(crate) fn peek(&self, rules: &[Rule], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
-        match rules {
-            [rule] => rule.peek(entry, self.hit_of(costs.at(0)), now),
-            _ => self.peek_all(rules, entry, costs, now),
+    pub(crate) fn peek(
+        &self,
+        algorithms: &[AnyAlgorithm],
+        entry: Entry<'_>,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Decision {
+        match algorithms {
+            [algorithm] => algorithm.peek(entry, self.hit_of(costs.at(0)), now),
+            _ => self.peek_all(algorithms, entry, costs, now),
         }
     }
 
     #[inline(never)]
-    fn peek_all(&self, rules: &[Rule], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
-        combined!(rules, position, rule, act = self.hit_of(costs.at(position)) => {
-            rule.peek(entry.from(self.place(position)), act, now)
+    fn peek_all(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
+        combined!(algorithms, position, algorithm, act = self.hit_of(costs.at(position)) => {
+            algorithm.peek(entry.from(self.place(position)), act, now)
         })
     }
 
     /// Returns what a hit would return beside open amounts, none of which is due.
     pub(crate) fn peek_beside(
         &self,
-        rules: &[Rule],
+        algorithms: &[AnyAlgorithm],
         entry: Entry<'_>,
         open: &Open,
         costs: &PositionCosts,
         now: u64,
     ) -> Decision {
-        match rules {
-            [rule] => self.beside(0, rule, entry, open, now).peek(self.hit_of(costs.at(0))),
-            _ => combined!(rules, position, rule, act = self.hit_of(costs.at(position)) => {
-                self.beside(position, rule, entry, open, now).peek(act)
+        match algorithms {
+            [algorithm] => self.beside(0, algorithm, entry, open, now).peek(self.hit_of(costs.at(0))),
+            _ => combined!(algorithms, position, algorithm, act = self.hit_of(costs.at(position)) => {
+                self.beside(position, algorithm, entry, open, now).peek(act)
             }),
         }
     }
 
-    /// Returns one policy's state and its open amounts, for a decision under a rule.
+    /// Returns one policy's state and its open amounts, for a decision under an algorithm.
     #[inline(always)]
     pub(crate) fn beside<'a>(
         &'a self,
         position: usize,
-        rule: &'a Rule,
+        algorithm: &'a AnyAlgorithm,
         entry: Entry<'a>,
         open: &'a Open,
         now: u64,
     ) -> Beside<'a> {
-        let own = &self.rules[position];
-        Beside { rule, own, entry: entry.from(self.place(position)), open: open.of(position), now }
+        let own = &self.algorithms[position];
+        Beside { algorithm, own, entry: entry.from(self.place(position)), open: open.of(position), now }
     }
 
     /// Returns the decision of one policy beside open amounts, without a charge.
     pub(crate) fn look(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> Decision {
-        self.beside(position, &self.rules[position], entry, open, now).peek(Act::LOOK)
+        self.beside(position, &self.algorithms[position], entry, open, now).peek(Act::LOOK)
     }
 
     /// Returns when one policy's state ends beside open amounts; 0 if it has ended.
@@ -252,17 +260,17 @@ impl PolicyStates {
         if open.of(position).sum() == 0 {
             return 0;
         }
-        let own = &self.rules[position];
+        let own = &self.algorithms[position];
         // A bucket flows at its own rate, unless an operation has a faster one.
-        let slowest = Rule::of_shape(own.position(), own.stored_scale()).unwrap_or(*own);
+        let slowest = AnyAlgorithm::of_shape(own.position(), own.stored_scale()).unwrap_or(*own);
         let beside = self.beside(position, own, entry, open, now);
-        let rule = if beside.flows_alike() { own } else { &slowest };
-        now + Beside { rule, ..beside }.peek(Act::LOOK).reset_after
+        let algorithm = if beside.flows_alike() { own } else { &slowest };
+        now + Beside { algorithm, ..beside }.peek(Act::LOOK).reset_after
     }
 
     /// Returns when all open amounts are gone.
     pub(crate) fn all_open_end_at(&self, entry: Entry<'_>, open: &Open, now: u64) -> u64 {
-        (0..self.rules.len()).map(|position| self.open_ends_at(position, entry, open, now)).max().unwrap_or(0)
+        (0..self.algorithms.len()).map(|position| self.open_ends_at(position, entry, open, now)).max().unwrap_or(0)
     }
 
     /// Whether hits may be leased: not if denied ones count, or where only reservations do.
@@ -272,7 +280,7 @@ impl PolicyStates {
 
     /// Returns whether a hit with this decision is charged.
     pub(crate) fn charges(&self, decision: &Decision, costs: &PositionCosts) -> bool {
-        (decision.allowed || self.denied == Denied::Count) && !costs.are_zero(self.rules.len())
+        (decision.allowed || self.denied == Denied::Count) && !costs.are_zero(self.algorithms.len())
     }
 
     /// Changes one policy's state unconditionally, and returns the count.
@@ -284,39 +292,40 @@ impl PolicyStates {
         now: u64,
     ) -> Result<u64, OutOfMemory> {
         let mut outcome = Outcome::default();
-        let decision = self.rules[position].act(entry.from(self.place(position)), act, now, &mut outcome);
+        let decision = self.algorithms[position].act(entry.from(self.place(position)), act, now, &mut outcome);
         outcome.changed()?;
         Ok(decision.count)
     }
 
     /// Returns the count of one policy.
     pub(crate) fn get(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
-        self.rules[position].peek(entry.from(self.place(position)), Act::LOOK, now).count
+        self.algorithms[position].peek(entry.from(self.place(position)), Act::LOOK, now).count
     }
 
     /// Returns when one policy's state ends; 0 if it has ended.
     pub(crate) fn expires_at(&self, position: usize, entry: Entry<'_>, now: u64) -> u64 {
-        let ends = self.rules[position].ends_at(entry.from(self.place(position)), now);
+        let ends = self.algorithms[position].ends_at(entry.from(self.place(position)), now);
         if ends > now { ends } else { 0 }
     }
 
     /// Returns when the last of the states ends; `now` or earlier if it has ended.
     pub(crate) fn all_end_at(&self, entry: Entry<'_>, now: u64) -> u64 {
-        let ends = |(position, rule): (usize, &Rule)| rule.ends_at(entry.from(self.place(position)), now);
-        self.rules.iter().enumerate().map(ends).max().unwrap_or(0)
+        let ends =
+            |(position, algorithm): (usize, &AnyAlgorithm)| algorithm.ends_at(entry.from(self.place(position)), now);
+        self.algorithms.iter().enumerate().map(ends).max().unwrap_or(0)
     }
 
     /// Returns the count of one policy's state at its last change, and when it ends, beside open amounts.
     pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>, open: &Open) -> (u64, u64) {
-        let (rule, own) = (&self.rules[position], entry.from(self.place(position)));
-        let latest = rule.latest(own);
+        let (algorithm, own) = (&self.algorithms[position], entry.from(self.place(position)));
+        let latest = algorithm.latest(own);
         let count = self.look(position, entry, open, latest).count;
-        (count, rule.ends_at(own, latest).max(self.open_ends_at(position, entry, open, latest)))
+        (count, algorithm.ends_at(own, latest).max(self.open_ends_at(position, entry, open, latest)))
     }
 
     /// Passes one policy's state to `push` as plain numbers.
     pub(crate) fn export_one(&self, position: usize, entry: Entry<'_>, push: Push<'_>) -> Result<(), OutOfMemory> {
-        self.rules[position].export(entry.from(self.place(position)), push)
+        self.algorithms[position].export(entry.from(self.place(position)), push)
     }
 
     /// Reads one policy's state from plain numbers of its shape. Returns whether they are valid.
@@ -326,13 +335,13 @@ impl PolicyStates {
         mut entry: EntryMut<'_>,
         numbers: &[i64],
     ) -> Result<bool, OutOfMemory> {
-        self.rules[position].import(entry.from(self.place(position)), numbers)
+        self.algorithms[position].import(entry.from(self.place(position)), numbers)
     }
 
     /// Returns the largest count that a policy may be set to: a token bucket holds no more than its capacity.
     pub(crate) fn most_to_set(&self, position: usize) -> u64 {
-        match &self.rules[position] {
-            Rule::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
+        match &self.algorithms[position] {
+            AnyAlgorithm::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
             _ => MAX,
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn check_ttl(ttl: Span) -> Result<u64, Error> {
 
 /// Returns the default duration of a reservation: the longest `ttl` of a concurrency policy, or a minute.
 pub(crate) fn default_ttl(policies: &Policies) -> u64 {
-    let concurrent = policies.iter().filter(|policy| policy.rule.is_concurrency());
+    let concurrent = policies.iter().filter(|policy| policy.algorithm.is_concurrency());
     concurrent.map(Policy::scale).max().unwrap_or(DEFAULT_TTL)
 }
 

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::algorithm::Push;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, collect, copied, push};
 use crate::key::open_reservations::{Bits, OPEN_ROW, Open, OpenRow};
 use crate::key::operate::{Extra, KeyMut};
@@ -31,8 +31,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// Returns the shape of the policy at a position.
-    pub(crate) fn of(position: usize, rule: &Rule) -> Self {
-        Self { name: position, algorithm: rule.position(), scale: rule.stored_scale() }
+    pub(crate) fn of(position: usize, algorithm: &AnyAlgorithm) -> Self {
+        Self { name: position, algorithm: algorithm.position(), scale: algorithm.stored_scale() }
     }
 
     /// Parses a shape; `None` if the algorithm is unknown or the scale is not valid for it.
@@ -40,8 +40,8 @@ impl Shape {
         Some(Self { name, algorithm, scale: Scale::from_number(scale, algorithm)? })
     }
 
-    fn rule(&self) -> Option<Rule> {
-        Rule::of_shape(self.algorithm, self.scale)
+    fn algorithm(&self) -> Option<AnyAlgorithm> {
+        AnyAlgorithm::of_shape(self.algorithm, self.scale)
     }
 }
 
@@ -73,7 +73,7 @@ impl<'a> Shaped<&'a [i64]> {
 #[derive(Clone, Debug)]
 pub(crate) struct Former {
     shape: Shape,
-    /// The rule of the shape.
+    /// The algorithm of the shape.
     policy_states: PolicyStates,
     /// Its state, and the parts of reservations that are open under it.
     states: KeyStates,
@@ -82,10 +82,10 @@ pub(crate) struct Former {
 impl Former {
     /// Reads a stored state; `None` if its numbers are invalid.
     fn read(shaped: &Shaped<&[i64]>) -> Result<Option<Self>, OutOfMemory> {
-        let Some(rule) = shaped.shape.rule() else { return Ok(None) };
-        let mut rules = Vec::new();
-        push(&mut rules, rule)?;
-        let policy_states = PolicyStates::new(rules, Denied::Free)?;
+        let Some(algorithm) = shaped.shape.algorithm() else { return Ok(None) };
+        let mut algorithms = Vec::new();
+        push(&mut algorithms, algorithm)?;
+        let policy_states = PolicyStates::new(algorithms, Denied::Free)?;
         let mut states = KeyStates::new(&policy_states)?;
         states.clear(&policy_states, 0);
         let mut valid = policy_states.import(0, states.entry_mut(), shaped.numbers)?;
@@ -134,7 +134,7 @@ impl Former {
 
     /// Runs `work` on the state.
     pub(crate) fn key<T>(&mut self, work: impl FnOnce(&mut KeyMut<'_>) -> T) -> T {
-        work(&mut self.states.key_mut(&self.policy_states, self.policy_states.rules()))
+        work(&mut self.states.key_mut(&self.policy_states, self.policy_states.algorithms()))
     }
 
     /// Returns the costs of a settlement under the shape, of those by the positions of the policies.
@@ -198,16 +198,16 @@ impl KeyStates {
     /// former shape. [`KeyStates::loaded`] must follow.
     pub(crate) fn load(&mut self, policy_states: &PolicyStates, shaped: &Shaped<&[i64]>) -> Result<(), LoadError> {
         let invalid = || LoadError::Invalid(shaped.shape);
-        let rules = policy_states.rules();
-        let shape_rule = shaped.shape.rule().ok_or_else(invalid)?;
-        match rules.get(shaped.shape.name).filter(|own| own.has_shape_of(&shape_rule)) {
+        let algorithms = policy_states.algorithms();
+        let shape_algorithm = shaped.shape.algorithm().ok_or_else(invalid)?;
+        match algorithms.get(shaped.shape.name).filter(|own| own.has_shape_of(&shape_algorithm)) {
             Some(_) => {
                 let position = shaped.shape.name;
                 if !policy_states.import(position, self.entry_mut(), shaped.numbers)? {
                     return Err(invalid());
                 }
                 for row in &shaped.open {
-                    if !self.extra.open.import(position, row, rules.len())? {
+                    if !self.extra.open.import(position, row, algorithms.len())? {
                         return Err(invalid());
                     }
                 }
@@ -219,9 +219,9 @@ impl KeyStates {
 
     /// Completes the loading of states. Returns which policies start unused.
     pub(crate) fn loaded(&mut self, policy_states: &PolicyStates, now: u64) -> Afresh {
-        self.key_mut(policy_states, policy_states.rules()).refresh(now);
+        self.key_mut(policy_states, policy_states.algorithms()).refresh(now);
         let mut afresh = Afresh::default();
-        for (position, _) in policy_states.rules().iter().enumerate() {
+        for (position, _) in policy_states.algorithms().iter().enumerate() {
             let is_former = self.extra.former.iter().any(|former| former.shape.name == position);
             if is_former && policy_states.expires_beside(position, self.entry(), &self.extra.open, now) == 0 {
                 afresh.0 |= 1 << position;
@@ -268,12 +268,12 @@ fn stored<'a>(
     extra: Option<&'a Extra>,
     index: usize,
 ) -> Option<Stored<'a>> {
-    let rules = policy_states.rules();
-    if let Some(rule) = rules.get(index) {
-        let (shape, open) = (Shape::of(index, rule), extra.map(|extra| &extra.open));
+    let algorithms = policy_states.algorithms();
+    if let Some(algorithm) = algorithms.get(index) {
+        let (shape, open) = (Shape::of(index, algorithm), extra.map(|extra| &extra.open));
         return Some(Stored { shape, policy_states, position: index, entry, open });
     }
-    Some(extra?.former.get(index - rules.len())?.own())
+    Some(extra?.former.get(index - algorithms.len())?.own())
 }
 
 /// Returns the states of an entry and its extra as they are stored.

@@ -1,8 +1,8 @@
 //! One key's states outside a slab.
 
 use crate::Decision;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::log::Log;
-use crate::algorithm::rule::Rule;
 use crate::growth::{OutOfMemory, copied, defaults, push};
 use crate::key::open_reservations::Open;
 use crate::key::operate::{Extra, KeyMut, listed};
@@ -43,7 +43,7 @@ impl KeyStates {
         }
         let extra = Extra { open: extra.open.try_clone()?, former: Vec::new() };
         let mut copy = Self { words: copied(entry.words)?, logs, extra };
-        copy.key_mut(policy_states, policy_states.rules()).expire(now)?;
+        copy.key_mut(policy_states, policy_states.algorithms()).expire(now)?;
         Ok(Some(copy))
     }
 
@@ -69,10 +69,14 @@ impl KeyStates {
         EntryMut { words: &mut self.words, logs: &mut self.logs }
     }
 
-    /// Returns mutable access to the states under these rules.
-    pub(crate) fn key_mut<'a>(&'a mut self, policy_states: &'a PolicyStates, rules: &'a [Rule]) -> KeyMut<'a> {
+    /// Returns mutable access to the states under these algorithms.
+    pub(crate) fn key_mut<'a>(
+        &'a mut self,
+        policy_states: &'a PolicyStates,
+        algorithms: &'a [AnyAlgorithm],
+    ) -> KeyMut<'a> {
         let entry = EntryMut { words: &mut self.words, logs: &mut self.logs };
-        KeyMut { policy_states, rules, entry, extra: &mut self.extra }
+        KeyMut { policy_states, algorithms, entry, extra: &mut self.extra }
     }
 
     /// Makes the states those of a key never used.
@@ -89,7 +93,7 @@ impl KeyStates {
         now: u64,
     ) -> Result<Decision, OutOfMemory> {
         Self::read(policy_states, self.entry(), &self.extra, now, |entry, open| {
-            policy_states.peek_beside(policy_states.rules(), entry, open, costs, now)
+            policy_states.peek_beside(policy_states.algorithms(), entry, open, costs, now)
         })
     }
 

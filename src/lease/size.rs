@@ -25,7 +25,7 @@ pub(super) fn wanted(spent: u64, last: u64) -> u64 {
     if spent < LEAST_SPENT { 0 } else { spent.min((2 * last).max(LEAST_SPENT)) }
 }
 
-/// Returns the size of the next credit, by the rules of a lease.
+/// Returns the size of the next credit, by the algorithms of a lease.
 #[cfg(feature = "cloudflare")]
 pub(crate) fn next_credit(spent: u64, last: u64, remaining: u64) -> u64 {
     granted(wanted(spent, last), 0, remaining)

@@ -11,7 +11,7 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::Hash;
 
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::collect;
 use crate::key::shapes::Names;
 use crate::memory::index::Index;
@@ -87,7 +87,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// ```
     pub fn with_options(policies: impl IntoPolicies, clock: C, options: Options) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
-        let slots = Slots::new(policies.rules(), policies.denied(), options)?;
+        let slots = Slots::new(policies.algorithms(), policies.denied(), options)?;
         let names = Names::new(policies.clone());
         Ok(Self { policies, names, slots, index: Index::new(), clock, before_clean: None })
     }
@@ -400,17 +400,23 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         }
     }
 
-    /// Returns the rules of one call.
-    fn adjusted(&self, policies: &Policies) -> Result<Vec<Rule>, Error> {
-        let mut call = collect(policies.iter().map(|policy| policy.rule))?;
+    /// Returns the algorithms of one call.
+    fn adjusted(&self, policies: &Policies) -> Result<Vec<AnyAlgorithm>, Error> {
+        let mut call = collect(policies.iter().map(|policy| policy.algorithm))?;
         if self.slots.adjust(&mut call) {
             return Ok(call);
         }
-        Err(Error::PolicyMismatch(mismatch(self.slots.policy_states().rules(), &call)))
+        Err(Error::PolicyMismatch(mismatch(self.slots.policy_states().algorithms(), &call)))
     }
 
     #[inline]
-    fn hit_by<Q>(&mut self, key: &Q, rules: Option<&[Rule]>, costs: &PositionCosts, now: u64) -> Result<Decision, Error>
+    fn hit_by<Q>(
+        &mut self,
+        key: &Q,
+        algorithms: Option<&[AnyAlgorithm]>,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<Decision, Error>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -421,10 +427,10 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
             if !self.slots.freed.is_empty() {
                 self.forget();
             }
-            return self.slots.hit_slot(slot, rules, costs, now);
+            return self.slots.hit_slot(slot, algorithms, costs, now);
         }
         self.index.reserve(self.slots.slots_with_one_more())?;
-        let decision = self.slots.hit::<Error>(None, rules, costs, now)?;
+        let decision = self.slots.hit::<Error>(None, algorithms, costs, now)?;
         self.take_moves(key);
         Ok(decision)
     }

@@ -8,9 +8,9 @@ mod reservations;
 mod room;
 mod sweep;
 
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::forecast::WORDS;
 use crate::algorithm::log::Log;
-use crate::algorithm::rule::Rule;
 use crate::algorithm::{Act, Outcome};
 use crate::growth::OutOfMemory;
 use crate::key::open_reservations::{Bits, Open};
@@ -100,8 +100,8 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// Returns an empty slab.
-    pub(crate) fn new(rules: Vec<Rule>, denied: Denied, options: Options) -> Result<Self, OutOfMemory> {
-        let policy_states = PolicyStates::new(rules, denied)?;
+    pub(crate) fn new(algorithms: Vec<AnyAlgorithm>, denied: Denied, options: Options) -> Result<Self, OutOfMemory> {
+        let policy_states = PolicyStates::new(algorithms, denied)?;
         // The last word is the time of the last change, where `key_older_than` is set. A free slot needs a word as
         // well.
         let width = (policy_states.size().word + usize::from(options.key_older_than.is_some())).max(1);
@@ -131,13 +131,13 @@ impl Slots {
         })
     }
 
-    /// Returns the rules and the layout of the states.
+    /// Returns the algorithms and the layout of the states.
     pub(crate) fn policy_states(&self) -> &PolicyStates {
         &self.policy_states
     }
 
-    /// Adjusts the rules of one call to the slab's states. Returns whether they fit.
-    pub(crate) fn adjust(&self, call: &mut [Rule]) -> bool {
+    /// Adjusts the algorithms of one call to the slab's states. Returns whether they fit.
+    pub(crate) fn adjust(&self, call: &mut [AnyAlgorithm]) -> bool {
         self.policy_states.adjust(call)
     }
 
@@ -165,16 +165,16 @@ impl Slots {
     pub(crate) fn hit<E: From<OutOfMemory>>(
         &mut self,
         slot: Option<u32>,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, E> {
         match slot {
             Some(slot) => {
                 self.sweep(slot, now);
-                self.hit_slot(slot, rules, costs, now)
+                self.hit_slot(slot, algorithms, costs, now)
             }
-            None => self.hit_new(rules, costs, now),
+            None => self.hit_new(algorithms, costs, now),
         }
     }
 
@@ -186,17 +186,17 @@ impl Slots {
     pub(crate) fn hit_slot<E: From<OutOfMemory>>(
         &mut self,
         slot: u32,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, E> {
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
-        let rules = rules.unwrap_or(policy_states.rules());
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
         let decision = match self.extras.get_mut(slot) {
-            None => policy_states.hit_costs(rules, entry, costs, now, &mut outcome),
-            Some(extra) => KeyMut { policy_states, rules, entry, extra }.hit(costs, now, &mut outcome),
+            None => policy_states.hit_costs(algorithms, entry, costs, now, &mut outcome),
+            Some(extra) => KeyMut { policy_states, algorithms, entry, extra }.hit(costs, now, &mut outcome),
         };
         if outcome.changed()? {
             self.touch(slot, now);
@@ -208,15 +208,15 @@ impl Slots {
     /// a hit that is not charged evicts no other key, and one that runs out of memory changes no state.
     fn hit_new<E: From<OutOfMemory>>(
         &mut self,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, E> {
         let Self { policy_states, staged, .. } = self;
         staged.clear(policy_states, now);
-        let rules = rules.unwrap_or(policy_states.rules());
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
-        let decision = policy_states.hit_costs(rules, staged.entry_mut(), costs, now, &mut outcome);
+        let decision = policy_states.hit_costs(algorithms, staged.entry_mut(), costs, now, &mut outcome);
         outcome.changed()?;
         if policy_states.charges(&decision, costs) { self.put_new(decision, now) } else { Ok(decision) }
     }
@@ -239,17 +239,17 @@ impl Slots {
     pub(crate) fn peek(
         &self,
         slot: Option<u32>,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, OutOfMemory> {
-        let rules = rules.unwrap_or(self.policy_states.rules());
+        let algorithms = algorithms.unwrap_or(self.policy_states.algorithms());
         if let Some(extra) = self.extra_of(slot) {
             return self.beside(slot, extra, now, |entry, open| {
-                self.policy_states.peek_beside(rules, entry, open, costs, now)
+                self.policy_states.peek_beside(algorithms, entry, open, costs, now)
             });
         }
-        let mut decision = self.policy_states.peek(rules, self.entry_of(slot, now, &mut None), costs, now);
+        let mut decision = self.policy_states.peek(algorithms, self.entry_of(slot, now, &mut None), costs, now);
         if slot.is_none()
             && self.policy_states.charges(&decision, costs)
             && let Some(room_at) = self.no_room_until(now)
@@ -263,12 +263,12 @@ impl Slots {
     pub(crate) fn peek_free(
         &mut self,
         slot: Option<u32>,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, OutOfMemory> {
         let denied = self.policy_states.replace_denied(Denied::Free);
-        let decision = self.peek(slot, rules, costs, now);
+        let decision = self.peek(slot, algorithms, costs, now);
         self.policy_states.replace_denied(denied);
         decision
     }
@@ -310,9 +310,8 @@ impl Slots {
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         let count = match self.extras.get_mut(slot) {
             None => policy_states.change(position, entry, act, now)?,
-            Some(extra) => {
-                KeyMut { policy_states, rules: policy_states.rules(), entry, extra }.change(position, act, now)?
-            }
+            Some(extra) => KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra }
+                .change(position, act, now)?,
         };
         self.touch(slot, now);
         self.sweep(slot, now);
@@ -461,8 +460,8 @@ mod tests {
     #[test]
     fn as_many_of_the_widest_states_as_there_can_be_are_read_without_a_slot() {
         for (policy, words) in [(Policy::sliding_counter(9, 1), 3), (Policy::token_bucket(9, 1, 1 << 40), WORDS)] {
-            let rules = vec![policy.unwrap().rule; MAX_POLICIES];
-            let mut slots = Slots::new(rules, Denied::Free, Options::new()).unwrap();
+            let algorithms = vec![policy.unwrap().algorithm; MAX_POLICIES];
+            let mut slots = Slots::new(algorithms, Denied::Free, Options::new()).unwrap();
             assert_eq!(slots.policy_states.size().word, words * MAX_POLICIES);
             let costs = PositionCosts::All(2);
             assert_eq!(slots.peek(None, None, &costs, 0), slots.hit::<OutOfMemory>(None, None, &costs, 0));

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::schema::{ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, DENIED_WORDS, Field, MAX_TTL, Role};
 use super::value::ValueVisitor;
-use super::{Denied, Policy, Value, unchecked_rule};
+use super::{Denied, Policy, Value, unchecked_algorithm};
 use crate::algorithm::calendar::{Calendar, CalendarScale, WrittenOffset};
 use crate::error::wording;
 use crate::number::MAX;
@@ -67,8 +67,12 @@ impl PolicyDraft {
         let limit = self.amount(schema, Role::Limit)?;
         let rate = self.amount(schema, Role::Rate)?;
         let scale = self.scale(schema)?;
-        let policy =
-            Policy { rule: unchecked_rule(position, limit, rate, scale), name: None, unit: None, denied: None };
+        let policy = Policy {
+            algorithm: unchecked_algorithm(position, limit, rate, scale),
+            name: None,
+            unit: None,
+            denied: None,
+        };
         let policy = match self.role(schema, Role::UtcOffset)? {
             Value::Null => policy,
             Value::Text(offset) => policy.utc_offset(offset)?,
@@ -237,16 +241,16 @@ impl<'de> Visitor<'de> for DraftVisitor {
 impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let (schema, rule) = (self.schema(), &self.rule);
-        let calendar = rule.stored_scale().calendar();
+        let (schema, algorithm) = (self.schema(), &self.algorithm);
+        let calendar = algorithm.stored_scale().calendar();
         for field in schema.fields {
             match field.role {
                 Role::Algorithm => map.serialize_entry(field.name, schema.name)?,
-                Role::Limit => map.serialize_entry(field.name, &rule.limit())?,
-                Role::Rate => map.serialize_entry(field.name, &rule.rate())?,
+                Role::Limit => map.serialize_entry(field.name, &algorithm.limit())?,
+                Role::Rate => map.serialize_entry(field.name, &algorithm.rate())?,
                 Role::Scale | Role::Ttl => match calendar {
                     Some(calendar) => map.serialize_entry(field.name, calendar.unit().name())?,
-                    None => map.serialize_entry(field.name, &rule.scale())?,
+                    None => map.serialize_entry(field.name, &algorithm.scale())?,
                 },
                 Role::UtcOffset => match calendar {
                     Some(calendar) if calendar.offset() != 0 => {

@@ -2,7 +2,7 @@
 
 use super::schema::MAX_POLICIES;
 use super::{Denied, Policy, denied};
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::error::wording;
 use crate::{Error, Expected, Found};
 use alloc::boxed::Box;
@@ -125,13 +125,13 @@ impl Policies {
     }
 
     /// Returns the algorithms and their numbers, in order.
-    pub(crate) fn rules(&self) -> Vec<Rule> {
-        self.0.list.iter().map(|policy| policy.rule).collect()
+    pub(crate) fn algorithms(&self) -> Vec<AnyAlgorithm> {
+        self.0.list.iter().map(|policy| policy.algorithm).collect()
     }
 
     /// Returns whether denied hits count.
     pub(crate) fn denied(&self) -> Denied {
-        denied(&self.rules(), self.0.list.first().and_then(|policy| policy.denied))
+        denied(&self.algorithms(), self.0.list.first().and_then(|policy| policy.denied))
     }
 }
 

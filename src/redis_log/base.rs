@@ -107,7 +107,7 @@ pub(super) fn to_record(
     }
     let mut states: Vec<StoredState> = Vec::new();
     for ((name, policy), state) in policies.names().zip(policies.iter()).zip(own) {
-        let (algorithm, scale) = (policy.algorithm().into(), policy.rule.stored_scale().number());
+        let (algorithm, scale) = (policy.algorithm().into(), policy.algorithm.stored_scale().number());
         states.push(StoredState { name: name.into(), algorithm, scale, state, open: Vec::new() });
     }
     for row in open {

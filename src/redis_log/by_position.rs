@@ -1,7 +1,7 @@
-//! Operations of a ledger for replays: costs are by position of the policy, and rules may be those of one call.
+//! Operations of a ledger for replays: costs are by position of the policy, and algorithms may be those of one call.
 
 use crate::algorithm::Outcome;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::key::open_reservations::{Bits, Reserved};
 use crate::key::reservation::bits_of;
 use crate::key::states::KeyStates;
@@ -11,9 +11,9 @@ use crate::policy::schema::MAX_STORED_RESERVATIONS;
 use crate::{Decision, Error, Ledger, ReservationId, Settlement};
 
 impl Ledger {
-    /// Adjusts the rules of one call to these states. Returns false if they do not match the policies.
-    pub(super) fn adjust(&self, rules: &mut [Rule]) -> bool {
-        self.policy_states.adjust(rules)
+    /// Adjusts the algorithms of one call to these states. Returns false if they do not match the policies.
+    pub(super) fn adjust(&self, algorithms: &mut [AnyAlgorithm]) -> bool {
+        self.policy_states.adjust(algorithms)
     }
 
     /// Returns whether the bits of every open reservation satisfy `predicate`.
@@ -27,11 +27,11 @@ impl Ledger {
         self.policy_states.most_to_set(position)
     }
 
-    /// Decides a hit, under the rules of the policies if `rules` is `None`.
+    /// Decides a hit, under the algorithms of the policies if `algorithms` is `None`.
     pub(super) fn hit_at(
         &mut self,
         costs: &PositionCosts,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         now: u64,
     ) -> Result<Decision, Error> {
         check_time(now)?;
@@ -40,18 +40,23 @@ impl Ledger {
         }
         let Self { policy_states, states, .. } = self;
         let mut outcome = Outcome::default();
-        let rules = rules.unwrap_or(policy_states.rules());
-        let decision = states.key_mut(policy_states, rules).hit(costs, now, &mut outcome);
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
+        let decision = states.key_mut(policy_states, algorithms).hit(costs, now, &mut outcome);
         outcome.changed()?;
         Ok(decision)
     }
 
     /// Returns the decision that such a hit would get.
-    pub(super) fn peek_at(&self, costs: &PositionCosts, rules: Option<&[Rule]>, now: u64) -> Result<Decision, Error> {
+    pub(super) fn peek_at(
+        &self,
+        costs: &PositionCosts,
+        algorithms: Option<&[AnyAlgorithm]>,
+        now: u64,
+    ) -> Result<Decision, Error> {
         let Self { policy_states, states, .. } = self;
-        let rules = rules.unwrap_or(policy_states.rules());
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let peek = |entry: crate::key::policy_states::Entry<'_>, open: &crate::key::open_reservations::Open| {
-            policy_states.peek_beside(rules, entry, open, costs, now)
+            policy_states.peek_beside(algorithms, entry, open, costs, now)
         };
         Ok(KeyStates::read(policy_states, states.entry(), &states.extra, now, peek)?)
     }
@@ -59,7 +64,7 @@ impl Ledger {
     /// Returns the decision that a hit would get, for a key without open reservations.
     pub(super) fn peek_without_open(&self, cost: u64, now: u64) -> Decision {
         let Self { policy_states, states, .. } = self;
-        policy_states.peek(policy_states.rules(), states.entry(), &PositionCosts::All(cost), now)
+        policy_states.peek(policy_states.algorithms(), states.entry(), &PositionCosts::All(cost), now)
     }
 
     /// Decides a hit and, if it is allowed, opens a reservation. Returns the decision and the reservation's end; 0 if it is
@@ -67,7 +72,7 @@ impl Ledger {
     pub(super) fn reserve_at(
         &mut self,
         costs: &PositionCosts,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         random: u128,
         ttl: u64,
         now: u64,
@@ -75,8 +80,8 @@ impl Ledger {
         let Self { policy_states, states, .. } = self;
         let mut outcome = Outcome::default();
         let reserved = Reserved::new(bits_of(random), check_time(now)?, ttl);
-        let rules = rules.unwrap_or(policy_states.rules());
-        let mut key = states.key_mut(policy_states, rules);
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
+        let mut key = states.key_mut(policy_states, algorithms);
         let decision = key.reserve(costs, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
         outcome.changed()?;
         Ok((decision, if decision.allowed { reserved.end() } else { 0 }))
@@ -86,7 +91,7 @@ impl Ledger {
     pub(super) fn settle_at(&mut self, id: ReservationId, used: &PositionCosts, now: u64) -> Result<Settlement, Error> {
         check_time(now)?;
         let Self { policy_states, states, .. } = self;
-        let settled = states.key_mut(policy_states, policy_states.rules()).settle(id.bits(), used, now)?;
+        let settled = states.key_mut(policy_states, policy_states.algorithms()).settle(id.bits(), used, now)?;
         Ok(settled.unwrap_or(id.missing(now)))
     }
 
@@ -94,7 +99,7 @@ impl Ledger {
     pub(super) fn extend_at(&mut self, id: ReservationId, ttl: u64, now: u64) -> Result<Settlement, Error> {
         check_time(now)?;
         let Self { policy_states, states, .. } = self;
-        let extended = states.key_mut(policy_states, policy_states.rules()).extend(id.bits(), ttl, now)?;
+        let extended = states.key_mut(policy_states, policy_states.algorithms()).extend(id.bits(), ttl, now)?;
         Ok(extended.unwrap_or(id.missing(now)))
     }
 }

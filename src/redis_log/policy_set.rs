@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::text::Cursor;
 use super::{ReplayError, SEMANTICS};
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::window::{self, Window};
 use crate::policy::scale::Scale;
 use crate::policy::schema::ALGORITHM_SCHEMAS;
@@ -47,10 +47,10 @@ impl PolicySet {
 
     /// Returns how long a state lasts at most after a hit, in milliseconds, if there is no debt.
     pub(super) fn max_lifetime(&self) -> u64 {
-        let lifetime = |policy: &Policy| match policy.rule {
+        let lifetime = |policy: &Policy| match policy.algorithm {
             // A sliding counter weighs the hits of one window in the next one.
-            Rule::Window(Window { kind: window::Kind::Sliding, scale, .. }) => 2 * scale,
-            rule => rule.period(),
+            AnyAlgorithm::Window(Window { kind: window::Kind::Sliding, scale, .. }) => 2 * scale,
+            algorithm => algorithm.period(),
         };
         self.policies.iter().map(lifetime).max().unwrap_or(0).min(MAX)
     }
@@ -75,9 +75,9 @@ fn format_policies(policies: &Policies) -> String {
         if position > 0 {
             text.push(',');
         }
-        let rule = &policy.rule;
-        let scale = rule.stored_scale().number();
-        text.push_str(&format!("{}.{}.{}.{scale}", rule.position(), rule.limit(), rule.rate()));
+        let algorithm = &policy.algorithm;
+        let scale = algorithm.stored_scale().number();
+        text.push_str(&format!("{}.{}.{}.{scale}", algorithm.position(), algorithm.limit(), algorithm.rate()));
         match policy.denied {
             None => {}
             Some(Denied::Count) => text.push('c'),

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::ReplayError;
 use super::policy_set::{Hash, PolicySet};
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::push;
 use crate::{Error, Ledger, Policies};
 
@@ -18,18 +18,18 @@ const CACHED: usize = 8;
 pub(super) struct PolicySets {
     own: Arc<PolicySet>,
     others: Vec<Arc<PolicySet>>,
-    /// The rules of calls with policies of their own, by the text of those policies.
-    calls: Vec<(String, Vec<Rule>)>,
+    /// The algorithms of calls with policies of their own, by the text of those policies.
+    calls: Vec<(String, Vec<AnyAlgorithm>)>,
     hash: Hash,
 }
 
-/// The rules of one call.
+/// The algorithms of one call.
 #[derive(Debug)]
 pub(super) enum CallRules {
     /// The call has no policies of its own.
     Default,
-    /// The rules of the call's own policies.
-    Own(Vec<Rule>),
+    /// The algorithms of the call's own policies.
+    Own(Vec<AnyAlgorithm>),
     /// The call's own policies do not match those of the states, so it is rejected.
     Mismatch,
 }
@@ -62,18 +62,18 @@ impl PolicySets {
         Ok(set)
     }
 
-    /// Returns the rules of a call, adjusted to a ledger. `text` is that of the call's own policies.
-    pub(super) fn call_rules(&mut self, text: Option<&str>, ledger: &Ledger) -> Result<CallRules, ReplayError> {
+    /// Returns the algorithms of a call, adjusted to a ledger. `text` is that of the call's own policies.
+    pub(super) fn call_algorithms(&mut self, text: Option<&str>, ledger: &Ledger) -> Result<CallRules, ReplayError> {
         let Some(text) = text else { return Ok(CallRules::Default) };
-        let mut rules = match self.calls.iter().find(|(known, _)| known == text) {
-            Some((_, rules)) => rules.clone(),
+        let mut algorithms = match self.calls.iter().find(|(known, _)| known == text) {
+            Some((_, algorithms)) => algorithms.clone(),
             None => {
-                let rules = PolicySet::parse(text, self.hash)?.policies.rules();
-                cache(&mut self.calls, (text.into(), rules.clone()))?;
-                rules
+                let algorithms = PolicySet::parse(text, self.hash)?.policies.algorithms();
+                cache(&mut self.calls, (text.into(), algorithms.clone()))?;
+                algorithms
             }
         };
-        Ok(if ledger.adjust(&mut rules) { CallRules::Own(rules) } else { CallRules::Mismatch })
+        Ok(if ledger.adjust(&mut algorithms) { CallRules::Own(algorithms) } else { CallRules::Mismatch })
     }
 }
 

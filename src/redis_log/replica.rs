@@ -12,7 +12,7 @@ use super::policy_set::PolicySet;
 use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
 use crate::policy::costs::PositionCosts;
 use crate::{Error, Ledger, Operation};
@@ -159,9 +159,10 @@ impl Replica {
             Op::Hit { times, .. } if times > MAX_TIMES => Err(ReplayError::Malformed),
             Op::Hit { costs, times, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let rules = sets.call_rules(call_policies, &self.ledger)?;
+                let algorithms = sets.call_algorithms(call_policies, &self.ledger)?;
                 for _ in 0..times {
-                    let result = self.apply_under(&rules, |ledger, rules| ledger.hit_at(&costs, rules, now))?;
+                    let result =
+                        self.apply_under(&algorithms, |ledger, algorithms| ledger.hit_at(&costs, algorithms, now))?;
                     add_result(&mut results, result, |results, decision| results.push_decision(&decision))?;
                 }
                 Ok(())
@@ -181,9 +182,10 @@ impl Replica {
             }
             Op::Reserve { costs, ttl, random, call_policies } => {
                 let costs = costs.at_positions(self.set.policies.len())?;
-                let rules = sets.call_rules(call_policies, &self.ledger)?;
-                let result =
-                    self.apply_under(&rules, |ledger, rules| ledger.reserve_at(&costs, rules, random, ttl, now))?;
+                let algorithms = sets.call_algorithms(call_policies, &self.ledger)?;
+                let result = self.apply_under(&algorithms, |ledger, algorithms| {
+                    ledger.reserve_at(&costs, algorithms, random, ttl, now)
+                })?;
                 add_result(&mut results, result, |results, (decision, end)| results.push_reservation(&decision, end))
             }
             Op::Settle { id, used } => {
@@ -201,15 +203,15 @@ impl Replica {
         })
     }
 
-    /// Applies an operation under the rules of a call. Returns `None` if it was rejected.
+    /// Applies an operation under the algorithms of a call. Returns `None` if it was rejected.
     fn apply_under<T>(
         &mut self,
-        rules: &CallRules,
-        apply: impl FnOnce(&mut Ledger, Option<&[Rule]>) -> Result<T, Error>,
+        algorithms: &CallRules,
+        apply: impl FnOnce(&mut Ledger, Option<&[AnyAlgorithm]>) -> Result<T, Error>,
     ) -> Result<Option<T>, ReplayError> {
-        match rules {
+        match algorithms {
             CallRules::Default => none_if_rejected(apply(&mut self.ledger, None)),
-            CallRules::Own(rules) => none_if_rejected(apply(&mut self.ledger, Some(rules))),
+            CallRules::Own(algorithms) => none_if_rejected(apply(&mut self.ledger, Some(algorithms))),
             CallRules::Mismatch => Ok(None),
         }
     }
@@ -261,12 +263,12 @@ impl Replica {
         let operation = match kind {
             ReadingKind::Peek => {
                 let costs = costs.at_positions(own.policies.len())?;
-                let rules = match sets.call_rules(call_policies, ledger)? {
+                let algorithms = match sets.call_algorithms(call_policies, ledger)? {
                     CallRules::Default => None,
-                    CallRules::Own(rules) => Some(rules),
+                    CallRules::Own(algorithms) => Some(algorithms),
                     CallRules::Mismatch => return Ok(results.push_rejected()?),
                 };
-                return Ok(results.push_decision(&ledger.peek_at(&costs, rules.as_deref(), now)?)?);
+                return Ok(results.push_decision(&ledger.peek_at(&costs, algorithms.as_deref(), now)?)?);
             }
             ReadingKind::Get => Operation::Get { policy: None },
             ReadingKind::ExpiresAt => Operation::ExpiresAt { policy: None },

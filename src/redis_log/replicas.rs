@@ -11,7 +11,7 @@ use super::replica::{Reading, ReadingKind, Replayed, Replica};
 use super::result::{Results, reading};
 use super::text::Cursor;
 use super::{FORMAT, ReplayError};
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::push;
 use crate::key::reservation::default_ttl;
 use crate::{Error, Ledger, Policies};
@@ -56,13 +56,13 @@ impl Replicas {
     /// Returns whether hits may be leased: not if denied hits count, or if a policy limits concurrency.
     pub fn may_lease(&self) -> bool {
         let own = self.sets.own();
-        own.denied_free && !own.policies.rules().iter().any(Rule::is_concurrency)
+        own.denied_free && !own.policies.algorithms().iter().any(AnyAlgorithm::is_concurrency)
     }
 
     /// Returns the text of a call's own policies in entries; `None` if they do not match the limiter's.
     pub fn call_text(&self, policies: Policies) -> Result<Option<String>, Error> {
-        let mut rules = policies.rules();
-        let matches = Ledger::new(self.sets.own().policies.clone())?.adjust(&mut rules);
+        let mut algorithms = policies.algorithms();
+        let matches = Ledger::new(self.sets.own().policies.clone())?.adjust(&mut algorithms);
         if !matches {
             return Ok(None);
         }

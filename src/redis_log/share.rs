@@ -1,6 +1,6 @@
 //! Lowers policies to a share of their limits and rates.
 
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::policy::scale::Scale;
 use crate::{Error, MAX, Policies, Policy};
 use alloc::vec::Vec;
@@ -15,12 +15,13 @@ pub fn share(policies: &Policies, millionths: u64) -> Result<Policies, Error> {
     let part = |whole: u64| (u128::from(whole) * u128::from(millionths) / u128::from(MILLION)) as u64;
     let longer = |time: u64| (u128::from(time) * u128::from(MILLION)).div_ceil(u128::from(millionths));
     let shared = |policy: &Policy| {
-        let rule = &policy.rule;
-        let scale = match rule {
-            Rule::Bucket(bucket) => Scale::of_time(longer(bucket.per).min(u128::from(MAX)) as u64),
-            _ => rule.stored_scale(),
+        let algorithm = &policy.algorithm;
+        let scale = match algorithm {
+            AnyAlgorithm::Bucket(bucket) => Scale::of_time(longer(bucket.per).min(u128::from(MAX)) as u64),
+            _ => algorithm.stored_scale(),
         };
-        let numbers = Policy::from_numbers(rule.position(), part(rule.limit()).max(1), rule.rate(), scale)?;
+        let numbers =
+            Policy::from_numbers(algorithm.position(), part(algorithm.limit()).max(1), algorithm.rate(), scale)?;
         Ok(Policy { name: policy.name.clone(), unit: policy.unit.clone(), denied: policy.denied, ..numbers })
     };
     let list: Result<Vec<Policy>, Error> = policies.iter().map(shared).collect();

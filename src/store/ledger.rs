@@ -1,6 +1,6 @@
 //! One key's states in memory, loaded from a record and saved to one: the core of every durable store.
 
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::{Act, Outcome};
 use crate::growth::or_abort;
 #[cfg(feature = "cloudflare")]
@@ -188,7 +188,7 @@ impl Ledger {
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
-        let policy_states = PolicyStates::new(policies.rules(), policies.denied())?;
+        let policy_states = PolicyStates::new(policies.algorithms(), policies.denied())?;
         let states = KeyStates::new(&policy_states)?;
         let mut ledger = Self { names: Names::new(policies.clone()), policies, states, policy_states };
         ledger.clear(0);
@@ -327,7 +327,7 @@ impl Ledger {
     #[cfg(feature = "cloudflare")]
     pub(crate) fn follow_clock(&mut self, now: u64) -> Result<bool, Error> {
         let mut outcome = Outcome::default();
-        let mut key = self.states.key_mut(&self.policy_states, self.policy_states.rules());
+        let mut key = self.states.key_mut(&self.policy_states, self.policy_states.algorithms());
         key.hit(&PositionCosts::All(0), check_time(now)?, &mut outcome);
         Ok(outcome.changed()?)
     }
@@ -397,7 +397,7 @@ impl Ledger {
         check_time(now)?;
         self.check_countable(&operation, position)?;
         let Self { policies, policy_states, states, .. } = self;
-        let mut key = states.key_mut(policy_states, policy_states.rules());
+        let mut key = states.key_mut(policy_states, policy_states.algorithms());
         let mut outcome = Outcome::default();
         let answer = match operation {
             Operation::Hit { cost } => {
@@ -476,7 +476,7 @@ impl Ledger {
         let Some(name) = operation.rejected_name() else { return Ok(()) };
         let rejects = match self.policy_states.reserve_only() {
             Some(first) if name == "hit" => Some(first),
-            Some(_) if self.policy_states.rules()[position].is_concurrency() => Some(position),
+            Some(_) if self.policy_states.algorithms()[position].is_concurrency() => Some(position),
             _ => None,
         };
         match rejects {
@@ -493,14 +493,14 @@ impl Ledger {
 /// Checks that the policies' states can be stored outside the process.
 pub(crate) fn check_stored(policies: &Policies) -> Result<(), Error> {
     for policy in policies.iter() {
-        if !is_storable(&policy.rule) {
+        if !is_storable(&policy.algorithm) {
             return Err(Error::policy("limit", policy.limit(), Expected::StoredLimit));
         }
     }
     Ok(())
 }
 
-/// Returns whether the states of a rule are short enough to be stored outside the process.
-pub(crate) fn is_storable(rule: &Rule) -> bool {
-    !matches!(rule, Rule::SlidingWindow(window) if window.limit > MAX_STORED_LOG)
+/// Returns whether the states of an algorithm are short enough to be stored outside the process.
+pub(crate) fn is_storable(algorithm: &AnyAlgorithm) -> bool {
+    !matches!(algorithm, AnyAlgorithm::SlidingWindow(window) if window.limit > MAX_STORED_LOG)
 }

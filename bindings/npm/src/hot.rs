@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
-use tollgate::boundary::{Failure, PositionCosts, Rules, Slab, schema};
+use tollgate::boundary::{Algorithms, Failure, PositionCosts, Slab, schema};
 use tollgate::{Decision, Settlement};
 
 use crate::handles::{Handle, Handles};
@@ -149,8 +149,8 @@ pub(crate) fn with_input(handle: Handle, work: impl FnOnce(&mut Slab, &[i64]) ->
     })
 }
 
-/// Returns the rules of the first `count` policies in the call buffer.
-pub(crate) fn call(count: usize) -> Result<Rules, Failure> {
+/// Returns the algorithms of the first `count` policies in the call buffer.
+pub(crate) fn call(count: usize) -> Result<Algorithms, Failure> {
     shared(|Shared { call, .. }| policies(call.get(..PER_POLICY.saturating_mul(count)).ok_or(Failure::Mismatch)?))
 }
 
@@ -246,7 +246,7 @@ pub extern "C" fn hit_with(
     let Some(now) = time(now) else { return status::INVALID_TIME };
     let call = match call(count) {
         Ok(_) if count == 0 => None,
-        Ok(rules) => Some(rules),
+        Ok(algorithms) => Some(algorithms),
         Err(failure) => return status_of(failure),
     };
     shared(|Shared { slabs, result, reservation, .. }| {

@@ -45,7 +45,7 @@ impl Slab {
         // object.
         hot::drop_list();
         let room = Box::new([0_u64; 16]);
-        let slab = hot::call(count).and_then(|rules| States::new(rules, choice, options, reports, stored));
+        let slab = hot::call(count).and_then(|algorithms| States::new(algorithms, choice, options, reports, stored));
         let handle = hot::insert(slab);
         drop(black_box(room));
         Self(handle)

@@ -1,7 +1,7 @@
 //! Conversion of JavaScript's numbers into those of the core.
 
 use tollgate::MAX;
-use tollgate::boundary::{AS_RESERVED, Failure, PolicyNumbers, PositionCosts, Rules, schema};
+use tollgate::boundary::{AS_RESERVED, Algorithms, Failure, PolicyNumbers, PositionCosts, schema};
 
 /// Converts a cost or count; `None` if invalid.
 #[inline(always)]
@@ -38,15 +38,15 @@ pub(crate) fn time(now: f64) -> Option<u64> {
 pub(crate) const PER_POLICY: usize = 4;
 
 /// Converts the numbers of policies; on an error, returns the position of the first invalid one.
-pub(crate) fn policies(numbers: &[f64]) -> Result<Rules, Failure> {
-    let mut rules = Rules::default();
+pub(crate) fn policies(numbers: &[f64]) -> Result<Algorithms, Failure> {
+    let mut algorithms = Algorithms::default();
     for numbers in numbers.as_chunks::<PER_POLICY>().0 {
         let &[.., scale] = numbers;
         let [algorithm, limit, rate, _] = numbers.map(|number| integer(number).unwrap_or(0));
         if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale as i64 as f64 != scale {
-            return Err(Failure::At(rules.len()));
+            return Err(Failure::At(algorithms.len()));
         }
-        rules.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale: scale as i64 })?;
+        algorithms.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale: scale as i64 })?;
     }
-    Ok(rules)
+    Ok(algorithms)
 }

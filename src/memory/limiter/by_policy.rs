@@ -108,7 +108,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
 
     /// Checks that the policy at a position counts more than reservations.
     fn check_countable(&self, position: usize, operation: &'static str) -> Result<(), Error> {
-        if self.slots.policy_states().rules()[position].is_concurrency() {
+        if self.slots.policy_states().algorithms()[position].is_concurrency() {
             return Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation });
         }
         Ok(())

@@ -35,12 +35,12 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     {
         let now = check_time(self.clock.now())?;
         let (costs, reserved) = (reserve.costs.at_positions(&self.policies, 1)?, reserve.at(&self.policies, now)?);
-        let rules = reserve.policies.map(|policies| self.adjusted(policies)).transpose()?;
+        let algorithms = reserve.policies.map(|policies| self.adjusted(policies)).transpose()?;
         let slot = self.index.get(key);
         if slot.is_none() {
             self.index.reserve(self.slots.slots_with_one_more())?;
         }
-        let decision = self.slots.reserve_costs::<Error>(slot, rules.as_deref(), &costs, reserved, now)?;
+        let decision = self.slots.reserve_costs::<Error>(slot, algorithms.as_deref(), &costs, reserved, now)?;
         self.take_moves(key);
         let reservation = decision.allowed.then(|| Reservation { key: key.to_owned(), id: reserve.id(reserved.end()) });
         Ok(Reserving { decision, reservation })

@@ -158,7 +158,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         for (name, policy) in policies.names().zip(policies.iter()) {
             let name = self.names.number(name)?;
             push(&mut names, name)?;
-            push(&mut own, Shape::of(name, &policy.rule))?;
+            push(&mut own, Shape::of(name, &policy.algorithm))?;
         }
         for name in &snapshot.names {
             push(&mut names, self.names.number(name)?)?;

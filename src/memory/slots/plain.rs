@@ -2,7 +2,7 @@
 
 use super::Slots;
 use crate::Decision;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Algorithm, Outcome};
 use crate::growth::OutOfMemory;
@@ -21,7 +21,9 @@ impl Slots {
     /// Performs the most common kind of plain hit, under a single fixed window; `None` for any other.
     #[inline(always)]
     pub(crate) fn hit_window(&mut self, slot: u32, cost: u64, now: u64) -> Option<Decision> {
-        let [Rule::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] = *self.policy_states.rules() else {
+        let [AnyAlgorithm::Window(window @ Window { kind: Kind::Clock | Kind::Key, .. })] =
+            *self.policy_states.algorithms()
+        else {
             return None;
         };
         let act = self.policy_states.hit_of(cost);
@@ -36,7 +38,7 @@ impl Slots {
     pub(crate) fn hit_plain(&mut self, slot: u32, cost: u64, now: u64) -> Result<Decision, OutOfMemory> {
         let entry = self.entries.both_mut(slot);
         let mut outcome = Outcome::default();
-        let decision = self.policy_states.hit_inlined(self.policy_states.rules(), entry, cost, now, &mut outcome);
+        let decision = self.policy_states.hit_inlined(self.policy_states.algorithms(), entry, cost, now, &mut outcome);
         outcome.changed().map(|_| decision)
     }
 }

@@ -3,7 +3,7 @@
 use super::{SlotError, Slots};
 use crate::Decision;
 use crate::algorithm::Outcome;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::{Bits, Reserved};
 use crate::key::operate::KeyMut;
@@ -18,22 +18,22 @@ impl Slots {
     pub(crate) fn reserve_costs<E: From<OutOfMemory>>(
         &mut self,
         slot: Option<u32>,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         reserved: Reserved,
         now: u64,
     ) -> Result<Decision, E> {
         // Extras are only allocated for slots that exist, whatever number the caller passes.
         let Some(slot) = slot.filter(|&slot| self.is_occupied(slot)) else {
-            return self.reserve_new(rules, costs, reserved, now);
+            return self.reserve_new(algorithms, costs, reserved, now);
         };
         self.sweep(slot, now);
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
-        let rules = rules.unwrap_or(policy_states.rules());
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
         let extra = self.extras.get_or_insert(slot)?;
-        let mut key = KeyMut { policy_states, rules, entry, extra };
+        let mut key = KeyMut { policy_states, algorithms, entry, extra };
         let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
         let changed = outcome.changed();
         self.drop_empty_extra(slot);
@@ -45,16 +45,16 @@ impl Slots {
 
     fn reserve_new<E: From<OutOfMemory>>(
         &mut self,
-        rules: Option<&[Rule]>,
+        algorithms: Option<&[AnyAlgorithm]>,
         costs: &PositionCosts,
         reserved: Reserved,
         now: u64,
     ) -> Result<Decision, E> {
         let Self { policy_states, staged, .. } = self;
         staged.clear(policy_states, now);
-        let rules = rules.unwrap_or(policy_states.rules());
+        let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
-        let mut key = staged.key_mut(policy_states, rules);
+        let mut key = staged.key_mut(policy_states, algorithms);
         let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
         outcome.changed()?;
         if !decision.allowed && !policy_states.charges(&decision, costs) {
@@ -94,7 +94,7 @@ impl Slots {
     ) -> Result<Option<Settlement>, SlotError> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(None) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
-        let settlement = work(&mut KeyMut { policy_states, rules: policy_states.rules(), entry, extra });
+        let settlement = work(&mut KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra });
         self.drop_empty_extra(slot);
         if settlement?.is_some() {
             self.touch(slot, now);
@@ -108,7 +108,7 @@ impl Slots {
     pub(crate) fn reset(&mut self, slot: u32, all: bool, now: u64) -> Result<bool, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
-        let mut key = KeyMut { policy_states, rules: policy_states.rules(), entry, extra };
+        let mut key = KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra };
         match all {
             true => key.reset_all(now),
             false => key.reset_used(now)?,
@@ -122,7 +122,7 @@ impl Slots {
     pub(super) fn expire_open(&mut self, slot: u32, now: u64) -> Result<bool, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
-        KeyMut { policy_states, rules: policy_states.rules(), entry, extra }.expire(now)?;
+        KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra }.expire(now)?;
         let is_open = !extra.open.is_empty();
         self.drop_empty_extra(slot);
         Ok(is_open)

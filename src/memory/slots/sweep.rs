@@ -76,7 +76,7 @@ impl Slots {
     pub(crate) fn reserve_reports(&mut self, slots: usize) -> Result<(), OutOfMemory> {
         self.freed.try_reserve(slots)?;
         if self.reports {
-            self.expired.try_reserve(slots * self.policy_states.rules().len())?;
+            self.expired.try_reserve(slots * self.policy_states.algorithms().len())?;
         }
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Slots {
 
     fn report(&mut self, slot: u32) {
         let none_open = Open::default();
-        for policy in 0..self.policy_states.rules().len() {
+        for policy in 0..self.policy_states.algorithms().len() {
             let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &none_open);
             // A state that never started has not ended either.
             if ends_at > 0 {
@@ -155,8 +155,8 @@ mod tests {
 
     /// Returns a slab full of keys, and a time at which all of them have expired.
     fn expired(options: Options) -> (Slots, u64) {
-        let rule = Policy::fix_window_per_key(1, 1).unwrap().rule;
-        let mut slots = Slots::new(vec![rule], Denied::Count, options).unwrap();
+        let algorithm = Policy::fix_window_per_key(1, 1).unwrap().algorithm;
+        let mut slots = Slots::new(vec![algorithm], Denied::Count, options).unwrap();
         for _ in 0..KEYS {
             hit(&mut slots, None, 0);
         }

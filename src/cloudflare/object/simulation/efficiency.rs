@@ -17,7 +17,7 @@ fn a_steady_load_gets_nearly_all_that_it_may() {
         for isolates in [1, 5, 50] {
             let seed = number as u64 + 31 * isolates;
             // Half more than the policy allows in the long run, and a little less.
-            let period = policy.rule.period().max(1);
+            let period = policy.algorithm.period().max(1);
             for percent in [90, 150] {
                 let rate = (policy.limit() * 10 * percent / period).clamp(1, 20_000);
                 // Three periods, so that leases which are open when the traffic ends matter little.

@@ -64,7 +64,7 @@ pub(super) fn check_at(position: usize, policy: &Policy, world: &World) {
         }
         _ => {
             // The level of a bucket, in parts of a hit.
-            let (rate, mut level, mut last) = (u128::from(policy.rule.rate()), 0_u128, 0);
+            let (rate, mut level, mut last) = (u128::from(policy.algorithm.rate()), 0_u128, 0);
             for &(at, cost) in &uses {
                 level = level.saturating_sub(rate * u128::from(at - last)) + u128::from(cost) * u128::from(scale);
                 last = at;

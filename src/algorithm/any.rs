@@ -9,7 +9,7 @@ use super::{Act, Algorithm, Charged, Outcome, Push};
 use crate::Decision;
 use crate::growth::OutOfMemory;
 use crate::number::MAX;
-use crate::policy::rule;
+use crate::policy::build_algorithm;
 use crate::policy::scale::Scale;
 use crate::policy::schema::{
     ALGORITHMS, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_STORED_LOG, SLIDING_COUNTER,
@@ -19,7 +19,7 @@ use crate::policy::schema::{
 /// An algorithm with its numbers. The discriminant is a byte of its own, which takes one step to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(crate) enum Rule {
+pub(crate) enum AnyAlgorithm {
     /// A counter of windows.
     Window(Window),
     /// A log.
@@ -33,20 +33,20 @@ pub(crate) enum Rule {
 /// The capacity and the rate that a call gives for its bucket; two zeros for the limiter's own.
 pub(crate) type CallNumbers = [u64; 2];
 
-/// Evaluates one expression for the algorithm of a rule.
+/// Evaluates one expression for the algorithm that an [`AnyAlgorithm`] is.
 macro_rules! dispatch {
-    ($rule:expr, $algorithm:ident => $body:expr) => {
-        match $rule {
-            $crate::algorithm::rule::Rule::Window($algorithm) => $body,
-            $crate::algorithm::rule::Rule::SlidingWindow($algorithm) => $body,
-            $crate::algorithm::rule::Rule::Bucket($algorithm) => $body,
-            $crate::algorithm::rule::Rule::Concurrency($algorithm) => $body,
+    ($any:expr, $algorithm:ident => $body:expr) => {
+        match $any {
+            $crate::algorithm::any::AnyAlgorithm::Window($algorithm) => $body,
+            $crate::algorithm::any::AnyAlgorithm::SlidingWindow($algorithm) => $body,
+            $crate::algorithm::any::AnyAlgorithm::Bucket($algorithm) => $body,
+            $crate::algorithm::any::AnyAlgorithm::Concurrency($algorithm) => $body,
         }
     };
 }
 pub(crate) use dispatch;
 
-impl Rule {
+impl AnyAlgorithm {
     /// Returns the position of the algorithm in the schema.
     pub(crate) fn position(&self) -> usize {
         match self {
@@ -153,7 +153,7 @@ impl Rule {
     }
 
     /// Returns when the first state of an entry ends by its own numbers, whatever the limit, capacity and rate of this
-    /// rule are; `now` or earlier if it has ended.
+    /// algorithm are; `now` or earlier if it has ended.
     pub(crate) fn ends_at(&self, entry: Entry<'_>, now: u64) -> u64 {
         match self {
             Self::SlidingWindow(window) => window.log_ends_at(EntryState::of(entry), now),
@@ -193,25 +193,25 @@ impl Rule {
         })
     }
 
-    /// Returns the rule of a shape, by the algorithm's position in the schema: as much of a policy as is needed to charge
+    /// Returns the algorithm of a shape, by the algorithm's position in the schema: as much of a policy as is needed to charge
     /// its state and to know when it ends.
     pub(crate) fn of_shape(algorithm: usize, scale: Scale) -> Option<Self> {
         let by_bucket = |kind| Self::Bucket(Bucket::of_shape(kind, scale.length()));
         match algorithm {
             TOKEN_BUCKET => Some(by_bucket(bucket::Kind::Token)),
             LEAKY_BUCKET => Some(by_bucket(bucket::Kind::Leaky)),
-            SLIDING_WINDOW => rule(algorithm, MAX_STORED_LOG, 1, scale),
-            _ if algorithm < ALGORITHMS.len() => rule(algorithm, MAX, 1, scale),
+            SLIDING_WINDOW => build_algorithm(algorithm, MAX_STORED_LOG, 1, scale),
+            _ if algorithm < ALGORITHMS.len() => build_algorithm(algorithm, MAX, 1, scale),
             _ => None,
         }
     }
 
-    /// Returns whether two rules have the same shape, so that a state of one is a state of the other.
+    /// Returns whether two algorithms have the same shape, so that a state of one is a state of the other.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
         self.position() == other.position() && (self.is_concurrency() || self.stored_scale() == other.stored_scale())
     }
 
-    /// Returns the rule of one call on the states of this rule; `None` if its shape is another.
+    /// Returns the algorithm of one call on the states of this algorithm; `None` if its shape is another.
     pub(crate) fn for_call(&self, call: &Self) -> Option<Self> {
         match (self, call) {
             _ if !self.has_shape_of(call) => None,
@@ -220,7 +220,7 @@ impl Rule {
         }
     }
 
-    /// Returns the numbers by which a call charges a state if they differ from this rule's. Only buckets have them.
+    /// Returns the numbers by which a call charges a state if they differ from this algorithm's. Only buckets have them.
     pub(crate) fn call_numbers(&self, call: &Self) -> CallNumbers {
         match (self, call) {
             (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
@@ -230,7 +230,7 @@ impl Rule {
         }
     }
 
-    /// Returns the rule with the numbers of a call.
+    /// Returns the algorithm with the numbers of a call.
     pub(crate) fn with_call_numbers(&self, numbers: CallNumbers) -> Self {
         match (self, numbers) {
             (Self::Bucket(own), [capacity, rate]) if rate > 0 => Self::Bucket(own.with_numbers(capacity, rate)),
@@ -238,7 +238,7 @@ impl Rule {
         }
     }
 
-    /// Returns the rule with room for an amount that was granted under another limit, which may be in force again: charging
+    /// Returns the algorithm with room for an amount that was granted under another limit, which may be in force again: charging
     /// the amount drops none of the hits in a log.
     pub(crate) fn keeping(self, entry: Entry<'_>, amount: u64) -> Self {
         match (self, entry.logs) {
