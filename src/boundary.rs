@@ -102,20 +102,20 @@ impl From<SlotError> for Failure {
     }
 }
 
-/// The most slots that [`Slab::clean`] frees at once, so that the list of moves stays short.
+/// The most slots that [`SlotLimiter::clean`] frees at once, so that the list of moves stays short.
 const CLEANED_AT_ONCE: u32 = 64;
 
-/// States by slot. After each operation the caller reads [`Slab::moves_part`]: it removes the keys of the freed slots,
-/// only then assigns the taken slot to the key of the operation, and calls [`Slab::settle`].
+/// States by slot. After each operation the caller reads [`SlotLimiter::moves_part`]: it removes the keys of the freed slots,
+/// only then assigns the taken slot to the key of the operation, and calls [`SlotLimiter::acknowledge`].
 #[derive(Debug)]
-pub struct Slab {
+pub struct SlotLimiter {
     slots: Slots,
     /// Whether the states may be stored outside the process.
     stored: bool,
 }
 
-impl Slab {
-    /// Returns an empty slab. With `reports`, expired states are listed in the moves. With `stored`, the states may be
+impl SlotLimiter {
+    /// Returns an empty limiter. With `reports`, expired states are listed in the moves. With `stored`, the states may be
     /// stored outside the process, where logs are short.
     pub fn new(
         Algorithms(algorithms): Algorithms,
@@ -262,7 +262,7 @@ impl Slab {
         }
     }
 
-    /// Sets one policy's count, which must be at most [`Slab::max_count`].
+    /// Sets one policy's count, which must be at most [`SlotLimiter::max_count`].
     pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
         self.check_countable(position)?;
         self.change(slot, position, Act::Set(count), now)
@@ -293,13 +293,13 @@ impl Slab {
         Ok(self.slots.clean(from, CLEANED_AT_ONCE, now)?)
     }
 
-    /// Returns whether slots were freed or taken since [`Slab::settle`].
+    /// Returns whether slots were freed or taken since [`SlotLimiter::acknowledge`].
     #[inline]
     pub fn has_moved(&self) -> bool {
         self.slots.taken.is_some() || !self.slots.freed.is_empty()
     }
 
-    /// Copies a part of the list of moves since [`Slab::settle`], from the number at `from` on: the taken slot or -1, the
+    /// Copies a part of the list of moves since [`SlotLimiter::acknowledge`], from the number at `from` on: the taken slot or -1, the
     /// number of freed slots, the freed slots, then slot, policy, value and time of each expired state. Returns how many
     /// numbers were copied.
     pub fn moves_part(&self, from: usize, part: &mut [i64]) -> usize {
@@ -325,7 +325,7 @@ impl Slab {
     }
 
     /// Clears the list of moves, which the caller has applied to its keys.
-    pub fn settle(&mut self) {
+    pub fn acknowledge(&mut self) {
         self.slots.taken = None;
         self.slots.freed.clear();
         self.slots.expired.clear();
@@ -355,7 +355,7 @@ impl Slab {
         self.slots.export_part(slot, index, from, part)
     }
 
-    /// Loads one key's states, as [`Slab::export`] appends them, into its slot, unless they have ended; without `put` it
+    /// Loads one key's states, as [`SlotLimiter::export`] appends them, into its slot, unless they have ended; without `put` it
     /// only checks them. A state whose shape is not that of the policy of its name is kept as that of a former shape.
     /// Returns which policies start unused, as bits by their positions.
     ///
@@ -386,7 +386,7 @@ impl Slab {
         Ok(self.slots.change(slot, position, act, now)?)
     }
 
-    /// Returns the algorithms of one call, adjusted to the slab's own.
+    /// Returns the algorithms of one call, adjusted to the limiter's own.
     fn adjusted(&self, call: Option<Algorithms>) -> Result<Option<Vec<AnyAlgorithm>>, Failure> {
         let Some(Algorithms(mut algorithms)) = call else { return Ok(None) };
         if self.stored

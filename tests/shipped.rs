@@ -83,8 +83,8 @@ impl Shipped {
         Float64Array::new_with_byte_offset_and_length(&self.memory(), address, 38).copy_from(&numbers);
     }
 
-    /// Makes a slab for policies by their numbers: algorithm, limit, rate and scale of each.
-    fn slab(&self, numbers: &[f64]) -> Slab {
+    /// Makes a limiter for policies by their numbers: algorithm, limit, rate and scale of each.
+    fn limiter(&self, numbers: &[f64]) -> SlotLimiter {
         let call = Float64Array::new_with_byte_offset(&self.memory(), self.call("call_buffer", &[]) as u32);
         call.subarray(0, numbers.len() as u32).copy_from(numbers);
         let policies = (numbers.len() / 4) as f64;
@@ -96,7 +96,7 @@ impl Shipped {
         let handle = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + HANDLE, 2);
         let (index, generation) = (handle.get_index(0).into(), handle.get_index(1).into());
         assert!(index >= 0.0, "{numbers:?}: {index}");
-        Slab { wasm: self.clone(), owner, policies, index, generation, slots: HashMap::new() }
+        SlotLimiter { wasm: self.clone(), owner, policies, index, generation, slots: HashMap::new() }
     }
 
     /// Returns the list that the last operation left.
@@ -130,8 +130,8 @@ impl Shipped {
     }
 }
 
-/// A slab, and the slots of its keys, as `js/limiter/limiter.ts` keeps them.
-struct Slab {
+/// A limiter, and the slots of its keys, as `js/limiter/limiter.ts` keeps them.
+struct SlotLimiter {
     wasm: Shipped,
     owner: f64,
     policies: f64,
@@ -140,8 +140,8 @@ struct Slab {
     slots: HashMap<String, f64>,
 }
 
-impl Slab {
-    /// Calls an export that takes the slab's handle before its other arguments.
+impl SlotLimiter {
+    /// Calls an export that takes the limiter's handle before its other arguments.
     fn call(&self, name: &str, arguments: &[f64]) -> f64 {
         self.wasm.call(name, &[&[self.index, self.generation], arguments].concat())
     }
@@ -180,10 +180,10 @@ impl Slab {
         if moves[0] >= 0 {
             self.slots.insert(key.into(), moves[0] as f64);
         }
-        assert_eq!(self.call("settle", &[]), 0.0);
+        assert_eq!(self.call("acknowledge", &[]), 0.0);
     }
 
-    /// Returns everything that the slab holds of its keys, policy by policy.
+    /// Returns everything that the limiter holds of its keys, policy by policy.
     fn contents(&self) -> Vec<(String, u32, Vec<i64>)> {
         let mut all = Vec::new();
         for (key, &slot) in &self.slots {
@@ -206,20 +206,20 @@ fn through_exports(policy: Policy) -> Subject {
     let rate = serde_json::to_value(&policy).expect("JSON");
     let rate = ["refillRate", "leakRate"].iter().find_map(|field| rate[field].as_f64()).unwrap_or(1.0);
     let algorithm = ALGORITHMS.iter().position(|name| *name == policy.algorithm()).expect("an algorithm");
-    let mut slab = Shipped::new().slab(&[algorithm as f64, policy.limit() as f64, rate, policy.scale() as f64]);
+    let mut limiter = Shipped::new().limiter(&[algorithm as f64, policy.limit() as f64, rate, policy.scale() as f64]);
     Box::new(move |op| {
         let (key, now) = (op.key.as_str(), op.at as f64);
         Answer::Number(match op.operation() {
             Operation::Hit { cost } => {
-                let peeked = slab.peek(key, cost as f64, now);
-                let decision = slab.hit(key, cost as f64, now);
+                let peeked = limiter.peek(key, cost as f64, now);
+                let decision = limiter.hit(key, cost as f64, now);
                 assert_eq!(peeked, decision);
                 return Answer::Decision(decision);
             }
-            Operation::Inc { cost, .. } => slab.count(key, INC, cost as f64, now),
-            Operation::Set { count, .. } => slab.count(key, SET, count as f64, now),
-            Operation::Get { .. } => slab.count(key, GET, 0.0, now),
-            _ => slab.count(key, EXPIRES_AT, 0.0, now),
+            Operation::Inc { cost, .. } => limiter.count(key, INC, cost as f64, now),
+            Operation::Set { count, .. } => limiter.count(key, SET, count as f64, now),
+            Operation::Get { .. } => limiter.count(key, GET, 0.0, now),
+            _ => limiter.count(key, EXPIRES_AT, 0.0, now),
         })
     })
 }
@@ -235,20 +235,20 @@ macro_rules! traces {
 
 traces!(fix_window fix_window_per_key sliding_window token_bucket leaky_bucket);
 
-/// A slab of each algorithm that counts hits and one of several policies, each with a few keys in use and a reservation.
-fn in_use(wasm: &Shipped) -> Vec<Slab> {
+/// A limiter of each algorithm that counts hits and one of several policies, each with a few keys in use and a reservation.
+fn in_use(wasm: &Shipped) -> Vec<SlotLimiter> {
     let one = |algorithm: usize| vec![algorithm as f64, 5.0, 2.0, 1_000.0];
     let mut all: Vec<_> = (0..ALGORITHMS.len() - 1).map(one).collect();
     all.push(all.concat());
-    let mut slabs: Vec<_> = all.iter().map(|numbers| wasm.slab(numbers)).collect();
-    for slab in &mut slabs {
+    let mut limiters: Vec<_> = all.iter().map(|numbers| wasm.limiter(numbers)).collect();
+    for limiter in &mut limiters {
         for (key, cost) in [("a", 1.0), ("b", 2.0), ("c", 3.0)] {
-            assert!(slab.hit(key, cost, NOW).allowed);
+            assert!(limiter.hit(key, cost, NOW).allowed);
         }
         wasm.write_reservation(&[1.0; 32], [1.0, 2.0, 3.0, 4.0], 60_000.0, NOW + 60_000.0);
-        assert!(slab.call("hit_with", &[0.0, 1.0, NOW, 0.0, RESERVE]) as i32 & ALLOWED > 0);
+        assert!(limiter.call("hit_with", &[0.0, 1.0, NOW, 0.0, RESERVE]) as i32 & ALLOWED > 0);
     }
-    slabs
+    limiters
 }
 
 /// Numbers of which some are valid as a cost, a time, a slot or a part of a handle, and most are not.
@@ -287,7 +287,7 @@ const BY_HANDLE: [(&str, &[f64]); 11] = [
     ("release", &[0.0]),
     ("clean", &[NOW, 0.0]),
     ("moves", &[]),
-    ("settle", &[]),
+    ("acknowledge", &[]),
     ("evicted", &[]),
     ("save", &[0.0, NOW]),
 ];
@@ -295,21 +295,21 @@ const BY_HANDLE: [(&str, &[f64]); 11] = [
 #[test]
 fn a_handle_that_is_stale_wrong_or_was_never_given_changes_nothing() {
     let wasm = Shipped::new();
-    let mut slabs = in_use(&wasm);
-    // Its index is given again, to the last slab, and the old handle is stale.
-    let dropped = slabs.remove(2);
+    let mut limiters = in_use(&wasm);
+    // Its index is given again, to the last limiter, and the old handle is stale.
+    let dropped = limiters.remove(2);
     let stale = (dropped.index, dropped.generation);
     dropped.free();
-    slabs.push(wasm.slab(&[0.0, 5.0, 1.0, 1_000.0]));
-    let last = slabs.last_mut().expect("a slab");
+    limiters.push(wasm.limiter(&[0.0, 5.0, 1.0, 1_000.0]));
+    let last = limiters.last_mut().expect("a limiter");
     assert_eq!((last.index, last.generation), (stale.0, stale.1 + 1.0));
     last.hit("a", 1.0, NOW);
 
-    let contents = |slabs: &[Slab]| slabs.iter().map(Slab::contents).collect::<Vec<_>>();
-    let before = contents(&slabs);
+    let contents = |limiters: &[SlotLimiter]| limiters.iter().map(SlotLimiter::contents).collect::<Vec<_>>();
+    let before = contents(&limiters);
     // As wasm takes them: 32 bits of the number.
     let bits = |number: f64| if number.is_finite() { number.trunc().rem_euclid(4_294_967_296.0) as u32 } else { 0 };
-    let live: Vec<_> = slabs.iter().map(|slab| (bits(slab.index), bits(slab.generation))).collect();
+    let live: Vec<_> = limiters.iter().map(|limiter| (bits(limiter.index), bits(limiter.generation))).collect();
     let parts = NUMBERS.iter().flat_map(|&index| NUMBERS.map(|generation| (index, generation)));
     let wrong: Vec<_> = parts.chain([stale]).filter(|&(a, b)| !live.contains(&(bits(a), bits(b)))).collect();
     assert!(wrong.len() > 300 && wrong.contains(&stale));
@@ -322,73 +322,73 @@ fn a_handle_that_is_stale_wrong_or_was_never_given_changes_nothing() {
         wasm.call("input", &[4.0]);
         assert_eq!(wasm.call("load", &[index, generation, 0.0, NOW, 1.0]), INVALID_HANDLE);
     }
-    assert_eq!(contents(&slabs), before);
+    assert_eq!(contents(&limiters), before);
 }
 
 #[test]
-fn any_slot_cost_and_time_is_a_status_and_other_slabs_stay_as_they_are() {
+fn any_slot_cost_and_time_is_a_status_and_other_limiters_stay_as_they_are() {
     let wasm = Shipped::new();
-    let (mut slabs, others) = (in_use(&wasm), in_use(&wasm));
-    let contents = || others.iter().map(Slab::contents).collect::<Vec<_>>();
+    let (mut limiters, others) = (in_use(&wasm), in_use(&wasm));
+    let contents = || others.iter().map(SlotLimiter::contents).collect::<Vec<_>>();
     let before = contents();
-    for slab in &mut slabs {
+    for limiter in &mut limiters {
         for slot in NUMBERS {
             for number in NUMBERS {
                 let is_cost = (0.0..=MAX).contains(&number) && number.fract() == 0.0;
                 let is_time = (0.0..=MAX).contains(&number);
-                let hit = slab.call("hit", &[slot, number, NOW]);
+                let hit = limiter.call("hit", &[slot, number, NOW]);
                 assert_eq!(hit == INVALID_COST, !is_cost, "a cost of {number}: {hit}");
-                let hit = slab.call("hit", &[slot, 1.0, number]);
+                let hit = limiter.call("hit", &[slot, 1.0, number]);
                 assert_eq!(hit == INVALID_TIME, !is_time, "a time of {number}: {hit}");
                 wasm.write_reservation(&[number; 32], [number, slot, 1.0, 2.0], number, slot);
                 for question in [0.0, 1.0, RESERVE, BY_POLICY, BY_POLICY + 1.0, BY_POLICY + RESERVE, number] {
-                    slab.call("hit_with", &[slot, number, NOW, 0.0, question]);
-                    slab.call("hit_with", &[slot, 1.0, number, 0.0, question]);
-                    slab.call("hit_with", &[slot, 1.0, NOW, number, question]);
+                    limiter.call("hit_with", &[slot, number, NOW, 0.0, question]);
+                    limiter.call("hit_with", &[slot, 1.0, number, 0.0, question]);
+                    limiter.call("hit_with", &[slot, 1.0, NOW, number, question]);
                 }
                 for extends in [0.0, 1.0] {
-                    slab.call("close_reservation", &[slot, NOW, extends]);
-                    slab.call("close_reservation", &[slot, number, extends]);
+                    limiter.call("close_reservation", &[slot, NOW, extends]);
+                    limiter.call("close_reservation", &[slot, number, extends]);
                 }
-                slab.call("reset", &[slot, 0.0, number]);
-                slab.call("reset", &[slot, 1.0, number]);
+                limiter.call("reset", &[slot, 0.0, number]);
+                limiter.call("reset", &[slot, 1.0, number]);
                 for operation in [GET, EXPIRES_AT, INC, SET, MAX_COUNT, 5.0, number] {
-                    slab.call("count", &[operation, slot, number, NOW, 0.0]);
-                    slab.call("count", &[operation, slot, 1.0, number, 0.0]);
-                    slab.call("count", &[operation, slot, 1.0, NOW, number]);
+                    limiter.call("count", &[operation, slot, number, NOW, 0.0]);
+                    limiter.call("count", &[operation, slot, 1.0, number, 0.0]);
+                    limiter.call("count", &[operation, slot, 1.0, NOW, number]);
                 }
-                slab.call("save", &[slot, number]);
-                slab.call("clean", &[number, slot]);
-                slab.call("moves", &[0.0]);
-                slab.call("settle", &[]);
+                limiter.call("save", &[slot, number]);
+                limiter.call("clean", &[number, slot]);
+                limiter.call("moves", &[0.0]);
+                limiter.call("acknowledge", &[]);
             }
             for position in [0.0, 1.0, 4_294_967_295.0] {
                 for from in [0.0, 1.0, 4_294_967_295.0] {
-                    slab.call("rescue", &[slot, position, from]);
+                    limiter.call("rescue", &[slot, position, from]);
                 }
             }
-            slab.call("release", &[slot]);
+            limiter.call("release", &[slot]);
         }
     }
     assert_eq!(contents(), before);
     // The abused ones still decide: a key that they do not know starts afresh.
-    for mut slab in slabs {
-        slab.slots.clear();
-        assert_eq!(slab.hit("new", 1.0, NOW).limit, 5);
-        slab.free();
+    for mut limiter in limiters {
+        limiter.slots.clear();
+        assert_eq!(limiter.hit("new", 1.0, NOW).limit, 5);
+        limiter.free();
     }
-    for mut slab in others {
-        assert_eq!(slab.peek("a", 1.0, NOW), slab.hit("a", 1.0, NOW));
+    for mut limiter in others {
+        assert_eq!(limiter.peek("a", 1.0, NOW), limiter.hit("a", 1.0, NOW));
     }
 }
 
 #[test]
-fn any_numbers_as_a_state_are_a_status_and_other_slabs_stay_as_they_are() {
+fn any_numbers_as_a_state_are_a_status_and_other_limiters_stay_as_they_are() {
     let wasm = Shipped::new();
-    let (slabs, others) = (in_use(&wasm), in_use(&wasm));
-    let contents = || others.iter().map(Slab::contents).collect::<Vec<_>>();
+    let (limiters, others) = (in_use(&wasm), in_use(&wasm));
+    let contents = || others.iter().map(SlotLimiter::contents).collect::<Vec<_>>();
     let before = contents();
-    for slab in &slabs {
+    for limiter in &limiters {
         for length in 0..8 {
             for (at, number) in NUMBERS.iter().enumerate() {
                 // A scale and a length that are nearly right, then strange numbers, and one more in any place.
@@ -401,7 +401,7 @@ fn any_numbers_as_a_state_are_a_status_and_other_slabs_stay_as_they_are() {
                 for [slot, now, put] in [[0.0, NOW, 1.0], [-1.0, NOW, 1.0], [*number, NOW, 0.0], [0.0, *number, 1.0]] {
                     let address = wasm.call("input", &[length.into()]) as u32;
                     Float64Array::new_with_byte_offset_and_length(&wasm.memory(), address, length).copy_from(&state);
-                    slab.call("load", &[slot, now, put]);
+                    limiter.call("load", &[slot, now, put]);
                 }
             }
         }

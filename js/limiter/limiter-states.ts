@@ -4,25 +4,25 @@ import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key } from "../types.ts";
 import { fullText, schema, statesDifferText, status } from "../wasm/generated.ts";
-import { outOfMemory, Slab } from "../wasm/slab.ts";
+import { outOfMemory, SlotLimiter } from "../wasm/slot-limiter.ts";
 import { copiedLists, ShapedStates, ShapeNames, unreadable } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
 import type { ReadSnapshot } from "./snapshot.ts";
 
 /**
- * The states of a limiter's keys: a slab of the wasm, and the slot of each key in it. They survive a trap of the wasm,
+ * The states of a limiter's keys: a limiter of the wasm, and the slot of each key in it. They survive a trap of the wasm,
  * and an operation that is interrupted.
  */
 export class LimiterStates {
-  slab: Slab;
+  limiter: SlotLimiter;
   slots = new Map<Key, number>();
   /** The names of shapes. */
   readonly names: ShapeNames;
   /**
    * Set while the wasm may have moved slots that the maps do not show yet. The moves of an interrupted operation are
-   * settled by the next one.
+   * acknowledged by the next one.
    */
-  isUnsettled = false;
+  hasMoves = false;
   /** The key whose operation moved slots. */
   moving: Key | undefined;
   disposed = false;
@@ -38,7 +38,7 @@ export class LimiterStates {
     this.#read = read;
     this.#options = options;
     this.names = new ShapeNames(read.names);
-    this.slab = this.#emptySlab();
+    this.limiter = this.#emptyLimiter();
   }
 
   /** The number of keys, including expired ones that have not been cleaned yet. */
@@ -50,7 +50,7 @@ export class LimiterStates {
   /** How many live keys were evicted because the limiter was full. */
   get evicted(): number {
     this.#checkDisposed();
-    const { instance, index, generation } = this.slab;
+    const { instance, index, generation } = this.limiter;
     return this.#evictedBefore + instance.evicted(index, generation);
   }
 
@@ -64,9 +64,9 @@ export class LimiterStates {
     return slot;
   }
 
-  /** Frees the slot of a key and removes the key; -1 only checks that the slab is there. */
+  /** Frees the slot of a key and removes the key; -1 only checks that the limiter is there. */
   release(slot: number): void {
-    const code = this.slab.run(({ release }, index, generation) => release(index, generation, slot >>> 0));
+    const code = this.limiter.run(({ release }, index, generation) => release(index, generation, slot >>> 0));
     if (code < 0) throw this.error(code);
     if (slot >= 0) this.#remove(slot);
   }
@@ -76,13 +76,13 @@ export class LimiterStates {
     // In a loop, since `beforeClean` may have used the limiter.
     do {
       this.#checkDisposed();
-      if (this.slab.instance.broken) this.#recover(now);
-      if (this.isUnsettled) this.settle();
-    } while (this.isUnsettled || this.disposed || this.slab.instance.broken);
+      if (this.limiter.instance.broken) this.#recover(now);
+      if (this.hasMoves) this.acknowledge();
+    } while (this.hasMoves || this.disposed || this.limiter.instance.broken);
   }
 
   /** Takes over the slots that the operation on the moving key took and freed, and reports expired states. */
-  settle(): void {
+  acknowledge(): void {
     this.#report(this.#takeMoves());
   }
 
@@ -94,9 +94,9 @@ export class LimiterStates {
     for (let from = 0; from >= 0; ) {
       // `beforeClean` may have used the limiter.
       this.prepare(now);
-      // Slots that are freed before a failure must be settled as well.
-      this.isUnsettled = true;
-      const next = this.slab.run(({ clean }, index, generation) => clean(index, generation, now, from));
+      // Slots that are freed before a failure must be acknowledged as well.
+      this.hasMoves = true;
+      const next = this.limiter.run(({ clean }, index, generation) => clean(index, generation, now, from));
       const before = this.slots.size;
       const expired = this.#takeMoves();
       const freed = before - this.slots.size;
@@ -140,9 +140,9 @@ export class LimiterStates {
         console.warn(`tollgate: the policy ${name} starts unused; the snapshot has another shape for it.`);
     for (const [key, states] of all) {
       this.#load(this.slotOf(key), key, states, now, true);
-      this.isUnsettled = true;
+      this.hasMoves = true;
       this.moving = key;
-      this.settle();
+      this.acknowledge();
     }
   }
 
@@ -150,10 +150,10 @@ export class LimiterStates {
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;
-    this.slab.free();
+    this.limiter.free();
     this.slots = new Map();
     this.#keys = [];
-    this.isUnsettled = false;
+    this.hasMoves = false;
   }
 
   /** Returns the error for a negative status. */
@@ -178,17 +178,17 @@ export class LimiterStates {
     if (this.disposed) throw this.error(status.invalidHandle);
   }
 
-  #emptySlab(): Slab {
-    return new Slab(this.#read, this.#options, this.#options.beforeClean !== undefined);
+  #emptyLimiter(): SlotLimiter {
+    return new SlotLimiter(this.#read, this.#options, this.#options.beforeClean !== undefined);
   }
 
   /** Removes the keys of freed slots, assigns the moving key its slot, and returns the expired states, by policy. */
   #takeMoves(): Expired[][] {
-    const { slab } = this;
-    const expired = this.#move(slab.moves());
+    const { limiter } = this;
+    const expired = this.#move(limiter.moves());
     // Only now: if this is interrupted before, the next operation finds the same moves.
-    slab.run(({ settle }, index, generation) => settle(index, generation));
-    this.isUnsettled = false;
+    limiter.run(({ acknowledge }, index, generation) => acknowledge(index, generation));
+    this.hasMoves = false;
     this.moving = undefined;
     return expired;
   }
@@ -244,7 +244,7 @@ export class LimiterStates {
    * their positions.
    */
   #load(slot: number, key: Key, states: ShapedStates, now: number, put: boolean): number {
-    const code = this.slab.load(slot, now, states.numbers, put);
+    const code = this.limiter.load(slot, now, states.numbers, put);
     if (code <= status.at) throw states.error(status.at - code, inWords(key));
     if (code < 0) throw this.error(code);
     return code;
@@ -257,7 +257,7 @@ export class LimiterStates {
   #recover(now: number): void {
     checkTime(now);
     const rescued = this.#rescued();
-    const fresh = this.#emptySlab();
+    const fresh = this.#emptyLimiter();
     const slots = new Map<Key, number>();
     const keys: Key[] = [];
     let lost = rescued === undefined;
@@ -273,10 +273,10 @@ export class LimiterStates {
     }
     // Nothing below can fail. After an error above, the next operation tries again: the stack may have room then.
     this.#evictedBefore += rescued?.evicted ?? 0;
-    this.slab = fresh;
+    this.limiter = fresh;
     this.slots = slots;
     this.#keys = keys;
-    this.isUnsettled = false;
+    this.hasMoves = false;
     this.#report(rescued?.expired ?? []);
     if (lost)
       throw new TollgateError(
@@ -287,7 +287,7 @@ export class LimiterStates {
 
   /** Copies everything out of a broken instance; `undefined` if that traps. */
   #rescued(): Rescued | undefined {
-    const { instance, index, generation } = this.slab;
+    const { instance, index, generation } = this.limiter;
     try {
       instance.revive();
       const expired = this.#move(instance.moves(index, generation));

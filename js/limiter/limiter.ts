@@ -92,10 +92,10 @@ export class RateLimiter {
     const states = this.#states;
     const now = this.#clock();
     if (typeof now !== "number") throw invalidTime(now);
-    if (states.isUnsettled || states.slab.instance.broken) states.prepare(now);
+    if (states.hasMoves || states.limiter.instance.broken) states.prepare(now);
     // The slot is looked up last: the caller's clock may have used the limiter.
     const slot = states.slotOf(key);
-    const { instance, index, generation } = states.slab;
+    const { instance, index, generation } = states.limiter;
     let code: number;
     try {
       code = instance.exports.hit(index, generation, slot, cost, now);
@@ -105,7 +105,7 @@ export class RateLimiter {
     }
     // Before any call, since the stack may have no room for one.
     if (code >= 0 && (code & status.moved) !== 0) {
-      states.isUnsettled = true;
+      states.hasMoves = true;
       states.moving = key;
     }
     return this.#decision(code, cost, now);
@@ -214,7 +214,7 @@ export class RateLimiter {
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
     if (slot >= 0) {
-      const left = this.#states.slab.run(({ reset }, index, generation) =>
+      const left = this.#states.limiter.run(({ reset }, index, generation) =>
         reset(index, generation, slot, Number(reservations), now),
       );
       if (left < 0) throw this.#states.error(left);
@@ -251,10 +251,12 @@ export class RateLimiter {
     const slots = only === undefined ? this.#states.slots : [[only, this.#states.slotOf(only)] as const];
     for (const [key, slot] of slots) {
       if (slot < 0) continue;
-      const code = this.#states.slab.run(({ save }, index, generation) => save(index, generation, slot, now));
+      const code = this.#states.limiter.run(({ save }, index, generation) =>
+        save(index, generation, slot, now),
+      );
       if (code < 0) throw this.#states.error(code);
       if (code === 0) continue;
-      const states = saved(this.#states.slab.instance.list());
+      const states = saved(this.#states.limiter.instance.list());
       const own = states.splice(0, this.policies.length);
       for (const [position, { open: parts }] of own.entries())
         for (const part of parts) open.push([keys.length, position, ...part]);
@@ -311,7 +313,7 @@ export class RateLimiter {
     if (typeof now !== "number") throw invalidTime(now);
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
-    const { instance } = this.#states.slab;
+    const { instance } = this.#states.limiter;
     instance.writeCall(call);
     if (costs !== undefined) instance.writeCosts(costs);
     if (reserved !== undefined) {
@@ -320,11 +322,11 @@ export class RateLimiter {
     }
     const count = call.length / schema.perPolicy;
     const fullKind = kind + (costs === undefined ? 0 : hitKind.byPolicy);
-    const code = this.#states.slab.run(({ hit_with }, index, generation) =>
+    const code = this.#states.limiter.run(({ hit_with }, index, generation) =>
       hit_with(index, generation, slot, costs === undefined ? (cost as number) : 0, now, count, fullKind),
     );
     if (code >= 0 && (code & status.moved) !== 0) {
-      this.#states.isUnsettled = true;
+      this.#states.hasMoves = true;
       this.#states.moving = key;
     }
     if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(read?.copies));
@@ -344,15 +346,15 @@ export class RateLimiter {
     const now = checkTime(this.#clock());
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
-    this.#states.slab.instance.writeCosts(costs);
-    this.#states.slab.instance.writeReservation(bits, ttl, end);
-    const code = this.#states.slab.run(({ close_reservation: close }, index, generation) =>
+    this.#states.limiter.instance.writeCosts(costs);
+    this.#states.limiter.instance.writeReservation(bits, ttl, end);
+    const code = this.#states.limiter.run(({ close_reservation: close }, index, generation) =>
       close(index, generation, slot, now, Number(extended !== undefined)),
     );
-    this.#states.isUnsettled = true;
+    this.#states.hasMoves = true;
     this.#states.moving = key;
     if (code < 0) throw this.#states.error(code);
-    this.#states.settle();
+    this.#states.acknowledge();
     const settlement = settlements[code] as Settlement | Extension;
     if (settlement === "extended") extended?.(now);
     return settlement;
@@ -376,7 +378,7 @@ export class RateLimiter {
 
   /** Returns how long a reservation without a `ttl` lasts. */
   #defaultTtl(): number {
-    this.#ttl ??= this.#states.slab.run(({ count }, index, generation) =>
+    this.#ttl ??= this.#states.limiter.run(({ count }, index, generation) =>
       count(index, generation, operation.defaultTtl, -1, 0, 0, 0),
     );
     return this.#ttl;
@@ -389,23 +391,23 @@ export class RateLimiter {
     if (typeof amount !== "number") throw this.#wrongAmount(kind, amount, position);
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
-    const number = this.#states.slab.run(({ count }, index, generation) =>
+    const number = this.#states.limiter.run(({ count }, index, generation) =>
       count(index, generation, kind, slot, amount, now, position),
     );
     if (kind === operation.inc || kind === operation.set) {
-      this.#states.isUnsettled = true;
+      this.#states.hasMoves = true;
       this.#states.moving = key;
     }
     if (number === status.invalidAmount) throw this.#wrongAmount(kind, amount, position);
     if (number < 0)
       throw this.#states.error(number, undefined, undefined, kind === operation.set ? "set" : "inc");
-    if (this.#states.isUnsettled) this.#states.settle();
+    if (this.#states.hasMoves) this.#states.acknowledge();
     return number;
   }
 
   #wrongAmount(kind: number, amount: unknown, position: number): TollgateError {
     if (kind !== operation.set) return wrongInc(amount);
-    const most = this.#states.slab.run(({ count }, index, generation) =>
+    const most = this.#states.limiter.run(({ count }, index, generation) =>
       count(index, generation, operation.maxCount, -1, 0, 0, position),
     );
     return wrongAmount("count", amount, most < 0 ? undefined : most);
@@ -414,9 +416,9 @@ export class RateLimiter {
   /** Returns the decision for a status. It has one return, so that a decision that is only read is never allocated. */
   #decision(code: number, cost: Costs, now: number): Decision {
     if (code < 0) throw this.#states.error(code, cost, now);
-    const decision = this.#results.decision(this.#states.slab.instance, code);
+    const decision = this.#results.decision(this.#states.limiter.instance, code);
     // Most hits are on a key that has a slot, and free none.
-    if (this.#states.isUnsettled) this.#states.settle();
+    if (this.#states.hasMoves) this.#states.acknowledge();
     return decision;
   }
 }

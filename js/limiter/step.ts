@@ -6,7 +6,7 @@ import type { Decision, Policies, State, StoredState } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
 import { operation as counting, hitKind, status, storedVersion } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { outOfMemory, Slab } from "../wasm/slab.ts";
+import { outOfMemory, SlotLimiter } from "../wasm/slot-limiter.ts";
 import {
   copiedLists,
   copiedNumbers,
@@ -74,18 +74,18 @@ export function step(
   const own = new ReadPolicies(policies);
   const names = new ShapeNames(own.names);
   const before = state == null ? undefined : readState(state, names);
-  const slab = new Slab(own, readOptions({}), false, true);
+  const limiter = new SlotLimiter(own, readOptions({}), false, true);
   try {
-    const afresh = before === undefined ? 0 : slab.load(-1, now, before.numbers, true);
+    const afresh = before === undefined ? 0 : limiter.load(-1, now, before.numbers, true);
     if (afresh <= status.at) throw before?.error(status.at - afresh);
     if (afresh < 0) throw outOfMemory();
     const isReset = operation === "reset";
-    const result = isReset ? {} : work(slab, own, operation, amount, now, policy);
-    const slot = isReset && !isLeftAfterReset(slab, now) ? -1 : slotIn(slab);
+    const result = isReset ? {} : work(limiter, own, operation, amount, now, policy);
+    const slot = isReset && !isLeftAfterReset(limiter, now) ? -1 : slotIn(limiter);
     const expiresAt =
-      slot < 0 ? 0 : slab.run(({ save }, index, generation) => save(index, generation, slot, now));
+      slot < 0 ? 0 : limiter.run(({ save }, index, generation) => save(index, generation, slot, now));
     if (expiresAt < 0) throw outOfMemory();
-    const after = expiresAt === 0 ? [] : slab.instance.list();
+    const after = expiresAt === 0 ? [] : limiter.instance.list();
     const isSame = `${after}` === `${before?.numbers ?? []}`;
     return {
       ...result,
@@ -98,44 +98,46 @@ export function step(
       afresh: own.names.filter((_, position) => (afresh >>> position) & 1),
     };
   } finally {
-    slab.free();
+    limiter.free();
   }
 }
 
-/** Returns the only slot of a slab; -1 if it has none. */
-const slotIn = (slab: Slab): number => slab.moves()[0] ?? -1;
+/** Returns the only slot of a limiter; -1 if it has none. */
+const slotIn = (limiter: SlotLimiter): number => limiter.moves()[0] ?? -1;
 
 /** Resets the states. Returns true if something is left: open reservations, or states of other names. */
-function isLeftAfterReset(slab: Slab, now: number): boolean {
-  const slot = slotIn(slab);
+function isLeftAfterReset(limiter: SlotLimiter, now: number): boolean {
+  const slot = slotIn(limiter);
   if (slot < 0) return false;
-  const left = slab.run(({ reset }, index, generation) => reset(index, generation, slot, 0, now));
+  const left = limiter.run(({ reset }, index, generation) => reset(index, generation, slot, 0, now));
   if (left < 0) throw outOfMemory();
   return left > 0;
 }
 
 /** Performs an operation other than `reset`. Returns the decision or the number. */
 function work(
-  slab: Slab,
+  limiter: SlotLimiter,
   own: ReadPolicies,
   operation: Exclude<Operation, "reset">,
   amount: number,
   now: number,
   policy: string | undefined,
 ): Pick<Step, "decision" | "value"> {
-  const slot = slotIn(slab);
+  const slot = slotIn(limiter);
   if (operation === "hit" || operation === "peek") {
-    const code = slab.run(({ hit_with }, index, generation) =>
+    const code = limiter.run(({ hit_with }, index, generation) =>
       hit_with(index, generation, slot, amount, now, 0, hitKind[operation]),
     );
     if (code === status.outOfMemory) throw outOfMemory();
     checkCountable(own, operation, code);
     if (code < 0) throw wrongAmount("cost", amount);
-    return { decision: new Results(own.names).decision(slab.instance, code) };
+    return { decision: new Results(own.names).decision(limiter.instance, code) };
   }
   const position = own.position(policy);
   const count = (kind: number) =>
-    slab.run(({ count }, index, generation) => count(index, generation, kind, slot, amount, now, position));
+    limiter.run(({ count }, index, generation) =>
+      count(index, generation, kind, slot, amount, now, position),
+    );
   const value = count(counting[operation]);
   if (value === status.outOfMemory) throw outOfMemory();
   checkCountable(own, operation, value);

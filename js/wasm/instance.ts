@@ -39,7 +39,7 @@ export interface Exports {
   reset(index: number, generation: number, slot: number, all: number, now: number): number;
   clean(index: number, generation: number, now: number, from: number): number;
   moves(index: number, generation: number, from: number): number;
-  settle(index: number, generation: number): number;
+  acknowledge(index: number, generation: number): number;
   evicted(index: number, generation: number): number;
   save(index: number, generation: number, slot: number, now: number): number;
   input(count: number): number;
@@ -112,7 +112,7 @@ export class Instance {
     return true;
   }
 
-  /** Returns the handle of the slab that was just made: its index, or a status below 0, and its generation. */
+  /** Returns the handle of the limiter that was just made: its index, or a status below 0, and its generation. */
   handle(): [index: number, generation: number] {
     const { buffer } = this.exports.memory;
     const [index = 0, generation = 0] = new Int32Array(buffer, this.#result + resultOffsets.handle, 2);
@@ -136,7 +136,7 @@ export class Instance {
     }
   }
 
-  /** Copies the moves of a slab that are not settled. */
+  /** Copies the moves of a limiter that are not acknowledged. */
   moves(index: number, generation: number): number[] {
     return this.parts((from) => this.exports.moves(index, generation, from));
   }
@@ -157,7 +157,7 @@ export class Instance {
     this.exports.__stack_pointer.value = this.#stack;
   }
 
-  /** Returns how many live keys were evicted from a slab, also of a broken instance. */
+  /** Returns how many live keys were evicted from a limiter, also of a broken instance. */
   evicted(index: number, generation: number): number {
     if (this.broken) this.revive();
     return this.exports.evicted(index, generation);

@@ -1,4 +1,4 @@
-//! One key's states outside a slab.
+//! One key's states outside a slot.
 
 use crate::Decision;
 use crate::algorithm::any::AnyAlgorithm;

@@ -1,4 +1,4 @@
-//! A bounded slab of entries, swept as it is used. Slots are numbers; the owner of the slab maps keys to them.
+//! A bounded number of slots, swept as they are used. A slot is a number; the owner maps keys to slots.
 
 mod entries;
 mod extras;
@@ -42,7 +42,7 @@ const MAX_WORDS: usize = WORDS * MAX_POLICIES;
 /// Why a key got no slot. No state was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotError {
-    /// The slab has `max_keys` keys.
+    /// There are `max_keys` keys.
     Full,
     /// Memory ran out.
     OutOfMemory,
@@ -54,7 +54,7 @@ impl From<OutOfMemory> for SlotError {
     }
 }
 
-/// The slab. After each operation the owner must remove the keys of the slots in `freed`,
+/// The slots. After each operation the owner must remove the keys of the slots in `freed`,
 /// and only then assign the slot in `taken`, if there is one, to the key of the operation.
 ///
 /// An operation that runs out of memory changes no state. It may have freed slots whose states had ended.
@@ -99,7 +99,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Returns an empty slab.
+    /// Returns no slots.
     pub(crate) fn new(algorithms: Vec<AnyAlgorithm>, denied: Denied, options: Options) -> Result<Self, OutOfMemory> {
         let policy_states = PolicyStates::new(algorithms, denied)?;
         // The last word is the time of the last change, where `key_older_than` is set. A free slot needs a word as
@@ -136,7 +136,7 @@ impl Slots {
         &self.policy_states
     }
 
-    /// Adjusts the algorithms of one call to the slab's states. Returns whether they fit.
+    /// Adjusts the algorithms of one call to the states in the slots. Returns whether they fit.
     pub(crate) fn adjust(&self, call: &mut [AnyAlgorithm]) -> bool {
         self.policy_states.adjust(call)
     }
@@ -204,7 +204,7 @@ impl Slots {
         Ok(decision)
     }
 
-    /// Charges the costs of a hit on a key that has no slot, if they fit. Its states are made outside the slab, so that
+    /// Charges the costs of a hit on a key that has no slot, if they fit. Its states are made outside the slots, so that
     /// a hit that is not charged evicts no other key, and one that runs out of memory changes no state.
     fn hit_new<E: From<OutOfMemory>>(
         &mut self,

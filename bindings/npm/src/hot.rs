@@ -1,6 +1,6 @@
 //! The hot path: hits as plain exports of numbers, and all the unsafe code of this binding.
 //!
-//! wasm-bindgen's glue around an export would spill every argument. JavaScript passes a checked handle of a slab, and
+//! wasm-bindgen's glue around an export would spill every argument. JavaScript passes a checked handle of a limiter, and
 //! reads the decision from a static buffer.
 
 // Two exports of one name, the only danger of `no_mangle`, are a linker error.
@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
-use tollgate::boundary::{Algorithms, Failure, PositionCosts, Slab, schema};
+use tollgate::boundary::{Algorithms, Failure, PositionCosts, SlotLimiter, schema};
 use tollgate::{Decision, Settlement};
 
 use crate::handles::{Handle, Handles};
@@ -23,7 +23,7 @@ const CALL_NUMBERS: usize = PER_POLICY * schema::MAX_POLICIES;
 
 /// The state that the exports share.
 struct Shared {
-    slabs: Handles<Slab>,
+    slabs: Handles<SlotLimiter>,
     result: ResultBuffer,
     /// The call buffer: the numbers of a call's policies, written by JavaScript.
     call: [f64; CALL_NUMBERS],
@@ -85,15 +85,15 @@ fn shared<R>(work: impl FnOnce(&mut Shared) -> R) -> R {
     work(unsafe { &mut *SHARED.0.get() })
 }
 
-/// Runs `work` on the slab of a handle; `None` if there is none.
-pub(crate) fn with_slab<R>(handle: Handle, work: impl FnOnce(&mut Slab) -> R) -> Option<R> {
+/// Runs `work` on the limiter of a handle; `None` if there is none.
+pub(crate) fn with_limiter<R>(handle: Handle, work: impl FnOnce(&mut SlotLimiter) -> R) -> Option<R> {
     shared(|shared| shared.slabs.get_mut(handle).map(work))
 }
 
-/// Adds a slab and writes its handle into the result buffer; on a failure, a status.
-pub(crate) fn insert(slab: Result<Slab, Failure>) -> Option<Handle> {
+/// Adds a limiter and writes its handle into the result buffer; on a failure, a status.
+pub(crate) fn insert(limiter: Result<SlotLimiter, Failure>) -> Option<Handle> {
     shared(|Shared { slabs, result, .. }| {
-        let handle = slab.and_then(|slab| slabs.insert(slab).ok_or(Failure::OutOfMemory));
+        let handle = limiter.and_then(|limiter| slabs.insert(limiter).ok_or(Failure::OutOfMemory));
         result.handle = match handle {
             Ok(handle) => [handle.index as i32, handle.generation as i32],
             Err(failure) => [status_of(failure), 0],
@@ -118,17 +118,17 @@ pub(crate) fn drop_list() {
     shared(|shared| shared.list = Vec::new());
 }
 
-/// Removes the slab of a handle.
-pub(crate) fn remove(handle: Handle) -> Option<Slab> {
+/// Removes the limiter of a handle.
+pub(crate) fn remove(handle: Handle) -> Option<SlotLimiter> {
     shared(|shared| shared.slabs.remove(handle))
 }
 
-/// Fills the list that JavaScript reads from the slab of a handle. `work` must empty the list first. Returns the number
+/// Fills the list that JavaScript reads from the limiter of a handle. `work` must empty the list first. Returns the number
 /// of `work`, or a status.
-pub(crate) fn list(handle: Handle, work: impl FnOnce(&mut Slab, &mut Vec<i64>) -> Result<u64, Failure>) -> f64 {
+pub(crate) fn list(handle: Handle, work: impl FnOnce(&mut SlotLimiter, &mut Vec<i64>) -> Result<u64, Failure>) -> f64 {
     shared(|Shared { slabs, result, list, .. }| {
-        let Some(slab) = slabs.get_mut(handle) else { return status::INVALID_HANDLE.into() };
-        let number = work(slab, list);
+        let Some(limiter) = slabs.get_mut(handle) else { return status::INVALID_HANDLE.into() };
+        let number = work(limiter, list);
         result.write_list(list);
         match number {
             Ok(number) => number as f64,
@@ -137,13 +137,13 @@ pub(crate) fn list(handle: Handle, work: impl FnOnce(&mut Slab, &mut Vec<i64>) -
     })
 }
 
-/// Runs `work` on the slab of a handle and the numbers that JavaScript wrote into the list.
-pub(crate) fn with_input(handle: Handle, work: impl FnOnce(&mut Slab, &[i64]) -> Result<u64, Failure>) -> f64 {
-    list(handle, |slab, list| {
+/// Runs `work` on the limiter of a handle and the numbers that JavaScript wrote into the list.
+pub(crate) fn with_input(handle: Handle, work: impl FnOnce(&mut SlotLimiter, &[i64]) -> Result<u64, Failure>) -> f64 {
+    list(handle, |limiter, list| {
         for number in &mut *list {
             *number = f64::from_bits(*number as u64) as i64;
         }
-        let result = work(slab, list);
+        let result = work(limiter, list);
         empty(list);
         result
     })
@@ -194,22 +194,22 @@ pub extern "C" fn hit(index: u32, generation: u32, slot: i32, cost: f64, now: f6
     let Some(cost) = integer(cost) else { return status::INVALID_COST };
     let Some(now) = time(now) else { return status::INVALID_TIME };
     shared(|Shared { slabs, result, .. }| {
-        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
-        if !slab.is_plain(slot, now) {
-            let decision = slab.hit(u32::try_from(slot).ok(), &PositionCosts::All(cost), now, None);
-            return finish(result, slab, decision);
+        let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        if !limiter.is_plain(slot, now) {
+            let decision = limiter.hit(u32::try_from(slot).ok(), &PositionCosts::All(cost), now, None);
+            return finish(result, limiter, decision);
         }
-        match slab.hit_window(slot as u32, cost, now) {
+        match limiter.hit_window(slot as u32, cost, now) {
             Some(decision) => result.write_decision(&decision),
-            None => hit_plain(result, slab, slot as u32, cost, now),
+            None => hit_plain(result, limiter, slot as u32, cost, now),
         }
     })
 }
 
 /// Decides a plain hit under any policies. It is a function of its own, so that the most common hit needs no stack.
 #[inline(never)]
-fn hit_plain(result: &mut ResultBuffer, slab: &mut Slab, slot: u32, cost: u64, now: u64) -> i32 {
-    let decision = slab.hit_plain(slot, cost, now);
+fn hit_plain(result: &mut ResultBuffer, limiter: &mut SlotLimiter, slot: u32, cost: u64, now: u64) -> i32 {
+    let decision = limiter.hit_plain(slot, cost, now);
     grow_ahead();
     match decision {
         Ok(decision) => result.write_decision(&decision),
@@ -231,7 +231,7 @@ pub mod hit_kind {
     pub const BY_POLICY: u32 = 4;
 }
 
-/// Hits, peeks or reserves under the numbers of `count` policies in the call buffer, or under the slab's own if that is
+/// Hits, peeks or reserves under the numbers of `count` policies in the call buffer, or under the limiter's own if that is
 /// 0. Returns a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn hit_with(
@@ -255,15 +255,15 @@ pub extern "C" fn hit_with(
             _ => costs(&reservation.costs),
         };
         let Some(costs) = costs else { return status::INVALID_COST };
-        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
         let slot = u32::try_from(slot).ok();
         let decision = match kind & !hit_kind::BY_POLICY {
-            hit_kind::HIT => slab.hit(slot, &costs, now, call),
-            hit_kind::PEEK => slab.peek(slot, &costs, now, call),
-            hit_kind::PEEK_FREE => slab.peek_free(slot, &costs, now, call),
-            _ => slab.reserve(slot, &costs, (reservation.bits(), reservation.ttl as u64), now, call),
+            hit_kind::HIT => limiter.hit(slot, &costs, now, call),
+            hit_kind::PEEK => limiter.peek(slot, &costs, now, call),
+            hit_kind::PEEK_FREE => limiter.peek_free(slot, &costs, now, call),
+            _ => limiter.reserve(slot, &costs, (reservation.bits(), reservation.ttl as u64), now, call),
         };
-        finish(result, slab, decision)
+        finish(result, limiter, decision)
     })
 }
 
@@ -288,9 +288,9 @@ pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now:
     let Some(now) = time(now) else { return status::INVALID_TIME };
     shared(|Shared { slabs, reservation, .. }| {
         let Some(used) = costs(&reservation.costs) else { return status::INVALID_COST };
-        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
         let (id, ttl) = ((reservation.bits(), reservation.end as u64), extends.then_some(reservation.ttl as u64));
-        let settled = slab.settle_reservation(u32::try_from(slot).ok(), id, &used, ttl, now);
+        let settled = limiter.settle_reservation(u32::try_from(slot).ok(), id, &used, ttl, now);
         grow_ahead();
         match settled {
             Ok(Settlement::Settled) => settlement::SETTLED,
@@ -309,21 +309,21 @@ pub extern "C" fn close_reservation(index: u32, generation: u32, slot: i32, now:
 #[unsafe(no_mangle)]
 pub extern "C" fn rescue(index: u32, generation: u32, slot: u32, position: usize, from: usize) -> i32 {
     shared(|Shared { slabs, result, part, .. }| {
-        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
-        let copied = slab.export_part(slot, position, from, part);
+        let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let copied = limiter.export_part(slot, position, from, part);
         result.write_list(&part[..copied]);
         copied as i32
     })
 }
 
-/// Copies a part of the list of moves since the last `settle`, from the number at `from` on. The list has the slot that
+/// Copies a part of the list of moves since the last `acknowledge`, from the number at `from` on. The list has the slot that
 /// was taken or -1, the count of freed slots, these slots, and slot, policy, value and time of each expired state. Like
 /// `rescue`, it does not allocate. Returns how many numbers were copied, or a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn moves(index: u32, generation: u32, from: usize) -> i32 {
     shared(|Shared { slabs, result, part, .. }| {
-        let Some(slab) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
-        let copied = slab.moves_part(from, part);
+        let Some(limiter) = slabs.get_mut(Handle { index, generation }) else { return status::INVALID_HANDLE };
+        let copied = limiter.moves_part(from, part);
         result.write_list(&part[..copied]);
         copied as i32
     })
@@ -338,10 +338,10 @@ pub extern "C" fn crash() {
 
 /// Writes a decision and returns its status, with the bit for moved slots.
 #[inline(never)]
-fn finish(result: &mut ResultBuffer, slab: &mut Slab, decision: Result<Decision, Failure>) -> i32 {
+fn finish(result: &mut ResultBuffer, limiter: &mut SlotLimiter, decision: Result<Decision, Failure>) -> i32 {
     grow_ahead();
     match decision {
-        Ok(decision) => result.write_decision(&decision) | moved(slab),
+        Ok(decision) => result.write_decision(&decision) | moved(limiter),
         Err(failure) => status_of(failure),
     }
 }

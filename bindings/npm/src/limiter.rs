@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::hint::black_box;
 
-use tollgate::boundary::{Failure, Slab as States};
+use tollgate::boundary::{Failure, SlotLimiter as States};
 use tollgate::{Denied, OnFull, Options};
 use wasm_bindgen::prelude::*;
 
@@ -12,14 +12,14 @@ use crate::hot;
 use crate::numbers::{signed, time};
 use crate::result_buffer::{status, status_of};
 
-/// The owner of a slab, which is dropped with it. Operations take the numbers of the slab's handle.
+/// The owner of a limiter, which is dropped with it. Operations take the numbers of the limiter's handle.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct Slab(Option<Handle>);
+pub struct SlotLimiter(Option<Handle>);
 
 #[wasm_bindgen]
-impl Slab {
-    /// Creates a slab for the `count` policies in the call buffer. `denied` is 0 for the default, 1 if denied hits
+impl SlotLimiter {
+    /// Creates a limiter for the `count` policies in the call buffer. `denied` is 0 for the default, 1 if denied hits
     /// count, 2 if they are free; a `key_older_than` of 0 is none. The handle is in the result buffer.
     #[allow(clippy::too_many_arguments)]
     #[wasm_bindgen(constructor)]
@@ -32,7 +32,7 @@ impl Slab {
         key_older_than: f64,
         reports: bool,
         stored: bool,
-    ) -> Slab {
+    ) -> SlotLimiter {
         let choice = match denied {
             0 => None,
             1 => Some(Denied::Count),
@@ -45,14 +45,14 @@ impl Slab {
         // object.
         hot::drop_list();
         let room = Box::new([0_u64; 16]);
-        let slab = hot::call(count).and_then(|algorithms| States::new(algorithms, choice, options, reports, stored));
-        let handle = hot::insert(slab);
+        let limiter = hot::call(count).and_then(|algorithms| States::new(algorithms, choice, options, reports, stored));
+        let handle = hot::insert(limiter);
         drop(black_box(room));
         Self(handle)
     }
 }
 
-impl Drop for Slab {
+impl Drop for SlotLimiter {
     fn drop(&mut self) {
         if let Some(handle) = self.0 {
             hot::remove(handle);
@@ -80,19 +80,19 @@ pub mod operation {
 #[wasm_bindgen]
 pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64, now: f64, position: usize) -> f64 {
     let slot = own(slot);
-    at_time(index, generation, now, &mut |slab, now| {
-        if position >= slab.policies() {
+    at_time(index, generation, now, &mut |limiter, now| {
+        if position >= limiter.policies() {
             return Err(Failure::At(position));
         }
         match (operation, signed(amount)) {
-            (operation::GET, _) => slab.get(slot, position, now),
-            (operation::EXPIRES_AT, _) => slab.expires_at(slot, position, now),
-            (operation::INC, Some(cost)) => slab.inc(slot, position, cost, now),
-            (operation::SET, Some(count @ 0..)) if count as u64 <= slab.max_count(position) => {
-                slab.set(slot, position, count as u64, now)
+            (operation::GET, _) => limiter.get(slot, position, now),
+            (operation::EXPIRES_AT, _) => limiter.expires_at(slot, position, now),
+            (operation::INC, Some(cost)) => limiter.inc(slot, position, cost, now),
+            (operation::SET, Some(count @ 0..)) if count as u64 <= limiter.max_count(position) => {
+                limiter.set(slot, position, count as u64, now)
             }
-            (operation::MAX_COUNT, _) => Ok(slab.max_count(position)),
-            (operation::DEFAULT_TTL, _) => Ok(slab.default_ttl()),
+            (operation::MAX_COUNT, _) => Ok(limiter.max_count(position)),
+            (operation::DEFAULT_TTL, _) => Ok(limiter.default_ttl()),
             _ => Err(Failure::Amount),
         }
     })
@@ -101,8 +101,8 @@ pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64
 /// Frees the slot of a key that JavaScript has removed.
 #[wasm_bindgen]
 pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
-    at_time(index, generation, 0.0, &mut |slab, _| {
-        slab.release(slot);
+    at_time(index, generation, 0.0, &mut |limiter, _| {
+        limiter.release(slot);
         Ok(0)
     })
 }
@@ -111,21 +111,23 @@ pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
 /// the key.
 #[wasm_bindgen]
 pub fn reset(index: u32, generation: u32, slot: u32, all: bool, now: f64) -> f64 {
-    at_time(index, generation, now, &mut |slab, now| slab.reset(slot, all, now).map(u64::from))
+    at_time(index, generation, now, &mut |limiter, now| limiter.reset(slot, all, now).map(u64::from))
 }
 
 /// Frees some slots whose states have ended, from slot `from` on. Returns one more than the slot to go on from; 0 at
 /// the end.
 #[wasm_bindgen]
 pub fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
-    at_time(index, generation, now, &mut |slab, now| Ok(slab.clean(now, from)?.map_or(0, |next| u64::from(next) + 1)))
+    at_time(index, generation, now, &mut |limiter, now| {
+        Ok(limiter.clean(now, from)?.map_or(0, |next| u64::from(next) + 1))
+    })
 }
 
 /// Clears the list of moves, after JavaScript has taken them over.
 #[wasm_bindgen]
-pub fn settle(index: u32, generation: u32) -> f64 {
-    at_time(index, generation, 0.0, &mut |slab, _| {
-        slab.settle();
+pub fn acknowledge(index: u32, generation: u32) -> f64 {
+    at_time(index, generation, 0.0, &mut |limiter, _| {
+        limiter.acknowledge();
         Ok(0)
     })
 }
@@ -133,20 +135,20 @@ pub fn settle(index: u32, generation: u32) -> f64 {
 /// Returns how many live keys were evicted.
 #[wasm_bindgen]
 pub fn evicted(index: u32, generation: u32) -> f64 {
-    at_time(index, generation, 0.0, &mut |slab, _| Ok(slab.evicted()))
+    at_time(index, generation, 0.0, &mut |limiter, _| Ok(limiter.evicted()))
 }
 
 /// Lists the states of a slot, as [`States::export`] appends them. Returns when they end; 0, with an empty list, if they have ended.
 #[wasm_bindgen]
 pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
-    hot::list(Handle { index, generation }, |slab, list| {
+    hot::list(Handle { index, generation }, |limiter, list| {
         hot::empty(list);
-        let ends_at = slab.ends_at(slot, now);
+        let ends_at = limiter.ends_at(slot, now);
         if ends_at <= now {
             return Ok(0);
         }
-        slab.export(slot, list)?;
+        limiter.export(slot, list)?;
         Ok(ends_at)
     })
 }
@@ -157,19 +159,19 @@ pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
 #[wasm_bindgen]
 pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
-    hot::with_input(Handle { index, generation }, |slab, numbers| {
-        slab.load(own(slot), now, numbers, put).map(u64::from)
+    hot::with_input(Handle { index, generation }, |limiter, numbers| {
+        limiter.load(own(slot), now, numbers, put).map(u64::from)
     })
 }
 
-/// An operation on a slab at a time.
+/// An operation on a limiter at a time.
 type Work<'a> = &'a mut dyn FnMut(&mut States, u64) -> Result<u64, Failure>;
 
-/// Runs `work` on the slab of a handle at a time.
+/// Runs `work` on the limiter of a handle at a time.
 #[inline(never)]
 fn at_time(index: u32, generation: u32, now: f64, work: Work<'_>) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
-    match hot::with_slab(Handle { index, generation }, |slab| work(slab, now)) {
+    match hot::with_limiter(Handle { index, generation }, |limiter| work(limiter, now)) {
         Some(Ok(number)) => number as f64,
         Some(Err(failure)) => status_of(failure).into(),
         None => status::INVALID_HANDLE.into(),

@@ -1,6 +1,6 @@
 //! The buffer from which JavaScript reads the result of an operation.
 
-use tollgate::boundary::{Failure, Slab};
+use tollgate::boundary::{Failure, SlotLimiter};
 use tollgate::{Decision, Reason};
 
 /// Bits and values of a status, the result of an operation.
@@ -58,7 +58,7 @@ pub struct ResultBuffer {
     pub integers: [i32; 8],
     /// The address and the length of a list of integers.
     pub list: [u32; 2],
-    /// The index of the handle of a new slab, or a status, and its generation.
+    /// The index of the handle of a new limiter, or a status, and its generation.
     pub handle: [i32; 2],
 }
 
@@ -95,8 +95,8 @@ impl ResultBuffer {
 
 /// Returns the status bit for slots that were freed or taken.
 #[inline(always)]
-pub(crate) fn moved(slab: &Slab) -> i32 {
-    if slab.has_moved() { status::MOVED } else { 0 }
+pub(crate) fn moved(limiter: &SlotLimiter) -> i32 {
+    if limiter.has_moved() { status::MOVED } else { 0 }
 }
 
 /// Converts a number below 2^63; machines convert signed numbers in fewer steps.

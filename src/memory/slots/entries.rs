@@ -1,4 +1,4 @@
-//! The entries of a slab: for each slot a run of words and one of logs, in chunks that never move.
+//! The entries of all slots: for each a run of words and one of logs, in chunks that never move.
 
 use crate::algorithm::entry::{Entry, EntryMut};
 use crate::algorithm::log::Log;
@@ -6,7 +6,7 @@ use crate::growth::{OutOfMemory, defaults, push};
 use crate::memory::chunked::CHUNK;
 use alloc::vec::Vec;
 
-/// The entries of a slab.
+/// The entries of all slots.
 #[derive(Debug)]
 pub(super) struct Entries {
     words: Runs<u64>,

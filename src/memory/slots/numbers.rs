@@ -1,4 +1,4 @@
-//! A slab's states as plain numbers, and back.
+//! The states in slots as plain numbers, and back.
 
 use super::{SlotError, Slots};
 use crate::algorithm::Push;

@@ -1,4 +1,4 @@
-//! Room for new keys in a bounded slab.
+//! Room for new keys in a bounded number of slots.
 
 use super::sweep::FREED_AT_MOST;
 use super::{NO_SLOT, SlotError, Slots};
@@ -6,10 +6,10 @@ use crate::growth::{OutOfMemory, push};
 use crate::number::NEVER;
 use crate::{Decision, OnFull, Reason};
 
-/// The number of slots that are examined when a full slab needs room.
+/// The number of slots that are examined to make room where no slot is free.
 pub(super) const PROBED: u32 = 8;
 
-/// A slot of a full slab that can be freed for a new key.
+/// A slot that can be freed for a new key.
 struct Candidate {
     slot: u32,
     ends_at: u64,
@@ -19,7 +19,7 @@ struct Candidate {
 
 /// Why there is no slot for a new key.
 pub(super) enum NoSlot {
-    /// The slab has `max_keys` keys until that time.
+    /// There are `max_keys` keys until that time.
     FullUntil(u64),
     OutOfMemory,
 }
@@ -49,7 +49,7 @@ impl Slots {
         let next = self.entries.get(slot).words.first().map_or(NO_SLOT, |&next| next as u32);
         self.len += 1;
         self.flip(slot);
-        // A hit on a free slot would overwrite this number. No owner of the slab does that, but it is checked all the
+        // A hit on a free slot would overwrite this number. No owner does that, but it is checked all the
         // same.
         self.free = if next < self.made && !self.is_occupied(next) { next } else { NO_SLOT };
         self.taken = Some(slot);
@@ -121,7 +121,7 @@ impl Slots {
         Ok(slots)
     }
 
-    /// Returns when a full slab that denies new keys will have room for one; `None` if it has room now.
+    /// Returns when there will be room for a new key, if new keys are denied; `None` if it has room now.
     pub(super) fn no_room_until(&self, now: u64) -> Option<u64> {
         let full = self.free == NO_SLOT && self.made >= self.options.max_keys;
         let denies = full && self.options.on_full == OnFull::Deny;
@@ -154,7 +154,7 @@ impl Slots {
     }
 }
 
-/// Turns a decision into the denial of a key for which a full slab has no room.
+/// Turns a decision into the denial of a key for which there is no room.
 pub(super) fn deny_full(decision: &mut Decision, wait: u64) {
     decision.allowed = false;
     decision.count = 0;

@@ -9,7 +9,7 @@ const calls = {
   clean: () => limiters[2].clean(),
   save: () => limiters[2].snapshot(),
   moves: () => limiters[2].inc("nobody", 0, "log"),
-  slab_new: () => new RateLimiter(policies),
+  slotlimiter_new: () => new RateLimiter(policies),
   load: () => RateLimiter.restore(limiters[2].snapshot()),
   input: () => step(policies, null, "hit", 1, 0),
 };

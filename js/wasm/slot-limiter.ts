@@ -1,25 +1,25 @@
-import { Slab as Owner } from "../../build/npm/tollgate.js";
+import { SlotLimiter as Owner } from "../../build/npm/tollgate.js";
 import { TollgateError } from "../errors/error.ts";
 import type { ReadOptions } from "../limiter/options.ts";
 import { type ReadPolicies, tooSlow } from "../policy/policies.ts";
 import { outOfMemoryText, status, storedLimitText } from "./generated.ts";
 import { currentInstance, type Instance } from "./instance.ts";
 
-/** The options that a slab takes. */
-export type SlabOptions = Pick<ReadOptions, "maxKeys" | "denies" | "cleanPeriod" | "keyOlderThan">;
+/** The options that a limiter takes. */
+export type SlotLimiterOptions = Pick<ReadOptions, "maxKeys" | "denies" | "cleanPeriod" | "keyOlderThan">;
 
-/** As much memory as creating a slab allocates in the glue, which cannot return an error. */
+/** As much memory as creating a limiter allocates in the glue, which cannot return an error. */
 const spare: readonly number[] = /* @__PURE__ */ Array(128).fill(0);
 
 /** The states of some keys in an instance of the wasm, by slot. */
-export class Slab {
+export class SlotLimiter {
   readonly instance: Instance;
   readonly index: number;
   readonly generation: number;
   readonly #owner: Owner;
 
   /** With `reports`, expired states are listed. With `stored`, states are for a store, where logs are shorter. */
-  constructor(policies: ReadPolicies, options: SlabOptions, reports: boolean, stored = false) {
+  constructor(policies: ReadPolicies, options: SlotLimiterOptions, reports: boolean, stored = false) {
     const { numbers, denied, names } = policies;
     const { maxKeys, denies, cleanPeriod, keyOlderThan } = options;
     const instance = currentInstance();
@@ -53,19 +53,19 @@ export class Slab {
     });
   }
 
-  /** Returns the slots that were taken and freed since the last `settle`; empty if the slab is gone. */
+  /** Returns the slots that were taken and freed since the last `acknowledge`; empty if the limiter is gone. */
   moves(): number[] {
     return this.run((_, index, generation) => this.instance.moves(index, generation));
   }
 
-  /** Returns the slots that were taken and freed, and settles them. */
+  /** Returns the slots that were taken and freed, and acknowledges them. */
   takeMoves(): number[] {
     const list = this.moves();
-    this.run(({ settle }, index, generation) => settle(index, generation));
+    this.run(({ acknowledge }, index, generation) => acknowledge(index, generation));
     return list;
   }
 
-  /** Frees the memory. The slab of a broken instance has none. */
+  /** Frees the memory. The limiter of a broken instance has none. */
   free(): void {
     if (!this.instance.broken) this.run(() => this.#owner.free());
   }
