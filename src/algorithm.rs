@@ -58,7 +58,7 @@ pub(crate) trait Algorithm {
     /// tokens are left.
     fn wipe(&self, view: &mut Self::View, count: u64) -> u64;
     /// Makes room for the view, so that it can be committed.
-    fn reserve(&self, _state: &mut Self::State, _view: &Self::View) -> Result<(), OutOfMemory> {
+    fn make_room(&self, _state: &mut Self::State, _view: &Self::View) -> Result<(), OutOfMemory> {
         Ok(())
     }
     /// Writes the view into the state. There must be room for it.
@@ -119,7 +119,7 @@ pub(crate) trait Algorithm {
                 let cost = self.wipe(view, count);
                 self.charge(view, cost, now);
             }
-            _ => {
+            Act::Hit(_) | Act::Count(_) | Act::Inc(_) | Act::Charge(_) => {
                 if matches!(act, Act::Count(_)) {
                     self.bound(view);
                 }
@@ -144,7 +144,7 @@ pub(crate) trait Algorithm {
     fn keep(&self, state: &mut Self::State, tried: Tried<Self::View>, outcome: &mut Outcome) -> Charged {
         let Tried { view, charged, changes } = tried;
         if changes {
-            match self.reserve(state, &view) {
+            match self.make_room(state, &view) {
                 Ok(()) => {
                     self.commit(state, view);
                     outcome.changed = true;
@@ -158,7 +158,7 @@ pub(crate) trait Algorithm {
     /// Makes room for an operation, so that doing it next cannot run out of memory.
     fn prepare(&self, state: &mut Self::State, act: Act, now: u64) -> Result<(), OutOfMemory> {
         let Tried { view, changes, .. } = self.try_once(state, act, now);
-        if changes { self.reserve(state, &view) } else { Ok(()) }
+        if changes { self.make_room(state, &view) } else { Ok(()) }
     }
 }
 

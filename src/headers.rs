@@ -73,7 +73,7 @@ fn period(algorithm: &AnyAlgorithm) -> u64 {
     match algorithm {
         AnyAlgorithm::Concurrency(_) => 0,
         AnyAlgorithm::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
-        algorithm => algorithm.period(),
+        AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_) | AnyAlgorithm::Bucket(_) => algorithm.period(),
     }
 }
 

@@ -100,7 +100,7 @@ impl AnyAlgorithm {
     fn window_end(&self, entry: Entry<'_>, now: u64) -> Option<u64> {
         match self {
             Self::Window(window) if !window.slides() => window.end_in_force(entry.words, now).checked_sub(1),
-            _ => None,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) => None,
         }
     }
 
@@ -108,7 +108,9 @@ impl AnyAlgorithm {
     fn longest_lease(&self) -> u64 {
         match self {
             Self::Window(window) if !window.slides() => MAX_LEASE_TTL,
-            _ => self.period() / PARTS_OF_PERIOD,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) => {
+                self.period() / PARTS_OF_PERIOD
+            }
         }
     }
 }
@@ -211,7 +213,7 @@ impl KeyMut<'_> {
             }
             None => {
                 let policies = self.policy_states.algorithms().len();
-                open.reserve(policies, false)?;
+                open.make_room(policies, false)?;
                 let reserved = Reserved::new(bits_of(renewal.random), now, end - now);
                 open.insert(reserved, repeat_n(granted, policies), repeat_n([0; 2], policies));
                 reserved.bits()

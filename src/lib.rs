@@ -26,6 +26,8 @@ extern crate alloc;
 #[cfg(all(feature = "system-clock", not(any(test, feature = "cloudflare"))))]
 extern crate std;
 
+// Where algorithms are matched, a new one must not fall into a wildcard.
+#[deny(clippy::wildcard_enum_match_arm)]
 mod algorithm;
 #[doc(hidden)]
 pub mod boundary;
@@ -33,14 +35,19 @@ mod clock;
 mod decision;
 mod error;
 mod growth;
+#[deny(clippy::wildcard_enum_match_arm)]
 mod headers;
+#[deny(clippy::wildcard_enum_match_arm)]
 mod key;
 #[doc(hidden)]
+#[deny(clippy::wildcard_enum_match_arm)]
 pub mod lease;
+#[deny(clippy::wildcard_enum_match_arm)]
 mod memory;
 mod number;
 mod policy;
 #[doc(hidden)]
+#[deny(clippy::wildcard_enum_match_arm)]
 pub mod redis_log;
 mod store;
 

@@ -22,8 +22,8 @@ use crate::policy::duration::Span;
 use crate::policy::scale::Scale;
 use crate::{Error, Expected};
 use schema::{
-    ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_NAME,
-    MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+    ALGORITHM_SCHEMAS, ALGORITHMS, AMOUNTS, AlgorithmSchema, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET,
+    MAX_NAME, MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
 
 pub use draft::PolicyDraft;
@@ -360,10 +360,11 @@ fn unchecked_algorithm(position: usize, limit: u64, rate: u64, by: Scale) -> Any
         FIX_WINDOW_PER_KEY => window(window::Kind::Key),
         SLIDING_WINDOW => AnyAlgorithm::SlidingWindow(SlidingWindow::new(limit, scale)),
         SLIDING_COUNTER => window(window::Kind::Sliding),
-        CONCURRENCY => AnyAlgorithm::Concurrency(Concurrency { limit, ttl: scale }),
-        _ => {
-            let kind = if position == TOKEN_BUCKET { Kind::Token } else { Kind::Leaky };
-            AnyAlgorithm::Bucket(Bucket::new(kind, limit, rate, scale))
-        }
+        TOKEN_BUCKET => AnyAlgorithm::Bucket(Bucket::new(Kind::Token, limit, rate, scale)),
+        LEAKY_BUCKET => AnyAlgorithm::Bucket(Bucket::new(Kind::Leaky, limit, rate, scale)),
+        // No caller has a position outside the schema, and the schema has no algorithm without an arm here.
+        _ => AnyAlgorithm::Concurrency(Concurrency { limit, ttl: scale }),
     }
 }
+
+const _: () = assert!(ALGORITHMS.len() == 7, "each algorithm of the schema has an arm in `unchecked_algorithm`");

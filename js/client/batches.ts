@@ -54,12 +54,12 @@ export class Batches {
     this.#pending = new Map();
     for (const [operation, pending] of all) {
       for (let at = 0; at < pending.length; at += maxItems)
-        this.#settle(operation, pending.slice(at, at + maxItems));
+        this.#handle(operation, pending.slice(at, at + maxItems));
     }
   }
 
   /** Sends items, and settles their promises. */
-  async #settle(operation: string, pending: readonly PendingItem[]): Promise<void> {
+  async #handle(operation: string, pending: readonly PendingItem[]): Promise<void> {
     try {
       const results = await this.#send(
         operation,

@@ -219,7 +219,7 @@ export class Queue {
         line.deciding = true;
         line.decidingSince = Math.min(line.decidingSince, now);
         this.#await(line, waiter, decision);
-      } else if (!this.#settle(line, waiter, { decision, now: this.#clock() })) return;
+      } else if (!this.#handle(line, waiter, { decision, now: this.#clock() })) return;
     }
   }
 
@@ -256,7 +256,7 @@ export class Queue {
         // The cost that was charged for a waiter who has left meanwhile goes to the next one, if it is enough.
         const next = isGone(waiter) && result.decision.allowed ? line.first() : waiter;
         // Under a shared budget costs are numbers.
-        if (next !== undefined && Number(next.cost) <= Number(waiter.cost)) this.#settle(line, next, result);
+        if (next !== undefined && Number(next.cost) <= Number(waiter.cost)) this.#handle(line, next, result);
       }
     } catch (error) {
       line.deciding = false;
@@ -278,7 +278,7 @@ export class Queue {
   }
 
   /** Lets a waiter through, rejects it, or schedules its next turn. Returns whether it is the next waiter's turn. */
-  #settle(line: Line, waiter: Waiter, { decision, now }: Timed): boolean {
+  #handle(line: Line, waiter: Waiter, { decision, now }: Timed): boolean {
     if (isGone(waiter)) return true;
     const at = now + decision.retryAfter;
     if (decision.allowed) {

@@ -69,7 +69,7 @@ impl AnyAlgorithm {
     pub(crate) fn rate(&self) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.rate,
-            _ => 1,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) => 1,
         }
     }
 
@@ -93,7 +93,9 @@ impl AnyAlgorithm {
     pub(crate) fn stored_scale(&self) -> Scale {
         match self {
             Self::Window(Window { kind: window::Kind::Calendar(calendar), .. }) => (*calendar).into(),
-            _ => Scale::of_time(self.scale()),
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) => {
+                Scale::of_time(self.scale())
+            }
         }
     }
 
@@ -140,10 +142,12 @@ impl AnyAlgorithm {
 
     /// Makes room for an operation on the first state of an entry.
     pub(crate) fn prepare(&self, entry: EntryMut<'_>, act: Act, now: u64) -> Result<(), OutOfMemory> {
-        match (self, EntryState::of_mut(entry)) {
-            (Self::SlidingWindow(window), Some(log)) => window.prepare(log, act, now),
-            // Other states have a fixed size.
-            _ => Ok(()),
+        match self {
+            Self::SlidingWindow(window) => {
+                EntryState::of_mut(entry).map_or(Ok(()), |log| window.prepare(log, act, now))
+            }
+            // These states have a fixed size.
+            Self::Window(_) | Self::Bucket(_) | Self::Concurrency(_) => Ok(()),
         }
     }
 
@@ -201,7 +205,9 @@ impl AnyAlgorithm {
             TOKEN_BUCKET => Some(by_bucket(bucket::Kind::Token)),
             LEAKY_BUCKET => Some(by_bucket(bucket::Kind::Leaky)),
             SLIDING_WINDOW => build_algorithm(algorithm, MAX_STORED_LOG, 1, scale),
-            _ if algorithm < ALGORITHMS.len() => build_algorithm(algorithm, MAX, 1, scale),
+            FIX_WINDOW | FIX_WINDOW_PER_KEY | SLIDING_COUNTER | CONCURRENCY => {
+                build_algorithm(algorithm, MAX, 1, scale)
+            }
             _ => None,
         }
     }
@@ -213,11 +219,13 @@ impl AnyAlgorithm {
 
     /// Returns the algorithm of one call on the states of this algorithm; `None` if its shape is another.
     pub(crate) fn for_call(&self, call: &Self) -> Option<Self> {
-        match (self, call) {
-            _ if !self.has_shape_of(call) => None,
-            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Some(Self::SlidingWindow(own.keeping_for(call))),
-            _ => Some(*call),
+        if !self.has_shape_of(call) {
+            return None;
         }
+        Some(match (self, call) {
+            (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Self::SlidingWindow(own.keeping_for(call)),
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => *call,
+        })
     }
 
     /// Returns the numbers by which a call charges a state if they differ from this algorithm's. Only buckets have them.
@@ -226,7 +234,7 @@ impl AnyAlgorithm {
             (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
                 [call.capacity, call.rate]
             }
-            _ => [0; 2],
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => [0; 2],
         }
     }
 
@@ -234,7 +242,7 @@ impl AnyAlgorithm {
     pub(crate) fn with_call_numbers(&self, numbers: CallNumbers) -> Self {
         match (self, numbers) {
             (Self::Bucket(own), [capacity, rate]) if rate > 0 => Self::Bucket(own.with_numbers(capacity, rate)),
-            _ => *self,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => *self,
         }
     }
 
@@ -245,7 +253,7 @@ impl AnyAlgorithm {
             (Self::SlidingWindow(own), [log, ..]) => {
                 Self::SlidingWindow(SlidingWindow { keep: own.keep.max(log.total + amount), ..own })
             }
-            _ => self,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => self,
         }
     }
 }

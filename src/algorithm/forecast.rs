@@ -82,53 +82,70 @@ impl Beside<'_> {
             AnyAlgorithm::Concurrency(_) if charged == 0 => drained,
             // Amounts that are only open start no window.
             AnyAlgorithm::Window(Window { kind: Kind::Key, .. }) => key.max(drained),
-            _ => (now + together).max(drained),
+            AnyAlgorithm::Window(_)
+            | AnyAlgorithm::SlidingWindow(_)
+            | AnyAlgorithm::Bucket(_)
+            | AnyAlgorithm::Concurrency(_) => (now + together).max(drained),
         }
     }
 
     /// Returns the time from which on more remains than `decision` says, after `charged` was charged.
     fn more_at(&self, charged: u64, &Decision { remaining, count, .. }: &Decision) -> u64 {
         let &Self { algorithm, entry, open, now, .. } = self;
-        if let AnyAlgorithm::Window(window) = algorithm
-            && !window.slides()
-            && count <= window.limit
-            && open.are_charged_at_ends()
-            && let Some((_, first)) = open.amounts().next()
-        {
-            // The used and the open amounts stay the same until a window ends to which something is charged.
-            let end = window.used_until(entry.words, charged, now);
-            let charged_at = first.charged_at(algorithm.period());
-            return if end > 0 { end } else { window.end_after(entry.words, charged_at, now) };
-        }
-        if let AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) = algorithm {
-            // The first end that makes room, that of the charged amount among them.
-            let room = algorithm.limit().saturating_sub(remaining + 1);
-            let mut left = open.sum() + charged;
-            let mut own = charged;
-            for (_, amount) in open.amounts() {
-                if own > 0 && now + ttl <= amount.end {
-                    left -= core::mem::take(&mut own);
-                    if left <= room {
-                        break;
+        match algorithm {
+            AnyAlgorithm::Window(window) if !window.slides() && count <= window.limit && open.are_charged_at_ends() => {
+                // The used and the open amounts stay the same until a window ends to which something is charged.
+                let end = window.used_until(entry.words, charged, now);
+                match open.amounts().next() {
+                    Some((_, first)) if end == 0 => {
+                        window.end_after(entry.words, first.charged_at(algorithm.period()), now)
                     }
-                }
-                left -= amount.amount;
-                if left <= room {
-                    return amount.end;
+                    Some(_) | None => end,
                 }
             }
-            return now + ttl;
+            AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) => self.slot_free_at(*ttl, charged, remaining),
+            AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_) | AnyAlgorithm::Bucket(_) => {
+                self.fits_at(charged, remaining + 1)
+            }
         }
-        self.fits_at(charged, remaining + 1)
+    }
+
+    /// Returns the first end that leaves room for more than `remaining`, that of the charged amount among them.
+    fn slot_free_at(&self, ttl: u64, charged: u64, remaining: u64) -> u64 {
+        let &Self { algorithm, open, now, .. } = self;
+        let room = algorithm.limit().saturating_sub(remaining + 1);
+        let mut left = open.sum() + charged;
+        let mut own = charged;
+        for (_, amount) in open.amounts() {
+            if own > 0 && now + ttl <= amount.end {
+                left -= core::mem::take(&mut own);
+                if left <= room {
+                    break;
+                }
+            }
+            left -= amount.amount;
+            if left <= room {
+                return amount.end;
+            }
+        }
+        now + ttl
     }
 
     /// Returns the time from which on a hit of `cost` fits, after `charged` was charged. The cost does not fit now, but is
     /// within the limit.
     fn fits_at(&self, charged: u64, cost: u64) -> u64 {
         let &Self { algorithm, entry, open, now, .. } = self;
-        if let AnyAlgorithm::SlidingWindow(window) = algorithm {
-            return window.fits_beside(EntryState::of(entry), charged, cost, open, now);
+        match algorithm {
+            AnyAlgorithm::SlidingWindow(window) => window.fits_beside(EntryState::of(entry), charged, cost, open, now),
+            AnyAlgorithm::Window(_) | AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_) => {
+                self.words_fit_at(charged, cost)
+            }
         }
+    }
+
+    /// The same for a state of words: its copy is charged with one open amount after the other.
+    fn words_fit_at(&self, charged: u64, cost: u64) -> u64 {
+        let &Self { algorithm, open, .. } = self;
         let decide =
             |later: &Later, until: u64| algorithm.peek(later.entry(), Act::Hit(later.left + cost), until.max(later.at));
         let mut later = self.charged(charged);

@@ -158,7 +158,7 @@ impl Log {
 
     /// Makes room for `words` words in all, by doubling the ring up to `most` words.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self, words: u64, most: u64) -> Result<(), OutOfMemory> {
+    pub(crate) fn make_room(&mut self, words: u64, most: u64) -> Result<(), OutOfMemory> {
         if words <= self.ring.len() as u64 { Ok(()) } else { self.grow(words, most) }
     }
 
@@ -266,7 +266,7 @@ mod tests {
 
     fn push(log: &mut Log, hits: Hits) {
         let words = log.len() + log.words_to_add(hits);
-        log.reserve(words.into(), 1_000_000).unwrap();
+        log.make_room(words.into(), 1_000_000).unwrap();
         log.push(hits);
         assert_eq!(log.len(), words);
     }
@@ -314,10 +314,10 @@ mod tests {
     fn the_ring_is_never_larger_than_it_can_need() {
         let mut log = Log::default();
         for (words, room) in [(1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (9, 11), (11, 11)] {
-            log.reserve(words, 11).unwrap();
+            log.make_room(words, 11).unwrap();
             assert_eq!(log.ring.len(), room);
         }
-        assert_eq!(log.reserve(u64::from(u32::MAX) + 1, MAX), Err(OutOfMemory));
+        assert_eq!(log.make_room(u64::from(u32::MAX) + 1, MAX), Err(OutOfMemory));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl SlidingWindow {
     fn make_room(&self, log: &mut Log, dropped: u32, added: u32, most: u64) -> Result<(), OutOfMemory> {
         let words = (u64::from(log.len() - dropped) + u64::from(added)).min(most);
         // Few logs grow beyond their limit: there, room is made for one entry at a time.
-        log.reserve(words, self.most_by_hits())
+        log.make_room(words, self.most_by_hits())
     }
 
     /// Adds hits that are not older than the newest, and drops the oldest so that the sum is at most `most`. There must
@@ -219,7 +219,7 @@ impl Algorithm for SlidingWindow {
     }
 
     #[inline(always)]
-    fn reserve(&self, log: &mut Log, view: &View) -> Result<(), OutOfMemory> {
+    fn make_room(&self, log: &mut Log, view: &View) -> Result<(), OutOfMemory> {
         if view.added == 0 {
             return Ok(());
         }
@@ -306,7 +306,7 @@ impl Algorithm for SlidingWindow {
             (total, words) = (total.saturating_add(hits.cost), words + u64::from(hits.words()));
         }
         let most = self.most().max(total.min(MAX));
-        log.reserve(words, words)?;
+        log.make_room(words, words)?;
         let mut time = 0;
         for &[since, cost] in pairs {
             let newer = since > 0 || log.len() == 0;

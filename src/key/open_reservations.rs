@@ -178,7 +178,7 @@ impl Open {
     }
 
     /// Makes room for one more reservation.
-    pub(crate) fn reserve(&mut self, policies: usize, has_call_numbers: bool) -> Result<(), OutOfMemory> {
+    pub(crate) fn make_room(&mut self, policies: usize, has_call_numbers: bool) -> Result<(), OutOfMemory> {
         while self.sums.len() < policies {
             push(&mut self.sums, Sum::default())?;
         }
@@ -353,7 +353,7 @@ impl Open {
         }
         let bits = [a, b, c, d].map(|bits| bits as u32);
         let reserved = Reserved { bits, start: start as u64, end: end as u64, ttl: ttl as u64 };
-        self.reserve(policies, rate > 0)?;
+        self.make_room(policies, rate > 0)?;
         let index = match self.find(bits) {
             Some(index) if self.amount(index, position).is_some() => return Ok(false),
             Some(index) => index,

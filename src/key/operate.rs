@@ -179,7 +179,7 @@ impl KeyMut<'_> {
         }
         let own = self.policy_states.algorithms();
         let numbers = own.iter().zip(self.algorithms).map(|(own, call)| own.call_numbers(call));
-        self.extra.open.reserve(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
+        self.extra.open.make_room(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
         self.act_on_all(&|_| Act::LOOK, now, outcome)?;
         self.extra.open.insert(reserved, (0..own.len()).map(|position| costs.at(position)), numbers);
         self.refresh(now);

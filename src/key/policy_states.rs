@@ -342,7 +342,10 @@ impl PolicyStates {
     pub(crate) fn most_to_set(&self, position: usize) -> u64 {
         match &self.algorithms[position] {
             AnyAlgorithm::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
-            _ => MAX,
+            AnyAlgorithm::Bucket(_)
+            | AnyAlgorithm::Window(_)
+            | AnyAlgorithm::SlidingWindow(_)
+            | AnyAlgorithm::Concurrency(_) => MAX,
         }
     }
 }

@@ -47,10 +47,13 @@ impl PolicySet {
 
     /// Returns how long a state lasts at most after a hit, in milliseconds, if there is no debt.
     pub(super) fn max_lifetime(&self) -> u64 {
-        let lifetime = |policy: &Policy| match policy.algorithm {
+        let lifetime = |policy: &Policy| match &policy.algorithm {
             // A sliding counter weighs the hits of one window in the next one.
             AnyAlgorithm::Window(Window { kind: window::Kind::Sliding, scale, .. }) => 2 * scale,
-            algorithm => algorithm.period(),
+            algorithm @ (AnyAlgorithm::Window(_)
+            | AnyAlgorithm::SlidingWindow(_)
+            | AnyAlgorithm::Bucket(_)
+            | AnyAlgorithm::Concurrency(_)) => algorithm.period(),
         };
         self.policies.iter().map(lifetime).max().unwrap_or(0).min(MAX)
     }

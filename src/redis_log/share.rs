@@ -18,7 +18,9 @@ pub fn share(policies: &Policies, millionths: u64) -> Result<Policies, Error> {
         let algorithm = &policy.algorithm;
         let scale = match algorithm {
             AnyAlgorithm::Bucket(bucket) => Scale::of_time(longer(bucket.per).min(u128::from(MAX)) as u64),
-            _ => algorithm.stored_scale(),
+            AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_) | AnyAlgorithm::Concurrency(_) => {
+                algorithm.stored_scale()
+            }
         };
         let numbers =
             Policy::from_numbers(algorithm.position(), part(algorithm.limit()).max(1), algorithm.rate(), scale)?;
