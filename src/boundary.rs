@@ -8,10 +8,11 @@ use crate::algorithm::Act;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::Reserved;
+use crate::key::policy_states::ReserveOnly;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
 use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
-use crate::policy::schema::{DEFAULT_TTL, MAX_STORED_RESERVATIONS, MAX_TTL};
+use crate::policy::schema::{MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{build_algorithm, denied};
 use crate::store::ledger::is_storable;
 use crate::{Decision, Denied, Options, Settlement};
@@ -93,6 +94,12 @@ impl From<OutOfMemory> for Failure {
     }
 }
 
+impl From<ReserveOnly> for Failure {
+    fn from(ReserveOnly(position): ReserveOnly) -> Self {
+        Self::ReserveOnly(position)
+    }
+}
+
 impl From<SlotError> for Failure {
     fn from(error: SlotError) -> Self {
         match error {
@@ -169,9 +176,7 @@ impl SlotLimiter {
         now: u64,
         call: Option<Algorithms>,
     ) -> Result<Decision, Failure> {
-        if let Some(position) = self.slots.policy_states().reserve_only() {
-            return Err(Failure::ReserveOnly(position));
-        }
+        self.slots.policy_states().check_hit()?;
         let algorithms = self.adjusted(call)?;
         self.slots.hit(slot, algorithms.as_deref(), costs, now)
     }
@@ -218,8 +223,7 @@ impl SlotLimiter {
 
     /// Returns the default duration of a reservation.
     pub fn default_ttl(&self) -> u64 {
-        let algorithms = self.slots.policy_states().algorithms().iter();
-        algorithms.filter(|algorithm| algorithm.is_concurrency()).map(AnyAlgorithm::scale).max().unwrap_or(DEFAULT_TTL)
+        self.slots.policy_states().default_ttl()
     }
 
     /// Closes a reservation and charges the used amounts, or with a `ttl` moves its end. `end` is the end in its id.
@@ -248,23 +252,16 @@ impl SlotLimiter {
 
     /// Charges a cost to one policy whether it fits or not; a negative cost gives back. Returns the count.
     pub fn inc(&mut self, slot: Option<u32>, position: usize, cost: i64, now: u64) -> Result<u64, Failure> {
-        self.check_countable(position)?;
+        self.slots.policy_states().check_countable(position)?;
         match cost {
             0 => Ok(self.slots.get(slot, position, now)?),
             cost => self.change(slot, position, Act::inc(cost).map_err(|_| Failure::Amount)?, now),
         }
     }
 
-    fn check_countable(&self, position: usize) -> Result<(), Failure> {
-        match self.slots.policy_states().algorithms()[position].is_concurrency() {
-            true => Err(Failure::ReserveOnly(position)),
-            false => Ok(()),
-        }
-    }
-
     /// Sets one policy's count, which must be at most [`SlotLimiter::max_count`].
     pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
-        self.check_countable(position)?;
+        self.slots.policy_states().check_countable(position)?;
         self.change(slot, position, Act::Set(count), now)
     }
 

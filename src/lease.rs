@@ -238,10 +238,9 @@ mod tests {
 
     fn renew(ledger: &mut Ledger, id: Option<ReservationId>, used: u64, size: u64) -> Result<Option<Lease>, Error> {
         let renewal = Renewal { id, used, size, ttl: 1_000, random: 42 + u128::from(used) };
-        match ledger.apply(Operation::Lease { cost: 0, renewal }, NOW)?.0 {
-            Answer::Leased { lease, .. } => Ok(lease),
-            other => panic!("{other:?}"),
-        }
+        let (answer, _) = ledger.apply(Operation::Lease { cost: 0, renewal }, NOW)?;
+        let Answer::Leased { lease, .. } = answer else { panic!("{answer:?}") };
+        Ok(lease)
     }
 
     #[test]

@@ -11,7 +11,8 @@ use crate::growth::{OutOfMemory, push};
 use crate::key::open_reservations::Open;
 use crate::number::MAX;
 use crate::policy::costs::PositionCosts;
-use crate::{Decision, Denied, Violated};
+use crate::policy::schema::DEFAULT_TTL;
+use crate::{Decision, Denied, Error, Policies, Violated};
 use alloc::vec::Vec;
 
 /// Combines the decisions of several policies: the one that binds the client most, and the policies that denied. A
@@ -56,6 +57,23 @@ pub(crate) struct PolicyStates {
     denied: Denied,
 }
 
+/// The policy at this position counts reservations alone: no hit, `set` or `inc` can change it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReserveOnly(pub(crate) usize);
+
+impl ReserveOnly {
+    /// Returns the error of an operation.
+    pub(crate) fn error(self, policies: &Policies, operation: &'static str) -> Error {
+        Error::ReserveOnly { policy: policies.name(self.0).into(), operation }
+    }
+}
+
+/// Returns the default duration of a reservation: the longest `ttl` of a concurrency policy, or a minute.
+pub(crate) fn default_ttl<'a>(algorithms: impl Iterator<Item = &'a AnyAlgorithm>) -> u64 {
+    let concurrent = algorithms.filter(|algorithm| algorithm.is_concurrency());
+    concurrent.map(AnyAlgorithm::scale).max().unwrap_or(DEFAULT_TTL)
+}
+
 impl PolicyStates {
     pub(crate) fn new(algorithms: Vec<AnyAlgorithm>, denied: Denied) -> Result<Self, OutOfMemory> {
         let mut places = Vec::new();
@@ -69,9 +87,23 @@ impl PolicyStates {
         Ok(Self { denied, places, algorithms })
     }
 
-    /// Returns the position of the first policy that counts reservations alone, which no hit can change.
-    pub(crate) fn reserve_only(&self) -> Option<usize> {
-        self.algorithms.iter().position(AnyAlgorithm::is_concurrency)
+    /// Checks that a hit can be charged to every policy.
+    #[inline]
+    pub(crate) fn check_hit(&self) -> Result<(), ReserveOnly> {
+        match self.algorithms.iter().position(AnyAlgorithm::is_concurrency) {
+            Some(position) => Err(ReserveOnly(position)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the count of the policy at a position can be changed.
+    pub(crate) fn check_countable(&self, position: usize) -> Result<(), ReserveOnly> {
+        if self.algorithms[position].is_concurrency() { Err(ReserveOnly(position)) } else { Ok(()) }
+    }
+
+    /// Returns the default duration of a reservation.
+    pub(crate) fn default_ttl(&self) -> u64 {
+        default_ttl(self.algorithms.iter())
     }
 
     /// Returns where the state of the policy at a position begins within an entry; after the last, where the entry
@@ -275,7 +307,7 @@ impl PolicyStates {
 
     /// Whether hits may be leased: not if denied ones count, or where only reservations do.
     pub(crate) fn may_lease(&self) -> bool {
-        self.denied == Denied::Free && self.reserve_only().is_none()
+        self.denied == Denied::Free && self.check_hit().is_ok()
     }
 
     /// Returns whether a hit with this decision is charged.

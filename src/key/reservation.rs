@@ -5,8 +5,9 @@ use core::fmt::{self, Display, Formatter, Write};
 use core::str::FromStr;
 
 use crate::key::open_reservations::{Bits, Reserved};
-use crate::policy::schema::{DEFAULT_TTL, MAX_TTL};
-use crate::{Costs, Decision, Error, Expected, Found, Policies, Policy, Span, check_key};
+use crate::key::policy_states::PolicyStates;
+use crate::policy::schema::MAX_TTL;
+use crate::{Costs, Decision, Error, Expected, Found, Policies, Span, check_key};
 
 /// The arguments of a reservation: costs, duration, and 128 random bits for its id.
 ///
@@ -68,10 +69,10 @@ impl<'a> Reserve<'a> {
     }
 
     /// Returns the reservation that starts at `now`.
-    pub(crate) fn at(&self, policies: &Policies, now: u64) -> Result<Reserved, Error> {
+    pub(crate) fn at(&self, policy_states: &PolicyStates, now: u64) -> Result<Reserved, Error> {
         let ttl = match &self.ttl {
             Some(ttl) => check_ttl(ttl.clone())?,
-            None => default_ttl(policies),
+            None => policy_states.default_ttl(),
         };
         Ok(Reserved::new(bits_of(self.random), now, ttl))
     }
@@ -87,12 +88,6 @@ pub(crate) fn check_ttl(ttl: Span) -> Result<u64, Error> {
     let in_range = |ttl: u64| if ttl <= MAX_TTL { Ok(ttl) } else { Err(Found::from(ttl)) };
     let invalid = |found| Error::InvalidOption { option: "ttl".into(), found, expected: Expected::Ttl };
     ttl.checked().and_then(in_range).map_err(invalid)
-}
-
-/// Returns the default duration of a reservation: the longest `ttl` of a concurrency policy, or a minute.
-pub(crate) fn default_ttl(policies: &Policies) -> u64 {
-    let concurrent = policies.iter().filter(|policy| policy.algorithm.is_concurrency());
-    concurrent.map(Policy::scale).max().unwrap_or(DEFAULT_TTL)
 }
 
 /// Joins the four parts of an id's random bits.

@@ -394,10 +394,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// Checks that no policy counts reservations alone.
     #[inline]
     fn check_hit(&self) -> Result<(), Error> {
-        match self.slots.policy_states().reserve_only() {
-            None => Ok(()),
-            Some(position) => Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation: "hit" }),
-        }
+        self.slots.policy_states().check_hit().map_err(|rejected| rejected.error(&self.policies, "hit"))
     }
 
     /// Returns the algorithms of one call.

@@ -110,7 +110,7 @@ impl Slots {
             staged: KeyStates::new(&policy_states)?,
             ready: Vec::new(),
             extras: Extras::new(),
-            hits_are_plain: options.key_older_than.is_none() && policy_states.reserve_only().is_none(),
+            hits_are_plain: options.key_older_than.is_none() && policy_states.check_hit().is_ok(),
             max_reservations: MAX_RESERVATIONS,
             policy_states,
             options,

@@ -35,9 +35,7 @@ impl Ledger {
         now: u64,
     ) -> Result<Decision, Error> {
         check_time(now)?;
-        if let Some(position) = self.policy_states.reserve_only() {
-            return Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation: "hit" });
-        }
+        self.policy_states.check_hit().map_err(|rejected| rejected.error(&self.policies, "hit"))?;
         let Self { policy_states, states, .. } = self;
         let mut outcome = Outcome::default();
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());

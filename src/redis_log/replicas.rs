@@ -13,7 +13,7 @@ use super::text::Cursor;
 use super::{FORMAT, ReplayError};
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::push;
-use crate::key::reservation::default_ttl;
+use crate::key::policy_states::default_ttl;
 use crate::{Error, Ledger, Policies};
 
 /// The replicas of a limiter's keys. The caller knows which slot is that of a key.
@@ -50,7 +50,7 @@ impl Replicas {
 
     /// Returns how long a reservation without a `ttl` lasts, in milliseconds.
     pub fn default_ttl(&self) -> u64 {
-        default_ttl(&self.sets.own().policies)
+        default_ttl(self.sets.own().policies.iter().map(|policy| &policy.algorithm))
     }
 
     /// Returns whether hits may be leased: not if denied hits count, or if a policy limits concurrency.

@@ -7,7 +7,7 @@ use crate::growth::or_abort;
 use crate::key::open_reservations::OPEN_END;
 use crate::key::open_reservations::Reserved;
 use crate::key::policy_states::PolicyStates;
-use crate::key::reservation::{bits_of, check_ttl, default_ttl};
+use crate::key::reservation::{bits_of, check_ttl};
 use crate::key::shapes::{Names, Shaped, drop_former};
 use crate::key::states::KeyStates;
 use crate::number::{check_cost, check_count, check_time};
@@ -439,7 +439,7 @@ impl Ledger {
                 Answer::Done
             }
             Operation::Reserve { costs, ttl, random } => {
-                let ttl = ttl.map_or_else(|| Ok(default_ttl(policies)), |ttl| check_ttl(ttl.into()))?;
+                let ttl = ttl.map_or_else(|| Ok(policy_states.default_ttl()), |ttl| check_ttl(ttl.into()))?;
                 let reserved = Reserved::new(bits_of(random), now, ttl);
                 let positions = costs.at_positions(policies, 1)?;
                 let decision = key.reserve(&positions, reserved, MAX_STORED_RESERVATIONS, now, &mut outcome);
@@ -474,15 +474,11 @@ impl Ledger {
     /// Checks that the operation does not hit or change a concurrency policy.
     fn check_countable(&self, operation: &Operation<'_>, position: usize) -> Result<(), Error> {
         let Some(name) = operation.rejected_name() else { return Ok(()) };
-        let rejects = match self.policy_states.reserve_only() {
-            Some(first) if name == "hit" => Some(first),
-            Some(_) if self.policy_states.algorithms()[position].is_concurrency() => Some(position),
-            _ => None,
+        let checked = match name {
+            "hit" => self.policy_states.check_hit(),
+            _ => self.policy_states.check_countable(position),
         };
-        match rejects {
-            Some(position) => Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation: name }),
-            None => Ok(()),
-        }
+        checked.map_err(|rejected| rejected.error(&self.policies, name))
     }
 
     fn clear(&mut self, now: u64) {

@@ -108,10 +108,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
 
     /// Checks that the policy at a position counts more than reservations.
     fn check_countable(&self, position: usize, operation: &'static str) -> Result<(), Error> {
-        if self.slots.policy_states().algorithms()[position].is_concurrency() {
-            return Err(Error::ReserveOnly { policy: self.policies.name(position).into(), operation });
-        }
-        Ok(())
+        let checked = self.slots.policy_states().check_countable(position);
+        checked.map_err(|rejected| rejected.error(&self.policies, operation))
     }
 
     fn change<Q>(&mut self, key: &Q, position: usize, act: Act, now: u64) -> Result<u64, Error>

@@ -34,7 +34,8 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         let now = check_time(self.clock.now())?;
-        let (costs, reserved) = (reserve.costs.at_positions(&self.policies, 1)?, reserve.at(&self.policies, now)?);
+        let (costs, reserved) =
+            (reserve.costs.at_positions(&self.policies, 1)?, reserve.at(self.slots.policy_states(), now)?);
         let algorithms = reserve.policies.map(|policies| self.adjusted(policies)).transpose()?;
         let slot = self.index.get(key);
         if slot.is_none() {
