@@ -23,6 +23,7 @@ mod error;
 #[allow(missing_docs, reason = "the code that #[durable_object] generates has no documentation")]
 mod object;
 mod protocol;
+mod thrown;
 
 pub use address::{client_address, client_key};
 pub use client::Limits;
@@ -30,3 +31,5 @@ pub use error::LimitsError;
 pub use object::RateLimiterObject;
 #[doc(hidden)]
 pub use protocol::wire;
+#[doc(hidden)]
+pub use thrown::ThrownError;

@@ -42,22 +42,23 @@ export class Gateway {
   }
 
   get upstream(): string | undefined {
-    return this.#gateway.settings()[0];
+    return JSON.parse(this.#gateway.settings()).upstream;
   }
 
   /** Returns the policies of each set that rules have. */
   sets(): readonly Policies[] {
-    return this.#gateway.sets().map(([policies]) => JSON.parse(policies));
+    const sets: { policies: string }[] = JSON.parse(this.#gateway.sets());
+    return sets.map(({ policies }) => JSON.parse(policies));
   }
 
   /** Returns the limits of all rules, in the order of their numbers in plans. */
   limits(): readonly LimitFacts[] {
-    return this.#gateway.limits().map(([rule, set, shadow]) => ({ rule, set, shadow }));
+    return JSON.parse(this.#gateway.limits());
   }
 
   /** Returns a policy by its name, in the form that the Worker's objects take. */
   policy(name: string): Policies {
-    const [, policies] = this.#gateway.item("hit", [name], "key", 1);
+    const { policies } = JSON.parse(this.#gateway.item("hit", [name], "key", 1));
     const list: Policies = JSON.parse(policies);
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
   }

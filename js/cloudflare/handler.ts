@@ -25,7 +25,8 @@ export function handle(
   if (isOfApi(path, isolate.prefix)) {
     return api(request, env, context, isolate, path.slice(isolate.prefix.length + 4));
   }
-  if (isolate.upstream !== undefined) return gateway(request, url, env, context, isolate, isolate.upstream);
+  if (isolate.upstream !== undefined)
+    return gateway({ request, url, env, context, isolate, upstream: isolate.upstream });
   if (path === "/demo/hit") return demoHit(request, env);
   return env.ASSETS?.fetch(request) ?? problem(404, "Not found");
 }

@@ -3,7 +3,6 @@
 pub(crate) mod account;
 mod codec;
 mod credit;
-pub(crate) mod error;
 pub(crate) mod random;
 mod row;
 #[cfg(test)]
@@ -17,8 +16,10 @@ use wasm_bindgen::prelude::*;
 use worker::{Date, DurableObject, Env, Request, Response, State, console_log, durable_object};
 
 use crate::cloudflare::object::account::{Account, Expired, Request as AccountRequest};
-use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::object::random::random_bits;
 use crate::cloudflare::protocol::{message, wire};
+use crate::cloudflare::thrown::ThrownError;
+use crate::{Costs, Error, Operation, ReservationId};
 
 /// The Durable Object of one key. Its name is the key.
 ///
@@ -59,28 +60,63 @@ impl DurableObject for RateLimiterObject {
 /// The methods that JavaScript calls. Their arguments are numbers and strings, which cross the boundary fastest.
 #[wasm_bindgen]
 impl RateLimiterObject {
-    /// Applies one operation under policies in JSON. Returns a decision as nine numbers in a string, followed by the id
-    /// of a reservation, and any other result as one field.
+    /// Decides a hit under policies in JSON. Returns a decision as nine numbers in a string. With `credit`, allowed hits
+    /// may be kept in memory.
     #[doc(hidden)]
-    pub fn apply(
+    pub fn hit(&self, policies: &str, cost: f64, credit: bool, now: f64) -> Result<String, ThrownError> {
+        self.apply(Operation::Hit { cost: wire::amount(cost)? }, &[], policies, credit, now)
+    }
+
+    /// Performs `peek`, `inc`, `set`, `get`, `expires_at` or `reset`; `policy` is the name of one of several policies.
+    /// Returns a decision, or one field.
+    #[doc(hidden)]
+    pub fn count(
         &self,
         operation: &str,
         policies: &str,
         amount: f64,
-        of: Option<String>,
+        policy: Option<String>,
         credit: bool,
         now: f64,
-    ) -> Result<String, ObjectError> {
-        let now = wire::time(now)?;
-        let settles = &wire::settled_first(operation, of.as_deref())?;
-        let operation = wire::operation(operation, amount, of.as_deref())?;
-        let request = AccountRequest { operation, settles, policies, credit };
-        Ok(self.account.borrow_mut().apply(request, now)?.to_text())
+    ) -> Result<String, ThrownError> {
+        self.apply(wire::counted(operation, amount, policy.as_deref())?, &[], policies, credit, now)
+    }
+
+    /// Charges what the holder of a lease reports, decides a hit, and makes the lease larger and longer. Returns a
+    /// decision, followed by the lease.
+    #[doc(hidden)]
+    pub fn lease(
+        &self,
+        policies: &str,
+        cost: f64,
+        report: &str,
+        credit: bool,
+        now: f64,
+    ) -> Result<String, ThrownError> {
+        let operation = Operation::Lease { cost: wire::amount(cost)?, renewal: wire::renewal(report)? };
+        self.apply(operation, &[], policies, credit, now)
+    }
+
+    /// Reserves a cost for a decision over several keys, after it has settled other reservations. Returns a decision,
+    /// followed by the id of the reservation.
+    #[doc(hidden)]
+    pub fn hold(&self, policies: &str, cost: f64, settles: Vec<String>, now: f64) -> Result<String, ThrownError> {
+        let settles: Result<Vec<ReservationId>, Error> = settles.iter().map(|id| id.parse()).collect();
+        let costs = Costs::All(wire::amount(cost)?);
+        let operation = Operation::Reserve { costs, ttl: Some(wire::HOLD), random: random_bits()? };
+        self.apply(operation, &settles?, policies, false, now)
+    }
+
+    /// Cancels such a reservation. Returns the settlement.
+    #[doc(hidden)]
+    pub fn release(&self, policies: &str, id: &str, now: f64) -> Result<String, ThrownError> {
+        let operation = Operation::Settle { id: id.parse()?, used: Some(Costs::All(0)) };
+        self.apply(operation, &[], policies, false, now)
     }
 
     /// Applies one operation in JSON, and returns the result in JSON.
     #[doc(hidden)]
-    pub fn answer(&self, question: &str, now: f64) -> Result<String, ObjectError> {
+    pub fn answer(&self, question: &str, now: f64) -> Result<String, ThrownError> {
         message::answer(&mut self.account.borrow_mut(), question, wire::time(now)?)
     }
 
@@ -94,8 +130,24 @@ impl RateLimiterObject {
     /// Handles the alarm: returns unspent credit, the states that have ended, as JSON, and whether the storage can be
     /// deleted. Otherwise the alarm is set again, because the key is in use.
     #[doc(hidden)]
-    pub fn expire(&self, now: f64) -> Result<Array, ObjectError> {
+    pub fn expire(&self, now: f64) -> Result<Array, ThrownError> {
         let Expired { ended, empty } = self.account.borrow_mut().expire(wire::time(now)?)?;
         Ok(Array::of2(&ended.to_json().into(), &empty.into()))
+    }
+}
+
+impl RateLimiterObject {
+    /// Not inlined into each method, for the size of the wasm.
+    #[inline(never)]
+    fn apply(
+        &self,
+        operation: Operation<'_>,
+        settles: &[ReservationId],
+        policies: &str,
+        credit: bool,
+        now: f64,
+    ) -> Result<String, ThrownError> {
+        let request = AccountRequest { operation, settles, policies, credit };
+        Ok(self.account.borrow_mut().apply(request, wire::time(now)?)?.to_text())
     }
 }

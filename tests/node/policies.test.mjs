@@ -246,7 +246,7 @@ const storage = { kv: { get: () => undefined, put() {}, delete() {} } };
 function inObject(policy) {
   const object = new worker.RateLimiterObject({ id: "key", storage }, {});
   try {
-    object.apply("peek", `[${policy}]`, 1, undefined, false, now);
+    object.count("peek", `[${policy}]`, 1, undefined, false, now);
     return { isAccepted: true };
   } catch (error) {
     return { code: error.code, message: error.message };

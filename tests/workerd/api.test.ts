@@ -159,7 +159,7 @@ describe("tokens", () => {
   it("that are wrong stay wrong when they cannot be counted", async () => {
     logged();
     const fail = () => Promise.reject(new Error("broken"));
-    const LIMITERS = { getByName: () => ({ apply: fail, question: fail }) };
+    const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
     const own = workerWith(config, { LIMITERS });
     const wrong = { ...someone(), Authorization: "Bearer wrong" };
     for (let count = 0; count < 12; count += 1)
@@ -373,7 +373,7 @@ describe("the OpenAPI document", () => {
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
     expect(Object.keys(document.paths)).toHaveLength(12);
     const fail = () => Promise.reject(new Error("broken"));
-    const LIMITERS = { getByName: () => ({ apply: fail, question: fail }) };
+    const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
       (more) => workerWith(config, more).fetch,
     );

@@ -21,8 +21,7 @@ function losingReplies() {
   const getByName = (name: string) => {
     const stub = env.LIMITERS.getByName(name);
     return {
-      apply: (...question: Parameters<typeof stub.apply>) =>
-        lost(stub.apply(...question) as Promise<unknown>),
+      count: (...call: Parameters<typeof stub.count>) => lost(stub.count(...call) as Promise<unknown>),
       question: (json: string) => lost(stub.question(json) as Promise<string>),
     };
   };
@@ -42,11 +41,13 @@ it("a hit whose reply is lost is charged once", async () => {
   const losing = losingReplies();
   const own = { ...env, ...losing } as unknown as TollgateEnv;
   const policies = JSON.stringify([policy]);
-  await expect(ask(own, 60_000, "lost", "hit", policies, 1)).rejects.toMatchObject({ failure: "failed" });
-  expect(await ask(own, 60_000, "lost", "get", policies, 0)).toBe("1");
+  await expect(ask(own, 60_000, "lost", (stub) => stub.count("hit", policies, 1))).rejects.toMatchObject({
+    failure: "failed",
+  });
+  expect(await ask(own, 60_000, "lost", (stub) => stub.count("get", policies, 0))).toBe("1");
   const question = JSON.stringify({ operation: "hit", amount: 1, policies: [policy] });
   await expect(askInJson(own, 60_000, "lost", question)).rejects.toMatchObject({ failure: "failed" });
-  expect(await ask(own, 60_000, "lost", "get", policies, 0)).toBe("2");
+  expect(await ask(own, 60_000, "lost", (stub) => stub.count("get", policies, 0))).toBe("2");
   expect(losing.calls()).toBe(4);
 });
 
@@ -70,12 +71,14 @@ it("a late reply is a timeout, and nothing is sent again", async () => {
   vi.useRealTimers();
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   let calls = 0;
-  const apply = () => {
+  const count = () => {
     calls += 1;
     return new Promise((_, reject) => setTimeout(() => reject(retryable), 101));
   };
-  const own = { LIMITERS: { getByName: () => ({ apply }) } } as unknown as TollgateEnv;
-  const failure = expect(ask(own, 100, "object", "hit", "", 1)).rejects.toMatchObject({ failure: "timeout" });
+  const own = { LIMITERS: { getByName: () => ({ count }) } } as unknown as TollgateEnv;
+  const failure = expect(ask(own, 100, "object", (stub) => stub.count("hit", "", 1))).rejects.toMatchObject({
+    failure: "timeout",
+  });
   await vi.advanceTimersByTimeAsync(1_000);
   await failure;
   expect(calls).toBe(1);

@@ -128,7 +128,7 @@ describe("an eviction", () => {
     const random = seeded(7);
     const object = env.LIMITERS.getByName(`evicted:${policy.algorithm}`);
     const hit = async () => {
-      const answer = await object.apply("hit", json(policy), 1, undefined, true);
+      const answer = await object.count("hit", json(policy), 1, undefined, true);
       return String(answer).startsWith("1 ");
     };
     let allowed = 0;
@@ -149,7 +149,7 @@ describe("an eviction", () => {
 
   it("after credit was written back costs nothing", async () => {
     const object = env.LIMITERS.getByName("written back");
-    for (let count = 0; count < 100; count += 1) await object.apply("hit", json(policy), 1, undefined, true);
+    for (let count = 0; count < 100; count += 1) await object.count("hit", json(policy), 1, undefined, true);
     vi.setSystemTime(start + seconds(7));
     expect(await runDurableObjectAlarm(object)).toBe(true);
     await evictDurableObject(object);
@@ -160,7 +160,7 @@ describe("an eviction", () => {
   it("with leases open leaves them to their holders or to their ends", async () => {
     const object = env.LIMITERS.getByName("evicted with leases");
     const lease = async (cost: number, report: string) =>
-      String(await object.apply("lease", json(policy), cost, report, true)).split(" ");
+      String(await object.lease(json(policy), cost, report, true)).split(" ");
     let id = "";
     let used = 0;
     for (let round = 0; round < 20; round += 1) {
@@ -193,7 +193,7 @@ describe("a lease of an object", () => {
     ",9007199254740992,1,1000",
   ])("rejects the report %j and changes nothing", async (report) => {
     const before = await object.get(policy);
-    const answer = await object.apply("lease", json(policy), 1, report);
+    const answer = await object.lease(json(policy), 1, report);
     expect(answer).toMatchObject({ code: expect.stringMatching(/^invalid_/), message: expect.any(String) });
     expect(await object.get(policy)).toBe(before);
   });
@@ -201,19 +201,19 @@ describe("a lease of an object", () => {
   it("grants nothing where denied hits count, nor for concurrency", async () => {
     const counting = json({ ...policy, denied: "count" });
     for (let count = 0; count < 5; count += 1)
-      expect(String(await object.apply("lease", counting, 1, ",0,100,1000")).split(" ")).toHaveLength(9);
-    const answer = await object.apply("lease", json({ algorithm: "concurrency", limit: 5 }), 1, ",0,9,1000");
+      expect(String(await object.lease(counting, 1, ",0,100,1000")).split(" ")).toHaveLength(9);
+    const answer = await object.lease(json({ algorithm: "concurrency", limit: 5 }), 1, ",0,9,1000");
     expect(answer).toMatchObject({ code: "reserve_only" });
   });
 
   it("charges a report of more than there is, and none of an unknown lease", async () => {
     const own = env.LIMITERS.getByName("reports");
-    const first = String(await own.apply("lease", json(policy), 0, ",0,10,1000")).split(" ");
+    const first = String(await own.lease(json(policy), 0, ",0,10,1000")).split(" ");
     const [id] = (first[9] ?? "").split(",");
     expect(await own.get(policy)).toBe(10);
-    await own.apply("lease", json(policy), 0, `${id},25,0,1000`);
+    await own.lease(json(policy), 0, `${id},25,0,1000`);
     expect(await own.get(policy)).toBe(25);
-    await own.apply("lease", json(policy), 0, `${id},25,0,1000`);
+    await own.lease(json(policy), 0, `${id},25,0,1000`);
     expect(await own.get(policy)).toBe(25);
   });
 });

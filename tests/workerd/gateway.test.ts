@@ -436,7 +436,7 @@ describe("the deny cache", () => {
 });
 
 describe("an object that does not answer", () => {
-  const failing = (apply: () => Promise<unknown>) => ({ LIMITERS: { getByName: () => ({ apply }) } });
+  const failing = (count: () => Promise<unknown>) => ({ LIMITERS: { getByName: () => ({ count }) } });
   /** Answers that come only when they are told to. */
   const late: (() => void)[] = [];
   const thrown = (properties: object) => () => Promise.reject(Object.assign(new Error("broken"), properties));
@@ -447,9 +447,9 @@ describe("an object that does not answer", () => {
     ["overloaded", thrown({ overloaded: true, retryable: true }), 1],
     ["timeout", () => new Promise(() => {}), 1],
     ["timeout", () => new Promise((resolve) => late.push(() => resolve("1 1 10 9 0 1000 0 0 1000"))), 1],
-  ])("%s: the rule says allow or deny, the answer and the log say which", async (failure, apply, calls) => {
+  ])("%s: the rule says allow or deny, the answer and the log say which", async (failure, count, calls) => {
     const log = logged();
-    const asked = vi.fn(apply as () => Promise<unknown>);
+    const asked = vi.fn(count as () => Promise<unknown>);
     const allowing = workerWith(config({}, { timeout: 5 }), failing(asked));
     const allowed = await allowing.fetch("/", { headers: someone() });
     expect([allowed.status, allowed.headers.get("Tollgate-Error")]).toEqual([200, `${failure}; allowed`]);

@@ -42,12 +42,19 @@ function gatewayWith(
 ) {
   const calls: string[] = [];
   const LIMITERS = {
-    getByName: (name: string) => ({
-      apply: (...given: Parameters<RateLimiterObject["apply"]>) => {
-        calls.push(given[0]);
-        return asked(underWay(env.LIMITERS.getByName(name).apply(...given)), given[2]);
-      },
-    }),
+    getByName: (name: string) => {
+      const stub = env.LIMITERS.getByName(name);
+      return {
+        count: (...given: Parameters<RateLimiterObject["count"]>) => {
+          calls.push(given[0]);
+          return asked(underWay(stub.count(...given)), given[2]);
+        },
+        lease: (...given: Parameters<RateLimiterObject["lease"]>) => {
+          calls.push("lease");
+          return asked(underWay(stub.lease(...given)), given[1]);
+        },
+      };
+    },
   };
   const TOLLGATE = {
     timeout: "1m",

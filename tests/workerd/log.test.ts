@@ -35,7 +35,7 @@ const post = (worker: ReturnType<typeof measured>, operation: string, body: unkn
   });
 
 const failing = {
-  LIMITERS: { getByName: () => ({ apply: () => Promise.reject(new Error("broken")) }) },
+  LIMITERS: { getByName: () => ({ count: () => Promise.reject(new Error("broken")) }) },
 };
 
 describe("one line and one data point for a denial", () => {

@@ -16,7 +16,7 @@ it("throws the core's typed errors, and nothing changes", async () => {
       expect(() => object.hit(policy, cost)).toThrow(expect.objectContaining({ code: "invalid_cost" }));
     }
     expect(
-      object.apply("set", JSON.stringify({ algorithm: "token_bucket", capacity: 1, refillRate: 1 }), 2),
+      object.count("set", JSON.stringify({ algorithm: "token_bucket", capacity: 1, refillRate: 1 }), 2),
     ).toMatchObject({
       code: "invalid_count",
     });
@@ -54,9 +54,15 @@ it("rejects values of the wrong type, which RPC does not, and nothing changes", 
     for (const policies of [undefined, null, 7, "x", [], [null], { limit: 1n }])
       expect(code("hit", policies)).toMatch(/^(invalid_policy|unknown_algorithm)$/);
     expect(code("get", policy, 7)).toBe("unknown_policy");
-    expect(code("apply", "hit", "{", 1)).toBe("invalid_policy");
-    expect(code("apply", "hit", policy, 1)).toBe("invalid_operation");
-    expect(code("apply", "destroy", JSON.stringify(policy), 1)).toBe("invalid_operation");
+    expect(code("count", "hit", "{", 1)).toBe("invalid_policy");
+    expect(code("count", "hit", policy, 1)).toBe("invalid_operation");
+    expect(code("count", "destroy", JSON.stringify(policy), 1)).toBe("invalid_operation");
+    for (const [method, ...args] of [
+      ["lease", 1, 7],
+      ["hold", 1, [7]],
+      ["release", 7],
+    ] as const)
+      expect(code(method, JSON.stringify(policy), ...args)).toBe("invalid_operation");
     expect(object.get(policy)).toBe(1);
   });
 });

@@ -212,7 +212,7 @@ describe("an object", () => {
     runInDurableObject(objectOf("held"), (object, { storage }) => {
       const put = vi.spyOn(storage.kv, "put");
       const json = JSON.stringify({ ...window, denied: "free" });
-      const hold = (cost: number, ids?: string) => object.apply("hold", json, cost, ids) as string;
+      const hold = (cost: number, ...ids: string[]) => object.hold(json, cost, ids) as string;
       const first = hold(6);
       expect(first).toMatch(/^1 6 10 4 0 \d+ 0 0 \d+ [0-9a-f]{32}\.\w+\.a$/);
       const idOf = (text: string) => text.slice(text.lastIndexOf(" ") + 1);
@@ -221,8 +221,8 @@ describe("an object", () => {
       expect(put).toHaveBeenCalledTimes(1);
       const second = hold(2, idOf(first));
       expect(put).toHaveBeenCalledTimes(2);
-      expect(object.apply("release", json, 0, idOf(first))).toBe("closed");
-      expect(object.apply("release", json, 0, idOf(second))).toBe("settled");
+      expect(object.release(json, idOf(first))).toBe("closed");
+      expect(object.release(json, idOf(second))).toBe("settled");
       expect(put).toHaveBeenCalledTimes(3);
       expect([object.get(window), object.expiresAt(window)]).toEqual([6, start + 3_600_000]);
       expect(hold(5)).toMatch(/^0 6 10 4 /);
@@ -231,8 +231,8 @@ describe("an object", () => {
       at(5_000);
       expect(object.reset(window)).toBe(true);
       expect(object.get(window)).toBe(0);
-      for (const ids of ["lost", `${idOf(first)} lost`])
-        expect(object.apply("hold", json, 1, ids)).toMatchObject({ code: "invalid_reservation" });
+      for (const ids of [["lost"], [idOf(first), "lost"]])
+        expect(object.hold(json, 1, ids)).toMatchObject({ code: "invalid_reservation" });
     }));
 
   it("does all of it over fetch, as Workers in Rust ask", async () => {

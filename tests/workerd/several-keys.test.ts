@@ -27,15 +27,18 @@ const policyOf = (name: "five" | "two") =>
 function counted(fails: (operation: string, name: string) => boolean = () => false) {
   const messages: string[] = [];
   const LIMITERS = {
-    getByName: (name: string) => ({
-      apply: (...question: [string, ...unknown[]]) => {
-        messages.push(question[0]);
-        if (fails(question[0], name)) return Promise.reject(new Error("broken"));
-        return (
-          env.LIMITERS.getByName(name) as unknown as { apply(...all: unknown[]): Promise<unknown> }
-        ).apply(...question);
-      },
-    }),
+    getByName: (name: string) => {
+      const stub = env.LIMITERS.getByName(name);
+      const noted = (operation: string, send: () => Promise<unknown>) => {
+        messages.push(operation);
+        return fails(operation, name) ? Promise.reject(new Error("broken")) : send();
+      };
+      return {
+        count: (...call: Parameters<typeof stub.count>) => noted(call[0], () => stub.count(...call)),
+        hold: (...call: Parameters<typeof stub.hold>) => noted("hold", () => stub.hold(...call)),
+        release: (...call: Parameters<typeof stub.release>) => noted("release", () => stub.release(...call)),
+      };
+    },
   };
   return { messages, LIMITERS };
 }

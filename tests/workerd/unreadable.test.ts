@@ -44,7 +44,7 @@ describe.each(Object.entries(garbage))("a row that is %s", (name, row) => {
     const object = env.LIMITERS.getByName(`garbage: ${name}`);
     await write(object, row);
     const code = name === "a later format" ? "unsupported_version" : "invalid_state";
-    expect(await object.apply("hit", JSON.stringify(policy), 1)).toMatchObject({ code });
+    expect(await object.count("hit", JSON.stringify(policy), 1)).toMatchObject({ code });
     expect(lines()).toMatchObject([
       {
         event: "unreadable",
@@ -63,7 +63,7 @@ describe.each(Object.entries(garbage))("a row that is %s", (name, row) => {
 it("is logged with its bytes", async () => {
   const object = env.LIMITERS.getByName("garbage: logged");
   await write(object, new Uint8Array([9, 255, 0, 16]));
-  await object.apply("get", JSON.stringify(policy), 0);
+  await object.count("get", JSON.stringify(policy), 0);
   expect(lines()).toMatchObject([{ bytes: 4, row: "09ff0010" }]);
 });
 

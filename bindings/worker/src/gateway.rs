@@ -1,16 +1,16 @@
 //! The wasm interface of the gateway: the configuration, and the plan and the response of each request.
 
 use js_sys::Array;
-use tollgate::cloudflare::wire;
-use tollgate::{DEFAULT_LEASE_TTL, Decision, Policies, legacy_headers, problem_body, rate_limit_headers};
+use serde::Serialize;
+use tollgate::cloudflare::{ThrownError, wire};
+use tollgate::{DEFAULT_LEASE_TTL, Decision, Error, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
 
 use crate::api::items::{self, Item, ItemKey};
 use crate::api::request_error::RequestError;
 use crate::api::tokens;
-use crate::binding_error::BindingError;
 use crate::config::policies::PolicySet;
-use crate::config::rules::{Limit, Mode, Rule};
+use crate::config::rules::{Limit, Mode};
 use crate::config::{Config, Headers, OnError, open_gate};
 use crate::reader::FieldError;
 use crate::request::digest::keyed_digest;
@@ -52,7 +52,7 @@ impl Gateway {
             listed(&[FieldError { path: String::new(), problem }])
         })?;
         let config = Config::read(tree).map_err(|errors| listed(&errors))?;
-        let tokens = tokens::policy().map_err(BindingError::from)?;
+        let tokens = tokens::policy().map_err(ThrownError::from)?;
         Ok(Self { tokens, config })
     }
 
@@ -63,62 +63,47 @@ impl Gateway {
         Some(Array::of2(&upstream.into(), &prefix.into()))
     }
 
-    /// Returns the settings: upstream, prefix, timeout, whether logs contain keys in plain text, the origins that may call
-    /// the API, the origins that may read the gateway's own responses, and whether with credentials; whether denials are
-    /// remembered, the duration of leases, and whether hits by the API and by RPC are leased and have credit; whether
-    /// headers that rewrite the URL are forwarded.
-    pub fn settings(&self) -> Array {
-        let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, .. } =
-            &self.config;
-        let forward_rewrites = self.config.forward_rewrites;
-        let upstream = upstream.as_deref().map_or(JsValue::UNDEFINED, JsValue::from);
-        list([
-            upstream,
-            prefix.as_str().into(),
-            (*timeout as f64).into(),
-            (*plain_keys).into(),
-            texts(origins).into(),
-            texts(&cors.origins).into(),
-            cors.credentials.into(),
-            (*deny_cache).into(),
-            (leases.unwrap_or(DEFAULT_LEASE_TTL) as f64).into(),
-            leases.is_some().into(),
-            (*credit).into(),
-            forward_rewrites.into(),
-        ])
+    /// Returns the settings as JSON.
+    pub fn settings(&self) -> String {
+        let config = &self.config;
+        json(&Settings {
+            upstream: config.upstream.as_deref(),
+            prefix: &config.prefix,
+            timeout: config.timeout,
+            plain_keys: config.plain_keys,
+            origins: &config.origins,
+            readers: &config.cors.origins,
+            credentials: config.cors.credentials,
+            remembers_denials: config.deny_cache,
+            lease_ttl: config.leases.unwrap_or(DEFAULT_LEASE_TTL),
+            leases: config.leases.is_some(),
+            credit: config.credit,
+            forwards_rewrites: config.forward_rewrites,
+        })
     }
 
-    /// Returns the rules' sets of policies: each as JSON, their names, and whether denied hits are counted. The last is
-    /// that of wrong tokens.
-    pub fn sets(&self) -> Result<Array, BindingError> {
-        let mut sets = Array::new();
-        for set in self.config.sets.iter().chain([&self.tokens]) {
-            sets.extend([Array::of3(&json(&set.policies)?, &names(&set.policies), &set.counts_denied().into())]);
-        }
-        Ok(sets)
+    /// Returns the rules' sets of policies as JSON. The last is that of wrong tokens.
+    pub fn sets(&self) -> Result<String, ThrownError> {
+        let sets = self.config.sets.iter().chain([&self.tokens]);
+        let described: Result<Vec<_>, _> = sets.map(|set| DescribedPolicies::new(&set.policies)).collect();
+        Ok(json(&described?))
     }
 
-    /// Returns for each limit of each rule: the position of the rule, the set of policies, whether the rule is in shadow
-    /// mode, whether it allows a hit when the object fails, the headers in the key, and whether hits are leased and have
-    /// credit.
-    pub fn limits(&self) -> Array {
-        let mut limits = Array::new();
-        for (position, &Rule { mode, on_error, leases, credit, limits: ref own, .. }) in
-            self.config.rules.iter().enumerate()
-        {
-            limits.extend(own.iter().map(|&Limit { set, ref key, .. }| {
-                list([
-                    (position as f64).into(),
-                    (set as f64).into(),
-                    (mode == Mode::Shadow).into(),
-                    (on_error == OnError::Allow).into(),
-                    key.iter().filter_map(Part::header).map(JsValue::from).collect::<Array>().into(),
-                    leases.into(),
-                    credit.into(),
-                ])
+    /// Returns each limit of each rule as JSON.
+    pub fn limits(&self) -> String {
+        let mut limits = Vec::new();
+        for (position, rule) in self.config.rules.iter().enumerate() {
+            limits.extend(rule.limits.iter().map(|Limit { set, key, .. }| DescribedLimit {
+                rule: position,
+                set: *set,
+                shadow: rule.mode == Mode::Shadow,
+                allow_on_error: rule.on_error == OnError::Allow,
+                headers: key.iter().filter_map(Part::header).collect(),
+                leases: rule.leases,
+                credit: rule.credit,
             }));
         }
-        limits
+        json(&limits)
     }
 
     /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit, a cost and an object for each
@@ -147,38 +132,36 @@ impl Gateway {
     /// Returns the response to a decision in lines: the violated policies as bits; the names and values of the headers in
     /// turn; the body of a denial. One string crosses to JavaScript much faster than several.
     #[wasm_bindgen(js_name = clientResponse)]
-    pub fn client_response(&self, set: usize, decision: &str) -> Result<String, BindingError> {
+    pub fn client_response(&self, set: usize, decision: &str) -> Result<String, ThrownError> {
         Ok(client_response(&parsed(decision)?, &self.set(set)?.policies, self.config.headers))
     }
 
-    /// Returns the items of a request's body, each valid or as the code and message of its error. The last element is
-    /// whether they came as a batch.
-    pub fn items(&self, operation: &str, body: JsValue) -> Result<Array, BindingError> {
+    /// Returns the items of a request's body as JSON, each valid or the code and message of its error, and whether they
+    /// came as a batch.
+    pub fn items(&self, operation: &str, body: JsValue) -> Result<String, ThrownError> {
         let body =
             serde_wasm_bindgen::from_value(body).map_err(|_| invalid_request("the body is nested too deeply"))?;
         let (items, batch) = items::read(&self.config, operation, body)?;
-        let mut list = Array::new();
-        for item in items {
-            list.extend([match item {
-                Ok(item) => item_parts(&item)?,
-                Err(RequestError { code, message }) => Array::of2(&code.into(), &message.into()),
-            }]);
-        }
-        list.extend([JsValue::from(batch)]);
-        Ok(list)
+        let described = |item: &Result<Item, RequestError>| match item {
+            Ok(item) => DescribedItem::new(item).map(|item| json(&item)),
+            Err(error) => Ok(json(error)),
+        };
+        let items: Result<Vec<_>, Error> = items.iter().map(described).collect();
+        Ok(format!(r#"{{"items":[{}],"batch":{batch}}}"#, items?.join(",")))
     }
 
-    /// Returns one item of a call by RPC, whose arguments have the right types.
+    /// Returns one item of a call by RPC as JSON. Its arguments have the right types.
     pub fn item(
         &self,
         operation: &str,
         names: Vec<String>,
         key: &str,
         amount: f64,
-        of: Option<String>,
-    ) -> Result<Array, BindingError> {
+        policy: Option<String>,
+    ) -> Result<String, ThrownError> {
         let (key, amount) = (ItemKey::Own(key.into()), wire::amount_of(operation, amount)?);
-        item_parts(&Item::new(&self.config, operation, &names, &key, amount, of)?)
+        let item = Item::new(&self.config, operation, &names, &key, amount, policy)?;
+        Ok(json(&DescribedItem::new(&item)?))
     }
 
     /// Returns the digest of a key for logs. Only the owner of the secret can compute it.
@@ -188,7 +171,7 @@ impl Gateway {
 }
 
 impl Gateway {
-    fn set(&self, position: usize) -> Result<&PolicySet, BindingError> {
+    fn set(&self, position: usize) -> Result<&PolicySet, ThrownError> {
         let sets = &self.config.sets;
         let set = if position == sets.len() { Some(&self.tokens) } else { sets.get(position) };
         set.ok_or_else(|| invalid_request("there is no such set of policies"))
@@ -217,44 +200,103 @@ fn client_response(decision: &Decision, policies: &Policies, style: Headers) -> 
     lines
 }
 
-/// Returns an item as a list: the object, the policies as JSON, their names, the amount, the name of one policy, the
-/// question in JSON if the item has more than an amount, and whether denied hits are counted.
-fn item_parts(Item { object, policies, amount, of, question }: &Item) -> Result<Array, BindingError> {
-    let counts_denied = wire::counts_denied(policies);
-    let [of, question] = [of, question].map(|text| text.as_deref().map_or(JsValue::UNDEFINED, JsValue::from));
-    Ok(list([
-        object.as_str().into(),
-        json(policies)?,
-        names(policies).into(),
-        (*amount as f64).into(),
-        of,
-        question,
-        counts_denied.into(),
-    ]))
+/// The settings that JavaScript needs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Settings<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    prefix: &'a str,
+    timeout: u64,
+    /// Whether logs contain keys in plain text.
+    plain_keys: bool,
+    /// The origins that may call the API.
+    origins: &'a [String],
+    /// The origins that may read the gateway's own responses, and whether with credentials.
+    readers: &'a [String],
+    credentials: bool,
+    remembers_denials: bool,
+    lease_ttl: u64,
+    /// Whether hits by the API and by RPC are leased and have credit.
+    leases: bool,
+    credit: bool,
+    /// Whether headers that rewrite the URL are forwarded.
+    forwards_rewrites: bool,
 }
 
-fn texts(list: &[String]) -> Array {
-    list.iter().map(|text| JsValue::from(text.as_str())).collect()
+/// Policies as JSON, for the messages to an object, and what JavaScript needs to know of them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedPolicies<'a> {
+    policies: String,
+    names: Vec<&'a str>,
+    /// Whether denied hits are counted, so that each must reach the object.
+    counts_denied: bool,
 }
 
-fn names(policies: &Policies) -> Array {
-    policies.names().map(JsValue::from).collect()
+impl<'a> DescribedPolicies<'a> {
+    fn new(policies: &'a Policies) -> Result<Self, Error> {
+        let names = policies.names().collect();
+        Ok(Self {
+            policies: wire::json_of(policies)?.get().into(),
+            names,
+            counts_denied: wire::counts_denied(policies),
+        })
+    }
 }
 
-fn list<const N: usize>(values: [JsValue; N]) -> Array {
-    values.into_iter().collect()
+/// A limit of a rule.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedLimit<'a> {
+    /// The position of the rule.
+    rule: usize,
+    /// The position of the set of policies.
+    set: usize,
+    shadow: bool,
+    allow_on_error: bool,
+    /// The headers in the key.
+    headers: Vec<&'a str>,
+    leases: bool,
+    credit: bool,
 }
 
-fn json(policies: &Policies) -> Result<JsValue, BindingError> {
-    Ok(wire::json_of(policies)?.get().into())
+/// An item of the API.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedItem<'a> {
+    object: &'a str,
+    policies: String,
+    names: Vec<&'a str>,
+    counts_denied: bool,
+    amount: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<&'a str>,
 }
 
-fn parsed(written: &str) -> Result<Decision, BindingError> {
+impl<'a> DescribedItem<'a> {
+    fn new(item: &'a Item) -> Result<Self, Error> {
+        let Item { object, policies, amount, policy, question } = item;
+        // Not flattened by serde, which takes several kilobytes of code.
+        let DescribedPolicies { policies, names, counts_denied } = DescribedPolicies::new(policies)?;
+        let (policy, question) = (policy.as_deref(), question.as_deref());
+        Ok(Self { object, policies, names, counts_denied, amount: *amount, policy, question })
+    }
+}
+
+/// Returns a value as JSON. All keys are strings and all numbers are finite, so it cannot fail.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn parsed(written: &str) -> Result<Decision, ThrownError> {
     wire::to_decision(written).ok_or_else(|| invalid_request("these numbers are no decision"))
 }
 
-fn invalid_request(message: &str) -> BindingError {
-    BindingError::Coded { code: "invalid_request", message: message.into() }
+fn invalid_request(message: &str) -> ThrownError {
+    ThrownError::Coded { code: "invalid_request", message: message.into() }
 }
 
 fn listed(errors: &[FieldError]) -> JsValue {

@@ -1,10 +1,9 @@
 //! The wasm behind the Cloudflare Worker: the gateway and its configuration.
 //!
-//! `gateway` and `binding_error` use the platform; the other modules are plain Rust and have native tests: `config` reads the
+//! `gateway` uses the platform; the other modules are plain Rust and have native tests: `config` reads the
 //! configuration, `request` matches requests with it, `api` reads the items of the HTTP API.
 
 mod api;
-mod binding_error;
 mod config;
 mod crash;
 mod gateway;

@@ -46,8 +46,9 @@ async function counted(
   check: LimitCheck,
   now: number,
 ): Promise<Response | undefined> {
-  const policies = isolate.sets[check.set]?.[0] as string;
-  const answer = await ask(env, isolate.timeout, check.object, "hit", policies, check.cost).catch(() => {});
+  const { policies } = isolate.setAt(check.set);
+  const hit = ask(env, isolate.timeout, check.object, (stub) => stub.count("hit", policies, check.cost));
+  const answer = await hit.catch(() => {});
   if (typeof answer !== "string" || isAllowed(answer)) return undefined;
   isolate.remember(check, answer, now);
   return tooMany(env, isolate, check, isolate.clientResponse(check.set, answer));

@@ -27,9 +27,10 @@ export async function demoHit(request: Request, env: TollgateEnv): Promise<Respo
   const fields = { via: "demo", key: isolate.logged(object, env), policies, cost } as const;
   try {
     const now = Date.now();
+    const { policies: json } = isolate.setAt(set);
     const remembered = isolate.remembered(check);
     const numbers =
-      remembered ?? (await ask(env, isolate.timeout, object, "hit", isolate.sets[set]?.[0] as string, cost));
+      remembered ?? (await ask(env, isolate.timeout, object, (stub) => stub.count("hit", json, cost)));
     if (typeof numbers !== "string") throw new Unanswered("failed", numbers.message);
     if (!isAllowed(numbers)) {
       if (remembered === undefined) isolate.remember(check, numbers, now);

@@ -13,40 +13,38 @@ import type { ClientResponse, Isolate, LimitCheck, Rejection } from "./isolate.t
 /** The outcome of a decision: the request passes, with headers for its response, or gets this response. */
 type Outcome = { readonly headers: ClientResponse["headers"] } | { readonly response: Response };
 
-/** Limits a request by every rule that applies to it in some reading, and forwards it if all of them allow it. */
-export function gateway(
-  request: Request,
-  url: URL,
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  upstream: string,
-): Response | Promise<Response> {
-  const plan = isolate.plan(request, url.pathname);
-  const { forwardsRewrites } = isolate;
-  if (plan === undefined) return forward(request, url, env, upstream, forwardsRewrites);
-  if ("rejectedBy" in plan) return rejected(request, isolate, plan);
-  const enforced = plan.some(({ shadow }) => shadow)
-    ? withoutShadows(request, env, context, isolate, plan)
-    : plan;
-  if (enforced.length === 0) return forward(request, url, env, upstream, forwardsRewrites);
-  for (const check of enforced) {
-    const remembered = isolate.recall(check);
-    if (remembered !== undefined) return denied(request, env, isolate, check, remembered, true);
-  }
-  return limited(request, url, env, context, isolate, enforced, upstream);
+/** A request on its way through the gateway. */
+export interface GatewayCall {
+  readonly request: Request;
+  readonly url: URL;
+  readonly env: TollgateEnv;
+  readonly context: ExecutionContext;
+  readonly isolate: Isolate;
+  readonly upstream: string;
 }
 
+/** Limits a request by every rule that applies to it in some reading, and forwards it if all of them allow it. */
+export function gateway(call: GatewayCall): Response | Promise<Response> {
+  const { request, url, isolate } = call;
+  const plan = isolate.plan(request, url.pathname);
+  if (plan === undefined) return forwarded(call, request);
+  if ("rejectedBy" in plan) return rejected(call, plan);
+  const enforced = plan.some(({ shadow }) => shadow) ? withoutShadows(call, plan) : plan;
+  if (enforced.length === 0) return forwarded(call, request);
+  for (const check of enforced) {
+    const remembered = isolate.recall(check);
+    if (remembered !== undefined) return denied(call, check, remembered, true);
+  }
+  return limited(call, enforced);
+}
+
+const forwarded = ({ url, env, upstream, isolate }: GatewayCall, request: Request) =>
+  forward(request, url, env, upstream, isolate.forwardsRewrites);
+
 /** Starts the checks of shadow rules, which the request does not wait for. Returns the others. */
-function withoutShadows(
-  request: Request,
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  plan: readonly LimitCheck[],
-): readonly LimitCheck[] {
+function withoutShadows(call: GatewayCall, plan: readonly LimitCheck[]): readonly LimitCheck[] {
   for (const checks of byRule(plan.filter(({ shadow }) => shadow)))
-    context.waitUntil(decide(request, env, context, isolate, checks));
+    call.context.waitUntil(decide(call, checks));
   return plan.filter(({ shadow }) => !shadow);
 }
 
@@ -63,23 +61,14 @@ function byRule(checks: readonly LimitCheck[]): readonly (readonly LimitCheck[])
 }
 
 /** Decides by one rule after the other, and forwards the request if all allow it. */
-async function limited(
-  request: Request,
-  url: URL,
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  checks: readonly LimitCheck[],
-  upstream: string,
-): Promise<Response> {
+async function limited(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Response> {
   let headers: ClientResponse["headers"] = [];
   for (const own of byRule(checks)) {
-    const outcome = await decide(request, env, context, isolate, own);
+    const outcome = await decide(call, own);
     if ("response" in outcome) return outcome.response;
     headers = headers.length === 0 ? outcome.headers : joined(headers, outcome.headers);
   }
-  const counted = withOneValue(request, checks);
-  return withHeaders(await forward(counted, url, env, upstream, isolate.forwardsRewrites), headers);
+  return withHeaders(await forwarded(call, withOneValue(call.request, checks)), headers);
 }
 
 /** Fields that are lists, and so are joined. Of every other field the first value stays. */
@@ -97,31 +86,18 @@ function joined(one: ClientResponse["headers"], other: ClientResponse["headers"]
 }
 
 /** Decides under a rule, by the objects of its keys. */
-function decide(
-  request: Request,
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  checks: readonly LimitCheck[],
-): Promise<Outcome> {
-  return checks.length === 1
-    ? decideOne(request, env, context, isolate, checks[0] as LimitCheck)
-    : decideAll(request, env, context, isolate, checks);
+function decide(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Outcome> {
+  return checks.length === 1 ? decideOne(call, checks[0] as LimitCheck) : decideAll(call, checks);
 }
 
 /** Decides over several keys: charges all of them or none. */
-async function decideAll(
-  request: Request,
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  checks: readonly LimitCheck[],
-): Promise<Outcome> {
+async function decideAll(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Outcome> {
+  const { env, context, isolate } = call;
   const now = Date.now();
   const results = await holdAll(env, isolate, checks);
   const replies = results.filter((result): result is HoldReply => !(result instanceof Unanswered));
   const failures = results.flatMap((result, at) =>
-    result instanceof Unanswered ? [failed(request, env, isolate, checks[at] as LimitCheck, result)] : [],
+    result instanceof Unanswered ? [failed(call, checks[at] as LimitCheck, result)] : [],
   );
   const denials = replies.filter(({ numbers }) => !isAllowed(numbers));
   const failureDenial = failures.find((failure) => "response" in failure);
@@ -137,46 +113,40 @@ async function decideAll(
   if (longest === undefined) return failureDenial as Outcome;
   const { check, numbers } = longest;
   return {
-    response: denied(request, env, isolate, check, isolate.clientResponse(check.set, numbers), false),
+    response: denied(call, check, isolate.clientResponse(check.set, numbers), false),
   };
 }
 
 const waitOf = ({ numbers }: HoldReply) => named(numbers, []).retryAfter;
 
 /** Decides under a rule with one key, from a lease or by the key's object. */
-async function decideOne(
-  request: Request,
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  check: LimitCheck,
-): Promise<Outcome> {
+async function decideOne(call: GatewayCall, check: LimitCheck): Promise<Outcome> {
+  const { isolate } = call;
   // Read before the object decides: a remembered denial must not last longer than the object's own.
   const now = Date.now();
   let numbers: Numbers;
   try {
-    numbers = await checked(env, context, isolate, check);
+    numbers = await checked(call, check);
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
-    return failed(request, env, isolate, check, error);
+    return failed(call, check, error);
   }
   const response = isolate.clientResponse(check.set, numbers);
   if (isAllowed(numbers)) return { headers: response.headers };
   // Where there are leases, they have remembered it for as long as it is certain.
   if (!check.shadow && !check.leases) isolate.remember(check, numbers, now);
-  return { response: denied(request, env, isolate, check, response, false) };
+  return { response: denied(call, check, response, false) };
 }
 
 /** Logs a denial, and returns its response. */
 function denied(
-  request: Request,
-  env: TollgateEnv,
-  isolate: Isolate,
+  call: GatewayCall,
   check: LimitCheck,
   { violated, headers, problem }: ClientResponse,
   remembered: boolean,
 ): Response {
-  report(env, { ...logFields(env, isolate, check, "denied"), policies: violated, remembered });
+  const { request, env, isolate } = call;
+  report(env, { ...logFields(call, check, "denied"), policies: violated, remembered });
   const response = denial(headers, problem);
   permit(response.headers, request, isolate.cors);
   return response;
@@ -186,16 +156,14 @@ function denied(
  * Returns the decision of a check. A shadow rule has no lease, which would take from others an amount that the rule never
  * uses.
  */
-function checked(
-  env: TollgateEnv,
-  context: ExecutionContext,
-  isolate: Isolate,
-  own: LimitCheck,
-): Numbers | Promise<Numbers> {
-  const [policies, , countsDenied] = isolate.sets[own.set] as Isolate["sets"][number];
+function checked({ env, context, isolate }: GatewayCall, own: LimitCheck): Numbers | Promise<Numbers> {
+  const { policies, countsDenied } = isolate.setAt(own.set);
   const issuer: AskIssuer = async (cost, report) => {
-    const operation = report === undefined ? "hit" : "lease";
-    const answer = await ask(env, isolate.timeout, own.object, operation, policies, cost, report, own.credit);
+    const answer = await ask(env, isolate.timeout, own.object, (stub) =>
+      report === undefined
+        ? stub.count("hit", policies, cost, undefined, own.credit)
+        : stub.lease(policies, cost, report, own.credit),
+    );
     if (typeof answer !== "string") throw new Unanswered("failed", answer.message);
     return answer;
   };
@@ -204,15 +172,10 @@ function checked(
 }
 
 /** Returns the outcome of a check whose object did not respond, by the rule's `onError`. A header names the failure. */
-function failed(
-  request: Request,
-  env: TollgateEnv,
-  isolate: Isolate,
-  check: LimitCheck,
-  error: Unanswered,
-): Outcome {
+function failed(call: GatewayCall, check: LimitCheck, error: Unanswered): Outcome {
+  const { request, env, isolate } = call;
   const answer = check.allowOnError ? "allowed" : "denied";
-  report(env, { ...logFields(env, isolate, check, "error"), ...error.logFields(), answer });
+  report(env, { ...logFields(call, check, "error"), ...error.logFields(), answer });
   if (check.shadow) return { headers: [] };
   const mark: [string, string] = ["Tollgate-Error", `${error.failure}; ${answer}`];
   if (check.allowOnError) return { headers: [mark] };
@@ -225,8 +188,7 @@ function failed(
 
 /** Returns the fields of a log line about a denial or an error under a rule. */
 function logFields<Event>(
-  env: TollgateEnv,
-  isolate: Isolate,
+  { env, isolate }: GatewayCall,
   { rule, object, set, cost, shadow }: LimitCheck,
   event: Event,
 ) {
@@ -235,18 +197,14 @@ function logFields<Event>(
     via: "gateway",
     rule,
     key: isolate.logged(object, env),
-    policies: isolate.sets[set]?.[1] ?? [],
+    policies: isolate.setAt(set).names,
     cost,
     mode: shadow ? "shadow" : "enforce",
   } as const;
 }
 
 /** Rejects a request that lacks a part of the rule's key, or whose origin may read another key than was counted. */
-function rejected(
-  request: Request,
-  isolate: Isolate,
-  { rejectedBy: rule, isAmbiguous }: Rejection,
-): Response {
+function rejected({ request, isolate }: GatewayCall, { rejectedBy: rule, isAmbiguous }: Rejection): Response {
   log({ event: "rejected", via: "gateway", rule, reason: isAmbiguous ? "ambiguous" : "missing" });
   const response = isAmbiguous
     ? problem(400, "A header or cookie of the request is ambiguous", { rule })

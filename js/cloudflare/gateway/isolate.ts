@@ -54,40 +54,40 @@ export interface Item {
   readonly policies: string;
   readonly names: readonly string[];
   readonly amount: number;
-  readonly of: string | undefined;
+  /** The name of one of several policies. */
+  readonly policy?: string;
   /** The operation in JSON, if it has more than an amount. */
-  readonly question: string | undefined;
+  readonly question?: string;
   /** Whether denied hits are counted, so that each must reach the object. */
   readonly countsDenied: boolean;
 }
 
-type LimitFacts = readonly [
-  rule: number,
-  set: number,
-  shadow: boolean,
-  allowOnError: boolean,
-  headers: readonly string[],
-  leases: boolean,
-  credit: boolean,
-];
+/** A limit of a rule, without what a request adds. */
+type Limit = Omit<LimitCheck, "object" | "cost">;
 
-/** Sets of policies: each as JSON, their names, and whether denied hits are counted. */
-type PolicySets = readonly (readonly [policies: string, names: readonly string[], countsDenied: boolean])[];
+/** A set of policies. */
+interface PolicySet {
+  /** As JSON. */
+  readonly policies: string;
+  readonly names: readonly string[];
+  readonly countsDenied: boolean;
+}
 
-type Settings = [
-  upstream: string | undefined,
-  prefix: string,
-  timeout: number,
-  plainKeys: boolean,
-  origins: string[],
-  readers: string[],
-  credentials: boolean,
-  remembersDenials: boolean,
-  leaseTtl: number,
-  leases: boolean,
-  credit: boolean,
-  forwardsRewrites: boolean,
-];
+/** The settings of a configuration. */
+interface Settings {
+  readonly upstream?: string;
+  readonly prefix: string;
+  readonly timeout: number;
+  readonly plainKeys: boolean;
+  readonly origins: readonly string[];
+  readonly readers: readonly string[];
+  readonly credentials: boolean;
+  readonly remembersDenials: boolean;
+  readonly leaseTtl: number;
+  readonly leases: boolean;
+  readonly credit: boolean;
+  readonly forwardsRewrites: boolean;
+}
 
 /** The most keys of which an isolate remembers denials and leases. */
 const knownKeys = 10_000;
@@ -115,8 +115,8 @@ export class Isolate {
   readonly forwardsRewrites: boolean;
   #gateway: Rebuilt<Gateway>;
   // Made when they are needed, so that the first request does not wait for what it does not use.
-  #sets: PolicySets | undefined;
-  #limits: readonly LimitFacts[] | undefined;
+  #sets: readonly PolicySet[] | undefined;
+  #limits: readonly Limit[] | undefined;
   #leases: Leases | undefined;
   #newLeases: () => Leases;
   #plainKeys: boolean;
@@ -130,25 +130,29 @@ export class Isolate {
     } catch (thrown) {
       throw Array.isArray(thrown) ? new Misconfigured(thrown, openGate(json)) : thrown;
     }
-    const settings = this.#gateway.call((gateway) => gateway.settings()) as Settings;
-    const [upstream, prefix, timeout, plainKeys, origins, readers, credentials, ...rest] = settings;
-    const [remembersDenials, leaseTtl, leases, credit, forwardsRewrites] = rest;
-    this.upstream = upstream;
-    this.prefix = prefix;
-    this.timeout = timeout;
-    this.#plainKeys = plainKeys;
-    this.origins = origins;
+    const settings: Settings = JSON.parse(this.#gateway.call((gateway) => gateway.settings()));
+    const { readers, credentials, leaseTtl, remembersDenials } = settings;
+    this.upstream = settings.upstream;
+    this.prefix = settings.prefix;
+    this.timeout = settings.timeout;
+    this.#plainKeys = settings.plainKeys;
+    this.origins = settings.origins;
     this.cors = { origins: readers, credentials };
-    this.hasLeases = leases;
-    this.hasCredit = credit;
-    this.forwardsRewrites = forwardsRewrites;
+    this.hasLeases = settings.leases;
+    this.hasCredit = settings.credit;
+    this.forwardsRewrites = settings.forwardsRewrites;
     this.#newLeases = () => new Leases(coreOf(leaseTtl, remembersDenials), () => Date.now());
   }
 
-  /** The policies of the rules as JSON, their names, and whether denied hits are counted; then those of wrong tokens. */
-  get sets(): PolicySets {
-    this.#sets ??= this.#gateway.call((gateway) => gateway.sets()) as [string, string[], boolean][];
+  /** The sets of policies of the rules, and last that of wrong tokens. */
+  get sets(): readonly PolicySet[] {
+    this.#sets ??= JSON.parse(this.#gateway.call((gateway) => gateway.sets())) as PolicySet[];
     return this.#sets;
+  }
+
+  /** Returns the set of policies at a position, which a plan has. */
+  setAt(position: number): PolicySet {
+    return this.sets[position] as PolicySet;
   }
 
   /** The leases and remembered denials. */
@@ -172,13 +176,11 @@ export class Isolate {
   }
 
   #check(line: string): LimitCheck {
-    this.#limits ??= this.#gateway.call((gateway) => gateway.limits()) as LimitFacts[];
+    this.#limits ??= JSON.parse(this.#gateway.call((gateway) => gateway.limits())) as Limit[];
     const first = line.indexOf(" ");
     const second = line.indexOf(" ", first + 1);
     const [limit, cost] = [Number(line.slice(0, first)), Number(line.slice(first, second))];
-    const [rule, set, shadow, allowOnError, headers, leases, credit] = this.#limits[limit] as LimitFacts;
-    const object = line.slice(second + 1);
-    return { rule, object, set, cost, shadow, allowOnError, headers, leases, credit };
+    return { ...(this.#limits[limit] as Limit), object: line.slice(second + 1), cost };
   }
 
   /** Returns the check of a wrong token by the request's address. */
@@ -208,7 +210,8 @@ export class Isolate {
 
   /** Remembers a denial of a check that was sent at `sentAt`, unless its policies count denied hits. */
   remember(check: LimitCheck, numbers: Numbers, sentAt: number): void {
-    if (!this.sets[check.set]?.[2]) this.leases.remember(this.keyOf(check), check.cost, numbers, sentAt);
+    if (!this.setAt(check.set).countsDenied)
+      this.leases.remember(this.keyOf(check), check.cost, numbers, sentAt);
   }
 
   /** Returns the response to a decision. */
@@ -225,7 +228,7 @@ export class Isolate {
     for (let at = 1; at < lines.length - 1; at += 2)
       headers.push([lines[at] as string, lines[at + 1] as string]);
     return {
-      violated: namesIn(Number(lines[0]), this.sets[set]?.[1] ?? []),
+      violated: namesIn(Number(lines[0]), this.setAt(set).names),
       headers,
       problem: lines.at(-1) as string,
     };
@@ -236,17 +239,12 @@ export class Isolate {
     operation: string,
     body: unknown,
   ): { items: (Item | { code: string; message: string })[]; batch: boolean } {
-    const list = this.#gateway.call((gateway) => gateway.items(operation, body)) as unknown[];
-    const batch = list.pop() as boolean;
-    return {
-      batch,
-      items: (list as unknown[][]).map((parts) => (parts.length === 2 ? rejected(parts) : item(parts))),
-    };
+    return JSON.parse(this.#gateway.call((gateway) => gateway.items(operation, body)));
   }
 
   /** Returns the item of a call by RPC. */
-  item(operation: string, names: string[], key: string, amount: number, of?: string): Item {
-    return item(this.#gateway.call((gateway) => gateway.item(operation, names, key, amount, of)));
+  item(operation: string, names: string[], key: string, amount: number, policy?: string): Item {
+    return JSON.parse(this.#gateway.call((gateway) => gateway.item(operation, names, key, amount, policy)));
   }
 
   /** Returns a key for logs: hashed, unless the configuration has `logKeys = "plain"`. */
@@ -268,9 +266,6 @@ function openGate(json: string): OpenGate | undefined {
   return upstream === undefined ? undefined : { upstream, prefix };
 }
 
-const item = ([object, policies, names, amount, of, question, countsDenied]: unknown[]) =>
-  ({ object, policies, names, amount, of, question, countsDenied }) as Item;
-
 /** Returns the leases in wasm. After a trap they are lost, and charged at their ends. */
 function coreOf(ttl: number, remembersDenials: boolean): LeaseCore {
   const core = new Rebuilt((rust) => new rust.Leases(knownKeys, ttl, remembersDenials));
@@ -283,8 +278,6 @@ function coreOf(ttl: number, remembersDenials: boolean): LeaseCore {
     giveBack: (...given) => core.call((leases) => leases.giveBack(...given)),
   };
 }
-
-const rejected = ([code, message]: unknown[]) => ({ code, message }) as { code: string; message: string };
 
 /** The isolates by configuration. A Worker has one; tests have a few. */
 const known = new Map<unknown, Isolate | Misconfigured>();

@@ -1,7 +1,7 @@
 import type { Numbers } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
-import type { Hold, Operation, RateLimiterObject } from "./object.ts";
+import type { RateLimiterObject } from "./object.ts";
 
 /** The ways in which an object fails to respond. */
 export type Failure = "overloaded" | "timeout" | "failed";
@@ -31,15 +31,9 @@ export function ask(
   env: TollgateEnv,
   timeout: number,
   object: string,
-  ...question: [
-    operation: Operation | Hold,
-    policies: string,
-    amount: number,
-    of?: string | undefined,
-    credit?: boolean,
-  ]
+  call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Numbers | ErrorInfo>,
 ): Promise<Numbers | ErrorInfo> {
-  return send(env, timeout, object, (stub) => stub.apply(...question) as Promise<Numbers | ErrorInfo>);
+  return send(env, timeout, object, call);
 }
 
 /** Sends an operation in JSON to an object, in the same way. */

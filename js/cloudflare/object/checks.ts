@@ -1,14 +1,23 @@
-import { invalidField, keyAccepts, type TollgateError, wrongAmount, wrongInc } from "../../errors/error.ts";
+import { invalidField, keyAccepts, TollgateError, wrongAmount, wrongInc } from "../../errors/error.ts";
 import { wrongParts } from "../../http/rule-key.ts";
 import { ttlExpected } from "../../policy/durations.ts";
 import type { Policies } from "../../types.ts";
 import { reservationText } from "../../wasm/generated.ts";
-import type { Hold, Operation } from "./object.ts";
+import type { Operation } from "./object.ts";
 
 /** Checks that an amount is a number: RPC checks no types, and wasm converts almost any value to a number. */
-export function checkAmount(operation: Operation | Hold, amount: unknown): asserts amount is number {
+export function checkAmount(operation: Operation, amount: unknown): asserts amount is number {
   if (typeof amount === "number") return;
   throw operation === "inc" ? wrongInc(amount) : wrongAmount(operation === "set" ? "count" : "cost", amount);
+}
+
+/** Checks that the texts of a message from the Worker are strings; Rust parses them. */
+export function checkTexts(...texts: readonly unknown[]): void {
+  if (texts.some((text) => typeof text !== "string"))
+    throw new TollgateError(
+      "invalid_operation",
+      "the operation, the policies, reports and ids must be strings, the policies in JSON",
+    );
 }
 
 /** Checks that a reservation's `ttl` can be written as JSON; Rust checks its value. */

@@ -14,7 +14,7 @@ export interface HoldReply {
 /** The reservations to settle with the next message to their objects. Its keys include the policies. */
 const unsettled = new Unsettled();
 
-const keyOf = (isolate: Isolate, { object, set }: LimitCheck) => `${isolate.sets[set]?.[0]} ${object}`;
+const keyOf = (isolate: Isolate, { object, set }: LimitCheck) => `${isolate.setAt(set).policies} ${object}`;
 
 /**
  * Reserves the costs of one decision over several keys at all its objects at once. The message also settles earlier
@@ -30,10 +30,10 @@ export function holdAll(
 
 async function hold(env: TollgateEnv, isolate: Isolate, check: LimitCheck): Promise<HoldReply | Unanswered> {
   const { object, set, cost } = check;
-  const before = unsettled.take(keyOf(isolate, check)).join(" ") || undefined;
+  const before = unsettled.take(keyOf(isolate, check));
   try {
-    const policies = isolate.sets[set]?.[0] as string;
-    const answer = await ask(env, isolate.timeout, object, "hold", policies, cost, before);
+    const { policies } = isolate.setAt(set);
+    const answer = await ask(env, isolate.timeout, object, (stub) => stub.hold(policies, cost, before));
     if (typeof answer !== "string") return new Unanswered("failed", answer.message);
     if (!isAllowed(answer)) return { check, numbers: answer, id: "" };
     const end = answer.lastIndexOf(" ");
@@ -56,6 +56,6 @@ export async function releaseAll(
   all: readonly HoldReply[],
 ): Promise<void> {
   const release = ({ check: { object, set }, id }: HoldReply) =>
-    ask(env, isolate.timeout, object, "release", isolate.sets[set]?.[0] as string, 0, id);
+    ask(env, isolate.timeout, object, (stub) => stub.release(isolate.setAt(set).policies, id));
   await Promise.allSettled(all.filter(({ id }) => id !== "").map(release));
 }

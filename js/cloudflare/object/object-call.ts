@@ -6,7 +6,7 @@ import type { Isolate, Item } from "../gateway/isolate.ts";
 import { report, type Via } from "../log.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
-import type { Operation } from "./object.ts";
+import type { Counted, Operation } from "./object.ts";
 
 /** An operation on an object for a caller of the API or of RPC. */
 interface ObjectCall {
@@ -48,12 +48,19 @@ async function answered({
   item,
   background,
 }: ObjectCall): Promise<Numbers | ErrorInfo> {
-  const { object, policies, names, amount, of, countsDenied } = item;
-  const send = (operation: Operation, amount: number, of: string | undefined) =>
-    ask(env, isolate.timeout, object, operation, policies, amount, of, isolate.hasCredit);
-  if (operation !== "hit" || !isolate.hasLeases || countsDenied) return send(operation, amount, of);
+  const { object, policies, names, amount, policy, countsDenied } = item;
+  const { timeout, hasCredit } = isolate;
+  // Operations that have more than an amount are asked in JSON.
+  const count = (operation: Operation, amount: number) =>
+    ask(env, timeout, object, (stub) =>
+      stub.count(operation as Counted, policies, amount, policy, hasCredit),
+    );
+  if (operation !== "hit" || !isolate.hasLeases || countsDenied) return count(operation, amount);
   const issuer: AskIssuer = async (cost, report) => {
-    const answer = await send(report === undefined ? "hit" : "lease", cost, report);
+    const answer =
+      report === undefined
+        ? await count("hit", cost)
+        : await ask(env, timeout, object, (stub) => stub.lease(policies, cost, report, hasCredit));
     if (typeof answer !== "string") throw new Rejected(answer);
     return answer;
   };

@@ -9,7 +9,15 @@ import type { TollgateEnv } from "../env.ts";
 import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
-import { checkAmount, checkId, checkName, checkReservations, checkTtl, policiesAsJson } from "./checks.ts";
+import {
+  checkAmount,
+  checkId,
+  checkName,
+  checkReservations,
+  checkTexts,
+  checkTtl,
+  policiesAsJson,
+} from "./checks.ts";
 import { type Answer, type ErrorInfo, type Reserved, reservedBy, settlementOf } from "./decision.ts";
 
 /** The operations of an object. */
@@ -27,8 +35,8 @@ export type Operation =
   | "extend"
   | "lease";
 
-/** Operations of a decision over several keys: `hold` reserves for five seconds, and `release` gives back. */
-export type Hold = "hold" | "release";
+/** The operations that have an amount at most, and return numbers. */
+export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "reset";
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
@@ -150,29 +158,47 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   question(json: string): string {
     if (typeof json !== "string")
       throw new TollgateError("invalid_operation", "the question must be a string of JSON");
-    return this.#object.call((object) => object.answer(json, Date.now()));
+    return this.#call((object) => object.answer(json, Date.now()));
   }
 
-  /** Applies an operation with one amount, for the Worker. Takes policies in JSON, and returns numbers or an error. */
-  apply(
-    operation: Operation | Hold,
+  /** Performs an operation that has an amount at most, for the Worker. `policy` is the name of one of several. */
+  count(
+    operation: Counted,
     policies: string,
     amount: number,
-    of?: string,
+    policy?: string,
     credit = false,
   ): Numbers | ErrorInfo {
-    try {
-      if (typeof operation !== "string" || typeof policies !== "string")
-        throw new TollgateError(
-          "invalid_operation",
-          "the operation and the policies must be strings, the policies in JSON",
-        );
-      return this.#apply(operation, policies, amount, of, credit === true);
-    } catch (error) {
-      const { code, message } = error as ErrorInfo;
-      if (typeof code !== "string") throw error;
-      return { code, message };
-    }
+    return answered(() => this.#count(operation, policies, amount, policy, credit === true));
+  }
+
+  /** Charges what the holder of a lease reports, decides a hit and renews the lease, for the Worker. */
+  lease(policies: string, cost: number, report: string, credit = false): Numbers | ErrorInfo {
+    return answered(() => {
+      checkTexts(policies, report);
+      checkAmount("lease", cost);
+      return this.#call((object) => object.lease(policies, cost, report, credit === true, Date.now()));
+    });
+  }
+
+  /**
+   * Reserves a cost for five seconds, for a decision over several keys, and first settles other reservations. Returns the
+   * id after the numbers.
+   */
+  hold(policies: string, cost: number, settles: readonly string[] = []): Numbers | ErrorInfo {
+    return answered(() => {
+      checkTexts(policies, ...settles);
+      checkAmount("reserve", cost);
+      return this.#call((object) => object.hold(policies, cost, [...settles], Date.now()));
+    });
+  }
+
+  /** Cancels such a reservation. */
+  release(policies: string, id: string): Numbers | ErrorInfo {
+    return answered(() => {
+      checkTexts(policies, id);
+      return this.#call((object) => object.release(policies, id, Date.now()));
+    });
   }
 
   /** Applies an operation in JSON, for a Worker in Rust, and responds with its result in JSON. */
@@ -186,23 +212,32 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
    * also to return credit: a timer for that would keep the object in memory.
    */
   override async alarm(): Promise<void> {
-    const [ended, empty] = this.#object.call((object) => object.expire(Date.now())) as [string, boolean];
+    const [ended, empty] = this.#call((object) => object.expire(Date.now())) as [string, boolean];
     const key = this.#key();
     for (const state of JSON.parse(ended) as Ended[]) reportEnded(this.env, key, state);
     if (empty) await this.ctx.storage.deleteAll();
   }
 
-  /** Applies an operation. It awaits nothing between reading the time and writing, so that none comes in between. */
-  #apply(
-    operation: Operation | Hold,
+  #count(
+    operation: Counted,
     policies: string,
     amount: number,
-    of?: string,
+    policy?: string,
     credit = this.#hasCredit(),
   ): Numbers {
+    checkTexts(operation, policies);
     checkAmount(operation, amount);
-    checkName(of);
-    return this.#object.call((object) => object.apply(operation, policies, amount, of, credit, Date.now()));
+    checkName(policy);
+    return this.#call((object) =>
+      operation === "hit"
+        ? object.hit(policies, amount, credit, Date.now())
+        : object.count(operation, policies, amount, policy, credit, Date.now()),
+    );
+  }
+
+  /** Calls Rust. It awaits nothing between reading the time and writing, so that no other call comes in between. */
+  #call<Result>(work: (object: RustObject) => Result): Result {
+    return this.#object.call(work);
   }
 
   /** Returns whether the configuration allows credit: hits in memory that a reserved amount in the row covers. */
@@ -233,7 +268,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return decision;
   }
 
-  #decision(operation: Operation, policies: Policies, cost: Costs): Decision {
+  #decision(operation: "hit" | "peek", policies: Policies, cost: Costs): Decision {
     if (typeof cost !== "number") {
       const answer = this.#applyInJson(operation, policies, amounts(copiedCosts(cost))) as {
         decision: JsonDecision;
@@ -241,14 +276,13 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
       return fromJson(answer.decision);
     }
     const json = policiesAsJson(policies);
-    const numbers = this.#apply(operation, json, cost);
-    if (this.#named.json !== json)
-      this.#named = { json, names: this.#object.call((object) => object.names()) };
+    const numbers = this.#count(operation, json, cost);
+    if (this.#named.json !== json) this.#named = { json, names: this.#call((object) => object.names()) };
     return named(numbers, this.#named.names);
   }
 
-  #number(operation: Operation, policies: Policies, amount: number, policy?: string): number {
-    return Number(this.#apply(operation, policiesAsJson(policies), amount, policy));
+  #number(operation: Counted, policies: Policies, amount: number, policy?: string): number {
+    return Number(this.#count(operation, policiesAsJson(policies), amount, policy));
   }
 
   /** Returns the key as the Worker's logs have it; without a name or a configuration the id, which is a keyed hash. */
@@ -266,4 +300,15 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 /** Returns costs as a question has them: one amount, or a list of names and amounts. */
 function amounts(costs: Costs): Readonly<Record<string, unknown>> {
   return typeof costs === "number" ? { amount: costs } : { amounts: Object.entries(costs) };
+}
+
+/** Returns a result, or an error as plain data: a thrown one may lose its code on its way through RPC. */
+function answered(work: () => Numbers): Numbers | ErrorInfo {
+  try {
+    return work();
+  } catch (error) {
+    const { code, message } = error as ErrorInfo;
+    if (typeof code !== "string") throw error;
+    return { code, message };
+  }
 }

@@ -3,11 +3,11 @@
 use worker::{console_error, console_warn};
 
 use crate::cloudflare::object::credit::{Credit, WAKE};
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::object::row::{LoadError, Row, Storage};
 use crate::cloudflare::object::states::States;
 use crate::cloudflare::protocol::policies;
 use crate::cloudflare::protocol::wire::{self, Certainty, Reply};
+use crate::cloudflare::thrown::ThrownError;
 use crate::{Answer, Error, Ledger, Operation, Policies, ReservationId};
 
 /// The most bytes of an unreadable row that are logged.
@@ -74,9 +74,9 @@ impl<S: Storage> Account<S> {
     }
 
     /// Applies one operation. Changes that must survive the memory are saved before it returns.
-    pub(crate) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
+    pub(crate) fn apply(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ThrownError> {
         let reply = self.load(request.policies, now).and_then(|()| self.perform(request, now));
-        if matches!(reply, Err(ObjectError::Platform(_))) {
+        if matches!(reply, Err(ThrownError::Platform(_))) {
             // A change that was not saved must not count: the row is read again.
             self.drop_memory();
         }
@@ -96,7 +96,7 @@ impl<S: Storage> Account<S> {
 
     /// Handles the alarm: returns the credit of a quiet key, and removes the states that have ended. If others are left,
     /// the alarm is set again.
-    pub(crate) fn expire(&mut self, now: u64) -> Result<Expired, ObjectError> {
+    pub(crate) fn expire(&mut self, now: u64) -> Result<Expired, ThrownError> {
         self.wakes = false;
         let memory = self.memory.as_ref();
         if memory.is_some_and(|memory| memory.credit.is_in_use(now)) && !self.row.is_due(now) {
@@ -148,7 +148,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Loads the key's states under these policies into memory, unless they are there.
-    fn load(&mut self, policies: &str, now: u64) -> Result<(), ObjectError> {
+    fn load(&mut self, policies: &str, now: u64) -> Result<(), ThrownError> {
         if self.memory.as_ref().is_some_and(|memory| memory.policies == policies) {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Moves an unreadable row to quarantine and logs it, so that the next operation starts afresh.
-    fn quarantine(&mut self, error: &Error, now: u64) -> Result<(), ObjectError> {
+    fn quarantine(&mut self, error: &Error, now: u64) -> Result<(), ThrownError> {
         self.drop_memory();
         let bytes = self.row.quarantine(now)?;
         let row: String = bytes.iter().take(LOGGED_BYTES).map(|byte| format!("{byte:02x}")).collect();
@@ -199,7 +199,7 @@ impl<S: Storage> Account<S> {
     }
 
     /// Applies one operation to the ledger in memory, and saves changes that must survive it. A denied hit writes no row.
-    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ObjectError> {
+    fn perform(&mut self, request: Request<'_>, now: u64) -> Result<Reply, ThrownError> {
         let Self { row, states: Some(states), memory: Some(memory), leases, wakes, .. } = self else {
             return Err(Error::state("there is none").into());
         };

@@ -2,7 +2,7 @@
 
 use wasm_bindgen::prelude::*;
 
-use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::thrown::ThrownError;
 
 #[wasm_bindgen]
 extern "C" {
@@ -11,7 +11,7 @@ extern "C" {
 }
 
 /// Returns 128 cryptographically random bits.
-pub(crate) fn random_bits() -> Result<u128, ObjectError> {
+pub(crate) fn random_bits() -> Result<u128, ThrownError> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
     Ok(u128::from_le_bytes(bytes))

@@ -5,9 +5,9 @@ use wasm_bindgen::prelude::*;
 
 use crate::Error;
 use crate::cloudflare::object::codec::{self, Stored};
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::object::random::random_bits;
 use crate::cloudflare::object::states::States;
+use crate::cloudflare::thrown::ThrownError;
 
 #[wasm_bindgen]
 extern "C" {
@@ -80,21 +80,21 @@ pub(crate) trait Storage {
     /// Returns the saved states.
     fn load(&mut self) -> Result<States, LoadError>;
     /// Replaces the row, and sets the alarm unless one is set.
-    fn save(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
+    fn save(&mut self, states: &States, now: u64) -> Result<(), ThrownError>;
     /// Sets the alarm again without writing the row, which has not changed.
-    fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ObjectError>;
+    fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ThrownError>;
     /// Records that the alarm has fired.
     fn clear_alarm(&mut self);
     /// Sets an earlier alarm, which replaces the one of [`save`](Self::save) until it has fired.
-    fn wake_at(&mut self, time: u64) -> Result<(), ObjectError>;
+    fn wake_at(&mut self, time: u64) -> Result<(), ThrownError>;
     /// Returns whether the alarm of [`save`](Self::save) is due, or none is set.
     fn is_due(&self, now: u64) -> bool;
     /// Records that there is no row and no alarm: the caller is about to delete the storage.
     fn clear(&mut self);
     /// Moves an unreadable row to another key, where it is kept for a week. Returns its bytes.
-    fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ObjectError>;
+    fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ThrownError>;
     /// Returns 128 cryptographically random bits.
-    fn random(&mut self) -> Result<u128, ObjectError>;
+    fn random(&mut self) -> Result<u128, ThrownError>;
 }
 
 impl Row {
@@ -116,7 +116,7 @@ impl Storage for Row {
         Ok(states)
     }
 
-    fn save(&mut self, states: &States, now: u64) -> Result<(), ObjectError> {
+    fn save(&mut self, states: &States, now: u64) -> Result<(), ThrownError> {
         if states.0.is_empty() {
             return self.delete();
         }
@@ -127,7 +127,7 @@ impl Storage for Row {
         self.set_alarm(alarm)
     }
 
-    fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ObjectError> {
+    fn renew_alarm(&mut self, states: &States, now: u64) -> Result<(), ThrownError> {
         let alarm = self.next_alarm(states, now);
         self.set_alarm(alarm)
     }
@@ -136,7 +136,7 @@ impl Storage for Row {
         self.alarm = 0;
     }
 
-    fn wake_at(&mut self, time: u64) -> Result<(), ObjectError> {
+    fn wake_at(&mut self, time: u64) -> Result<(), ThrownError> {
         self.storage.set_alarm(time as f64)?;
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Storage for Row {
         (self.stored, self.alarm) = (false, 0);
     }
 
-    fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ObjectError> {
+    fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ThrownError> {
         let value = STATES.with(|key| self.kv.get(key))?;
         UNREADABLE.with(|key| self.kv.put(key, &value))?;
         self.delete()?;
@@ -157,13 +157,13 @@ impl Storage for Row {
         Ok(bytes_of(&value))
     }
 
-    fn random(&mut self) -> Result<u128, ObjectError> {
+    fn random(&mut self) -> Result<u128, ThrownError> {
         random_bits()
     }
 }
 
 impl Row {
-    fn delete(&mut self) -> Result<(), ObjectError> {
+    fn delete(&mut self) -> Result<(), ThrownError> {
         if self.stored {
             STATES.with(|key| self.kv.delete(key))?;
             self.stored = false;
@@ -177,7 +177,7 @@ impl Row {
         if self.alarm > now { self.alarm } else { states.ends().max(now + MIN_ALARM_DELAY) }
     }
 
-    fn set_alarm(&mut self, alarm: u64) -> Result<(), ObjectError> {
+    fn set_alarm(&mut self, alarm: u64) -> Result<(), ThrownError> {
         if alarm != self.alarm {
             self.storage.set_alarm(alarm as f64)?;
             self.alarm = alarm;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::cloudflare::object::account::{Account, Request};
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::object::random::random_bits;
 use crate::cloudflare::protocol::wire::{self, Reply};
+use crate::cloudflare::thrown::ThrownError;
 use crate::key::reservation::STRING;
 use crate::{
     Costs, DEFAULT_LEASE_TTL, Decision, Error, Lease, Operation, Policies, Reason, Renewal, Reservation, ReservationId,
@@ -105,7 +105,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the operation. `amounts` are those by policy.
-    fn to_operation<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, ObjectError> {
+    fn to_operation<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, ThrownError> {
         let costs = || match amounts {
             Some(list) => Ok(Costs::ByPolicy(list)),
             None => wire::amount(self.amount.map_or(1.0, |amount| amount.0)).map(Costs::All),
@@ -134,7 +134,7 @@ impl<'a> Question<'a> {
                 };
                 Operation::Lease { cost: number(self.amount)?, renewal }
             }
-            other => wire::operation(other, self.amount.map_or(1.0, |amount| amount.0), self.policy.as_deref())?,
+            other => wire::counted(other, self.amount.map_or(1.0, |amount| amount.0), self.policy.as_deref())?,
         })
     }
 }
@@ -249,10 +249,10 @@ impl NamedDecision {
 
 /// Applies the operation of a question in JSON, and returns the answer in JSON. Only the platform's errors are returned
 /// as `Err`; others are an answer.
-pub(crate) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ObjectError> {
+pub(crate) fn answer(account: &mut Account, question: &str, now: u64) -> Result<String, ThrownError> {
     let reply = match apply(account, question, now) {
         Ok(reply) => reply,
-        Err(ObjectError::Coded { code, message }) => Message::Error { code: code.into(), message },
+        Err(ThrownError::Coded { code, message }) => Message::Error { code: code.into(), message },
         Err(platform) => return Err(platform),
     };
     // All keys are strings and all numbers are finite, so this cannot fail.
@@ -260,8 +260,8 @@ pub(crate) fn answer(account: &mut Account, question: &str, now: u64) -> Result<
 }
 
 /// Applies the operation of a question in JSON.
-fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, ObjectError> {
-    let invalid = |error: serde_json::Error| ObjectError::Coded { code: "invalid_request", message: error.to_string() };
+fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, ThrownError> {
+    let invalid = |error: serde_json::Error| ThrownError::Coded { code: "invalid_request", message: error.to_string() };
     let question: Question<'_> = serde_json::from_str(question).map_err(invalid)?;
     let amounts = question.checked_amounts()?;
     let operation = question.to_operation(amounts.as_deref())?;

@@ -1,17 +1,17 @@
 //! The policies of a request to an object, from JSON.
 
-use crate::cloudflare::object::error::ObjectError;
+use crate::cloudflare::thrown::ThrownError;
 use crate::{Error, Policies, Policy, PolicyDraft};
 
 /// Parses one policy, or a list of them.
-pub(crate) fn read(json: &str) -> Result<Policies, ObjectError> {
+pub(crate) fn read(json: &str) -> Result<Policies, ThrownError> {
     let drafts: Result<Vec<PolicyDraft>, _> = match json.trim_ascii_start().starts_with('[') {
         true => serde_json::from_str(json),
         false => serde_json::from_str(json).map(|draft| vec![draft]),
     };
     let Ok(drafts) = drafts else {
         let message = "policies: the text is not JSON; give a policy, or a list of policies".into();
-        return Err(ObjectError::Coded { code: "invalid_policy", message });
+        return Err(ThrownError::Coded { code: "invalid_policy", message });
     };
     let policies: Result<Vec<Policy>, Error> = drafts.iter().map(PolicyDraft::build).collect();
     Ok(Policies::new(policies?)?)
@@ -34,7 +34,7 @@ mod tests {
         for (json, expected) in
             [("", "policies"), ("7", "policy"), ("[7]", "policy"), ("[]", "policies"), ("{}", "algorithm")]
         {
-            let Err(ObjectError::Coded { message, .. }) = read(json) else { panic!("{json} was accepted") };
+            let Err(ThrownError::Coded { message, .. }) = read(json) else { panic!("{json} was accepted") };
             assert!(message.starts_with(expected), "{json}: {message}");
         }
     }

@@ -4,15 +4,15 @@
 
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::object::random::random_bits;
 pub use crate::cloudflare::protocol::message::{Amount, KEY, OBJECT, Question, id_and_object};
+use crate::cloudflare::thrown::ThrownError;
 use crate::lease::text::with_lease;
 pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Costs, Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal, ReservationId,
+    Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal, ReservationId,
     Settlement, Span, Value,
 };
 
@@ -54,36 +54,26 @@ impl Reply {
 /// objects and the message that cancels it. It is short, since its end charges a reservation that was not settled.
 pub const HOLD: u64 = 5_000;
 
-/// Returns the operation of that name. `of` is the name of one of several policies; for `hold` the ids of reservations to
-/// settle, for `release` the id to cancel, and for `lease` the holder's report.
-pub(crate) fn operation<'a>(name: &str, amount: f64, of: Option<&'a str>) -> Result<Operation<'a>, ObjectError> {
+/// Returns the operation of that name that has an amount at most; `policy` is the name of one of several policies.
+pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> Result<Operation<'a>, ThrownError> {
     let whole = || amount_of(name, amount).map(|amount| amount as u64);
     Ok(match name {
         "hit" => Operation::Hit { cost: whole()? },
         "peek" => Operation::Peek { cost: whole()? },
-        "inc" => Operation::Inc { policy: of, cost: amount_of(name, amount)? },
-        "set" => Operation::Set { policy: of, count: whole()? },
-        "get" => Operation::Get { policy: of },
-        "expires_at" => Operation::ExpiresAt { policy: of },
+        "inc" => Operation::Inc { policy, cost: amount_of(name, amount)? },
+        "set" => Operation::Set { policy, count: whole()? },
+        "get" => Operation::Get { policy },
+        "expires_at" => Operation::ExpiresAt { policy },
         "reset" => Operation::Reset,
-        "hold" => Operation::Reserve { costs: Costs::All(whole()?), ttl: Some(HOLD), random: random_bits()? },
-        "lease" => Operation::Lease { cost: whole()?, renewal: renewal(of.unwrap_or_default())? },
-        "release" => Operation::Settle { id: of.unwrap_or_default().parse()?, used: Some(Costs::All(0)) },
         _ => {
-            let known = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend";
-            let message = format!("operation: expected one of {known}");
-            return Err(ObjectError::Coded { code: "invalid_operation", message });
+            let message = format!("operation: expected one of {OPERATIONS}");
+            return Err(ThrownError::Coded { code: "invalid_operation", message });
         }
     })
 }
 
-/// Parses the reservations that `hold` settles first: ids separated by spaces.
-pub(crate) fn settled_first(operation: &str, of: Option<&str>) -> Result<Vec<ReservationId>, Error> {
-    match of {
-        Some(ids) if operation == "hold" => ids.split_ascii_whitespace().map(str::parse).collect(),
-        _ => Ok(Vec::new()),
-    }
-}
+/// The operations of an object.
+const OPERATIONS: &str = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend, lease";
 
 /// Returns policies as JSON.
 pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
@@ -104,9 +94,9 @@ pub fn lease_ttl(value: &Value) -> Result<u64, Error> {
 }
 
 /// Parses the report of a lease's holder, one field: id (may be empty), used, size and ttl, separated by commas.
-fn renewal(written: &str) -> Result<Renewal, ObjectError> {
+pub(crate) fn renewal(written: &str) -> Result<Renewal, ThrownError> {
     let invalid =
-        || ObjectError::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
+        || ThrownError::Coded { code: "invalid_request", message: "lease: expected id, used, size, ttl".into() };
     let parts: Vec<&str> = written.split(',').collect();
     let &[id, used, size, ttl] = parts.as_slice() else { return Err(invalid()) };
     let number = |text: &str| text.parse::<u64>().ok().filter(|number| *number <= MAX).ok_or_else(invalid);

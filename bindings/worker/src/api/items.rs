@@ -27,7 +27,7 @@ pub(crate) struct Item {
     /// The cost or the count.
     pub(crate) amount: i64,
     /// The name of the policy that the operation is on, if there are several.
-    pub(crate) of: Option<String>,
+    pub(crate) policy: Option<String>,
     /// The question in JSON, if it has more fields than these.
     pub(crate) question: Option<String>,
 }
@@ -40,18 +40,18 @@ impl Item {
         names: &[String],
         key: &ItemKey,
         amount: i64,
-        of: Option<String>,
+        policy: Option<String>,
     ) -> Result<Self, RequestError> {
         let object = key.object()?;
         let PolicySet { policies, .. } = config.set(names)?;
-        let is_known = match &of {
-            Some(of) => policies.names().any(|known| known == of),
+        let is_known = match &policy {
+            Some(policy) => policies.names().any(|known| known == policy),
             None => policies.len() == 1,
         };
         if is_on_one_policy(operation) && !is_known {
-            return Err(RequestError::unknown_policy("of", of.as_deref(), &listed(policies.names())));
+            return Err(RequestError::unknown_policy("of", policy.as_deref(), &listed(policies.names())));
         }
-        Ok(Self { object, policies, amount, of, question: None })
+        Ok(Self { object, policies, amount, policy, question: None })
     }
 }
 

@@ -1,11 +1,13 @@
 //! Errors of requests to the HTTP API and by RPC.
 
+use serde::Serialize;
 use tollgate::Error;
+use tollgate::cloudflare::ThrownError;
 
 use crate::text::shown;
 
 /// The error of a request, or of one of its items.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RequestError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
@@ -30,5 +32,11 @@ impl RequestError {
 impl From<Error> for RequestError {
     fn from(error: Error) -> Self {
         Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+impl From<RequestError> for ThrownError {
+    fn from(RequestError { code, message }: RequestError) -> Self {
+        Self::Coded { code, message }
     }
 }

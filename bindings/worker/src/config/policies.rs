@@ -1,7 +1,6 @@
 //! The named policies of the configuration, and the sets of them that decide together.
 
 use serde::Deserialize;
-use tollgate::cloudflare::wire::counts_denied;
 use tollgate::{Error, Ledger, Policies, Policy, PolicyDraft};
 
 use crate::api::request_error::RequestError;
@@ -28,11 +27,6 @@ impl PolicySet {
 
     pub(crate) fn new(policies: Policies) -> Self {
         Self { policies }
-    }
-
-    /// Returns whether denied hits are counted.
-    pub(crate) fn counts_denied(&self) -> bool {
-        counts_denied(&self.policies)
     }
 }
 

@@ -5,8 +5,8 @@ use super::disk::Disk;
 use super::random::Random;
 use crate::cloudflare::object::account::{Account, Request};
 use crate::cloudflare::object::credit::WAKE;
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::protocol::wire::{Reply, json_of};
+use crate::cloudflare::thrown::ThrownError;
 use crate::{Lease, Operation, Policies, Policy, Renewal, ReservationId};
 
 /// An account with credit, and the policies of its operations.
@@ -102,7 +102,7 @@ fn a_credit_that_was_not_saved_covers_nothing() {
     own.account.row.failing = 1;
     let operation = Operation::Inc { policy: None, cost: 1 };
     let request = Request { operation, settles: &[], policies: &own.policies, credit: true };
-    assert!(matches!(own.account.apply(request, START), Err(ObjectError::Platform(_))));
+    assert!(matches!(own.account.apply(request, START), Err(ThrownError::Platform(_))));
     own.account.row.failing = 0;
     assert_eq!(own.rows(|own| own.hit(START)), 1);
 }

@@ -4,9 +4,9 @@ use wasm_bindgen::JsValue;
 
 use super::random::Random;
 use crate::cloudflare::object::codec;
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::object::row::{LoadError, Storage};
 use crate::cloudflare::object::states::States;
+use crate::cloudflare::thrown::ThrownError;
 
 /// A row in memory.
 pub(super) struct Disk {
@@ -40,22 +40,22 @@ impl Storage for Disk {
         self.row.as_ref().map_or(Ok(States::default()), states).map_err(LoadError::Unreadable)
     }
 
-    fn save(&mut self, states: &States, _: u64) -> Result<(), ObjectError> {
+    fn save(&mut self, states: &States, _: u64) -> Result<(), ThrownError> {
         let (fails_before_writing, fails_after_writing) = (self.fails(), self.fails());
         if !fails_before_writing {
             self.row = if states.0.is_empty() { None } else { Some(codec::encode(1, states)) };
             self.writes += 1;
         }
-        if fails_before_writing || fails_after_writing { Err(ObjectError::Platform(JsValue::NULL)) } else { Ok(()) }
+        if fails_before_writing || fails_after_writing { Err(ThrownError::Platform(JsValue::NULL)) } else { Ok(()) }
     }
 
-    fn renew_alarm(&mut self, _: &States, _: u64) -> Result<(), ObjectError> {
+    fn renew_alarm(&mut self, _: &States, _: u64) -> Result<(), ThrownError> {
         Ok(())
     }
 
     fn clear_alarm(&mut self) {}
 
-    fn wake_at(&mut self, time: u64) -> Result<(), ObjectError> {
+    fn wake_at(&mut self, time: u64) -> Result<(), ThrownError> {
         self.alarm = Some(time);
         self.alarms += 1;
         Ok(())
@@ -68,11 +68,11 @@ impl Storage for Disk {
 
     fn clear(&mut self) {}
 
-    fn quarantine(&mut self, _: u64) -> Result<Vec<u8>, ObjectError> {
+    fn quarantine(&mut self, _: u64) -> Result<Vec<u8>, ThrownError> {
         Ok(self.row.take().unwrap_or_default())
     }
 
-    fn random(&mut self) -> Result<u128, ObjectError> {
+    fn random(&mut self) -> Result<u128, ThrownError> {
         Ok(u128::from(self.random.next()) << 64 | u128::from(self.random.next()))
     }
 }

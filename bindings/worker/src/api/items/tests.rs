@@ -12,7 +12,7 @@ fn items(operation: &str, json: &str) -> Result<Vec<Result<String, String>>, Str
     let config = Config::read(toml::from_str(toml).unwrap()).unwrap();
     let (items, _) = read(&config, operation, serde_json::from_str(json).unwrap()).map_err(|error| error.message)?;
     let shown =
-        |item: Item| format!("{} {} {:?}{}", item.object, item.amount, item.of, item.question.unwrap_or_default());
+        |item: Item| format!("{} {} {:?}{}", item.object, item.amount, item.policy, item.question.unwrap_or_default());
     Ok(items.into_iter().map(|item| item.map(shown).map_err(|error| error.message)).collect())
 }
 

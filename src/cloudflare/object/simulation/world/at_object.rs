@@ -2,9 +2,9 @@
 
 use super::{Use, World};
 use crate::cloudflare::object::account::Request;
-use crate::cloudflare::object::error::ObjectError;
 use crate::cloudflare::object::simulation::event::{Event, Message};
 use crate::cloudflare::protocol::wire::Reply;
+use crate::cloudflare::thrown::ThrownError;
 use crate::lease::holder::{Reply as HolderReply, Report};
 use crate::{Costs, Operation, Renewal, ReservationId, Settlement};
 
@@ -17,7 +17,7 @@ impl World {
         self.follow_alarm(now);
         match reply {
             Ok(reply) => Some(reply),
-            Err(ObjectError::Platform(_)) => None,
+            Err(ThrownError::Platform(_)) => None,
             Err(error) => panic!("{error:?}"),
         }
     }
