@@ -31,6 +31,14 @@ pub(crate) const KINDS: [Kind; 8] =
 pub(crate) const COUNTING_KINDS: [Kind; 7] =
     [FixWindow, CalendarWindow, FixWindowPerKey, SlidingWindow, SlidingCounter, TokenBucket, LeakyBucket];
 
+#[test]
+fn every_algorithm_is_tried() {
+    for name in tollgate::ALGORITHMS {
+        let spec = |kind| Spec { kind, limit: 1, scale: 1, rate: 1, denied: Denied::Free };
+        assert!(KINDS.iter().any(|&kind| spec(kind).policy().algorithm() == *name), "{name}");
+    }
+}
+
 impl Kind {
     pub(crate) fn is_bucket(self) -> bool {
         matches!(self, TokenBucket | LeakyBucket)

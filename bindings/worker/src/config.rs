@@ -275,7 +275,7 @@ mod tests {
         assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
         assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [2, 1]);
         // Denied hits are free unless a policy says otherwise.
-        assert!(!config.sets[1].counts_denied());
+        assert!(!tollgate::cloudflare::wire::counts_denied(&config.sets[1].policies));
     }
 
     #[test]

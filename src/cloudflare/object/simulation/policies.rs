@@ -1,6 +1,6 @@
 //! Policies for simulations.
 
-use crate::Policy;
+use crate::{ALGORITHMS, Policy};
 
 /// Returns policies of every algorithm, of several sizes.
 pub(super) fn policies() -> Vec<Policy> {
@@ -21,4 +21,12 @@ pub(super) fn policies() -> Vec<Policy> {
         all.push(Policy::leaky_bucket(limit, limit / 10, 1_000).unwrap());
     }
     all
+}
+
+#[test]
+fn every_algorithm_is_simulated_that_can_be_leased() {
+    let simulated = policies();
+    for name in ALGORITHMS.iter().filter(|name| **name != "concurrency") {
+        assert!(simulated.iter().any(|policy| policy.algorithm() == *name), "{name}");
+    }
 }
