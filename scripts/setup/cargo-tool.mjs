@@ -18,9 +18,15 @@ async function install(name, version, folder, ...more) {
   });
 }
 
-/** Returns a step that compiles a tool with cargo, in the version of a crate in Cargo.lock. */
-export function cargoTool({ id, name, install: installed = name, crate = name, what }) {
-  const version = versionOf(crate);
+/** Returns a step that compiles a tool with cargo, by default in the version of a crate in Cargo.lock. */
+export function cargoTool({
+  id,
+  name,
+  install: installed = name,
+  crate = name,
+  version = versionOf(crate),
+  what,
+}) {
   const home = join(tools, `${name}-${version}`);
   return {
     id,
