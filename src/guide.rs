@@ -91,7 +91,7 @@
 //!
 //! # States that outlive the process
 //!
-//! The states of a key are a [`Record`](crate::Record), which serde writes in any format. [`step`](crate::store::step()) takes
+//! The states of a key are a [`Record`](crate::Record), which serde writes in any format. [`step`](crate::step()) takes
 //! a record, an operation and a time, and returns the result and the record to store. A policy may change between two
 //! steps: its state is converted, never to the client's advantage.
 //!

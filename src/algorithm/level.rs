@@ -57,3 +57,13 @@ impl Level {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_long_per_takes_a_fourth_word() {
+        assert_eq!([1, 1_000, 1 << REST_BITS, (1 << REST_BITS) + 1, 86_400_000].map(Level::width), [3, 3, 3, 4, 4]);
+    }
+}

@@ -146,7 +146,7 @@ pub enum Answer {
 /// One key's states under all policies.
 ///
 /// For a store that keeps a key's states in memory between operations, as a Durable Object does.
-/// A store that loads and saves on each operation has [`step`](crate::store::step).
+/// A store that loads and saves on each operation has [`step`](crate::step).
 ///
 /// ```
 /// use tollgate::{Answer, Ledger, Operation, Policy};
