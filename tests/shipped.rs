@@ -91,7 +91,7 @@ impl Shipped {
         // Hammer's traces count denied hits, of which windows alone have a choice.
         let counts = policies == 1.0 && ALGORITHMS[numbers[0] as usize].contains("window");
         let owner =
-            self.call("slab_new", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
+            self.call("slotlimiter_new", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
         let buffer = self.call("result_buffer", &[]) as u32;
         let handle = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + HANDLE, 2);
         let (index, generation) = (handle.get_index(0).into(), handle.get_index(1).into());
@@ -197,7 +197,7 @@ impl SlotLimiter {
     }
 
     fn free(self) {
-        self.wasm.call("__wbg_slab_free", &[self.owner, 0.0]);
+        self.wasm.call("__wbg_slotlimiter_free", &[self.owner, 0.0]);
     }
 }
 
