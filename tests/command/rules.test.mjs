@@ -89,8 +89,9 @@ function looped(table, requests) {
   rust.initSync({ module: readFileSync(inProject("build/worker/tollgate_bg.wasm")) });
   const gateway = new rust.Gateway(JSON.stringify(table));
   let now = 0;
-  const limiters = gateway.sets().map(([json]) => new RateLimiter(JSON.parse(json), { clock: () => now }));
-  const limits = gateway.limits();
+  const limiter = ({ policies }) => new RateLimiter(JSON.parse(policies), { clock: () => now });
+  const limiters = JSON.parse(gateway.sets()).map(limiter);
+  const limits = JSON.parse(gateway.limits());
   let denied = 0;
   const ofRules = limits.map(() => [0, 0]);
   for (const { time, method, path, ...headers } of requests) {
@@ -106,7 +107,7 @@ function looped(table, requests) {
     else
       for (const line of plan === "" ? [] : plan.split("\n")) {
         const [limit, cost, object] = /^(\d+) (\d+) (.*)$/.exec(line).slice(1);
-        const [rule, set] = limits[Number(limit)];
+        const { rule, set } = limits[Number(limit)];
         if (!count(rule, !limiters[set].hit(object, Number(cost)).allowed)) continue;
         denied += 1;
         break;
