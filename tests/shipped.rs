@@ -90,8 +90,8 @@ impl Shipped {
         let policies = (numbers.len() / 4) as f64;
         // Hammer's traces count denied hits, of which windows alone have a choice.
         let counts = policies == 1.0 && ALGORITHMS[numbers[0] as usize].contains("window");
-        let owner =
-            self.call("slotlimiter_new", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
+        let owner = self
+            .call("slotlimiter_new", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
         let buffer = self.call("result_buffer", &[]) as u32;
         let handle = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + HANDLE, 2);
         let (index, generation) = (handle.get_index(0).into(), handle.get_index(1).into());

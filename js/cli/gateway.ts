@@ -42,23 +42,23 @@ export class Gateway {
   }
 
   get upstream(): string | undefined {
-    return JSON.parse(this.#gateway.settings()).upstream;
+    return (this.#gateway.settings() as { upstream?: string }).upstream;
   }
 
   /** Returns the policies of each set that rules have. */
   sets(): readonly Policies[] {
-    const sets: { policies: string }[] = JSON.parse(this.#gateway.sets());
+    const sets = this.#gateway.sets() as { policies: string }[];
     return sets.map(({ policies }) => JSON.parse(policies));
   }
 
   /** Returns the limits of all rules, in the order of their numbers in plans. */
   limits(): readonly LimitFacts[] {
-    return JSON.parse(this.#gateway.limits());
+    return this.#gateway.limits();
   }
 
   /** Returns a policy by its name, in the form that the Worker's objects take. */
   policy(name: string): Policies {
-    const { policies } = JSON.parse(this.#gateway.item("hit", [name], "key", 1));
+    const { policies } = this.#gateway.item("hit", [name], "key", 1) as { policies: string };
     const list: Policies = JSON.parse(policies);
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
   }

@@ -90,8 +90,8 @@ function looped(table, requests) {
   const gateway = new rust.Gateway(JSON.stringify(table));
   let now = 0;
   const limiter = ({ policies }) => new RateLimiter(JSON.parse(policies), { clock: () => now });
-  const limiters = JSON.parse(gateway.sets()).map(limiter);
-  const limits = JSON.parse(gateway.limits());
+  const limiters = gateway.sets().map(limiter);
+  const limits = gateway.limits();
   let denied = 0;
   const ofRules = limits.map(() => [0, 0]);
   for (const { time, method, path, ...headers } of requests) {

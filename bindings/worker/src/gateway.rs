@@ -1,7 +1,6 @@
 //! The wasm interface of the gateway: the configuration, and the plan and the response of each request.
 
-use js_sys::Array;
-use serde::Serialize;
+use js_sys::{Array, Object, Reflect};
 use tollgate::cloudflare::{ThrownError, wire};
 use tollgate::{DEFAULT_LEASE_TTL, Decision, Error, Policies, legacy_headers, problem_body, rate_limit_headers};
 use wasm_bindgen::prelude::*;
@@ -63,47 +62,57 @@ impl Gateway {
         Some(Array::of2(&upstream.into(), &prefix.into()))
     }
 
-    /// Returns the settings as JSON.
-    pub fn settings(&self) -> String {
-        let config = &self.config;
-        json(&Settings {
-            upstream: config.upstream.as_deref(),
-            prefix: &config.prefix,
-            timeout: config.timeout,
-            plain_keys: config.plain_keys,
-            origins: &config.origins,
-            readers: &config.cors.origins,
-            credentials: config.cors.credentials,
-            remembers_denials: config.deny_cache,
-            lease_ttl: config.leases.unwrap_or(DEFAULT_LEASE_TTL),
-            leases: config.leases.is_some(),
-            credit: config.credit,
-            forwards_rewrites: config.forward_rewrites,
-        })
+    /// Returns the settings.
+    pub fn settings(&self) -> Object {
+        let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, .. } =
+            &self.config;
+        object(&[
+            ("upstream", upstream.as_deref().into()),
+            ("prefix", prefix.as_str().into()),
+            ("timeout", (*timeout as f64).into()),
+            // Whether logs contain keys in plain text.
+            ("plainKeys", (*plain_keys).into()),
+            // The origins that may call the API.
+            ("origins", texts(origins.iter().map(String::as_str))),
+            // The origins that may read the gateway's own responses, and whether with credentials.
+            ("readers", texts(cors.origins.iter().map(String::as_str))),
+            ("credentials", cors.credentials.into()),
+            ("remembersDenials", (*deny_cache).into()),
+            ("leaseTtl", (leases.unwrap_or(DEFAULT_LEASE_TTL) as f64).into()),
+            // Whether hits by the API and by RPC are leased and have credit.
+            ("leases", leases.is_some().into()),
+            ("credit", (*credit).into()),
+            ("forwardsRewrites", self.config.forward_rewrites.into()),
+        ])
     }
 
-    /// Returns the rules' sets of policies as JSON. The last is that of wrong tokens.
-    pub fn sets(&self) -> Result<String, ThrownError> {
-        let sets = self.config.sets.iter().chain([&self.tokens]);
-        let described: Result<Vec<_>, _> = sets.map(|set| DescribedPolicies::new(&set.policies)).collect();
-        Ok(json(&described?))
-    }
-
-    /// Returns each limit of each rule as JSON.
-    pub fn limits(&self) -> String {
-        let mut limits = Vec::new();
-        for (position, rule) in self.config.rules.iter().enumerate() {
-            limits.extend(rule.limits.iter().map(|Limit { set, key, .. }| DescribedLimit {
-                rule: position,
-                set: *set,
-                shadow: rule.mode == Mode::Shadow,
-                allow_on_error: rule.on_error == OnError::Allow,
-                headers: key.iter().filter_map(Part::header).collect(),
-                leases: rule.leases,
-                credit: rule.credit,
-            }));
+    /// Returns the rules' sets of policies. The last is that of wrong tokens.
+    pub fn sets(&self) -> Result<Array, ThrownError> {
+        let sets = Array::new();
+        for set in self.config.sets.iter().chain([&self.tokens]) {
+            sets.push(&object(&described(&set.policies)?));
         }
-        json(&limits)
+        Ok(sets)
+    }
+
+    /// Returns each limit of each rule.
+    pub fn limits(&self) -> Array {
+        let limits = Array::new();
+        for (position, rule) in self.config.rules.iter().enumerate() {
+            for Limit { set, key, .. } in &rule.limits {
+                limits.push(&object(&[
+                    ("rule", (position as f64).into()),
+                    ("set", (*set as f64).into()),
+                    ("shadow", (rule.mode == Mode::Shadow).into()),
+                    ("allowOnError", (rule.on_error == OnError::Allow).into()),
+                    // The headers in the key.
+                    ("headers", texts(key.iter().filter_map(Part::header))),
+                    ("leases", rule.leases.into()),
+                    ("credit", rule.credit.into()),
+                ]));
+            }
+        }
+        limits
     }
 
     /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit, a cost and an object for each
@@ -136,21 +145,24 @@ impl Gateway {
         Ok(client_response(&parsed(decision)?, &self.set(set)?.policies, self.config.headers))
     }
 
-    /// Returns the items of a request's body as JSON, each valid or the code and message of its error, and whether they
-    /// came as a batch.
-    pub fn items(&self, operation: &str, body: JsValue) -> Result<String, ThrownError> {
+    /// Returns the items of a request's body, each valid or the code and message of its error, and whether they came as a
+    /// batch.
+    pub fn items(&self, operation: &str, body: JsValue) -> Result<Object, ThrownError> {
         let body =
             serde_wasm_bindgen::from_value(body).map_err(|_| invalid_request("the body is nested too deeply"))?;
         let (items, batch) = items::read(&self.config, operation, body)?;
-        let described = |item: &Result<Item, RequestError>| match item {
-            Ok(item) => DescribedItem::new(item).map(|item| json(&item)),
-            Err(error) => Ok(json(error)),
-        };
-        let items: Result<Vec<_>, Error> = items.iter().map(described).collect();
-        Ok(format!(r#"{{"items":[{}],"batch":{batch}}}"#, items?.join(",")))
+        let list = Array::new();
+        for item in items {
+            let item = match item {
+                Ok(item) => described_item(&item)?,
+                Err(RequestError { code, message }) => object(&[("code", code.into()), ("message", message.into())]),
+            };
+            list.push(&item);
+        }
+        Ok(object(&[("items", list.into()), ("batch", batch.into())]))
     }
 
-    /// Returns one item of a call by RPC as JSON. Its arguments have the right types.
+    /// Returns one item of a call by RPC. Its arguments have the right types.
     pub fn item(
         &self,
         operation: &str,
@@ -158,10 +170,9 @@ impl Gateway {
         key: &str,
         amount: f64,
         policy: Option<String>,
-    ) -> Result<String, ThrownError> {
+    ) -> Result<Object, ThrownError> {
         let (key, amount) = (ItemKey::Own(key.into()), wire::amount_of(operation, amount)?);
-        let item = Item::new(&self.config, operation, &names, &key, amount, policy)?;
-        Ok(json(&DescribedItem::new(&item)?))
+        Ok(described_item(&Item::new(&self.config, operation, &names, &key, amount, policy)?)?)
     }
 
     /// Returns the digest of a key for logs. Only the owner of the secret can compute it.
@@ -200,95 +211,44 @@ fn client_response(decision: &Decision, policies: &Policies, style: Headers) -> 
     lines
 }
 
-/// The settings that JavaScript needs.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Settings<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<&'a str>,
-    prefix: &'a str,
-    timeout: u64,
-    /// Whether logs contain keys in plain text.
-    plain_keys: bool,
-    /// The origins that may call the API.
-    origins: &'a [String],
-    /// The origins that may read the gateway's own responses, and whether with credentials.
-    readers: &'a [String],
-    credentials: bool,
-    remembers_denials: bool,
-    lease_ttl: u64,
-    /// Whether hits by the API and by RPC are leased and have credit.
-    leases: bool,
-    credit: bool,
-    /// Whether headers that rewrite the URL are forwarded.
-    forwards_rewrites: bool,
+/// The fields of an object in JavaScript.
+type Fields<const N: usize> = [(&'static str, JsValue); N];
+
+/// Returns policies as JSON, for the messages to an object, their names, and whether denied hits are counted, so that
+/// each must reach the object.
+fn described(policies: &Policies) -> Result<Fields<3>, Error> {
+    Ok([
+        ("policies", wire::json_of(policies)?.get().into()),
+        ("names", texts(policies.names())),
+        ("countsDenied", wire::counts_denied(policies).into()),
+    ])
 }
 
-/// Policies as JSON, for the messages to an object, and what JavaScript needs to know of them.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DescribedPolicies<'a> {
-    policies: String,
-    names: Vec<&'a str>,
-    /// Whether denied hits are counted, so that each must reach the object.
-    counts_denied: bool,
+/// Returns an item with its policies.
+fn described_item(Item { object: name, policies, amount, policy, question }: &Item) -> Result<Object, Error> {
+    let [json, names, counts_denied] = described(policies)?;
+    Ok(object(&[
+        ("object", name.as_str().into()),
+        json,
+        names,
+        counts_denied,
+        ("amount", (*amount as f64).into()),
+        ("policy", policy.as_deref().into()),
+        ("question", question.as_deref().into()),
+    ]))
 }
 
-impl<'a> DescribedPolicies<'a> {
-    fn new(policies: &'a Policies) -> Result<Self, Error> {
-        let names = policies.names().collect();
-        Ok(Self {
-            policies: wire::json_of(policies)?.get().into(),
-            names,
-            counts_denied: wire::counts_denied(policies),
-        })
+fn object(fields: &[(&str, JsValue)]) -> Object {
+    let object = Object::new();
+    for (name, value) in fields {
+        // Setting a property on a new object cannot fail.
+        let _ = Reflect::set(&object, &(*name).into(), value);
     }
+    object
 }
 
-/// A limit of a rule.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DescribedLimit<'a> {
-    /// The position of the rule.
-    rule: usize,
-    /// The position of the set of policies.
-    set: usize,
-    shadow: bool,
-    allow_on_error: bool,
-    /// The headers in the key.
-    headers: Vec<&'a str>,
-    leases: bool,
-    credit: bool,
-}
-
-/// An item of the API.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DescribedItem<'a> {
-    object: &'a str,
-    policies: String,
-    names: Vec<&'a str>,
-    counts_denied: bool,
-    amount: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    question: Option<&'a str>,
-}
-
-impl<'a> DescribedItem<'a> {
-    fn new(item: &'a Item) -> Result<Self, Error> {
-        let Item { object, policies, amount, policy, question } = item;
-        // Not flattened by serde, which takes several kilobytes of code.
-        let DescribedPolicies { policies, names, counts_denied } = DescribedPolicies::new(policies)?;
-        let (policy, question) = (policy.as_deref(), question.as_deref());
-        Ok(Self { object, policies, names, counts_denied, amount: *amount, policy, question })
-    }
-}
-
-/// Returns a value as JSON. All keys are strings and all numbers are finite, so it cannot fail.
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+fn texts<'a>(list: impl Iterator<Item = &'a str>) -> JsValue {
+    list.map(JsValue::from).collect::<Array>().into()
 }
 
 fn parsed(written: &str) -> Result<Decision, ThrownError> {

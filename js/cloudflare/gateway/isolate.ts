@@ -55,11 +55,17 @@ export interface Item {
   readonly names: readonly string[];
   readonly amount: number;
   /** The name of one of several policies. */
-  readonly policy?: string;
+  readonly policy: string | undefined;
   /** The operation in JSON, if it has more than an amount. */
-  readonly question?: string;
+  readonly question: string | undefined;
   /** Whether denied hits are counted, so that each must reach the object. */
   readonly countsDenied: boolean;
+}
+
+/** The items of a request, each valid or an error, and whether they came as a batch. */
+interface ReadItems {
+  readonly items: readonly (Item | { readonly code: string; readonly message: string })[];
+  readonly batch: boolean;
 }
 
 /** A limit of a rule, without what a request adds. */
@@ -75,7 +81,7 @@ interface PolicySet {
 
 /** The settings of a configuration. */
 interface Settings {
-  readonly upstream?: string;
+  readonly upstream: string | undefined;
   readonly prefix: string;
   readonly timeout: number;
   readonly plainKeys: boolean;
@@ -130,7 +136,7 @@ export class Isolate {
     } catch (thrown) {
       throw Array.isArray(thrown) ? new Misconfigured(thrown, openGate(json)) : thrown;
     }
-    const settings: Settings = JSON.parse(this.#gateway.call((gateway) => gateway.settings()));
+    const settings = this.#gateway.call((gateway) => gateway.settings()) as Settings;
     const { readers, credentials, leaseTtl, remembersDenials } = settings;
     this.upstream = settings.upstream;
     this.prefix = settings.prefix;
@@ -146,7 +152,7 @@ export class Isolate {
 
   /** The sets of policies of the rules, and last that of wrong tokens. */
   get sets(): readonly PolicySet[] {
-    this.#sets ??= JSON.parse(this.#gateway.call((gateway) => gateway.sets())) as PolicySet[];
+    this.#sets ??= this.#gateway.call((gateway) => gateway.sets()) as PolicySet[];
     return this.#sets;
   }
 
@@ -176,7 +182,7 @@ export class Isolate {
   }
 
   #check(line: string): LimitCheck {
-    this.#limits ??= JSON.parse(this.#gateway.call((gateway) => gateway.limits())) as Limit[];
+    this.#limits ??= this.#gateway.call((gateway) => gateway.limits()) as Limit[];
     const first = line.indexOf(" ");
     const second = line.indexOf(" ", first + 1);
     const [limit, cost] = [Number(line.slice(0, first)), Number(line.slice(first, second))];
@@ -235,16 +241,13 @@ export class Isolate {
   }
 
   /** Returns the items of a request to the API, each valid or an error. Throws if the request as a whole is invalid. */
-  items(
-    operation: string,
-    body: unknown,
-  ): { items: (Item | { code: string; message: string })[]; batch: boolean } {
-    return JSON.parse(this.#gateway.call((gateway) => gateway.items(operation, body)));
+  items(operation: string, body: unknown): ReadItems {
+    return this.#gateway.call((gateway) => gateway.items(operation, body)) as ReadItems;
   }
 
   /** Returns the item of a call by RPC. */
   item(operation: string, names: string[], key: string, amount: number, policy?: string): Item {
-    return JSON.parse(this.#gateway.call((gateway) => gateway.item(operation, names, key, amount, policy)));
+    return this.#gateway.call((gateway) => gateway.item(operation, names, key, amount, policy)) as Item;
   }
 
   /** Returns a key for logs: hashed, unless the configuration has `logKeys = "plain"`. */

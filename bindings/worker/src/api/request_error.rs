@@ -1,13 +1,12 @@
 //! Errors of requests to the HTTP API and by RPC.
 
-use serde::Serialize;
 use tollgate::Error;
 use tollgate::cloudflare::ThrownError;
 
 use crate::text::shown;
 
 /// The error of a request, or of one of its items.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RequestError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
