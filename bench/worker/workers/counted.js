@@ -26,7 +26,7 @@ export function counted(Class) {
       }
     }
   };
-  for (const method of ["hit", "apply", "alarm"]) {
+  for (const method of ["hit", "count", "lease", "hold", "release", "alarm"]) {
     Counted.prototype[method] = function (...given) {
       counts.objectRequests += 1;
       return Class.prototype[method].apply(this, given);
