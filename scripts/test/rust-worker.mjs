@@ -37,5 +37,7 @@ export async function rustWorker({ rust, wasmBindgen }) {
   };
   await show(join(tool.workerBuild, "worker-build"), ["--release"], { cwd: folder, env });
   // At full priority: workerd closes connections when it gets no core for seconds.
-  await atFullPriority(() => show(bin("node"), [...nodeTestFlags, "tests/rust-worker/*.test.mjs"]));
+  await atFullPriority(() =>
+    show(bin("node"), [...nodeTestFlags, "tests/cloudflare/rust-worker/*.test.mjs"]),
+  );
 }

@@ -27,9 +27,12 @@ const clippyWasm = (name, what) => ({
   run: (found) => show("cargo", ["clippy", ...what, ...clippyTarget(found), ...denyWarnings]),
 });
 
+/** Returns the patterns of the test files that Node runs in folders of `tests`. */
+const inFolders = (...folders) => folders.map((folder) => `tests/${folder}/*.test.mjs`);
+
 /** Runs two files at a time: by default Node leaves a core free, and a small machine has only two. */
 const nodeTest = (files, flags = [], options = {}) =>
-  show(bin("node"), [...flags, ...nodeTestFlags, "--test-concurrency=2", files], options);
+  show(bin("node"), [...flags, ...nodeTestFlags, "--test-concurrency=2", ...files], options);
 
 /** The suites of the crates. They mostly compile, and leave the cores to the package's when those want them. */
 const ofCrates = [
@@ -86,7 +89,7 @@ const ofCrates = [
     name: "rustdoc",
     run: async () => {
       await rustdoc();
-      await nodeTest("tests/api/*.test.mjs");
+      await nodeTest(inFolders("api"));
     },
   },
   { name: "wasm in Node", after: "build", run: inNode },
@@ -112,7 +115,7 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "js/cli"]);
       await show(bin("tsc"), ["-p", "js/middleware"]);
       await show(bin("tsc"), ["-p", "js/react"]);
-      await show(bin("tsc"), ["-p", "tests/node"]);
+      await show(bin("tsc"), ["-p", "tests/limiter"]);
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);
     },
@@ -120,25 +123,35 @@ const ofPackage = [
   { name: "typedoc", run: typedoc },
   {
     name: "package in Node",
-    run: () => nodeTest("tests/node/*.test.mjs", ["--expose-gc"], { env: seeded }),
+    run: () =>
+      nodeTest(
+        inFolders("errors", "http", "limiter", "policy", "reservation", "throttle", "wasm"),
+        ["--expose-gc"],
+        { env: seeded },
+      ),
   },
-  { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
-  { name: "frameworks", run: () => nodeTest("tests/guard/*.test.mjs", [], { env: seeded }) },
-  { name: "redis", run: () => nodeTest("tests/redis/*.test.mjs", [], { env: seeded }) },
-  { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
+  { name: "command", run: () => nodeTest(inFolders("cli")) },
+  { name: "frameworks", run: () => nodeTest(inFolders("guard", "stores"), [], { env: seeded }) },
+  { name: "redis", run: () => nodeTest(inFolders("redis"), [], { env: seeded }) },
+  { name: "release", run: () => nodeTest(inFolders("release")) },
   {
     name: "workerd",
     run: () =>
-      show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
+      show(bin("vitest"), ["run", "--config", "tests/cloudflare/vitest.config.ts"], { env: wranglerEnv }),
   },
-  { name: "workerd and an origin", run: () => nodeTest("tests/upstream/*.test.mjs") },
-  { name: "workerd killed", run: () => nodeTest("tests/durability/*.test.mjs") },
+  { name: "workerd and an origin", run: () => nodeTest(inFolders("cloudflare/upstream")) },
+  { name: "workerd killed", run: () => nodeTest(inFolders("cloudflare/durability")) },
   { name: "packed tarball", run: inFreshProjects },
   { name: "documents", run: ofDocuments },
   {
     name: "browser",
     // One at a time: two Chromiums on a small machine wait for each other.
-    run: () => show(bin("node"), [...nodeTestFlags, "--test-concurrency=1", "tests/browser/*.test.mjs"]),
+    run: () =>
+      show(bin("node"), [
+        ...nodeTestFlags,
+        "--test-concurrency=1",
+        ...inFolders("www", "throttle/browser", "client/browser"),
+      ]),
   },
 ];
 
