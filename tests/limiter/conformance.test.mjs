@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { RateLimiter, step } from "tollgate";
-import { answer, files, inWordsOf, tracesIn } from "../lib/traces.mjs";
+import { answer, files, inWordsOf, looseWaits, looseWordsIn, tracesIn } from "../lib/traces.mjs";
 
 /** Answers each operation of a trace by a limiter in memory. */
 function inMemory(policy) {
@@ -54,3 +54,13 @@ for (const file of files) {
 }
 
 test("there is a file for every algorithm that Hammer has", () => assert.equal(files.length, 5));
+
+test("every reason for a loose wait is needed by a trace", () => {
+  const all = files.flatMap(tracesIn);
+  for (const [word, reasons] of Object.entries(looseWaits)) {
+    const algorithms = all
+      .filter(({ ops }) => looseWordsIn(ops).has(word))
+      .map(({ policy }) => policy.algorithm);
+    assert.deepEqual(new Set(Object.keys(reasons)), new Set(algorithms), word);
+  }
+});
