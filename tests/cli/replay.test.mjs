@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
+import { inProject } from "../../scripts/lib/paths.mjs";
 import { comparable, looped, sorted } from "./lib/loop.mjs";
 import { folderWith, replay, tollgate } from "./lib/tollgate.mjs";
 import { formats, logOf, traffic } from "./lib/traffic.mjs";
@@ -357,10 +358,12 @@ test("stored keys do not keep their lines in memory", async () => {
 });
 
 test("it is quiet where there is no terminal, and shows a bar where there is one", async (t) => {
-  const at = folderWith(t, { log: logOf(traffic()), "terminal.mjs": "process.stderr.isTTY = true;" });
+  const at = folderWith(t, { log: logOf(traffic()) });
   const args = ["replay", at("log"), ...given([policies[0]])];
   assert.equal((await tollgate(args)).stderr, "");
-  const { stderr } = await tollgate(args, { node: ["--import", at("terminal.mjs")] });
+  const { stderr } = await tollgate(args, {
+    node: ["--import", inProject("tests/cli/programs/terminal-errors.mjs")],
+  });
   assert.match(stderr, /█{24} 100 % {2}2,000 lines, [\d,]+ a second/);
   assert.ok(stderr.endsWith("\r\x1b[K"));
 });

@@ -136,10 +136,9 @@ test("a report that cannot be written is an error before any log is read", async
   assert.equal(stderr, "tollgate replay: --html: the folder /nowhere does not exist\n");
 });
 
-test("without a log, on a terminal, it does not wait for input", async (t) => {
-  const at = folderWith(t, { "terminal.mjs": "process.stdin.isTTY = true;" });
+test("without a log, on a terminal, it does not wait for input", async () => {
   const { code, stderr } = await tollgate(["replay", "--policy", policy], {
-    node: ["--import", at("terminal.mjs")],
+    node: ["--import", inProject("tests/cli/programs/terminal-input.mjs")],
   });
   assert.equal(code, 2);
   assert.match(stderr, /^tollgate replay: name a log, or pipe one in/);

@@ -1,14 +1,21 @@
 // Tabs of an origin share one budget and never exceed it, also when pages are killed or reloaded.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test, { after, before, describe } from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
 
 let chromium;
 let site;
+/** Serves a program beside this file. */
+const program = (name) => (_, response) =>
+  response
+    .writeHead(200, { "Content-Type": "text/javascript" })
+    .end(readFileSync(new URL(`programs/${name}`, import.meta.url)));
+
 /** What the site serves beside its files. */
-const routes = {};
+const routes = { "/take.js": program("take.js"), "/worker.js": program("worker.js") };
 before(async () => {
   [chromium, site] = await Promise.all([launch(), serveSite(routes)]);
 });
@@ -107,22 +114,13 @@ test("a worker and its page share one too", async () => {
   const context = await chromium.newContext();
   const { page } = await openPage(context, blank());
   const answers = await page.evaluate(async () => {
-    const code = `
-      const take = async () => {
-        const { Throttle } = await import("${location.origin}/package.js");
-        const policy = { algorithm: "fix_window_per_key", limit: 3, scale: "1h" };
-        const throttle = new Throttle(policy, { shared: "with a worker" });
-        const all = [1, 2, 3].map(() => throttle.acquire({ maxWait: 0 }).then(() => 1, () => 0));
-        return (await Promise.all(all)).reduce((sum, each) => sum + each);
-      };
-    `;
-    const source = `${code} take().then(postMessage)`;
-    const worker = new Worker(URL.createObjectURL(new Blob([source])));
-    const inWorker = new Promise((resolve) => {
+    const worker = new Worker("/worker.js", { type: "module" });
+    const inWorker = new Promise((resolve, reject) => {
       worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = ({ message }) => reject(new Error(message));
     });
-    const inPage = new Function(`${code} return take()`)();
-    return Promise.all([inWorker, inPage]);
+    const { take } = await import("/take.js");
+    return Promise.all([inWorker, take()]);
   });
   assert.equal(answers[0] + answers[1], 3);
   await context.close();
@@ -389,30 +387,39 @@ describe("a wait that a server told one tab", () => {
 
 describe("storage", () => {
   /** Takes so many at once, in a fresh page of a fresh context. */
-  async function inPage(work, { before: prepare, argument } = {}) {
+  async function inPage(work, ...prepare) {
     const context = await chromium.newContext();
-    if (prepare) await context.addInitScript(prepare);
+    for (const script of [helpers, ...prepare]) await context.addInitScript(script);
     const { page, complaints } = await openPage(context, blank());
-    const answer = await page.evaluate(work, argument);
+    const answer = await page.evaluate(work);
     await context.close();
     return { answer, complaints };
   }
 
-  /** Defined in the page by each test that uses it. */
-  const helpers = `
+  /** Defines in the page what the tests call there. */
+  function helpers() {
     globalThis.throttle = async (policy = { algorithm: "fix_window_per_key", limit: 2, scale: "1h" }) => {
       const { Throttle } = await import("/package.js");
       return new Throttle(policy, { shared: "budget" });
     };
     globalThis.take = async (throttle) => {
-      try { return (await throttle.acquire({ maxWait: 0 })).remaining; } catch (error) { return error.code ?? String(error); }
+      try {
+        return (await throttle.acquire({ maxWait: 0 })).remaining;
+      } catch (error) {
+        return error.code ?? String(error);
+      }
     };
-    globalThis.done = (request) => new Promise((resolve, reject) => {
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(request.error);
-      request.onblocked = () => reject(new Error("blocked"));
-    });
-  `;
+    globalThis.done = (request) =>
+      new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+        request.onblocked = () => reject(new Error("blocked"));
+      });
+  }
+
+  function withoutIndexedDb() {
+    Object.defineProperty(globalThis, "indexedDB", { value: undefined });
+  }
 
   test("survives a reload", async () => {
     const context = await chromium.newContext();
@@ -428,151 +435,124 @@ describe("storage", () => {
   });
 
   test("corrupted under it: starts afresh and warns once", async () => {
-    const { answer, complaints } = await inPage(
-      async () => {
-        const own = await throttle();
-        const seen = [await take(own), await take(own), await take(own)];
-        const database = await done(indexedDB.open("tollgate", 1));
-        for (const garbage of ["garbage", 7, { version: 2, policies: [], states: "x" }, { version: 99 }]) {
-          const states = database.transaction("states", "readwrite").objectStore("states");
-          const [key] = await done(states.getAllKeys());
-          await done(states.put(garbage, key));
-          seen.push(await take(own));
-        }
-        return seen;
-      },
-      { before: helpers },
-    );
+    const { answer, complaints } = await inPage(async () => {
+      const own = await throttle();
+      const seen = [await take(own), await take(own), await take(own)];
+      const database = await done(indexedDB.open("tollgate", 1));
+      for (const garbage of ["garbage", 7, { version: 2, policies: [], states: "x" }, { version: 99 }]) {
+        const states = database.transaction("states", "readwrite").objectStore("states");
+        const [key] = await done(states.getAllKeys());
+        await done(states.put(garbage, key));
+        seen.push(await take(own));
+      }
+      return seen;
+    });
     assert.deepEqual(answer, [1, 0, "max_wait", 1, 1, 1, 1]);
     assert.equal(complaints.length, 1);
     assert.match(complaints[0], /starts afresh/);
   });
 
   test("cleared under it: starts afresh, and nobody is blocked", async () => {
-    const { answer, complaints } = await inPage(
-      async () => {
-        const own = await throttle();
-        const seen = [await take(own), await take(own), await take(own)];
-        await done(indexedDB.deleteDatabase("tollgate"));
-        seen.push(await take(own), await take(own), await take(own));
-        return seen;
-      },
-      { before: helpers },
-    );
+    const { answer, complaints } = await inPage(async () => {
+      const own = await throttle();
+      const seen = [await take(own), await take(own), await take(own)];
+      await done(indexedDB.deleteDatabase("tollgate"));
+      seen.push(await take(own), await take(own), await take(own));
+      return seen;
+    });
     assert.deepEqual(answer, [1, 0, "max_wait", 1, 0, "max_wait"]);
     assert.deepEqual(complaints, []);
   });
 
   test("cleared while someone waits: goes on at once", async () => {
-    const { answer } = await inPage(
-      async () => {
-        const own = await throttle();
-        await Promise.all([own.acquire(), own.acquire()]);
-        const third = own.acquire();
-        await done(indexedDB.deleteDatabase("tollgate"));
-        return (await third).remaining;
-      },
-      { before: helpers },
-    );
+    const { answer } = await inPage(async () => {
+      const own = await throttle();
+      await Promise.all([own.acquire(), own.acquire()]);
+      const third = own.acquire();
+      await done(indexedDB.deleteDatabase("tollgate"));
+      return (await third).remaining;
+    });
     assert.equal(answer, 1);
   });
 
   test("a database of that name that is not ours: starts afresh", async () => {
-    const { answer, complaints } = await inPage(
-      async () => {
-        const request = indexedDB.open("tollgate", 1);
-        request.onupgradeneeded = () => request.result.createObjectStore("something else");
-        (await done(request)).close();
-        const own = await throttle();
-        return [await take(own), await take(own), await take(own)];
-      },
-      { before: helpers },
-    );
+    const { answer, complaints } = await inPage(async () => {
+      const request = indexedDB.open("tollgate", 1);
+      request.onupgradeneeded = () => request.result.createObjectStore("something else");
+      (await done(request)).close();
+      const own = await throttle();
+      return [await take(own), await take(own), await take(own)];
+    });
     assert.deepEqual(answer, [1, 0, "max_wait"]);
     assert.equal(complaints.length, 1);
   });
 
   test("no IndexedDB: a budget of its own, and it says so once", async () => {
-    const { answer, complaints } = await inPage(
-      async () => {
-        const own = await throttle();
-        return [await take(own), await take(own), await take(own)];
-      },
-      { before: `${helpers} Object.defineProperty(globalThis, "indexedDB", { value: undefined });` },
-    );
+    const { answer, complaints } = await inPage(async () => {
+      const own = await throttle();
+      return [await take(own), await take(own), await take(own)];
+    }, withoutIndexedDb);
     assert.deepEqual(answer, [1, 0, "max_wait"]);
     assert.equal(complaints.length, 1);
     assert.match(complaints[0], /budget of its own/);
   });
 
   test("another version of the page, with another policy", async () => {
-    const { answer } = await inPage(
-      async () => {
-        const [two, three, bucket] = await Promise.all([
-          throttle(),
-          throttle({ algorithm: "fix_window_per_key", limit: 3, scale: "1h" }),
-          throttle({ algorithm: "token_bucket", capacity: 1, refillRate: 1, per: "1h" }),
-        ]);
-        const seen = [];
-        // Each sees what the other took; another algorithm keeps its own account and wipes none.
-        for (const each of [two, three, bucket, two, three, bucket, three, two]) seen.push(await take(each));
-        return seen;
-      },
-      { before: helpers },
-    );
+    const { answer } = await inPage(async () => {
+      const [two, three, bucket] = await Promise.all([
+        throttle(),
+        throttle({ algorithm: "fix_window_per_key", limit: 3, scale: "1h" }),
+        throttle({ algorithm: "token_bucket", capacity: 1, refillRate: 1, per: "1h" }),
+      ]);
+      const seen = [];
+      // Each sees what the other took; another algorithm keeps its own account and wipes none.
+      for (const each of [two, three, bucket, two, three, bucket, three, two]) seen.push(await take(each));
+      return seen;
+    });
     assert.deepEqual(answer, [1, 1, 0, "max_wait", 0, "max_wait", "max_wait", "max_wait"]);
   });
 
   test("what has ended goes when a page comes next, and what has not stays", async () => {
-    const { answer } = await inPage(
-      async () => {
-        const { Throttle } = await import("/package.js");
-        const policy = { algorithm: "fix_window_per_key", limit: 2, scale: "1h" };
-        const at = (now) => new Throttle(policy, { shared: "budget", clock: () => now });
-        await at(0).acquire({ key: "early" });
-        await at(1_800_000).acquire({ key: "late" });
-        const last = at(3_600_000);
-        await last.acquire({ key: "last" });
-        const database = await done(indexedDB.open("tollgate", 1));
-        const keys = await done(database.transaction("states").objectStore("states").getAllKeys());
-        const seen = keys.map((key) => key.split("\0").at(-1));
-        return [...seen, (await last.acquire({ key: "late" })).remaining];
-      },
-      { before: helpers },
-    );
+    const { answer } = await inPage(async () => {
+      const { Throttle } = await import("/package.js");
+      const policy = { algorithm: "fix_window_per_key", limit: 2, scale: "1h" };
+      const at = (now) => new Throttle(policy, { shared: "budget", clock: () => now });
+      await at(0).acquire({ key: "early" });
+      await at(1_800_000).acquire({ key: "late" });
+      const last = at(3_600_000);
+      await last.acquire({ key: "last" });
+      const database = await done(indexedDB.open("tollgate", 1));
+      const keys = await done(database.transaction("states").objectStore("states").getAllKeys());
+      const seen = keys.map((key) => key.split("\0").at(-1));
+      return [...seen, (await last.acquire({ key: "late" })).remaining];
+    });
     assert.deepEqual(answer, ["last", "late", 0]);
   });
 
   test("disposed of, it holds neither the database nor its channel", async () => {
-    const { answer } = await inPage(
-      async () => {
-        const closed = [];
-        for (const Held of [BroadcastChannel, IDBDatabase]) {
-          const { close } = Held.prototype;
-          Held.prototype.close = function () {
-            closed.push(Held.name);
-            return close.call(this);
-          };
-        }
-        const own = await throttle();
-        const seen = [await take(own)];
-        own[Symbol.dispose]();
-        return [...seen, await take(own), ...closed];
-      },
-      { before: helpers },
-    );
+    const { answer } = await inPage(async () => {
+      const closed = [];
+      for (const Held of [BroadcastChannel, IDBDatabase]) {
+        const { close } = Held.prototype;
+        Held.prototype.close = function () {
+          closed.push(Held.name);
+          return close.call(this);
+        };
+      }
+      const own = await throttle();
+      const seen = [await take(own)];
+      own[Symbol.dispose]();
+      return [...seen, await take(own), ...closed];
+    });
     assert.deepEqual(answer, [1, "disposed", "BroadcastChannel", "IDBDatabase"]);
   });
 
   test("a cost that is none is refused, and spends nothing", async () => {
-    const { answer } = await inPage(
-      async () => {
-        const own = await throttle();
-        const wrong = await own.acquire({ cost: -1 }).catch(({ code }) => code);
-        return [wrong, await take(own)];
-      },
-      { before: helpers },
-    );
+    const { answer } = await inPage(async () => {
+      const own = await throttle();
+      const wrong = await own.acquire({ cost: -1 }).catch(({ code }) => code);
+      return [wrong, await take(own)];
+    });
     assert.deepEqual(answer, ["invalid_cost", 1]);
   });
 });
