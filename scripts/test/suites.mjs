@@ -1,5 +1,5 @@
 import { buildGenerated, generate, wasmTargetArgs } from "../build.mjs";
-import { nodeTestFlags } from "../lib/node-test.mjs";
+import { nodeTestFlags, testFilesIn } from "../lib/node-test.mjs";
 import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
@@ -27,12 +27,16 @@ const clippyWasm = (name, what) => ({
   run: (found) => show("cargo", ["clippy", ...what, ...clippyTarget(found), ...denyWarnings]),
 });
 
-/** Returns the patterns of the test files that Node runs in folders of `tests`. */
-const inFolders = (...folders) => folders.map((folder) => `tests/${folder}/*.test.mjs`);
-
 /** Runs two files at a time: by default Node leaves a core free, and a small machine has only two. */
-const nodeTest = (files, flags = [], options = {}) =>
-  show(bin("node"), [...flags, ...nodeTestFlags, "--test-concurrency=2", ...files], options);
+const nodeTest = (folders, flags = [], options = {}) =>
+  show(bin("node"), [...nodeTestFlags, "--test-concurrency=2", ...flags, ...testFilesIn(folders)], options);
+
+/** Returns a suite of the `*.test.mjs` in folders of `tests`. `tests/release/suites.test.mjs` compares `folders`. */
+const nodeSuite = (name, folders, flags, options) => ({
+  name,
+  folders,
+  run: () => nodeTest(folders, flags, options),
+});
 
 /** The suites of the crates. They mostly compile, and leave the cores to the package's when those want them. */
 const ofCrates = [
@@ -87,9 +91,10 @@ const ofCrates = [
   },
   {
     name: "rustdoc",
+    folders: ["api"],
     run: async () => {
       await rustdoc();
-      await nodeTest(inFolders("api"));
+      await nodeTest(["api"]);
     },
   },
   { name: "wasm in Node", after: "build", run: inNode },
@@ -99,7 +104,7 @@ const ofCrates = [
 /** Suites of the crates that compile in folders of their own. */
 const ofCratesElsewhere = [
   { name: "miri", run: underMiri },
-  { name: "Rust Worker", after: "build", run: rustWorker },
+  { name: "Rust Worker", folders: ["cloudflare/rust-worker"], after: "build", run: rustWorker },
 ];
 
 /** The suites of what is built: the package, the Worker, the page and the documents. */
@@ -121,38 +126,27 @@ const ofPackage = [
     },
   },
   { name: "typedoc", run: typedoc },
-  {
-    name: "package in Node",
-    run: () =>
-      nodeTest(
-        inFolders("errors", "http", "limiter", "policy", "reservation", "throttle", "wasm"),
-        ["--expose-gc"],
-        { env: seeded },
-      ),
-  },
-  { name: "command", run: () => nodeTest(inFolders("cli")) },
-  { name: "frameworks", run: () => nodeTest(inFolders("guard", "stores"), [], { env: seeded }) },
-  { name: "redis", run: () => nodeTest(inFolders("redis"), [], { env: seeded }) },
-  { name: "release", run: () => nodeTest(inFolders("release")) },
+  nodeSuite(
+    "package in Node",
+    ["errors", "http", "limiter", "policy", "reservation", "throttle", "wasm"],
+    ["--expose-gc"],
+    { env: seeded },
+  ),
+  nodeSuite("command", ["cli"]),
+  nodeSuite("frameworks", ["guard", "stores"], [], { env: seeded }),
+  nodeSuite("redis", ["redis"], [], { env: seeded }),
+  nodeSuite("release", ["release"]),
   {
     name: "workerd",
     run: () =>
       show(bin("vitest"), ["run", "--config", "tests/cloudflare/vitest.config.ts"], { env: wranglerEnv }),
   },
-  { name: "workerd and an origin", run: () => nodeTest(inFolders("cloudflare/upstream")) },
-  { name: "workerd killed", run: () => nodeTest(inFolders("cloudflare/durability")) },
-  { name: "packed tarball", run: inFreshProjects },
-  { name: "documents", run: ofDocuments },
-  {
-    name: "browser",
-    // One at a time: two Chromiums on a small machine wait for each other.
-    run: () =>
-      show(bin("node"), [
-        ...nodeTestFlags,
-        "--test-concurrency=1",
-        ...inFolders("www", "throttle/browser", "client/browser"),
-      ]),
-  },
+  nodeSuite("workerd and an origin", ["cloudflare/upstream"]),
+  nodeSuite("workerd killed", ["cloudflare/durability"]),
+  { name: "packed tarball", folders: ["package"], run: inFreshProjects },
+  { name: "documents", folders: ["documents"], run: ofDocuments },
+  // One at a time: two Chromiums on a small machine wait for each other.
+  nodeSuite("browser", ["www", "throttle/browser", "client/browser"], ["--test-concurrency=1"]),
 ];
 
 /** Returns a queue of suites. Those of a queue with a higher niceness leave the cores to the others. */
