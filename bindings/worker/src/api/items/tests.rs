@@ -113,7 +113,7 @@ fn errors_are_named() {
         ("hit", r#"{"policy":7,"key":"a"}"#, "policy: 7"),
         ("hit", r#"{"policy":["api",null],"key":"a"}"#, "policy[1]: is required"),
         ("hit", r#"{"policy":"other","key":"a"}"#, "policy: \"other\" is not one of api, day"),
-        ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: \"api\" is not unique"),
+        ("hit", r#"{"policy":["api","api"],"key":"a"}"#, "name: two policies are named \"api\""),
         ("hit", r#"{"policy":"api","key":""}"#, "key: an empty string"),
         ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
         ("hit", r#"{"policy":"api"}"#, "key: is required (a string of 1 to 1024 UTF-8 bytes, or parts with"),
