@@ -1,4 +1,4 @@
-//! Bad input: each is a typed error that says which field and what would be accepted, and nothing has changed.
+//! Invalid input: each is a typed error that names the field and what is accepted, and changes no state.
 
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]

@@ -189,7 +189,7 @@ test("rules without an upstream are an error of upstream", async (t) => {
   );
 });
 
-test("people see file, line, field and problem", async (t) => {
+test("the text output has file, line, field and problem", async (t) => {
   const at = folderWith(t, { "wrangler.toml": whole.replace("limit = 9", "limit = 0") });
   const { code, stdout } = await tollgate(["check"], { cwd: at("") });
   assert.equal(code, 1);

@@ -300,7 +300,7 @@ test("a field that some lines have is no error", async () => {
   assert.deepEqual([withoutKey.count, unreadable.count], [2, 2]);
 });
 
-test("lines that cannot be read are counted and shown, and end nothing", async (t) => {
+test("lines that cannot be read are counted and shown, and do not end the replay", async (t) => {
   const hits = traffic({ hits: 30 });
   const lines = logOf(hits).split("\n");
   lines.splice(3, 0, "rubbish\x1b[31m", "");
@@ -368,7 +368,7 @@ test("it is quiet where there is no terminal, and shows a bar where there is one
   assert.ok(stderr.endsWith("\r\x1b[K"));
 });
 
-test("people see figures, the worst keys and a timeline", async () => {
+test("the text output has figures, the worst keys and a timeline", async () => {
   const hits = traffic();
   const { stdout } = await tollgate(["replay", ...given([policies[0]])], { input: logOf(hits) });
   const { allowed, denied, worst } = looped(hits, policies[0]);

@@ -49,7 +49,7 @@ it("has the methods of RateLimiter", async () => {
   expect(await remote.reset("methods")).toBe(false);
 });
 
-it("sends what is asked in one tick in one request, a hundred at the most", async () => {
+it("sends the operations of one tick in one request, at most a hundred", async () => {
   const { limiter: remote, requests } = limiter();
   const decisions = await Promise.all(Array.from({ length: 150 }, () => remote.hit("ticks")));
   expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(3);
@@ -196,7 +196,7 @@ it("reserves, settles, cancels and extends, also by the id alone after a restart
   expect(await remote.get("reserved", "api")).toBe(2);
 });
 
-it("charges what a scope leaves open, in full", async () => {
+it("charges a reservation that its scope leaves open in full", async () => {
   const { limiter: remote } = limiter();
   {
     await using reservation = await remote.reserve("scope", 2);
@@ -215,7 +215,7 @@ it("charges what a scope leaves open, in full", async () => {
   expect(await remote.get("scope")).toBe(0);
 });
 
-it("denies a reservation as a hit, costs what each policy says, and gives back", async () => {
+it("takes costs by policy, denies a reservation like a hit, and refunds by a negative inc", async () => {
   const { limiter: remote } = limiter({ policy: ["api", "day"] });
   expect(await remote.hit("costs", { day: 8 })).toMatchObject({ allowed: true, policy: "day", remaining: 1 });
   expect(await remote.peek("costs", { day: 2 })).toMatchObject({ allowed: false, violated: ["day"] });

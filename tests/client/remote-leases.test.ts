@@ -194,7 +194,7 @@ it("works with a clock that moves while it is read", async () => {
   expect(asked.length).toBeLessThan(25);
 });
 
-it("sends what cannot be leased, and rejects invalid input though a lease is held", async () => {
+it("sends hits that cannot be leased, and rejects invalid input also while a lease is open", async () => {
   const { limiter: remote, asked } = limiter({ policy: ["window", "log"], leases: { ttl: "10s" } });
   await vi.dynamicImportSettled();
   for (const key of ["held", "\ufffd"]) expect(await taken(remote, key, 40)).toBe(40);
@@ -216,7 +216,7 @@ it("sends what cannot be leased, and rejects invalid input though a lease is hel
   expect(operationsOf(asked)).toEqual(["hit", "hit", "hit", "hit", "hit", "lease"]);
 });
 
-it("is granted nothing where denied hits count, and rejected where only reservations do", async () => {
+it("gets no lease where denied hits count, and an error where only reservations do", async () => {
   const { limiter: counted, asked } = limiter({ policy: "counted" });
   const { limiter: running } = limiter({ policy: "running" });
   await vi.dynamicImportSettled();
@@ -335,7 +335,7 @@ it("works as without leases where the wasm cannot be loaded", async () => {
   expect(operationsOf(asked)).toEqual(Array(40).fill("hit"));
 });
 
-it("rejects options that are wrong", () => {
+it("rejects invalid options", () => {
   class Ttl {
     ttl = "1s";
   }
@@ -394,7 +394,7 @@ describe("the operation", () => {
     expect(log.lines("denied")).toMatchObject([{ via: "api", operation: "lease", cost: 291 }]);
   });
 
-  it("changes nothing for what is wrong", async () => {
+  it("rejects invalid requests and changes nothing", async () => {
     const own = { ...item, key: "hostile" };
     const { limiter: plain } = limiter({ leases: false });
     const { lease } = await call({ ...own, cost: 1, size: 10, ttl: "10s" });

@@ -1,4 +1,4 @@
-// Anything at all in every place that takes something: a TollgateError with a known code, or a right answer.
+// Any value for every argument: a TollgateError with a known code, or a valid result.
 // Never a trap, never another error, never a changed state.
 
 import assert from "node:assert/strict";
@@ -509,7 +509,7 @@ test("as a decision, its policies and options, for headers", () => {
   );
 });
 
-test("an object that throws when it is read lets its own error through, and changes nothing", () => {
+test("an error that a getter throws reaches the caller, and changes nothing", () => {
   const own = new Error("own");
   const thrower = () => {
     throw own;
@@ -536,7 +536,7 @@ test("an object that throws when it is read lets its own error through, and chan
   assert.equal(held(), before);
 });
 
-test("a clock or a policy that uses the limiter while it is asked finds every key in its own slot", () => {
+test("a clock or a policy that uses the limiter during a call finds every key in its own slot", () => {
   let inside = () => undefined;
   const limiter = new RateLimiter(perSecond, {
     clock() {

@@ -1,4 +1,4 @@
-// Client addresses as keys: one key for every spelling, and none for what is no address.
+// Client addresses as keys: one key for every spelling, and an error for text that is not an address.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -136,7 +136,7 @@ test("text that is nearly an address is one exactly if Node says so", () => {
   assert.ok(accepted > 500, `only ${accepted} addresses among them`);
 });
 
-test("a value that is not a string is rejected, whatever its conversions do", () => {
+test("a value that is not a string is rejected without being converted", () => {
   const revoked = Proxy.revocable({}, {});
   revoked.revoke();
   const hostile = new Proxy(
@@ -155,7 +155,7 @@ test("a value that is not a string is rejected, whatever its conversions do", ()
   for (const address of strange) assert.equal(keyOf(address), null);
 });
 
-test("the error names what was found and what is accepted, and is one line whatever was found", () => {
+test("the error has the value and what is accepted, in one line", () => {
   const examples = 'such as "192.0.2.1", "2001:db8::1" or "[2001:db8::1]:443"';
   const isNone = `is not an IP address; use one ${examples}`;
   for (const [address, message] of [

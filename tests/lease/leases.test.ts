@@ -169,7 +169,7 @@ describe("a hot key", () => {
     await expect(entrypoint.hit("other", "hot")).rejects.toThrow("other");
   });
 
-  it("gives back what it does not use", async () => {
+  it("gives the unspent part back", async () => {
     const headers = someone();
     const { fetch, calls, contexts } = gatewayWith(policy);
     for (let count = 0; count < 300; count += 1) {
@@ -208,7 +208,7 @@ describe("a hot key", () => {
     expect(next).toBe(400);
   });
 
-  it("does not keep anyone waiting when the request that renews is cancelled", async () => {
+  it("lets no hit wait for long when the request that renews is cancelled", async () => {
     const headers = someone();
     const stuck = { isOn: false };
     const { fetch, calls } = gatewayWith(policy, {
@@ -239,7 +239,7 @@ describe("a hot key", () => {
     expect(calls.length - before).toBeLessThan(30);
   });
 
-  it("follows onError when its object fails, and no lease is spent that may not be there", async () => {
+  it("follows onError when its object fails, and spends no lease whose renewal failed", async () => {
     const headers = someone();
     const broken = { isOn: false };
     const { fetch } = gatewayWith(policy, {
@@ -294,7 +294,7 @@ describe("nothing changes", () => {
     expect(await story({}, policy, times, pause)).toEqual(without);
   });
 
-  it("for a rule that says leases = false, and one that only reports", async () => {
+  it("for a rule with leases = false, and a shadow rule", async () => {
     for (const rule of [{ leases: false }, { mode: "shadow" }]) {
       const headers = someone();
       const rules = [{ path: "/*", key: "ip", policies: "own", ...rule }];
@@ -305,7 +305,7 @@ describe("nothing changes", () => {
     }
   });
 
-  it("in a flood of denials: the object is asked as rarely as without leases", async () => {
+  it("in a flood of denials: the object gets as few messages as without leases", async () => {
     const policy = { algorithm: "fix_window", limit: 50, scale: "1h" };
     const flood = async (leases: boolean) => {
       const headers = someone();
@@ -319,7 +319,7 @@ describe("nothing changes", () => {
     expect(await flood(true)).toBeLessThanOrEqual(await flood(false));
   });
 
-  it("for many cold keys: each is asked for once, and few are remembered", async () => {
+  it("for many cold keys: one message each, and few are remembered", async () => {
     const { fetch, calls } = gatewayWith({ algorithm: "fix_window", limit: 10, scale: "1h" });
     const hits = 300;
     for (let count = 0; count < hits; count += 1) {
@@ -330,7 +330,7 @@ describe("nothing changes", () => {
   });
 });
 
-it("keeps its requests alive until the lease is given back, and the object has what was used", async () => {
+it("keeps its requests alive until the lease is given back, and the object has counted what was used", async () => {
   const policy = { algorithm: "fix_window", limit: 1_000, scale: "1h" };
   const headers = someone();
   const { fetch, calls, contexts } = gatewayWith(policy);

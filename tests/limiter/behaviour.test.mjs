@@ -1,4 +1,4 @@
-// What the package promises beside its decisions: cleaning, bounds, memory, headers, and errors that help.
+// The package beside its decisions: cleaning, bounds, memory, headers, and messages of errors.
 
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
@@ -86,12 +86,12 @@ describe("beforeClean", () => {
     assert.equal(limiter.get("a"), 2);
   });
 
-  test("that throws loses nothing but its warnings after the first", (context) => {
+  test("that throws is warned of once, and cleaning goes on", (context) => {
     const warn = context.mock.method(console, "warn", () => undefined);
-    const mistake = new Error("a mistake");
+    const error = new Error("an error");
     const { limiter, time } = timed(second, {
       beforeClean() {
-        throw mistake;
+        throw error;
       },
     });
     for (let round = 0; round < 3; round++) {
@@ -103,7 +103,7 @@ describe("beforeClean", () => {
     }
     assert.equal(warn.mock.callCount(), 1);
     assert.match(warn.mock.calls[0].arguments[0], /beforeClean threw/);
-    assert.equal(warn.mock.calls[0].arguments[1], mistake);
+    assert.equal(warn.mock.calls[0].arguments[1], error);
   });
 });
 
@@ -122,7 +122,7 @@ describe("a full limiter", () => {
     assert.deepEqual([limiter.size, limiter.evicted], [3, 1]);
   });
 
-  test("lets what has ended go first, uncounted", () => {
+  test("evicts ended states first, and does not count them", () => {
     const { limiter, time } = timed(second, { maxKeys: 2 });
     limiter.hit("a");
     time.now += 999;
@@ -312,7 +312,7 @@ test("numbers at the ends of their range", () => {
 });
 
 describe("a limiter that is disposed of", () => {
-  test("says so, whatever it is asked", () => {
+  test("throws an error at every operation", () => {
     const { limiter } = timed(second);
     limiter.hit("a");
     limiter[Symbol.dispose]();
@@ -359,7 +359,7 @@ describe("headers", () => {
   ];
   const described = '"burst";q=10;w=3, "quo\\"te\\\\d";q=3;w=60, "quick";q=100';
 
-  test("tell where a client stands", () => {
+  test("have the remaining quota and the time until more", () => {
     const { limiter, time } = timed(policies);
     time.now = 1_767_227_330_500;
     const allowed = limiter.hit("a", 3);
@@ -384,7 +384,7 @@ describe("headers", () => {
     });
   });
 
-  test("tell the quota and the window of every algorithm", () => {
+  test("have the quota and the window of every algorithm", () => {
     const windows = ["fix_window", "fix_window_per_key", "sliding_window", "sliding_counter"];
     const bucket = { capacity: 7, per: "1m" };
     const policies = [
@@ -398,7 +398,7 @@ describe("headers", () => {
     assert.deepEqual(quotas.split(", "), [...expected, '"leaky_bucket";q=7;w=105']);
   });
 
-  test("have no Retry-After for what can never be", () => {
+  test("have no Retry-After for a cost that can never fit", () => {
     const { limiter } = timed(policies);
     assert.equal("Retry-After" in rateLimitHeaders(limiter.hit("a", 11), policies), false);
   });
@@ -455,7 +455,7 @@ describe("headers", () => {
 describe("where wasm cannot be compiled", () => {
   const tryWith = (...args) => inFreshProcess("no-compiling", { args });
 
-  test("a page's policy is named, and what to allow", () => {
+  test("the error names a page's Content-Security-Policy, and what to allow", () => {
     const words = "Refused to compile: 'unsafe-eval' is not allowed by the Content Security Policy";
     const { name, code, message, cause } = tryWith("CompileError", words);
     assert.deepEqual([name, code, cause], ["TollgateError", "wasm_blocked", words]);

@@ -66,7 +66,7 @@ test("a clock that steps back counts in the stored month, and one that steps bac
   assert.equal(limiter.hit("key").allowed, true);
 });
 
-test("headers tell the length of a day and of a week, and of a month only how long it lasts", () => {
+test("headers have the length of a day and of a week, and of a month only the time until its end", () => {
   const now = Date.UTC(2028, 1, 28, 12);
   const headersOf = (scale) => {
     const policy = { algorithm: "fix_window", limit: 5, scale, utcOffset: "-02:00", name: scale };

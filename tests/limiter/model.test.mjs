@@ -1,4 +1,4 @@
-// Random operations on a limiter, on stored states, and on a naive model: all answer the same.
+// Random operations on a limiter, on stored states, and on a naive model: all return the same.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -97,7 +97,7 @@ test("a scope that ends without settling charges in full", () => {
   assert.deepEqual(limiter.snapshot().open, []);
 });
 
-test("a snapshot carries what is open, and an id outlives the limiter", () => {
+test("a snapshot has the open reservations, and an id outlives the limiter", () => {
   const { limiter, time } = made();
   for (const key of ["user:42", 42, 42n, "a.b\nc"]) {
     const { id } = limiter.reserve(key, { tpm: 100, rpm: 2 });
@@ -112,7 +112,7 @@ test("a snapshot carries what is open, and an id outlives the limiter", () => {
   }
 });
 
-test("a reset forgets what was used; what is open only if it says so", () => {
+test("a reset clears used amounts, and open reservations only with the option", () => {
   const { limiter } = made({ algorithm: "fix_window", limit: 10, scale: "1h" });
   limiter.hit("a", 3);
   const reservation = limiter.reserve("a", 4);
@@ -143,7 +143,7 @@ test("a reservation of a key that was evicted says so", () => {
   assert.equal(limiter.settle(reservation.id), "evicted");
 });
 
-test("cleaning spares keys with something open, and charges what has expired", () => {
+test("cleaning keeps keys with open reservations, and charges expired ones", () => {
   const { limiter, time } = made(
     { algorithm: "fix_window_per_key", limit: 5, scale: 1_000 },
     { keyOlderThan: 10 },
@@ -162,7 +162,7 @@ test("numbers for one call decide on a reservation", () => {
   assert.equal(limiter.hit("a").allowed, false);
 });
 
-test("a refund gives back what was used, and no more", () => {
+test("a refund gives back used amounts, and no more", () => {
   for (const policy of [
     { algorithm: "fix_window", limit: 10, scale: "1h" },
     { algorithm: "fix_window_per_key", limit: 10, scale: "1h" },
@@ -182,7 +182,7 @@ test("a refund gives back what was used, and no more", () => {
   assert.deepEqual([limiter.inc("a", -5), limiter.inc("a", -4), limiter.inc("a", -99)], [0, 4, 10]);
 });
 
-test("costs by policy: what is left out costs 1, and names are checked", () => {
+test("costs by policy: a policy that is left out costs 1, and names are checked", () => {
   const { limiter } = made(policies.slice(0, 2));
   assert.equal(limiter.hit("a", { tpm: 1_500 }).allowed, true);
   assert.deepEqual([limiter.get("a", "rpm"), limiter.get("a", "tpm")], [1, 7_500]);
@@ -202,7 +202,7 @@ test("costs by policy: what is left out costs 1, and names are checked", () => {
   );
 });
 
-test("bad input is an error that changes nothing", () => {
+test("invalid input is an error that changes nothing", () => {
   const { limiter } = made();
   const open = limiter.reserve("a", { rpm: 1 });
   const before = JSON.stringify(limiter.snapshot());

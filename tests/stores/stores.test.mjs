@@ -349,7 +349,7 @@ describe("FastifyStore", () => {
     assert.equal((await ask(await serve(t, { store, skipOnError: true }))).status, 200);
   });
 
-  test("exponentialBackoff is rejected, and so is what makes no limiters", () => {
+  test("exponentialBackoff is rejected, and so is an invalid limiter", () => {
     assert.throws(() => new FastifyStore({ exponentialBackoff: true }), { code: "invalid_option" });
     assert.throws(() => FastifyStore.over({}), { code: "invalid_option", message: /^limiter: / });
   });

@@ -30,7 +30,7 @@ test("items within the wait are one call, and each has its result", async () => 
   assert.deepEqual([batches, time.timers], [[[50, "a", "b"]], 0]);
 });
 
-test("a full batch does not wait, and those that wait for their turn take what comes", async () => {
+test("a full batch does not wait, and a batch that waits for its turn takes later items", async () => {
   const { time, batches, add } = start({ most: 2, wait: 50 });
   const all = ["a", "b", "c"].map(add);
   await time.pass(500);
@@ -127,7 +127,7 @@ test("any items at any times: each once, in order, never more than fit, never mo
   );
 });
 
-test("bad options are named", () => {
+test("an error names the invalid option", () => {
   const { throttle } = start({ most: 1 });
   for (const [work, options, message] of [
     [5, { most: 1 }, "work: 5 is not a function"],

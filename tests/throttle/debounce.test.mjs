@@ -104,7 +104,7 @@ test("its errors, a signal and clear reject it, also while it is quiet, and leav
   await broken;
 });
 
-test("a turn that is refused rejects the call that waits, and the next asks again", async () => {
+test("a rejected turn rejects the call that waits, and the next call requests another", async () => {
   const { time, throttle, save } = start({ maxWait: 100 });
   await throttle.acquire();
   const tooLate = assert.rejects(save("a"), { code: "max_wait" });
@@ -133,7 +133,7 @@ test("`this` and all arguments are passed on", async () => {
   assert.equal(await result, 6);
 });
 
-test("a missing or useless wait is an error that names it", () => {
+test("a missing or invalid wait is an error that names it", () => {
   const { throttle } = start();
   for (const [options, message] of [
     [{ edge: "debounce" }, "wait is required (a number of milliseconds, 0 or more)"],

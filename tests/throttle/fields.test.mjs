@@ -1,5 +1,4 @@
-// What servers say of their limits, read from text that a hostile server chose: right if it is well-formed, nothing
-// otherwise, and in linear time whatever it is.
+// Rate-limit headers of a hostile server: well-formed ones are parsed, others are ignored, in linear time for any text.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -159,7 +158,7 @@ test("the 161 bytes that took four seconds", () => {
   assert.ok(steps(text) <= 3 * 161, `${steps(text)} steps`);
 });
 
-test("ten times the text takes ten times the steps, whatever it is", () => {
+test("ten times the text takes ten times the steps, for any text", () => {
   for (const [start, unit, end] of attacks) {
     for (const count of [100, 1_000, 10_000, 100_000]) {
       const text = start + unit.repeat(count) + end;
@@ -174,7 +173,7 @@ const soup = fc
   })
   .map((pieces) => pieces.join(""));
 
-test("any text at all: nothing or items with integers, in steps as many as its characters", () => {
+test("any text: no items or items with integers, in at most as many steps as characters", () => {
   fc.assert(
     fc.property(fc.oneof(soup, fc.string({ unit: "binary" })), (text) => {
       for (const { name, numbers } of items(text)) {
@@ -227,13 +226,13 @@ test("a bucket's headers make the next request wait for a token, not for all of 
   assert.equal(await wait(), 1_000);
 });
 
-test("a limit with something left makes nobody wait, whenever more comes", async () => {
+test("a limit with quota left makes no call wait, whenever more comes", async () => {
   const { ask, wait } = asking({ RateLimit: '"api";r=1;t=60' }, { status: 200 });
   await ask();
   assert.equal(await wait(), 0);
 });
 
-describe("a told wait is capped", () => {
+describe("a server's wait is capped", () => {
   for (const [headers, expected, options] of [
     [{ "Retry-After": "3599" }, 3_599_000],
     [{ "Retry-After": "3601" }, hour],

@@ -1,4 +1,4 @@
-// The heap that waiters and events stand in: in order, whatever is removed, and at a cost that is counted.
+// The heap of waiters and events is in order, whatever is removed, and its comparisons are counted.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

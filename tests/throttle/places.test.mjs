@@ -27,7 +27,7 @@ function start(policies, options = {}) {
   return { time, throttle, wait, taken, passed };
 }
 
-describe("who waits is told its place", () => {
+describe("onChange of a call gets its place", () => {
   test("at first, and whenever it changes", async () => {
     const { time, wait, taken } = start(onePerSecond);
     for (const name of ["a", "b", "c"]) wait(name);
@@ -86,7 +86,7 @@ describe("who waits is told its place", () => {
     { algorithm: "leaky_bucket", capacity: 4, leakRate: 3, per: 700 },
   ];
   for (const policy of policies) {
-    test(`the wait it is told is the wait it has: ${policy.algorithm}`, async () => {
+    test(`the expected wait is the actual wait: ${policy.algorithm}`, async () => {
       const { time, wait, taken, passed } = start([policy, { ...onePerSecond, capacity: 9, refillRate: 5 }]);
       const names = Array.from({ length: 20 }, (_, at) => `${at}`);
       for (const [at, name] of names.entries()) wait(name, { cost: 1 + (at % 2) });
@@ -105,7 +105,7 @@ describe("who waits is told its place", () => {
     });
   }
 
-  test("nothing is told, and nothing is kept, of who has been let through or turned away", async () => {
+  test("calls that ran or were rejected get no more reports, and leave no memory", async () => {
     const { time, throttle, wait, taken } = start(onePerSecond);
     for (const name of ["a", "b", "c"]) wait(name);
     throttle.clear();
@@ -115,7 +115,7 @@ describe("who waits is told its place", () => {
     assert.deepEqual(taken(), []);
   });
 
-  test("a listener that throws is warned of, and one may use the throttle", async () => {
+  test("a listener that throws is warned of, and a listener may use the throttle", async () => {
     const { mock: warned } = mock.method(console, "warn", () => {});
     const { time, throttle, wait, passed } = start(onePerSecond);
     wait("a");
@@ -147,8 +147,8 @@ describe("who waits is told its place", () => {
   });
 });
 
-describe("a throttle tells how many wait", () => {
-  test("once for what happens at once, and not if nothing changed", async () => {
+describe("onChange of a throttle gets the number of waiting calls", () => {
+  test("once for changes of one turn, and not if nothing changed", async () => {
     const seen = [];
     const { time, throttle, wait } = start(onePerSecond, { onChange: ({ pending }) => seen.push(pending) });
     wait("a");
@@ -184,7 +184,7 @@ describe("a wrapped function takes a signal", () => {
     });
   }
 
-  test("and tells each call its place", async () => {
+  test("and reports the place of each call", async () => {
     const { throttle } = start(onePerSecond);
     const seen = [];
     const work = throttle.wrap(() => {}, { onChange: ({ position }) => seen.push(position) });
@@ -194,7 +194,7 @@ describe("a wrapped function takes a signal", () => {
   });
 });
 
-describe("whoever subscribes is told the state of the queue", () => {
+describe("a subscriber gets the state of the queue", () => {
   const states = (throttle) => {
     const seen = [];
     const unsubscribe = throttle.subscribe(({ pending, position, wait }) =>

@@ -83,7 +83,7 @@ test("a call that waits for running work gives up at its own maxWait, not at onc
   other.resolve();
 });
 
-test("work may say what it used; what throws is charged in full, or nothing if that is asked for", async () => {
+test("work may report what it used; work that throws is charged in full, or not at all with the option", async () => {
   const { throttle } = made([concurrency, { name: "tpm", algorithm: "fix_window", limit: 100, scale: "1h" }]);
   const isLeft = async (tpm) => {
     const run = throttle.run(({ settle }) => settle({ tpm: 0 }), { cost: { tpm }, maxWait: 0 });
@@ -100,7 +100,7 @@ test("work may say what it used; what throws is charged in full, or nothing if t
   assert.deepEqual([await isLeft(3), await isLeft(4)], [true, false]);
 });
 
-test("bad input is rejected, and takes no place", async () => {
+test("invalid input is rejected, and takes no place", async () => {
   const { throttle } = made(concurrency);
   const cases = [
     [() => throttle.acquire(), "reserve_only", /use run; see docs\/concurrency\.md$/],

@@ -70,7 +70,7 @@ describe("waiting", () => {
     assert.deepEqual(done, ["first 0", "high 1000", "a 2000", "b 3000", "low 4000"]);
   });
 
-  test("whoever costs more is not overtaken by whoever costs less", async () => {
+  test("a call of a higher cost is not overtaken by cheaper ones", async () => {
     const { time, done, wait } = start({ algorithm: "token_bucket", capacity: 5, refillRate: 1 });
     wait("five", { cost: 5 });
     wait("four", { cost: 4 });
@@ -105,7 +105,7 @@ describe("waiting", () => {
 });
 
 describe("giving up", () => {
-  test("an aborted wait gives its place back at once", async () => {
+  test("an aborted wait frees its place at once", async () => {
     const { time, throttle, done, wait } = start({ algorithm: "token_bucket", capacity: 3, refillRate: 1 });
     wait("two", { cost: 2 });
     const controller = new AbortController();
@@ -140,7 +140,7 @@ describe("giving up", () => {
     assert.deepEqual(done, ["0 0", "2 no", "1 1000", "3 2000"]);
   });
 
-  test("maxWait refuses at once what would take longer", async () => {
+  test("maxWait rejects a longer wait at once", async () => {
     const { done, wait } = start(onePerSecond);
     wait("a");
     wait("b", { maxWait: 999 });
@@ -148,7 +148,7 @@ describe("giving up", () => {
     assert.deepEqual(done, ["a 0", "b max_wait"]);
   });
 
-  test("maxWait lets through what fits to the millisecond", async () => {
+  test("maxWait lets a call through that fits to the millisecond", async () => {
     const { time, done, wait } = start(onePerSecond);
     wait("a");
     wait("b", { maxWait: 1_000 });
@@ -176,7 +176,7 @@ describe("giving up", () => {
     assert.equal(throttle.pending, 2);
   });
 
-  test("whoever finds no place in the queue does not put off those who have one", async () => {
+  test("a call that finds no place in the queue does not delay those that have one", async () => {
     const { time, done, wait } = start(
       { algorithm: "token_bucket", capacity: 5, refillRate: 1 },
       { maxQueue: 1 },
@@ -188,7 +188,7 @@ describe("giving up", () => {
     assert.deepEqual(done, ["a 0", "c queue_full", "b 1000"]);
   });
 
-  test("clear turns everyone away, and the next one waits as before", async () => {
+  test("clear rejects all waiting calls, and the next one waits as before", async () => {
     const { time, throttle, done, wait } = start(onePerSecond);
     for (const name of "abc") wait(name);
     throttle.clear();
@@ -201,7 +201,7 @@ describe("giving up", () => {
     assert.equal(done.at(-1), "d 1000");
   });
 
-  test("clear does not forget what a server asked for", async () => {
+  test("clear keeps the wait that a server sent", async () => {
     const { time, throttle, done, wait } = start(onePerSecond);
     throttle.hold("", 5_000);
     throttle.clear();
@@ -210,7 +210,7 @@ describe("giving up", () => {
     assert.deepEqual(done, ["a 5000"]);
   });
 
-  test("a cost that can never fit is refused at once, also behind others", async () => {
+  test("a cost that can never fit is rejected at once, also behind others", async () => {
     const { done, wait } = start({ algorithm: "token_bucket", capacity: 3, refillRate: 1 });
     wait("a", { cost: 3 });
     wait("b");
@@ -221,7 +221,7 @@ describe("giving up", () => {
     assert.deepEqual(done.sort(), ["a 0", "c invalid_cost", "d invalid_cost", "e invalid_cost"]);
   });
 
-  test("a hold that lasts longer than maxWait refuses at once", async () => {
+  test("a hold that lasts longer than maxWait rejects at once", async () => {
     const { throttle, done, wait } = start(onePerSecond);
     throttle.hold("", 5_000);
     wait("a", { maxWait: 4_999 });
@@ -229,7 +229,7 @@ describe("giving up", () => {
     assert.deepEqual(done, ["a max_wait"]);
   });
 
-  test("bad input is rejected by name", async () => {
+  test("an error names the invalid input", async () => {
     const throttle = new Throttle(onePerSecond);
     for (const asked of [{ maxWait: -1 }, { maxWait: "1s" }, { priority: Number.NaN }])
       await assert.rejects(throttle.acquire(asked), { code: "invalid_option" });
@@ -241,7 +241,7 @@ describe("giving up", () => {
 });
 
 describe("clocks that step", () => {
-  test("forward: whoever is due goes when the timer rings, and no one too many", async () => {
+  test("forward: calls that are due run when the timer rings, and no more", async () => {
     const { time, done, wait } = start(onePerSecond);
     for (const name of "abcd") wait(name);
     await settled();
@@ -252,7 +252,7 @@ describe("clocks that step", () => {
     assert.equal(done.at(-1), "c 62000");
   });
 
-  test("forward: the next arrival sees to those before it, without the timer", async () => {
+  test("forward: the next call runs those before it, without the timer", async () => {
     const { time, done, wait } = start({ algorithm: "fix_window", limit: 1, scale: "1h" });
     wait("a");
     wait("b");
@@ -263,7 +263,7 @@ describe("clocks that step", () => {
     assert.deepEqual(done, ["a 0", "b 3600000"]);
   });
 
-  test("back: nobody is let through too often, and nobody waits for ever", async () => {
+  test("back: no more calls run than the policy allows, and none waits for ever", async () => {
     const { time, done, wait, throttle } = start(twoPerSecond);
     for (const name of "abcdef") wait(name);
     await settled();
@@ -285,7 +285,7 @@ describe("clocks that step", () => {
     assert.equal(throttle.pending, 0);
   });
 
-  test("a timer that rings early lets nobody through early", async () => {
+  test("a timer that rings early lets no call through early", async () => {
     const { time, done, wait } = start(onePerSecond);
     wait("a");
     wait("b");
@@ -323,7 +323,7 @@ describe("wrap", () => {
     assert.deepEqual(await answers, [1, 3]);
   });
 
-  test("what the function throws, the call throws", async () => {
+  test("the call rejects with the function's error", async () => {
     const { throttle } = start(onePerSecond);
     await assert.rejects(throttle.wrap(() => Promise.reject(new Error("mine")))(), /mine/);
   });
@@ -351,7 +351,7 @@ describe("wrap", () => {
 });
 
 describe("many", () => {
-  test("100,000 who wait: in order, exactly on time, and all room given back", async () => {
+  test("100,000 waiting calls: in order, exactly on time, and all memory freed", async () => {
     const { time, throttle } = start({ algorithm: "token_bucket", capacity: 1, refillRate: 1_000 });
     const began = time.now;
     const [passed, wrong] = [[], []];
@@ -425,8 +425,8 @@ async function kept(work) {
   return (await used()) - before;
 }
 
-describe("what is left behind", () => {
-  test("of those who were aborted behind a long wait: nothing", async () => {
+describe("memory that is left", () => {
+  test("by calls that were aborted behind a long wait: none", async () => {
     const { time, throttle, wait } = start({ algorithm: "fix_window_per_key", limit: 1, scale: "1h" });
     wait("first");
     wait("second");
@@ -442,7 +442,7 @@ describe("what is left behind", () => {
     assert.ok(bytes < 200_000, `${bytes} bytes, ${bytes / 20_000} for each`);
   });
 
-  test("of those who were aborted while a slow store is asked past their time: nothing", async () => {
+  test("by calls that were aborted while a slow store decides: none", async () => {
     // Without IndexedDB a shared budget is this page's own, and its answers come a moment later.
     const { throttle } = start(
       { algorithm: "fix_window_per_key", limit: 1, scale: "1h" },
@@ -465,7 +465,7 @@ describe("what is left behind", () => {
     assert.ok(bytes < 200_000, `${bytes} bytes`);
   });
 
-  test("of holds that were told again and again: one time for each key", async () => {
+  test("by repeated holds: one time for each key", async () => {
     const { time, throttle, done, wait } = start(onePerSecond);
     const bytes = await kept(() => {
       for (let count = 0; count < 50_000; count += 1) {
@@ -482,7 +482,7 @@ describe("what is left behind", () => {
     assert.deepEqual([done.length, time.timers], [1, 0]);
   });
 
-  test("of keys that a server had held, once that is over: nothing", async () => {
+  test("by keys that a server had held, once the hold is over: none", async () => {
     let next = 0;
     const { time, throttle } = start(onePerSecond, {
       keyOf: () => (next += 1),
@@ -544,7 +544,7 @@ test("a signal is let go of when the wait is over", async () => {
   assert.equal(listeners, 0);
 });
 
-test("a signal that throws harms only whoever gave it", async () => {
+test("a signal that throws affects only its own call", async () => {
   const { time, throttle, done, wait } = start(onePerSecond);
   const broken = (name) => {
     const { signal } = new AbortController();
@@ -565,7 +565,7 @@ test("a signal that throws harms only whoever gave it", async () => {
   assert.deepEqual([throttle.pending, time.timers], [0, 0]);
 });
 
-test("a clock that is set back while nobody waits does not make a hold longer than it was told", async () => {
+test("a clock that is set back while no call waits does not make a hold longer", async () => {
   const { time, throttle, done, wait } = start(onePerSecond);
   throttle.hold("", 5_000);
   await time.pass(4_000);
@@ -577,7 +577,7 @@ test("a clock that is set back while nobody waits does not make a hold longer th
   assert.equal(done.length, 1);
 });
 
-describe("bad input", () => {
+describe("invalid input", () => {
   const { throttle } = start(onePerSecond);
   const refusal = (work) => {
     try {
@@ -588,7 +588,7 @@ describe("bad input", () => {
     return "none";
   };
 
-  test("an option that is misspelt or wrong is named, with what would be accepted", () => {
+  test("an error names a misspelt or invalid option, with what is accepted", () => {
     const known =
       "use one of clock, timer, maxQueue, shared, keyOf, retries, maxWait, maxHold, fetch, offline, onChange";
     for (const [options, message] of [
@@ -608,7 +608,7 @@ describe("bad input", () => {
     }
   });
 
-  test("so is what acquire, wrap and hold are given", async () => {
+  test("and an invalid argument of acquire, wrap and hold", async () => {
     for (const [asked, message] of [
       ["search", 'options: "search" is not an object'],
       [null, "options: null is not an object"],
@@ -641,7 +641,7 @@ describe("bad input", () => {
   });
 });
 
-test("disposed of, it turns everyone away, stops its timer and takes no more", async () => {
+test("disposed of, it rejects all waiting and later calls, and stops its timer", async () => {
   const { time, throttle, done, wait } = start(onePerSecond);
   for (const name of ["a", "b"]) wait(name);
   throttle.hold("elsewhere", 5_000);

@@ -115,7 +115,7 @@ test("any calls, aborts, holds and clears, one at a time", async () => {
   assert.ok(passed > 500, `only ${passed} were let through`);
 });
 
-test("the same where a store is asked, and its answers come later", async () => {
+test("the same over a store whose decisions come later", async () => {
   // Without IndexedDB a shared budget is the page's own, by the same way.
   const { warn } = console;
   console.warn = () => {};

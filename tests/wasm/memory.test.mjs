@@ -1,4 +1,4 @@
-// The memory that the core lives in: it grows under limiters in use, and what is dropped is used again.
+// The wasm memory grows under limiters in use, and the memory of dropped limiters is reused.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

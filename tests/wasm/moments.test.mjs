@@ -180,7 +180,7 @@ test("a limiter whose states cannot be rescued says so once, and starts empty", 
   });
 });
 
-test("getters, proxies and valueOf are read once, and what was read is what is used", () => {
+test("getters, proxies and valueOf are read once, and the value read is used", () => {
   let reads = 0;
   const limits = [2, 1_000_000];
   const changing = {

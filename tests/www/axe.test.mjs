@@ -46,7 +46,7 @@ for (const colorScheme of ["light", "dark"]) {
   }
 }
 
-test("the policy is in force: a script in the page itself is refused", async () => {
+test("the policy is in force: an inline script is blocked", async () => {
   const context = await chromium.newContext();
   await context.addInitScript(keepRefused);
   const { page } = await openPlayground(context, site.url);

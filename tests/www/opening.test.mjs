@@ -104,7 +104,7 @@ describe("the edge burst", () => {
       assert.deepEqual(await closeup(page, "exact"), exact);
     }));
 
-  test("before any hit there is none", () =>
+  test("is not annotated before the first hit", () =>
     playing("#traffic=none&at=0", async (page) => {
       assert.equal(
         (await closeup(page, "subject")).label,

@@ -1,4 +1,4 @@
-// What the playground draws is what the core decides; it works by keyboard, mouse and link, and without a network.
+// The playground draws what the core decides; it works by keyboard, mouse and link, and without a network.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -434,7 +434,7 @@ test("light and dark: as the system has it, then as one likes", async () => {
   await own.close();
 });
 
-test("motion only for those who did not ask for less", async () => {
+test("no motion if the visitor prefers less", async () => {
   const own = await chromium.newContext({ reducedMotion: "no-preference" });
   const { page } = await openPlayground(own, site.url);
   await page.waitForFunction(() => globalThis.playground.state.at > 3_600);

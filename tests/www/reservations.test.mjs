@@ -113,7 +113,7 @@ describe("an open amount", () => {
       await agrees(page);
     }));
 
-  test("is hatched beside what is used, from the moment it is made", () =>
+  test("is hatched beside the used amount, from the moment it is made", () =>
     playing(link(begun, `${sliding}&at=9000`), async (page) => {
       const [before, since] = await hatchedRows(page, early, late);
       assert.ok(since > 20, String(since));
@@ -206,7 +206,7 @@ test("extended and cancelled by keyboard, and the focus is not lost", () =>
     await agrees(page);
   }));
 
-test("a refund takes down what is used, not what is open", () =>
+test("a refund lowers the used amount, not the open one", () =>
   playing(link(begun, `${sliding}&amount=5&at=9000`), async (page) => {
     await page.click("#refund");
     await said(page, "Refund: 2 given back.");

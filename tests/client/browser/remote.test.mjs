@@ -57,11 +57,11 @@ const hitsFrom = async (site, key) => {
   return page.evaluate(hits, { url: workerd.url, token, key });
 };
 
-test("RemoteLimiter works in a page of an origin that is named, and errors are told apart", async () => {
+test("RemoteLimiter works in a page of a configured origin, with typed errors", async () => {
   assert.deepEqual(await hitsFrom(named, "named"), { allowed: [false, true, true], wrong: "unauthorized" });
 });
 
-test("in a page of any other origin it gets no answer, and spends nothing", async () => {
+test("in a page of any other origin it gets no response, and charges nothing", async () => {
   assert.deepEqual(await hitsFrom(other, "other"), {
     allowed: ["unanswered", "unanswered", "unanswered"],
     wrong: "unanswered",

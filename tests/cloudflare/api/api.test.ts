@@ -112,7 +112,7 @@ describe("tokens", () => {
     expect(response.headers.get("WWW-Authenticate")).toContain("Bearer");
   });
 
-  it("are compared in a time that says nothing: by digests of one length", async () => {
+  it("are compared in constant time: by digests of one length", async () => {
     const compare = vi.spyOn(crypto.subtle, "timingSafeEqual");
     for (const given of ["a", token.slice(1), token, token.repeat(100)])
       await call("hit", {}, { Authorization: `Bearer ${given}` });
@@ -156,7 +156,7 @@ describe("tokens", () => {
     expect(asked).not.toHaveBeenCalled();
   });
 
-  it("that are wrong stay wrong when they cannot be counted", async () => {
+  it("that are wrong are rejected also if they cannot be counted", async () => {
     logged();
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
@@ -178,7 +178,7 @@ describe("tokens", () => {
   });
 });
 
-describe("bad requests", () => {
+describe("invalid requests", () => {
   const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
 
   it.each([

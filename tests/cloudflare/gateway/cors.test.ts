@@ -54,7 +54,7 @@ describe("pages of other origins", () => {
       expect(corsOf(await asking(fetch, method, origin))).not.toHaveProperty("access-control-allow-origin");
   });
 
-  it("may all ask where that is said", async () => {
+  it("of all origins may send requests if the configuration allows all", async () => {
     const { fetch } = workerWith({ policies, origins: "*" });
     expect(corsOf(await asking(fetch, "POST", "https://any.example"))).toEqual({
       "access-control-allow-origin": "https://any.example",
@@ -87,7 +87,7 @@ describe("a denial", () => {
       });
   });
 
-  it("is for the origins that are named, with credentials where that is said", async () => {
+  it("may be read by the configured origins, with credentials if so configured", async () => {
     const origins = [page, "http://localhost:3000"];
     expect(await denied({ origins }, { Origin: page })).toEqual({
       cors: { "access-control-allow-origin": page },
@@ -101,7 +101,7 @@ describe("a denial", () => {
       expect(await denied({ origins, credentials: true }, { Origin })).toEqual({ cors: {}, vary: "Origin" });
   });
 
-  it("is for no page at all where none is named", async () => {
+  it("may be read by no page where none is configured", async () => {
     expect(await denied({ origins: [] }, { Origin: page })).toEqual({ cors: {}, vary: null });
   });
 });

@@ -22,7 +22,7 @@ afterEach(() => {
 });
 
 describe("a rule that enforces", () => {
-  it("passes on what is allowed with headers, and answers what is not", async () => {
+  it("forwards allowed requests with headers, and responds to denied ones", async () => {
     const { fetch, reached } = workerWith(config({}));
     const headers = someone();
     const first = await fetch("/a?b=c", { method: "POST", body: "streamed", headers });
@@ -45,14 +45,14 @@ describe("a rule that enforces", () => {
     expect(reached).toHaveLength(2);
   });
 
-  it("gives legacy headers, or none, when told so", async () => {
+  it("sends legacy headers, or none, as configured", async () => {
     const legacy = await workerWith(config({}, { headers: "legacy" })).fetch("/", { headers: someone() });
     expect(legacy.headers.get("X-RateLimit-Remaining")).toBe("1");
     const none = await workerWith(config({}, { headers: "none" })).fetch("/", { headers: someone() });
     expect([...none.headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);
   });
 
-  it("answers 502 where the upstream gives no answer at all, and logs it", async () => {
+  it("responds with 502 if the upstream does not respond, and logs it", async () => {
     const log = logged();
     const ORIGIN = { fetch: () => Promise.reject(new Error("no route")) };
     const response = await workerWith(config({}), { ORIGIN }).fetch("/", { headers: someone() });
@@ -60,7 +60,7 @@ describe("a rule that enforces", () => {
     expect(log.lines("error")).toMatchObject([{ failure: "upstream", cause: "Error: no route" }]);
   });
 
-  it("passes the upstream's own failure on as it is", async () => {
+  it("forwards an error response of the upstream unchanged", async () => {
     const ORIGIN = { fetch: () => new Response("down", { status: 502 }) };
     const { fetch } = workerWith(config({}), { ORIGIN });
     const response = await fetch("/", { headers: someone() });
@@ -68,7 +68,7 @@ describe("a rule that enforces", () => {
     expect(response.headers.get("RateLimit")).toContain("r=1");
   });
 
-  it("drops headers by which some origins replace the URL, unless told otherwise", async () => {
+  it("drops headers by which some origins replace the URL, unless configured otherwise", async () => {
     const headers = { ...someone(), "X-Original-URL": "/login", "X-Rewrite-URL": "/login", "X-Own": "yes" };
     const names = async (more: Record<string, unknown>) => {
       const { fetch, reached } = workerWith(config({}, more));
@@ -91,7 +91,7 @@ describe("a rule that enforces", () => {
     expect((await shadow.fetch("/", { headers })).status).toBe(200);
   });
 
-  it("counts nothing that no rule is about", async () => {
+  it("does not count requests that no rule matches", async () => {
     const { fetch } = workerWith(config({ path: "/limited", method: ["POST"] }));
     const headers = someone();
     expect(await statuses(4, () => fetch("/limited", { headers }))).toEqual([200, 200, 200, 200]);
@@ -119,7 +119,7 @@ describe("an upstream by URL", () => {
 });
 
 describe("1,000 requests at random", () => {
-  it("are answered by the origin, denied, or rejected as ambiguous, and nothing else happens", async () => {
+  it("reach the origin, are denied, or are rejected as ambiguous", async () => {
     const log = logged();
     const errors = vi.spyOn(console, "error");
     const random = seeded(1);
@@ -244,7 +244,7 @@ describe("the key", () => {
   });
 });
 
-describe("several rules that a request falls under", () => {
+describe("several rules that match a request", () => {
   const rules = [
     { path: "/wide/*", policies: "three" },
     { path: "/narrow", policies: "two" },
@@ -252,7 +252,7 @@ describe("several rules that a request falls under", () => {
   const both = "/wide/..%2fnarrow";
   const configured = { ...config({}, { policies: { two, three: { ...two, limit: 3 } } }), rules };
 
-  it("are asked in their order until one denies", async () => {
+  it("are checked in order until one denies", async () => {
     const log = logged();
     const { fetch, reached } = workerWith(configured);
     const headers = someone();
@@ -266,7 +266,7 @@ describe("several rules that a request falls under", () => {
     expect(reached).toHaveLength(2);
   });
 
-  it("are not asked at all while one of them is known to deny", async () => {
+  it("send no message while one of them is known to deny", async () => {
     const { fetch } = workerWith(configured);
     const headers = someone();
     await statuses(3, () => fetch("/narrow", { headers }));
@@ -288,7 +288,7 @@ describe("several rules that a request falls under", () => {
     ]);
   });
 
-  it("that deny what has no key refuse it before anything is counted", async () => {
+  it("deny a request without a key before any of them is charged", async () => {
     logged();
     const keyed = { ...rules[1], key: "header:x-key", missing: "deny" };
     const { fetch } = workerWith({ ...configured, rules: [rules[0], keyed] });
@@ -298,7 +298,7 @@ describe("several rules that a request falls under", () => {
   });
 });
 
-describe("what is let through", () => {
+describe("requests that pass", () => {
   it("preflights, unless a rule names OPTIONS", async () => {
     const headers = { ...someone(), Origin: "https://page.example", "Access-Control-Request-Method": "POST" };
     const preflight = { method: "OPTIONS", headers };
@@ -354,7 +354,7 @@ describe("the deny cache", () => {
     return calls;
   };
 
-  it("answers a denied key for two seconds without asking its object", async () => {
+  it("repeats a denial for two seconds without a message to the object", async () => {
     const own = workerWith(config({}));
     const calls = counting(own);
     const headers = someone();
@@ -369,7 +369,7 @@ describe("the deny cache", () => {
     expect(calls.count).toBe(4);
   });
 
-  it("knows nothing of the same key under other policies", async () => {
+  it("does not apply to the same key under other policies", async () => {
     const rules = [
       { path: "/two", policies: "two" },
       { path: "/three", policies: "three" },
@@ -388,7 +388,7 @@ describe("the deny cache", () => {
     expect(calls.count).toBe(8);
   });
 
-  it("knows nothing of a policy of the same name with other numbers", async () => {
+  it("does not apply to a policy of the same name with other numbers", async () => {
     const headers = someone();
     const first = workerWith(config({}));
     expect(await statuses(3, () => first.fetch("/", { headers }))).toEqual([200, 200, 429]);
@@ -396,7 +396,7 @@ describe("the deny cache", () => {
     expect(await statuses(2, () => raised.fetch("/", { headers }))).toEqual([200, 429]);
   });
 
-  it("is not used by a shadow rule, and remembers nothing for it", async () => {
+  it("is neither read nor written by a shadow rule", async () => {
     const rules = [
       { path: "/shadow", policies: "two", mode: "shadow" },
       { path: "/enforced", policies: "two" },
@@ -413,7 +413,7 @@ describe("the deny cache", () => {
     expect(calls.count).toBe(6);
   });
 
-  it("asks when a rule costs less, when denials are counted, and when it is off", async () => {
+  it("is not used for a lower cost, if denials are counted, or if it is off", async () => {
     const rules = [
       { path: "/dear", policies: "two", cost: 3 },
       { path: "/cheap", policies: "two", cost: 1 },
@@ -435,7 +435,7 @@ describe("the deny cache", () => {
   });
 });
 
-describe("an object that does not answer", () => {
+describe("an object that does not respond", () => {
   const failing = (count: () => Promise<unknown>) => ({ LIMITERS: { getByName: () => ({ count }) } });
   /** Answers that come only when they are told to. */
   const late: (() => void)[] = [];
@@ -474,7 +474,7 @@ describe("an object that does not answer", () => {
     expect(log.lines("error")).toMatchObject([{ mode: "shadow", failure: "failed" }]);
   });
 
-  it("lets pages read the refusal", async () => {
+  it("lets pages read the response", async () => {
     logged();
     const own = workerWith(config({ onError: "deny" }), failing(thrown({})));
     const { headers } = await own.fetch("/", { headers: { ...someone(), Origin: "https://page.example" } });
@@ -484,7 +484,7 @@ describe("an object that does not answer", () => {
 });
 
 describe("logs", () => {
-  it("hold a keyed hash of the key, or the key when told so", async () => {
+  it("have a keyed hash of the key, or the key if so configured", async () => {
     const points: AnalyticsEngineDataPoint[] = [];
     const metrics = {
       TOLLGATE_METRICS: { writeDataPoint: (point: AnalyticsEngineDataPoint) => points.push(point) },
@@ -511,8 +511,8 @@ describe("logs", () => {
   });
 });
 
-describe("a wrong configuration", () => {
-  it("answers 500 without a word about the errors, which the log names by their paths", async () => {
+describe("an invalid configuration", () => {
+  it("responds with 500 and no details; the log has the errors by their paths", async () => {
     const log = logged();
     const rule = { path: "no", cost: -1, policies: ["two", "three"] };
     const own = workerWith(config(rule, { policies: { two, four: { ...two, limit: 0 } } }));
@@ -542,7 +542,7 @@ describe("a wrong configuration", () => {
     expect(log.lines("misconfigured")).toMatchObject([{ errors: [[path, expect.any(String)]] }]);
   });
 
-  it("lets everything through where that is said, but no token", async () => {
+  it(`passes every request under onMisconfigured = "pass", but accepts no token`, async () => {
     const log = logged();
     const own = workerWith(config({ path: "no" }, { onMisconfigured: "pass", prefix: "/limits" }));
     expect(await statuses(4, () => own.fetch("/_tollgate/v1/hit"))).toEqual([200, 200, 200, 200]);
@@ -553,7 +553,7 @@ describe("a wrong configuration", () => {
     expect(log.lines("misconfigured")).toHaveLength(1);
   });
 
-  it("may also be JSON that is none", async () => {
+  it("may also be malformed JSON", async () => {
     logged();
     expect((await workerWith({}, { TOLLGATE: "{" }).fetch("/")).status).toBe(500);
     expect(

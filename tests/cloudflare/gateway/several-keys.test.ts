@@ -53,7 +53,7 @@ afterEach(() => {
 });
 
 describe("a rule with limits on several keys", () => {
-  it("passes on what all of them allow, with the headers of all, for one message each", async () => {
+  it("forwards a request that all of them allow, with the headers of all, for one message each", async () => {
     const { messages, LIMITERS } = counted();
     const { fetch, reached } = workerWith(config(), { LIMITERS });
     const headers = { ...someone(), "X-Api-Key": "allowed" };
@@ -73,7 +73,7 @@ describe("a rule with limits on several keys", () => {
     expect(await objectOf("header:x-api-key", "allowed").get(policyOf("two"))).toBe(1);
   });
 
-  it("decides once about limits that come to the same key and policies, of their sum", async () => {
+  it("makes one decision for limits with the same key and policies, with the sum of their costs", async () => {
     const { messages, LIMITERS } = counted();
     const sum = (...costs: number[]) => costs.map((cost) => ({ key: "ip", policies: "five", cost }));
     const { fetch } = workerWith(config({ limits: sum(3, 3) }), { LIMITERS });
@@ -111,7 +111,7 @@ describe("a rule with limits on several keys", () => {
     expect(await objectOf("ip", address(headers)).get(policyOf("five"))).toBe(4);
   });
 
-  it("admits exactly what the strictest allows, however many come at once", async () => {
+  it("admits exactly as many as the strictest allows of a parallel load", async () => {
     const { fetch } = workerWith(config());
     const headers = { ...someone(), "X-Api-Key": "parallel" };
     logged();
@@ -123,7 +123,7 @@ describe("a rule with limits on several keys", () => {
     expect(await objectOf("header:x-api-key", "parallel").get(policyOf("two"))).toBe(allowed);
   });
 
-  it("costs what was held, at its end, where the message that gives it back is lost", async () => {
+  it("charges the reserved cost at its end if the message that cancels it is lost", async () => {
     const { LIMITERS } = counted((operation) => operation === "release");
     const { fetch } = workerWith(config(), { LIMITERS });
     logged();

@@ -1,4 +1,4 @@
-// Proves that an operation is sent once: whose reply is lost was charged once, and the platform alone repeats calls.
+// An operation is sent once: if its reply is lost it was charged once, and only the platform repeats calls.
 
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";

@@ -37,7 +37,7 @@ it("holds a month through an eviction, to its last millisecond, and deletes it a
   expect(await object.hit(policy)).toMatchObject({ allowed: true, resetAfter: 31 * 24 * hour });
 });
 
-it("reads rows of another unit, offset or duration, and mints nothing", async () => {
+it("reads rows of another unit, offset or duration, and admits no more", async () => {
   const object = env.LIMITERS.getByName("changes");
   const policyOf = (scale: object) =>
     ({ algorithm: "fix_window", limit: 3, name: "api", ...scale }) as Policy;
@@ -57,7 +57,7 @@ it("reads rows of another unit, offset or duration, and mints nothing", async ()
   }
 });
 
-it("is configured for the gateway, which tells when a month ends", async () => {
+it("is configured for the gateway, whose headers have the end of the month", async () => {
   const tokens = { algorithm: "fix_window", limit: 1, scale: "month", utcOffset: "+02:00" };
   const { fetch } = workerWith({
     upstream: "ORIGIN",
@@ -73,7 +73,7 @@ it("is configured for the gateway, which tells when a month ends", async () => {
   expect([denied.status, denied.headers.get("Retry-After")]).toEqual([429, `${left}`]);
 });
 
-it("names a wrong offset in the configuration", async () => {
+it("reports an invalid offset in the configuration", async () => {
   const log = logged();
   const policies = { api: { algorithm: "fix_window", limit: 1, scale: "1d", utc_offset: "+02:00" } };
   const { fetch } = workerWith({ upstream: "ORIGIN", policies, rules: [{ path: "/*", policies: ["api"] }] });

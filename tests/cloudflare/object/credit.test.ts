@@ -106,7 +106,7 @@ describe("credit", () => {
       expect(vi.getTimerCount()).toBe(0);
     }));
 
-  it("does not outlive what an operator does: set, reset, inc and refunds are written at once", () =>
+  it("ends at an operator's set, reset, inc and refunds, which are written at once", () =>
     withCredit("operator", (object, rows) => {
       const acts = [
         () => object.inc(policy),

@@ -102,7 +102,7 @@ it("decides several policies as one", async () => {
   expect(await object.get(policies, "burst")).toBe(2);
 });
 
-describe("over fetch, as Workers in Rust ask", () => {
+describe("over fetch, as Workers in Rust call it", () => {
   const window: Policy = { algorithm: "fix_window", limit: 2, scale: "365d", name: "api" };
   const ask = async (name: string, question: unknown) => {
     const body = typeof question === "string" ? question : JSON.stringify(question);

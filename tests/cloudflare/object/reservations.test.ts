@@ -64,7 +64,7 @@ describe("an object", () => {
     });
   });
 
-  it("knows what was cancelled, extended, charged at its end, and what it never knew", async () => {
+  it("distinguishes cancelled, extended, expired and unknown reservations", async () => {
     const object = objectOf("words");
     const [cancelled, extended, expired] = await Promise.all(
       [1, 2, 3].map((cost) => object.reserve(window, cost, { ttl: "1m" })),
@@ -104,7 +104,7 @@ describe("an object", () => {
     expect(await object.get(all, "requests")).toBe(1);
   });
 
-  it("keeps a reservation of nothing, of which something is used after all", async () => {
+  it("keeps a reservation of 0, which is settled for more", async () => {
     const object = objectOf("nothing");
     const { id } = await object.reserve(window, 0);
     await evictDurableObject(object);
@@ -112,7 +112,7 @@ describe("an object", () => {
     expect(await object.get(window)).toBe(3);
   });
 
-  it("settles under every policy that it was made under, whichever it is asked about", async () => {
+  it("settles under every policy of the reservation, whichever policies the call has", async () => {
     const object = objectOf("sets");
     const { id } = await object.reserve([window, tokens], { requests: 2, tokens: 300 });
     expect(await object.settle(window, id, { requests: 1 })).toBe("settled");
@@ -124,7 +124,7 @@ describe("an object", () => {
     expect([await object.get(window), await object.get(tokens)]).toEqual([1, 1_000]);
   });
 
-  it("has 128 of them open, under whatever policies, and denies the next one as full", async () => {
+  it("has at most 128 open, under any policies, and denies the next one as full", async () => {
     const object = objectOf("full");
     const wide: Policy = { ...window, limit: 1_000 };
     const half = (policy: Policy, ttl: number) =>
@@ -149,7 +149,7 @@ describe("an object", () => {
     expect(await object.reserve(wide)).toMatchObject({ allowed: true });
   });
 
-  it("reset forgets what was used, and open reservations only if the option says so", async () => {
+  it("reset clears used amounts, and open reservations only with the option", async () => {
     const object = objectOf("reset");
     await object.hit(window, 4);
     const { id } = await object.reserve(window, 3);
@@ -183,7 +183,7 @@ describe("an object", () => {
     expect(log.lines("expired")).toMatchObject([{ policy: "requests", count: 2 }]);
   });
 
-  it("writes a row for what must last, and none for what was denied or looked at", () =>
+  it("writes a row for each reservation and settlement, and none for denials and reads", () =>
     runInDurableObject(objectOf("rows"), (object, { storage }) => {
       const put = vi.spyOn(storage.kv, "put");
       const rows = () => {
@@ -235,7 +235,7 @@ describe("an object", () => {
         expect(object.hold(json, 1, ids)).toMatchObject({ code: "invalid_reservation" });
     }));
 
-  it("does all of it over fetch, as Workers in Rust ask", async () => {
+  it("does all of it over fetch, as Workers in Rust call it", async () => {
     const object = objectOf("fetched");
     const ask = async (question: Record<string, unknown>) =>
       (
@@ -315,7 +315,7 @@ describe("the HTTP API", () => {
     expect(await call("get", { policy, key, of: "tokens" })).toEqual({ count: 999 });
   });
 
-  it("does it in batches, and tells errors by their codes", async () => {
+  it("does it in batches, with errors by their codes", async () => {
     const log = logged();
     const items = [3, 8, 0.5].map((cost) => ({ policy: "requests", key: "batch", cost }));
     const [first, second, third] = (await call("reserve", items)) as [{ id: string }, unknown, unknown];
@@ -388,8 +388,8 @@ describe("the entrypoint", () => {
   });
 });
 
-describe("a denial while something is open", () => {
-  it("is not remembered, since what is open may be settled for less", async () => {
+describe("a denial while a reservation is open", () => {
+  it("is not remembered, since the reservation may be settled for less", async () => {
     const own = workerWith({
       upstream: "ORIGIN",
       policies: { two: { algorithm: "fix_window", limit: 2, scale: "1h" } },

@@ -60,8 +60,8 @@ const stored = ({ kv }: DurableObjectStorage) => [...kv.list()].map(([key]) => k
 const rowsOf = (name: string) =>
   runInDurableObject(env.LIMITERS.getByName(name), (_, { storage }) => stored(storage));
 
-describe("what is written", () => {
-  it("is one row for an allowed hit, none for a denied one, and an alarm now and then", () =>
+describe("the rows written", () => {
+  it("are one for an allowed hit, none for a denied one, and an alarm now and then", () =>
     onCounted("counts", (object, take) => {
       object.hit(policy);
       expect(take()).toEqual({ rows: 1, alarms: [minutes(60)] });
@@ -84,7 +84,7 @@ describe("what is written", () => {
       expect(take()).toEqual({ rows: 1, alarms: [] });
     }));
 
-  it("is nothing for a key that is only looked at", () =>
+  it("are none for a key that is only read", () =>
     onCounted("looked", (object, take) => {
       object.peek(policy);
       object.get(policy);
@@ -93,7 +93,7 @@ describe("what is written", () => {
       expect(take()).toEqual({ rows: 0, alarms: [] });
     }));
 
-  it("does not include denied hits that are counted", () =>
+  it("do not include denied hits that are counted", () =>
     onCounted("count", (object, take) => {
       const counting: Policy = { algorithm: "fix_window", limit: 1, scale: "1h", denied: "count" };
       object.hit(counting);
@@ -103,7 +103,7 @@ describe("what is written", () => {
       expect(take()).toEqual({ rows: 0, alarms: [] });
     }));
 
-  it("includes a state that had to follow a clock far behind", () =>
+  it("include a state that was moved to a clock far behind", () =>
     onCounted("followed", (object, take) => {
       for (const denied of ["count", "free"] as const) {
         const window: Policy = { algorithm: "fix_window", limit: 1, scale: "1m", denied, name: denied };
@@ -119,7 +119,7 @@ describe("what is written", () => {
       }
     }));
 
-  it("is one row whatever else is kept of the key", () =>
+  it("are one, whatever else is stored of the key", () =>
     onCounted("others", (object, take) => {
       const other: Policy = { algorithm: "leaky_bucket", capacity: 3, leakRate: 1, per: "1h" };
       object.hit(policy);
@@ -134,7 +134,7 @@ describe("what is written", () => {
       expect(object.get(other)).toBe(2);
     }));
 
-  it("is one row whatever the number of policies", () =>
+  it("are one, whatever the number of policies", () =>
     onCounted("policies", (object, take) => {
       const several: Policy[] = ["a", "b", "c"].map((name) => ({
         algorithm: "sliding_window",
@@ -195,7 +195,7 @@ describe("the alarm", () => {
       expect(object.get(counting)).toBe(2);
     }));
 
-  it("deletes everything when the key has expired, and tells", async () => {
+  it("deletes everything when the key has expired, and logs it", async () => {
     const lines = vi.spyOn(console, "log");
     const object = env.LIMITERS.getByName("expired");
     await object.hit(policy, 3);
@@ -216,7 +216,7 @@ describe("the alarm", () => {
     lines.mockRestore();
   });
 
-  it("tells of each state that ended with its count, to Analytics Engine too, and keeps the others", () =>
+  it("logs each ended state with its count, to Analytics Engine too, and keeps the others", () =>
     runInDurableObject(env.LIMITERS.getByName("some"), async (_, state) => {
       const points: AnalyticsEngineDataPoint[] = [];
       const TOLLGATE_METRICS = { writeDataPoint: (point: AnalyticsEngineDataPoint) => points.push(point) };
@@ -277,7 +277,7 @@ describe("the alarm", () => {
     expect(await object.get(policy)).toBe(2);
   });
 
-  it("may ring twice, and tells once", () =>
+  it("may ring twice, and logs once", () =>
     runInDurableObject(env.LIMITERS.getByName("twice"), async (object) => {
       const lines = vi.spyOn(console, "log").mockImplementation(() => {});
       object.hit(policy, 1);
@@ -380,7 +380,7 @@ describe("between evictions", () => {
       expect(take().rows).toBe(0);
     }));
 
-  it("two versions that alternate admit what each of them says", async () => {
+  it("two versions that alternate admit the limit of each", async () => {
     const versions: Policy[] = [
       { algorithm: "fix_window", limit: 20, scale: "1h", name: "api" },
       { algorithm: "sliding_window", limit: 20, scale: "1h", name: "api" },
@@ -411,7 +411,7 @@ describe("between evictions", () => {
     expect([await object.get(bucket(1)), await object.get(bucket(3))]).toEqual([1, 3]);
   });
 
-  it("a policy may change: another limit finds what is used, another algorithm starts unused", async () => {
+  it("a policy may change: another limit keeps the used amount, another algorithm starts unused", async () => {
     const warned = vi.spyOn(console, "warn");
     const object = env.LIMITERS.getByName("deployed");
     const window = (limit: number): Policy => ({

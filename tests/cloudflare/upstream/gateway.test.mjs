@@ -104,7 +104,7 @@ test("a status that the platform makes no response of is passed on, and logged",
   assert.doesNotMatch(workerd.said(), /Uncaught/);
 });
 
-test("a host that is none gets 400", async () => {
+test("an invalid host gets 400", async () => {
   const request = Buffer.from("GET / HTTP/1.1\r\nHost: [::\r\n\r\n");
   assert.equal((await send(workerd.port, request)).status, 400);
 });

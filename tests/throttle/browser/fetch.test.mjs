@@ -120,7 +120,7 @@ describe("429, in the forms it comes in", () => {
   });
 });
 
-describe("other answers", () => {
+describe("other responses", () => {
   test("503 with Retry-After is tried again, without it is passed on", async () => {
     assert.deepEqual(await run([[503, { "Retry-After": "3" }], [200]], once), {
       outcomes: [200],
@@ -147,7 +147,7 @@ describe("other answers", () => {
   });
 });
 
-describe("what is safe to repeat", () => {
+describe("requests that are safe to repeat", () => {
   const limited = [[429, { "Retry-After": "1" }], [200]];
 
   test("a POST is not, but the next request waits", async () => {

@@ -120,7 +120,7 @@ test("by default requests fail as they would without a throttle", async (t) => {
   assert.deepEqual(await ended(1), ["a TypeError"]);
 });
 
-test("whoever wants to know is told that the wait is not known", async (t) => {
+test("onChange and subscribe report that the wait is unknown", async (t) => {
   const { page, setOffline } = await opened(t);
   await setOffline(true);
   const places = await page.evaluate(async () => {

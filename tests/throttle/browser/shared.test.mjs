@@ -87,7 +87,7 @@ test("ten times two pages, one killed and one reloaded in the middle: never more
   }
 });
 
-test("who waits is let through in turn, whichever page it is in", async () => {
+test("waiting calls run in turn, whichever page they are in", async () => {
   const context = await chromium.newContext();
   const pages = [(await openPage(context, blank())).page, (await openPage(context, blank())).page];
   const work = async ({ name }) => {
@@ -126,7 +126,7 @@ test("a worker and its page share one too", async () => {
   await context.close();
 });
 
-describe("a wait that a server told one tab", () => {
+describe("a wait that a server sent to one tab", () => {
   /** What the server was asked, by which tab, and what it answers next. */
   let asked = [];
   let answers = [];
@@ -222,7 +222,7 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
-  test("who waits in another tab already is let through when it is over, not before", async () => {
+  test("a call that waits in another tab already runs when it is over, not before", async () => {
     const { context, both, pass } = await tabs("waiting tab");
     const [first, second] = both;
     answers = [[429, { "Retry-After": "10" }]];
@@ -277,7 +277,7 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
-  test("a shorter word does not end a longer one, and a hold spends nothing", async () => {
+  test("a shorter wait does not end a longer one, and a hold charges nothing", async () => {
     const { context, both, pass } = await tabs("longest");
     const [first, second] = both;
     const seen = [];
@@ -300,7 +300,7 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
-  test("a clock that was set back does not make it longer than it was told", async () => {
+  test("a clock that was set back does not make it longer than the server's wait", async () => {
     const { context, both, pass } = await tabs("clock");
     const [first, second] = both;
     await first.page.evaluate(() => throttle.hold(location.origin, 60_000));
@@ -314,7 +314,7 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
-  test("garbage where the hold is stored holds nobody, and is written over", async () => {
+  test("an invalid stored hold is ignored and overwritten", async () => {
     const { context, both } = await tabs("garbage");
     const [first, second] = both;
     await first.page.evaluate(() => throttle.hold(location.origin, 60_000));
@@ -349,7 +349,7 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
-  test("no page holds another for longer than its maxHold, and one that is over is removed by who asks", async () => {
+  test("no page holds another for longer than its maxHold, and the next call removes a hold that is over", async () => {
     const { context, both, pass } = await tabs("far");
     const [first, second] = both;
     await first.page.evaluate(() => throttle.hold(location.origin, 9e15));
@@ -363,7 +363,7 @@ describe("a wait that a server told one tab", () => {
     await context.close();
   });
 
-  test("a key that is none is refused by name", async () => {
+  test("an invalid key is an error that names it", async () => {
     const { context, both } = await tabs("keys");
     const codes = await both[0].page.evaluate(async () => {
       const keys = [{}, null, Symbol("key"), Number.NaN, ["a"], () => 1];
@@ -452,7 +452,7 @@ describe("storage", () => {
     assert.match(complaints[0], /starts afresh/);
   });
 
-  test("cleared under it: starts afresh, and nobody is blocked", async () => {
+  test("cleared under it: starts afresh, and no page is blocked", async () => {
     const { answer, complaints } = await inPage(async () => {
       const own = await throttle();
       const seen = [await take(own), await take(own), await take(own)];
@@ -464,7 +464,7 @@ describe("storage", () => {
     assert.deepEqual(complaints, []);
   });
 
-  test("cleared while someone waits: goes on at once", async () => {
+  test("cleared while a call waits: goes on at once", async () => {
     const { answer } = await inPage(async () => {
       const own = await throttle();
       await Promise.all([own.acquire(), own.acquire()]);
@@ -512,7 +512,7 @@ describe("storage", () => {
     assert.deepEqual(answer, [1, 1, 0, "max_wait", 0, "max_wait", "max_wait", "max_wait"]);
   });
 
-  test("what has ended goes when a page comes next, and what has not stays", async () => {
+  test("the next page removes ended states, and keeps others", async () => {
     const { answer } = await inPage(async () => {
       const { Throttle } = await import("/package.js");
       const policy = { algorithm: "fix_window_per_key", limit: 2, scale: "1h" };
@@ -547,7 +547,7 @@ describe("storage", () => {
     assert.deepEqual(answer, [1, "disposed", "BroadcastChannel", "IDBDatabase"]);
   });
 
-  test("a cost that is none is refused, and spends nothing", async () => {
+  test("an invalid cost is rejected, and charges nothing", async () => {
     const { answer } = await inPage(async () => {
       const own = await throttle();
       const wrong = await own.acquire({ cost: -1 }).catch(({ code }) => code);

@@ -77,7 +77,7 @@ test("in order, each exactly when the policy allows it, with one timer", async (
   });
 });
 
-test("an aborted wait gives its place back at once", async () => {
+test("an aborted wait frees its place at once", async () => {
   const done = await page.evaluate(async () => {
     const { done, wait, settled } = start({ algorithm: "token_bucket", capacity: 3, refillRate: 1 });
     const controller = new AbortController();
@@ -91,7 +91,7 @@ test("an aborted wait gives its place back at once", async () => {
   assert.deepEqual(done, ["two 0", "three left", "one 0"]);
 });
 
-test("maxWait refuses at once what would take longer", async () => {
+test("maxWait rejects a longer wait at once", async () => {
   const done = await page.evaluate(async () => {
     const { done, wait, pass } = start({ algorithm: "fix_window_per_key", limit: 1, scale: "1s" });
     wait("a");

@@ -146,7 +146,7 @@ test("a dear call is not overtaken by cheap ones of another tab", async (t) => {
   assert.deepEqual(seen.slice(2), ["cheap", "cheap", "cheap"]);
 });
 
-test("a tab that was closed, and one whose call gave up, hold up nobody for longer than a moment", async (t) => {
+test("a closed tab, and one whose call gave up, delay no other for long", async (t) => {
   const { call, seen, pages, pass, until, settled } = await tabs(t, ["first", "gone", "left", "last"]);
   await call("first");
   await until(1);
@@ -182,7 +182,7 @@ test("a call that does not wait goes through where there is room for all", async
   assert.deepEqual(seen.sort(), ["one", "one", "two", "two max_wait"]);
 });
 
-test("garbage where the turns are stored holds up nobody", async (t) => {
+test("invalid stored turns delay no call", async (t) => {
   const { pages, seen, call, until } = await tabs(t, ["one"], {
     algorithm: "token_bucket",
     capacity: 9,
