@@ -114,7 +114,9 @@ it("decides by onError if there is no response", async () => {
     const { limiter: throwing } = limiter({ fetch, timeout: 5 });
     await expect(throwing.hit("a")).rejects.toMatchObject({
       code: "unanswered",
-      message: expect.stringContaining(fetch === gone ? "answered 502 and no JSON" : "did not answer: "),
+      message: expect.stringContaining(
+        fetch === gone ? "responded with 502 and no JSON" : "did not respond: ",
+      ),
     });
     expect(await limiter({ fetch, timeout: "5ms", onError: "allow" }).limiter.hit("a")).toMatchObject({
       allowed: true,

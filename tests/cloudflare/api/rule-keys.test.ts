@@ -207,7 +207,7 @@ it("errors name the field, and change nothing", async () => {
       "invalid_request",
       "key: is required (a string of 1 to 1024 UTF-8 bytes, or parts with the key of a rule)",
     ],
-    [{ parts: [] }, "invalid_request", "parts: an empty list is no key; expected "],
+    [{ parts: [] }, "invalid_request", "parts: an empty list is not a key; expected "],
     [
       { parts: ["ip=::1", "user=4"] },
       "invalid_request",

@@ -184,10 +184,10 @@ describe("a rule with limits on several keys", () => {
     expect((await own.fetch("/")).status).toBe(500);
     const [{ errors }] = log.lines("misconfigured") as [{ errors: [string, string][] }];
     expect(errors.map(([path, problem]) => `${path}: ${problem}`)).toEqual([
-      "rules[0].key: a rule with limits has none of its own; write it in each of the limits",
-      "rules[0].policies: a rule with limits has none of its own; write it in each of the limits",
+      "rules[0].key: is not accepted beside limits; set it in each of the limits",
+      "rules[0].policies: is not accepted beside limits; set it in each of the limits",
       "rules[1].limits: expected a list of 1 to 8",
-      "rules[2].limits: a rule that skips has none",
+      'rules[2].limits: is not accepted with mode "skip"',
       expect.stringMatching(/^rules\[3\]\.limits\[0\]\.key: "user" is not/),
       expect.stringMatching(/^rules\[3\]\.limits\[0\]\.policies: "none" is not one of/),
       expect.stringMatching(/^rules\[3\]\.limits\[0\]\.costs: unknown field/),

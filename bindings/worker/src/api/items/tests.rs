@@ -118,7 +118,7 @@ fn errors_are_named() {
         ("hit", r#"{"policy":"api","key":1}"#, "key: 1"),
         ("hit", r#"{"policy":"api"}"#, "key: is required (a string of 1 to 1024 UTF-8 bytes, or parts with"),
         ("hit", r#"{"policy":"api","key":"a","parts":"ip=::1"}"#, "parts: there is a key too; use one of them"),
-        ("hit", r#"{"policy":"api","parts":[]}"#, "parts: an empty list is no key; expected \"ip=<address>\""),
+        ("hit", r#"{"policy":"api","parts":[]}"#, "parts: an empty list is not a key; expected \"ip=<address>\""),
         ("hit", r#"{"policy":"api","parts":7}"#, "parts: 7 is not \"ip=<address>\""),
         ("hit", r#"{"policy":"api","parts":["ip=::1",null]}"#, "parts[1]: is required (\"ip=<address>\""),
         ("hit", r#"{"policy":"api","parts":["ip"]}"#, "parts[0]: \"ip\" is not \"ip=<address>\""),
