@@ -1,4 +1,4 @@
-/** A whole number of milliseconds, or a text such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`, `"1w"`. */
+/** An integer of milliseconds, or a string such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`, `"1w"`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d" | "w"}`;
 
 /** The fields of every policy. */

@@ -1,5 +1,5 @@
-import { launch, openPlayground } from "../tests/browser/lib/chromium.mjs";
-import { serveSite } from "../tests/browser/lib/site.mjs";
+import { launch, openPlayground } from "../tests/lib/browser/chromium.mjs";
+import { serveSite } from "../tests/lib/browser/site.mjs";
 import { build } from "./build.mjs";
 import { inProject } from "./lib/paths.mjs";
 import { say } from "./lib/say.mjs";

@@ -105,7 +105,7 @@ pub(crate) trait Algorithm {
         let used = self.used(&view).min(MAX);
         let more_at = if used == 0 { 0 } else { self.more_at(state, &view, used) };
         let charged = Charged { allowed, used, fits_at, unused_at: self.unused_at(&view), more_at };
-        // A state that followed the clock is kept even on a denial: else it would follow it again at every hit.
+        // A state that was moved to the clock is stored even on a denial; otherwise every hit would move it again.
         let changes = charges || self.followed(&view);
         Tried { view, charged, changes }
     }

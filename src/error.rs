@@ -267,6 +267,7 @@ impl Error {
             Self::ReserveOnly { .. } => wording::RESERVE_ONLY,
             Self::SettleByPolicy { .. } => wording::SETTLE_BY_POLICY,
             Self::OutOfMemory => wording::OUT_OF_MEMORY,
+            Self::InvalidPolicy { expected: Expected::UniqueName, .. } => wording::NAMED_TWICE,
             _ if matches!(self.rejection(), Some((Found::Missing, _))) => wording::REQUIRED,
             _ => wording::REJECTED,
         }

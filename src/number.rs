@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// The largest cost, count, limit or time: 2^53 − 1, the largest whole number JavaScript holds exactly.
+/// The largest cost, count, limit or time: 2^53 − 1, the largest integer that JavaScript represents exactly.
 pub const MAX: u64 = (1 << 53) - 1;
 
 /// Later than any time.

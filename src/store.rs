@@ -1,4 +1,4 @@
-//! Where states live: in slots in memory, or anywhere that can load and save a record by key.
+//! Where states are kept: in slots in memory, or anywhere that can load and save a record by key.
 
 pub(crate) mod ledger;
 pub(crate) mod record;

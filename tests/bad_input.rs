@@ -1,4 +1,4 @@
-//! Bad input: each is a typed error that says which field and what would be accepted, and nothing has changed.
+//! Invalid input: each is a typed error that names the field and what is accepted, and changes no state.
 
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
@@ -249,7 +249,7 @@ fn names() {
     assert_error(&from_json(&number), "invalid_policy", &["name: 7", "printable ASCII"]);
     let twice = policy().named("burst").unwrap();
     let error = Policies::new([twice.clone(), policy(), twice]).unwrap_err();
-    assert_error(&error, "invalid_policy", &["name: \"burst\" is not unique; give each policy a name of its own"]);
+    assert_error(&error, "invalid_policy", &["name: two policies are named \"burst\""]);
     assert_error(
         &Policies::new([]).unwrap_err(),
         "invalid_policy",

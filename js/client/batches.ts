@@ -90,12 +90,12 @@ export class Batches {
       });
     };
     const response = await this.#fetch(request).catch((error) =>
-      fail(`did not answer: ${reasonOf(error)}`)(error),
+      fail(`did not respond: ${reasonOf(error)}`)(error),
     );
     const { ok, status } = response;
     const body: unknown = await response
       .json()
-      .catch(fail(`answered ${status} and no JSON: check the Worker's address and its prefix`));
+      .catch(fail(`responded with ${status} and no JSON: check the Worker's address and its prefix`));
     if (ok && Array.isArray(body) && body.length === items.length) return body;
     throw requestError(this.#url, status, (body ?? {}) as Problem);
   }
@@ -112,7 +112,7 @@ const reasonOf = (error: unknown): string => {
 /** Returns the error for a request that the Worker rejected as a whole. */
 function requestError(url: string, status: number, { code, title, detail }: Problem): TollgateError {
   const reasons = [title ?? "the response has no results and no error", ...(detail ? [detail] : [])];
-  const message = `${url} answered ${status}: ${reasons.join(". ")}`;
+  const message = `${url} responded with ${status}: ${reasons.join(". ")}`;
   if (status === 401 || status === 403)
     return new TollgateError("unauthorized", `${message}; see docs/gateway.md`);
   return new TollgateError(status >= 500 || code === undefined ? "unanswered" : code, message);

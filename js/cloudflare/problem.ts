@@ -1,6 +1,6 @@
 /** Returns the response to a request whose object did not respond. */
 export const unanswered = (): Response =>
-  problem(503, "The rate limiter did not answer", { reason: "error" }, { "Retry-After": "1" });
+  problem(503, "The rate limiter did not respond", { reason: "error" }, { "Retry-After": "1" });
 
 /** Returns a response of type `application/problem+json`, by RFC 9457. */
 export const problem = (

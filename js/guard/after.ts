@@ -24,7 +24,7 @@ export const before = <Value>(
     let isLate = false;
     const timer = setTimeout(() => {
       isLate = true;
-      const message = `the limiter did not answer within ${timeout} ms; see docs/frameworks.md`;
+      const message = `the limiter did not respond within ${timeout} ms; see docs/frameworks.md`;
       reject(new TollgateError("unanswered", message));
     }, timeout);
     promise.then(

@@ -62,7 +62,7 @@ const unanswered: Verdict = {
   status: 503,
   body: JSON.stringify({
     type: "about:blank",
-    title: "The rate limiter did not answer",
+    title: "The rate limiter did not respond",
     status: 503,
     reason: "error",
   }),

@@ -72,7 +72,7 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly charge?: "all" | "failures" | "successes" | undefined;
   /** `RateLimit` and `RateLimit-Policy` (the default), these and the older `X-RateLimit-*`, or none. */
   readonly headers?: "standard" | "legacy" | "none" | undefined;
-  /** What a denied request gets: a 429 (the default), its usual response (`"allow"`), or what the function sends. */
+  /** The response to a denied request: a 429 (the default), its usual response (`"allow"`), or that of the function. */
   readonly onDenied?: "deny" | "allow" | ((decision: Decision, ...handler: Arguments) => unknown) | undefined;
   /**
    * What happens when the limiter fails or is late: the request goes on (the default), gets a 503, or fails with the

@@ -10,7 +10,7 @@ export interface IpKeyOptions {
 /**
  * Returns the key under which a client address is limited: an IPv4 address as it is, an IPv6 address by its network.
  *
- * One subscriber has at least a /64 of IPv6, so a limit for each address would limit nobody. All spellings of an
+ * One subscriber has at least a /64 of IPv6, so a limit for each address would limit no client. All spellings of an
  * address have the same key: upper case, leading zeros, `::`, IPv4-mapped (`::ffff:192.0.2.1`), brackets, a port, a
  * zone id.
  *

@@ -5,6 +5,7 @@ import {
   fillableCapacityText,
   freeAmongSeveralText,
   manyPoliciesText,
+  namedTwiceText,
   noPoliciesText,
   otherAlgorithmText,
   otherCalendarText,
@@ -14,7 +15,6 @@ import {
   policyRequiredText,
   schema,
   status,
-  uniqueNameText,
   unknownPolicyText,
 } from "../wasm/generated.ts";
 import { type ReadPolicy, readPolicy } from "./policy.ts";
@@ -157,7 +157,7 @@ function originsOf(policies: readonly ReadPolicy[]): Shape[] {
   const isTaken = (name: string) => origins.some((origin) => origin.name === name);
   for (const { name: own, algorithm, numbers } of policies) {
     if (own !== undefined && isTaken(own))
-      throw fieldError("invalid_policy", "name", inWords(own), uniqueNameText);
+      throw worded("invalid_policy", namedTwiceText, { field: "name", found: inWords(own) });
     let name = own ?? algorithm;
     for (let number = 2; own === undefined && (given.includes(name) || isTaken(name)); number++)
       name = `${algorithm}-${number}`;

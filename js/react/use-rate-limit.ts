@@ -16,7 +16,7 @@ export interface RateLimitHeaders {
   get(name: string): string | null;
 }
 
-/** How a limit stands. */
+/** The standing of a client under a limit. */
 export interface RateLimitState {
   /** Whether a request may be made now. */
   readonly allowed: boolean;
@@ -27,8 +27,8 @@ export interface RateLimitState {
 }
 
 /**
- * Returns how a limit stands, by a decision or by the headers of a response (`RateLimit` and `Retry-After`), and counts
- * down until a request may be made again. It starts anew with another object.
+ * Returns the standing of a client under a limit, by a decision or by the headers of a response (`RateLimit` and
+ * `Retry-After`), and counts down until a request may be made again. It starts anew with another object.
  *
  * @example
  * ```tsx

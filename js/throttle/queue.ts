@@ -400,7 +400,7 @@ const tooMuch = (cost: Costs, limit: number) =>
     `cost: ${inWords(cost)} can never fit; the policy takes ${limit} at the most`,
   );
 
-const tooLong = () => new TollgateError("max_wait", "maxWait: its turn would not come in time");
+const tooLong = () => new TollgateError("max_wait", "maxWait: the call would wait longer");
 
 const queueFull = (maxQueue: number) =>
-  new TollgateError("queue_full", `maxQueue: ${maxQueue} may wait, and as many do`);
+  new TollgateError("queue_full", `maxQueue: ${maxQueue} calls are waiting already`);

@@ -174,6 +174,7 @@ export const storedVersion = 3 as const;
 // The wording of errors: `{names}` are replaced. Each is an export, so that a bundler drops unused ones.
 export const rejectedText = "{field}: {found} is not {expected}";
 export const requiredText = "{field} is required ({expected})";
+export const namedTwiceText = "{field}: two policies are named {found}";
 export const unknownFieldText = "{found} is not a field of {algorithm}; use one of {known}";
 export const unknownPolicyText = "policy: {found} is not a policy of this limiter; use one of {known}";
 export const policyRequiredText = "policy is required where there are several (one of {known})";
@@ -218,7 +219,6 @@ export const algorithmFormsText = "one of {known}";
 export const nameText = "a name; use {forms}";
 export const unitText = "a unit; use {forms}";
 export const nameFormsText = "1 to 64 printable ASCII characters";
-export const uniqueNameText = "unique; give each policy a name of its own";
 export const keyText = "a string of 1 to 1024 UTF-8 bytes";
 export const reservationText = "the id of a reservation, as reserve returned it";
 export const optionText = "an option; use one of {known}";

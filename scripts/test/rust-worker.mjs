@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, realpathSync, rmSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { releaseFolder, rustFlags } from "../build.mjs";
-import { nodeTestFlags } from "../lib/node-test.mjs";
+import { nodeTestFlags, testFilesIn } from "../lib/node-test.mjs";
 import { atFullPriority } from "../lib/output.mjs";
 import { bin, inProject, withPath } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
@@ -37,5 +37,7 @@ export async function rustWorker({ rust, wasmBindgen }) {
   };
   await show(join(tool.workerBuild, "worker-build"), ["--release"], { cwd: folder, env });
   // At full priority: workerd closes connections when it gets no core for seconds.
-  await atFullPriority(() => show(bin("node"), [...nodeTestFlags, "tests/rust-worker/*.test.mjs"]));
+  await atFullPriority(() =>
+    show(bin("node"), [...nodeTestFlags, ...testFilesIn(["cloudflare/rust-worker"])]),
+  );
 }

@@ -1,5 +1,5 @@
 import { buildGenerated, generate, wasmTargetArgs } from "../build.mjs";
-import { nodeTestFlags } from "../lib/node-test.mjs";
+import { nodeTestFlags, testFilesIn } from "../lib/node-test.mjs";
 import { bin } from "../lib/paths.mjs";
 import { show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
@@ -28,8 +28,15 @@ const clippyWasm = (name, what) => ({
 });
 
 /** Runs two files at a time: by default Node leaves a core free, and a small machine has only two. */
-const nodeTest = (files, flags = [], options = {}) =>
-  show(bin("node"), [...flags, ...nodeTestFlags, "--test-concurrency=2", files], options);
+const nodeTest = (folders, flags = [], options = {}) =>
+  show(bin("node"), [...nodeTestFlags, "--test-concurrency=2", ...flags, ...testFilesIn(folders)], options);
+
+/** Returns a suite of the `*.test.mjs` in folders of `tests`. `tests/release/suites.test.mjs` compares `folders`. */
+const nodeSuite = (name, folders, flags, options) => ({
+  name,
+  folders,
+  run: () => nodeTest(folders, flags, options),
+});
 
 /** The suites of the crates. They mostly compile, and leave the cores to the package's when those want them. */
 const ofCrates = [
@@ -84,9 +91,10 @@ const ofCrates = [
   },
   {
     name: "rustdoc",
+    folders: ["api"],
     run: async () => {
       await rustdoc();
-      await nodeTest("tests/api/*.test.mjs");
+      await nodeTest(["api"]);
     },
   },
   { name: "wasm in Node", after: "build", run: inNode },
@@ -96,7 +104,7 @@ const ofCrates = [
 /** Suites of the crates that compile in folders of their own. */
 const ofCratesElsewhere = [
   { name: "miri", run: underMiri },
-  { name: "Rust Worker", after: "build", run: rustWorker },
+  { name: "Rust Worker", folders: ["cloudflare/rust-worker"], after: "build", run: rustWorker },
 ];
 
 /** The suites of what is built: the package, the Worker, the page and the documents. */
@@ -112,34 +120,33 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "js/cli"]);
       await show(bin("tsc"), ["-p", "js/middleware"]);
       await show(bin("tsc"), ["-p", "js/react"]);
-      await show(bin("tsc"), ["-p", "tests/node"]);
+      await show(bin("tsc"), ["-p", "tests/limiter"]);
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);
     },
   },
   { name: "typedoc", run: typedoc },
-  {
-    name: "package in Node",
-    run: () => nodeTest("tests/node/*.test.mjs", ["--expose-gc"], { env: seeded }),
-  },
-  { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
-  { name: "frameworks", run: () => nodeTest("tests/guard/*.test.mjs", [], { env: seeded }) },
-  { name: "redis", run: () => nodeTest("tests/redis/*.test.mjs", [], { env: seeded }) },
-  { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
+  nodeSuite(
+    "package in Node",
+    ["errors", "http", "limiter", "policy", "reservation", "throttle", "wasm"],
+    ["--expose-gc"],
+    { env: seeded },
+  ),
+  nodeSuite("command", ["cli"]),
+  nodeSuite("frameworks", ["guard", "stores"], [], { env: seeded }),
+  nodeSuite("redis", ["redis"], [], { env: seeded }),
+  nodeSuite("release", ["release"]),
   {
     name: "workerd",
     run: () =>
-      show(bin("vitest"), ["run", "--config", "tests/workerd/vitest.config.ts"], { env: wranglerEnv }),
+      show(bin("vitest"), ["run", "--config", "tests/cloudflare/vitest.config.ts"], { env: wranglerEnv }),
   },
-  { name: "workerd and an origin", run: () => nodeTest("tests/upstream/*.test.mjs") },
-  { name: "workerd killed", run: () => nodeTest("tests/durability/*.test.mjs") },
-  { name: "packed tarball", run: inFreshProjects },
-  { name: "documents", run: ofDocuments },
-  {
-    name: "browser",
-    // One at a time: two Chromiums on a small machine wait for each other.
-    run: () => show(bin("node"), [...nodeTestFlags, "--test-concurrency=1", "tests/browser/*.test.mjs"]),
-  },
+  nodeSuite("workerd and an origin", ["cloudflare/upstream"]),
+  nodeSuite("workerd killed", ["cloudflare/durability"]),
+  { name: "packed tarball", folders: ["package"], run: inFreshProjects },
+  { name: "documents", folders: ["documents"], run: ofDocuments },
+  // One at a time: two Chromiums on a small machine wait for each other.
+  nodeSuite("browser", ["www", "throttle/browser", "client/browser"], ["--test-concurrency=1"]),
 ];
 
 /** Returns a queue of suites. Those of a queue with a higher niceness leave the cores to the others. */

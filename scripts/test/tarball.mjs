@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { nodeTestFlags } from "../lib/node-test.mjs";
+import { nodeTestFlags, testFilesIn } from "../lib/node-test.mjs";
 import { bin, inProject } from "../lib/paths.mjs";
 import { quiet, show } from "../lib/run.mjs";
 import { wranglerEnv } from "../lib/wrangler.mjs";
@@ -12,7 +12,7 @@ async function withTarball(tests) {
   try {
     await quiet("npm pack", "npm", ["pack", "--ignore-scripts", "--pack-destination", folder]);
     renameSync(join(folder, readdirSync(folder)[0]), join(folder, "tollgate.tgz"));
-    await show(bin("node"), [...nodeTestFlags, "--test-concurrency=2", tests], {
+    await show(bin("node"), [...nodeTestFlags, "--test-concurrency=2", ...testFilesIn([tests])], {
       env: { ...wranglerEnv, TOLLGATE_PACKED: folder },
     });
   } finally {
@@ -20,6 +20,6 @@ async function withTarball(tests) {
   }
 }
 
-export const inFreshProjects = () => withTarball("tests/package/*.test.mjs");
+export const inFreshProjects = () => withTarball("package");
 
-export const ofDocuments = () => withTarball("tests/documents/*.test.mjs");
+export const ofDocuments = () => withTarball("documents");

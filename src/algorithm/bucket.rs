@@ -9,7 +9,7 @@
 //! round: a bucket never drifts.
 //!
 //! A state has the rate of its last charge. It flows at that rate or at the call's, whichever is
-//! faster, so that it ends when it says, whoever reads it and whether it was read in between or not.
+//! faster, so that it ends at a time of its own, whichever call reads it and however often it was read before.
 
 use super::level::Level;
 use super::{Algorithm, Push};
@@ -28,7 +28,7 @@ pub(crate) struct Bucket {
     pub(crate) period: u64,
 }
 
-/// What the count of a decision is.
+/// The meaning of the count in a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// The tokens that are left.

@@ -19,7 +19,7 @@ pub enum LimitsError {
         /// What is wrong, and what is accepted.
         message: String,
     },
-    /// The object did not answer: the platform failed, or the binding is missing.
+    /// The object did not respond: the platform failed, or the binding is missing.
     Platform(worker::Error),
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for LimitsError {
         match self {
             Self::Invalid(error) => error.fmt(f),
             Self::Rejected { message, .. } => f.write_str(message),
-            Self::Platform(error) => write!(f, "the object did not answer: {error}"),
+            Self::Platform(error) => write!(f, "the object did not respond: {error}"),
         }
     }
 }

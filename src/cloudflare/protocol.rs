@@ -1,4 +1,4 @@
-//! What a client and an object say to each other: operations and policies there, decisions back.
+//! The messages between a client and an object: operations and policies to it, decisions from it.
 
 pub(crate) mod message;
 pub(crate) mod policies;

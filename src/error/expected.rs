@@ -111,7 +111,7 @@ impl Display for Expected {
             Self::Algorithm => fill(f, wording::ALGORITHM, &["forms"], &[&Forms(self)]),
             Self::Name => fill(f, wording::NAME, &["forms"], &[&Forms(self)]),
             Self::Unit => fill(f, wording::UNIT, &["forms"], &[&Forms(self)]),
-            Self::UniqueName => f.write_str(wording::UNIQUE_NAME),
+            Self::UniqueName => f.write_str("a name that no other policy has"),
             Self::Key => f.write_str(wording::KEY),
             Self::OneOf(strings) => {
                 for (position, string) in strings.iter().enumerate() {

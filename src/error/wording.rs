@@ -17,6 +17,8 @@ texts! {
     REJECTED = "{field}: {found} is not {expected}";
     /// A field that is required and missing.
     REQUIRED = "{field} is required ({expected})";
+    /// A name that two policies have.
+    NAMED_TWICE = "{field}: two policies are named {found}";
     /// A field that an algorithm does not have.
     UNKNOWN_FIELD = "{found} is not a field of {algorithm}; use one of {known}";
     /// A name that no policy of a limiter has.
@@ -87,8 +89,6 @@ texts! {
     UNIT = "a unit; use {forms}";
     /// The forms of a name or a unit.
     NAME_FORMS = "1 to 64 printable ASCII characters";
-    /// A name that is given twice.
-    UNIQUE_NAME = "unique; give each policy a name of its own";
     /// A key that may leave the process.
     KEY = "a string of 1 to 1024 UTF-8 bytes";
     /// The id of a reservation.

@@ -1,8 +1,8 @@
 //! The shapes of a key's states, and the states of shapes that no policy has any more.
 //!
-//! A shape is what of a policy a state depends on: its name, its algorithm, and its `scale` or `per`. A policy whose shape
-//! changes starts unused. The state of the former shape stays as it is until its own end, so that a gradual deploy, a
-//! rollback or two versions side by side each find theirs.
+//! A shape is the part of a policy that a state depends on: its name, its algorithm, and its `scale` or `per`. A policy
+//! whose shape changes starts unused. The state of the former shape stays as it is until its own end, so that a gradual
+//! deploy, a rollback or two versions side by side each find theirs.
 
 use alloc::vec::Vec;
 

@@ -1,25 +1,25 @@
-//! The pure step: policies, what was stored, an operation and a time in; an answer and what to store out.
+//! The pure step: from policies, a stored record, an operation and a time to an answer and the record to store.
 
 use crate::{Answer, Error, Ledger, Operation, Policies, Record};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a [`step`] comes to.
+/// The result of a [`step`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The answer.
     pub answer: Answer,
-    /// What is to be stored now; nothing when the key is as if it had never been used.
+    /// The record to store; `None` if the key is as if it had never been used.
     pub record: Option<Record>,
-    /// When that ends, in milliseconds since the epoch; 0 when there is nothing to store.
+    /// When the record ends, in milliseconds since the epoch; 0 if there is none.
     pub expires_at: u64,
-    /// Whether that differs from what was stored.
+    /// Whether the record differs from the stored one.
     pub changed: bool,
     /// The names of the policies that started unused because their algorithm, `scale` or `per` changed.
     pub afresh: Vec<String>,
 }
 
-/// Does one operation on what was stored of a key. Any store that can load, compare and save can be built on it.
+/// Performs one operation on the stored record of a key. Any store that can load, compare and save can be built on it.
 ///
 /// ```
 /// use tollgate::{Answer, Operation, Policies, Policy, step};

@@ -94,7 +94,7 @@ const findings = [
   /src\/lib\.rs must include/,
 ];
 
-test("a block that is wrong is found", async () => {
+test("an incorrect block is found", async () => {
   assert.equal(wrong.length, findings.length);
   for (const [at, block] of wrong.entries()) await assert.rejects(check(block), findings[at], block.place);
 });

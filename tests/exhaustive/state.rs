@@ -1,4 +1,4 @@
-//! What each algorithm keeps of a key, as its definition says it: windows, lists of hits, levels in whole fractions.
+//! The state of a key under each algorithm, as its definition says: windows, lists of hits, levels in whole fractions.
 
 use crate::spec::{Algorithm::*, Spec};
 

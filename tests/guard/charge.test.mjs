@@ -64,7 +64,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
           }
       });
 
-      test("no burst has more tries than the limit, and what succeeded is free again", async (t) => {
+      test("no burst has more tries than the limit, and a success is not charged", async (t) => {
         const asked = [];
         const gate = promised();
         const { limiter, url } = await serve(t, "failures", async () => {

@@ -1,4 +1,4 @@
-// What every adapter does alike.
+// Every adapter limits, denies and writes headers in the same way.
 
 import assert from "node:assert/strict";
 import test, { describe } from "node:test";

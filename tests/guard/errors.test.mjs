@@ -1,4 +1,4 @@
-// A limiter that fails, is late, or is given bad input.
+// A limiter that fails or is late follows `onError`, and invalid input never passes.
 
 import assert from "node:assert/strict";
 import test, { describe, mock } from "node:test";
@@ -146,7 +146,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(await serve(t, { limiter: decided(false) }))).status, 503);
     });
 
-    test("bad input never passes, whatever onError says", async (t) => {
+    test("invalid input never passes, whatever onError is", async (t) => {
       const limiter = limiterOf(policyOf(1));
       const fallback = limiterOf(policyOf(1));
       let reached = 0;

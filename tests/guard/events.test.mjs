@@ -1,4 +1,4 @@
-// What is published on Node's diagnostics_channel.
+// Every decision and every error is published on Node's diagnostics_channel.
 
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";

@@ -59,7 +59,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       }
     });
 
-    test("Durable Objects are asked with the plan of the request, whatever it is", async (t) => {
+    test("Durable Objects are called with the policies of the request's plan", async (t) => {
       const limiter = namespace();
       const plans = {
         free: policyOf(1, "free"),
@@ -122,7 +122,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       }
     });
 
-    test("RemoteLimiter: a key that is too long for it does not pass, whatever onError says", async (t) => {
+    test("RemoteLimiter: a key that is too long does not pass, whatever onError is", async (t) => {
       const fetch = () => assert.fail("it is not asked");
       const remote = new RemoteLimiter({
         url: "https://limits.example.com/",

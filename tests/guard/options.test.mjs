@@ -1,4 +1,4 @@
-// Options that are wrong, misspelt, or those of another rate limiter.
+// Options that are invalid, misspelt, or those of another rate limiter are errors that say what to write.
 
 import assert from "node:assert/strict";
 import test, { describe } from "node:test";
@@ -82,7 +82,7 @@ for (const [name, { rateLimit }] of Object.entries(frameworks)) {
       rejects({ policy, toString: 1 }, /^options: "toString" is not accepted; use one of/);
     });
 
-    test("a value that is not accepted says what is", () => {
+    test("an invalid value is an error that says what is accepted", () => {
       rejects(undefined, /^options: undefined is not accepted; use an object/);
       rejects(null, /^options: null is not accepted; use an object/);
       rejects({}, /^policy: undefined is not accepted; use \{ algorithm: "sliding_window"/);

@@ -113,7 +113,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(`${url}/`)).status, 200);
     });
 
-    test("one connection: denied with a large body unread, and then asked again", async (t) => {
+    test("one connection: denied with a large body unread, and then used again", async (t) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       t.after(() => agent.destroy());
       const limiter = limiterOf(policyOf(1));
@@ -157,7 +157,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.deepEqual(limitFields(await ask(url)), left(1));
     });
 
-    test("an upgrade that nobody takes is a request like any other", async (t) => {
+    test("an upgrade without a listener is a request like any other", async (t) => {
       const url = await served(t, framework, { "/": { guards: twice() } });
       const headers = { Connection: "Upgrade", Upgrade: "websocket" };
       const first = await ask(url, { headers });

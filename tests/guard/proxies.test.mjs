@@ -1,4 +1,4 @@
-// Whose address it is: behind proxies, over IPv6, and where there is none.
+// The client's address is found behind proxies and over IPv6; without one, all clients share a budget.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -42,7 +42,7 @@ const lastOf = (list) => list.split(",").at(-1);
 
 for (const [name, framework] of Object.entries(frameworks)) {
   describe(name, () => {
-    test("requests of a proxy that nobody trusts share a budget, with one warning that says what to set", async (t) => {
+    test("requests of an untrusted proxy share a budget, with one warning that says what to set", async (t) => {
       warned();
       const url = await served(t, framework, routes());
       assert.equal((await ask(url)).status, 200);

@@ -155,7 +155,7 @@ test("in a Worker, objects are settled after the response, which does not wait",
   }
 });
 
-test("addresses as Deno and Bun tell them", async () => {
+test("addresses as Deno and Bun pass them", async () => {
   for (const platform of [
     (address) => ({ remoteAddr: { hostname: address } }),
     (address) => ({ requestIP: () => ({ address }) }),

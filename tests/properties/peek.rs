@@ -1,4 +1,4 @@
-//! What asks changes nothing: `peek`, `get`, `expires_at`, a hit of cost 0, and a denied hit that is free.
+//! Reads change nothing: `peek`, `get`, `expires_at`, a hit of cost 0, and a denied hit that is free.
 
 use proptest::prelude::*;
 use tollgate::{Denied, ManualClock, Operation, Options};

@@ -1,4 +1,4 @@
-//! What must hold for every algorithm, whatever comes: properties over arbitrary costs and times.
+//! Properties of every algorithm, over arbitrary costs and times.
 //!
 //! Each property runs once per algorithm, with cases of its own. A case that ever failed is kept in `regressions.txt`.
 

@@ -1,4 +1,4 @@
-//! A limiter over a store: it answers what a limiter in memory does, and a store that fails lets nothing through.
+//! A limiter over a store decides as a limiter in memory does, and a store that fails lets nothing through.
 
 use std::collections::HashMap;
 

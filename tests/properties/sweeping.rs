@@ -1,4 +1,4 @@
-//! Sweeping and eviction: a state with time left stays while there is room, and what goes is counted or told.
+//! Sweeping and eviction: a state with time left stays while there is room; dropped states are counted or reported.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

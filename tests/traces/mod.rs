@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::panic, unreachable_pub)]
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use tollgate::{Answer, Denied, Operation, Policy};
 
@@ -40,6 +42,9 @@ enum Wait {
     Exactly(u64),
     Word(String),
 }
+
+/// Why waits are not those of Hammer, by the word in their place and by algorithm.
+const LOOSE_WAITS: &str = include_str!("../vectors/loose_waits.json");
 
 impl Op {
     pub fn operation(&self) -> Operation<'static> {
@@ -81,7 +86,15 @@ impl Op {
 pub fn run(file: &str, mut subject: impl FnMut(Policy) -> Subject) {
     let traces: Vec<Trace> = serde_json::from_str(file).expect("a file of traces");
     assert_eq!(traces.len(), 24);
+    let reasons: HashMap<&str, HashMap<&str, &str>> = serde_json::from_str(LOOSE_WAITS).expect("a file of reasons");
     for (number, trace) in traces.into_iter().enumerate() {
+        for op in &trace.ops {
+            if let Expect::Deny(Wait::Word(word)) = &op.expect {
+                let algorithm = trace.policy.algorithm();
+                let reason = reasons.get(word.as_str()).and_then(|reasons| reasons.get(algorithm));
+                assert!(reason.is_some(), "{algorithm} has waits {word:?} without a reason in loose_waits.json");
+            }
+        }
         // Hammer counts denied hits; buckets have no such choice.
         let counting = trace.policy.clone().denied(Denied::Count).unwrap_or(trace.policy);
         let mut answer = subject(counting);

@@ -356,11 +356,11 @@ mod tests {
             "rules[0].key[1]: \"header\" is not ",
             "rules[0].policies[1]: \"unknown\" is not one of ",
             "rules[1].policies: ",
-            "rules[2].key: a rule with limits has none of its own",
+            "rules[2].key: is not accepted beside limits",
             "rules[2].limits[1].policies: denied: \"count\" is not ",
             "rules[2].limits[1].missing: unknown field",
             "rules[2].cost: -1 is not an integer",
-            "rules[2].policies: a rule with limits has none of its own",
+            "rules[2].policies: is not accepted beside limits",
             "rules[3].method: \"get\" is not ",
             "rules[3].policies: is required",
         ];

@@ -9,7 +9,7 @@ import { problem } from "../problem.ts";
 /**
  * Returns the response to a request to the API without a valid token; `undefined` if the token is valid.
  *
- * Only wrong tokens are counted, by address: who shares an address with somebody who guesses is not locked out.
+ * Only wrong tokens are counted, by address: a client with a valid token is not locked out by guesses from its address.
  */
 export async function closedTo(
   request: Request,

@@ -28,7 +28,7 @@ export async function forward(
       : (serviceNamed(upstream, env) as Fetcher).fetch(asCounted(request, url)));
   } catch (cause) {
     log({ event: "error", via: "gateway", failure: "upstream", cause: String(cause) });
-    return problem(502, "The upstream did not answer");
+    return problem(502, "The upstream did not respond");
   }
 }
 

@@ -11,7 +11,7 @@ export class Unanswered extends Error {
   readonly failure: Failure;
 
   constructor(failure: Failure, cause?: unknown) {
-    super(`the object did not answer: ${failure}`, { cause });
+    super(`the object did not respond: ${failure}`, { cause });
     this.failure = failure;
   }
 

@@ -71,7 +71,7 @@ impl Slots {
 
     /// Stages the states that were added to a batch as number `index`.
     pub(crate) fn restage(&mut self, batch: &mut Batch, index: usize) {
-        // That of a key which had ended is still there.
+        // The extra of an ended key may still be there.
         self.staged.extra = Extra::default();
         self.ready = batch.take(index, &mut self.staged);
     }

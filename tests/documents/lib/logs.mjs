@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { logOf, traffic } from "../../command/lib/traffic.mjs";
+import { logOf, traffic } from "../../cli/lib/traffic.mjs";
 
 const config = `
 [[durable_objects.bindings]]

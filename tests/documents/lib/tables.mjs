@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { mock } from "node:test";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { inProject } from "../../../scripts/lib/paths.mjs";
-import { tollgate } from "../../command/lib/tollgate.mjs";
+import { tollgate } from "../../cli/lib/tollgate.mjs";
 
 const folder = join(process.env.TOLLGATE_PACKED, "tables");
 const isManifest = ({ text }) => /^\[dependencies\]/m.test(text);

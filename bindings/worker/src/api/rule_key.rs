@@ -52,7 +52,7 @@ impl RuleKey {
             return Some(Self::Logged(text.clone()));
         }
         if list.is_empty() {
-            reader.errors.push(FieldError { path, problem: format!("an empty list is no key; expected {ACCEPTS}") });
+            reader.errors.push(FieldError { path, problem: format!("an empty list is not a key; expected {ACCEPTS}") });
         }
         let mut parts = Vec::new();
         for (path, tree) in list {
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn errors_name_the_part() {
         for (parts, problem) in [
-            (&[] as &[&str], "parts: an empty list is no key; expected \"ip=<address>\", \"path=/<path"),
+            (&[] as &[&str], "parts: an empty list is not a key; expected \"ip=<address>\", \"path=/<path"),
             (&[""], "parts[0]: \"\" is not \"ip=<address>\""),
             (&["ip=::1", "user=4"], "parts[1]: \"user=4\" is not \"ip=<address>\", "),
             (&["constant=a"], "parts[0]: \"constant=a\" is not "),

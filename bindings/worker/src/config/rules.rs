@@ -143,13 +143,13 @@ fn limits(
 ) -> Vec<Limit> {
     for (field, found) in [("key", reader.take("key")), ("policies", reader.take("policies"))] {
         if found.is_some() {
-            let problem = "a rule with limits has none of its own; write it in each of the limits".into();
+            let problem = "is not accepted beside limits; set it in each of the limits".into();
             reader.errors.push(FieldError { path: reader.path_of(field), problem });
         }
     }
     if mode == Mode::Skip || !(1..=MAX_LIMITS).contains(&list.len()) {
         let expected = format!("expected a list of 1 to {MAX_LIMITS}");
-        let problem = if mode == Mode::Skip { "a rule that skips has none".into() } else { expected };
+        let problem = if mode == Mode::Skip { "is not accepted with mode \"skip\"".into() } else { expected };
         reader.errors.push(FieldError { path: reader.path_of("limits"), problem });
         return Vec::new();
     }
@@ -187,7 +187,7 @@ fn pattern(reader: &mut Reader<'_>) -> Option<Pattern> {
 fn key(reader: &mut Reader<'_>, mode: Mode) -> Vec<Part> {
     let Some(list) = reader.list("key") else { return vec![Part::Ip] };
     if mode == Mode::Skip || list.is_empty() {
-        let problem = if list.is_empty() { "an empty list is no key" } else { "a rule that skips has none" };
+        let problem = if list.is_empty() { "an empty list is not a key" } else { "is not accepted with mode \"skip\"" };
         reader.errors.push(FieldError { path: reader.path_of("key"), problem: problem.into() });
     }
     let mut parts = Vec::new();
@@ -214,7 +214,7 @@ fn policies(reader: &mut Reader<'_>, mode: Mode, named: NamedPolicies<'_>) -> Op
     }
     if mode == Mode::Skip {
         if !names.is_empty() {
-            let problem = "a rule that skips has none".into();
+            let problem = "is not accepted with mode \"skip\"".into();
             reader.errors.push(FieldError { path, problem });
         }
         return None;

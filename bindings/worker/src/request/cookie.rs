@@ -187,7 +187,7 @@ mod tests {
         ] {
             assert_eq!(read(header), Err(Ambiguous), "{header}");
         }
-        // PHP replaces what stands in no name of a variable.
+        // PHP replaces characters that no name of a variable has.
         assert_eq!(cookie("a_b=1; a.b=2", "a_b"), Err(Ambiguous));
         assert_eq!(cookie("a =2", "a_"), Ok(Some("2".into())));
     }

@@ -1,4 +1,4 @@
-//! What happens at isolates: hits, replies, and timers of messages and leases.
+//! The events at isolates: hits, replies, and timers of messages and leases.
 
 use super::{Use, World};
 use crate::cloudflare::object::simulation::KEYS;

@@ -1,4 +1,4 @@
-//! What happens at the object: messages, reservations, and the alarm of its credit.
+//! The events at the object: messages, reservations, and the alarm of its credit.
 
 use super::{Use, World};
 use crate::cloudflare::object::account::Request;

@@ -1,0 +1,3 @@
+import { take } from "./take.js";
+
+postMessage(await take());
