@@ -115,6 +115,7 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "tests/node"]);
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);
+      await show(bin("tsc"), ["-p", "tests/store"]);
     },
   },
   { name: "typedoc", run: typedoc },
@@ -125,6 +126,7 @@ const ofPackage = [
   { name: "command", run: () => nodeTest("tests/command/*.test.mjs") },
   { name: "frameworks", run: () => nodeTest("tests/guard/*.test.mjs", [], { env: seeded }) },
   { name: "redis", run: () => nodeTest("tests/redis/*.test.mjs", [], { env: seeded }) },
+  { name: "stores", run: () => nodeTest("tests/store/*.test.mjs", [], { env: seeded }) },
   { name: "release", run: () => nodeTest("tests/release/*.test.mjs") },
   {
     name: "workerd",
