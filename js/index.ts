@@ -2,6 +2,7 @@ export { type ErrorCode, TollgateError } from "./errors/error.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
 export { hitAll } from "./limiter/hit-all.ts";
+export { Ledger, type LedgerReservation, type SavedLedger } from "./limiter/ledger.ts";
 export { RateLimiter } from "./limiter/limiter.ts";
 export type { AllHits, HitOf } from "./limiter/several-keys.ts";
 export { type Operation, type Step, step } from "./limiter/step.ts";

@@ -35,6 +35,7 @@ export async function buildPackage() {
     await bundleAdapters(dist);
     await bundleReact(dist);
     await bundleRedis(dist);
+    await bundleStore(dist);
     await bundleWorker(dist);
     await bundleCommand(dist);
   });
@@ -195,9 +196,13 @@ async function bundleCommand(dist) {
 export const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = ["limiter/limiter", "http/headers", "http/address", "throttle/throttle"].map((name) =>
-  inProject(`js/${name}.ts`),
-);
+const ofPackage = [
+  "limiter/limiter",
+  "limiter/ledger",
+  "http/headers",
+  "http/address",
+  "throttle/throttle",
+].map((name) => inProject(`js/${name}.ts`));
 
 const packageBeside = {
   name: "package beside",
@@ -255,6 +260,29 @@ async function bundleRedis(dist) {
   }
 }
 
+/** Leaves `tollgate/store` out of the cases that test stores. */
+const storeBeside = {
+  name: "store beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/store\/index\.ts$/ }, ({ kind }) =>
+      kind === "entry-point" ? undefined : { path: "tollgate/store", external: true },
+    ),
+};
+
+/** `tollgate/store` and `tollgate/testing`, over the package, whose wasm is that of the runtime. */
+async function bundleStore(dist) {
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ])
+    for (const name of ["store", "testing"])
+      await bundleAs(join(dist, `${name}.${extension}`), {
+        entryPoints: [inProject(`js/${name}/index.ts`)],
+        format,
+        plugins: [packageBeside, storeBeside],
+      });
+}
+
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {
   await bundleAs(join(dist, "cloudflare.js"), {
@@ -267,7 +295,7 @@ async function bundleWorker(dist) {
 
 /** The entries of the package that have types, by the folder whose `tsconfig.json` declares them. */
 const typed = {
-  js: ["index", "client/index", "redis/index"],
+  js: ["index", "client/index", "redis/index", "store/index", "testing/index"],
   "js/middleware": [...adapters.map((name) => `middleware/${name}`), "stores/index"],
   "js/react": ["react/index"],
   "js/cloudflare": ["cloudflare/index"],

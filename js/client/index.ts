@@ -1,5 +1,6 @@
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
 export type { RuleParts } from "../http/rule-key.ts";
+export type { AsyncLimiter } from "../limiter/async-limiter.ts";
 export type { AllHits, HitOf } from "../limiter/several-keys.ts";
 export { AsyncReservation } from "../reservation/async-reservation.ts";
 export type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";

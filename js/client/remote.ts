@@ -2,6 +2,7 @@ import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { errorDecision } from "../errors/error-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
+import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { copiedCosts, copiedUse } from "../policy/copied-costs.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds, ttlExpected } from "../policy/durations.ts";
@@ -88,7 +89,7 @@ export interface RemoteReserveOptions {
  * for (let count = 0; count < 20; count += 1) await limiter.hit("tenant:7");
  * ```
  */
-export class RemoteLimiter {
+export class RemoteLimiter implements AsyncLimiter {
   #batches: Batches;
   #policy: string | readonly string[];
   #leasedHits: LeasedHits | undefined;

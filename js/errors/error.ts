@@ -43,7 +43,8 @@ export type ErrorCode =
   | "wasm_blocked"
   | "invalid_request"
   | "unauthorized"
-  | "unanswered";
+  | "unanswered"
+  | "contended";
 
 /**
  * Replaces the `{names}` in a text.

@@ -56,8 +56,8 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
   readonly policy?: Policies | undefined;
   /**
-   * Decides instead of a limiter in memory: a `RateLimiter`, `RedisLimiter` or `RemoteLimiter`, a Durable Object
-   * namespace such as `env.LIMITERS`, or a function that returns one of them for a request.
+   * Decides instead of a limiter in memory: a `RateLimiter`, `RedisLimiter`, `StoreLimiter` or `RemoteLimiter`, a
+   * Durable Object namespace such as `env.LIMITERS`, or a function that returns one of them for a request.
    */
   readonly limiter?: AnyLimiter | ((request: Request) => AnyLimiter) | undefined;
   /** Returns the key whose budget a request uses; by default `ipKey` of the client's address. */

@@ -20,11 +20,12 @@ import type {
   Snapshot,
   StoredKey,
 } from "../types.ts";
-import { hitKind, operation, schema, settlements, status, storedVersion } from "../wasm/generated.ts";
+import { hitKind, operation, settlements, status, storedVersion } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
 import { saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
+import { hitSlot, type Reserved } from "./slot-hit.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { storedKey } from "./stored-key.ts";
 
@@ -306,31 +307,19 @@ export class RateLimiter {
     kind: number,
     reserved?: Reserved,
   ): Decision {
-    const read = policies === undefined ? undefined : readCall(policies);
-    const call = read?.numbers ?? [];
+    const call = policies === undefined ? undefined : readCall(policies);
     const costs = typeof cost === "number" ? undefined : costsByPosition(cost, this.#read);
     const now = this.#clock();
     if (typeof now !== "number") throw invalidTime(now);
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
-    const { instance } = this.#states.limiter;
-    instance.writeCall(call);
-    if (costs !== undefined) instance.writeCosts(costs);
-    if (reserved !== undefined) {
-      reserved.end = Math.floor(now) + reserved.ttl;
-      instance.writeReservation(reserved.bits, reserved.ttl, reserved.end);
-    }
-    const count = call.length / schema.perPolicy;
-    const fullKind = kind + (costs === undefined ? 0 : hitKind.byPolicy);
-    const code = this.#states.limiter.run(({ hit_with }, index, generation) =>
-      hit_with(index, generation, slot, costs === undefined ? (cost as number) : 0, now, count, fullKind),
-    );
+    const code = hitSlot(this.#states.limiter, slot, cost, costs, call, now, kind, reserved);
     if (code >= 0 && (code & status.moved) !== 0) {
       this.#states.hasMoves = true;
       this.#states.moving = key;
     }
-    if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(read?.copies));
-    if (code <= status.at) throw tooSlow(new ReadPolicies(read?.copies), code);
+    if (code === status.mismatch) throw mismatch(this.#read, new ReadPolicies(call?.copies));
+    if (code <= status.at) throw tooSlow(new ReadPolicies(call?.copies), code);
     return this.#decision(code, cost, now);
   }
 
@@ -421,11 +410,4 @@ export class RateLimiter {
     if (this.#states.hasMoves) this.#states.acknowledge();
     return decision;
   }
-}
-
-/** A reservation to be made. Its end is set when the clock is read. */
-interface Reserved {
-  readonly bits: readonly number[];
-  readonly ttl: number;
-  end: number;
 }

@@ -1,30 +1,18 @@
-import { checkVersion } from "../checks.ts";
 import { invalidField, reserveOnly, wrongAmount, wrongInc } from "../errors/error.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { isTime } from "../time.ts";
-import type { Decision, Policies, State, StoredState } from "../types.ts";
-import { elements } from "../wasm/elements.ts";
-import { operation as counting, hitKind, status, storedVersion } from "../wasm/generated.ts";
+import type { Decision, Policies, State } from "../types.ts";
+import { operation as counting, hitKind, status } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
 import { outOfMemory, SlotLimiter } from "../wasm/slot-limiter.ts";
-import {
-  copiedLists,
-  copiedNumbers,
-  ShapedStates,
-  ShapeNames,
-  saved,
-  stored,
-  unreadable,
-} from "../wasm/states.ts";
+import { ShapeNames } from "../wasm/states.ts";
 import { readOptions } from "./options.ts";
+import { loadStates, readState, savedNumbers, stateOf } from "./stored-states.ts";
 
 /** The operations on a key. */
 export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";
 
 const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
-
-/** Operations that only read. No write is needed after them, even if the stored state has ended. */
-const reads: readonly string[] = ["peek", "get", "expiresAt"];
 
 /** The result of a step. */
 export interface Step {
@@ -34,7 +22,7 @@ export interface Step {
   readonly value?: number;
   /** The state to store now; `null` if the key is as if never used. */
   readonly state: State | null;
-  /** True if that differs from the stored state. */
+  /** True if the operation changed the state, so that it must be stored. */
   readonly changed: boolean;
   /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
   readonly expiresAt: number;
@@ -76,24 +64,16 @@ export function step(
   const before = state == null ? undefined : readState(state, names);
   const limiter = new SlotLimiter(own, readOptions({}), false, true);
   try {
-    const afresh = before === undefined ? 0 : limiter.load(-1, now, before.numbers, true);
-    if (afresh <= status.at) throw before?.error(status.at - afresh);
-    if (afresh < 0) throw outOfMemory();
-    const isReset = operation === "reset";
-    const result = isReset ? {} : work(limiter, own, operation, amount, now, policy);
-    const slot = isReset && !isLeftAfterReset(limiter, now) ? -1 : slotIn(limiter);
-    const expiresAt =
-      slot < 0 ? 0 : limiter.run(({ save }, index, generation) => save(index, generation, slot, now));
-    if (expiresAt < 0) throw outOfMemory();
-    const after = expiresAt === 0 ? [] : limiter.instance.list();
-    const isSame = `${after}` === `${before?.numbers ?? []}`;
+    const afresh = loadStates(limiter, before, now);
+    // Without what has ended: a read or a denied hit needs no write for that.
+    const loaded = `${savedNumbers(limiter, slotIn(limiter), now)[1]}`;
+    const result = operation === "reset" ? undefined : work(limiter, own, operation, amount, now, policy);
+    const isGone = result === undefined && !isLeftAfterReset(limiter, now);
+    const [expiresAt, after] = savedNumbers(limiter, isGone ? -1 : slotIn(limiter), now);
     return {
       ...result,
-      state:
-        expiresAt === 0
-          ? null
-          : { version: storedVersion, states: saved(after).map((state) => stored(state, names)) },
-      changed: !isSame && !reads.includes(operation),
+      state: stateOf(after, names),
+      changed: `${after}` !== loaded,
       expiresAt,
       afresh: own.names.filter((_, position) => (afresh >>> position) & 1),
     };
@@ -128,8 +108,7 @@ function work(
     const code = limiter.run(({ hit_with }, index, generation) =>
       hit_with(index, generation, slot, amount, now, 0, hitKind[operation]),
     );
-    if (code === status.outOfMemory) throw outOfMemory();
-    checkCountable(own, operation, code);
+    checkStatus(own, operation, code);
     if (code < 0) throw wrongAmount("cost", amount);
     return { decision: new Results(own.names).decision(limiter.instance, code) };
   }
@@ -139,40 +118,15 @@ function work(
       count(index, generation, kind, slot, amount, now, position),
     );
   const value = count(counting[operation]);
-  if (value === status.outOfMemory) throw outOfMemory();
-  checkCountable(own, operation, value);
+  checkStatus(own, operation, value);
   if (value < 0)
     throw operation === "set" ? wrongAmount("count", amount, count(counting.maxCount)) : wrongInc(amount);
   return { value };
 }
 
-/** Throws `reserve_only` if the status says that a policy counts reservations alone. */
-function checkCountable(own: ReadPolicies, operation: Operation, code: number): void {
+/** Throws if the status says that there is no memory, or that a policy counts reservations alone. */
+function checkStatus(own: ReadPolicies, operation: Operation, code: number): void {
+  if (code === status.outOfMemory) throw outOfMemory();
   if (code > status.reserveOnly || code <= status.at) return;
   throw reserveOnly(own.names[status.reserveOnly - code], operation);
-}
-
-/** Copies a stored state, each part read once, and checks the copy. */
-function readState(state: State, names: ShapeNames): ShapedStates {
-  const wrong = (field: string, found: unknown) =>
-    invalidField("invalid_state", field, found, "a state that step returned");
-  if (typeof state !== "object") throw wrong("state", state);
-  const { version, states } = state;
-  if (!Number.isSafeInteger(version)) throw unreadable("it has no version");
-  checkVersion(version);
-  if (!Array.isArray(states)) throw wrong("state.states", states);
-  const shaped = new ShapedStates(names);
-  for (const each of elements(states)) {
-    const { name, algorithm, scale, state, open } = (each ?? {}) as Partial<StoredState>;
-    if (typeof name !== "string" || typeof algorithm !== "string" || !Number.isSafeInteger(scale))
-      throw wrong("state.states", states);
-    shaped.addStored({
-      name,
-      algorithm,
-      scale: scale as number,
-      state: copiedNumbers(state),
-      open: copiedLists(open ?? []),
-    });
-  }
-  return shaped;
 }

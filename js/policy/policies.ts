@@ -110,7 +110,7 @@ export function readCall(policies: Policies): ReadCall {
 }
 
 /** Copies policies; each field is read once. A value that is not an object stays as it is and is rejected later. */
-function copiesOf(policies: unknown): unknown[] {
+export function copiesOf(policies: unknown): unknown[] {
   if (!Array.isArray(policies)) return [copyOf(policies)];
   // One more than the maximum is enough for the error.
   return elements(policies, schema.maxPolicies + 1).map(copyOf);

@@ -39,16 +39,3 @@ export const rejectedOperation = (): TollgateError =>
 /** Returns true for Redis's error that it does not have the script. */
 export const isNoScript = (error: unknown): boolean =>
   String((error as { message?: unknown } | null)?.message).startsWith("NOSCRIPT");
-
-/** The codes of errors of Redis, of its values, or of the wasm. All others are errors of the caller. */
-const redisCodes: readonly string[] = [
-  "unanswered",
-  "invalid_state",
-  "unsupported_version",
-  "out_of_memory",
-  "state_lost",
-];
-
-/** Returns true for an error after which `onError` and `fallback` decide. */
-export const isRedisError = (error: unknown): boolean =>
-  error instanceof TollgateError ? redisCodes.includes(error.code) : true;

@@ -1,4 +1,6 @@
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
+export type { AsyncLimiter } from "../limiter/async-limiter.ts";
+export type { FallbackLimiter, FallbackReservation } from "../limiter/fallback.ts";
 export type { AllHits, HitOf } from "../limiter/several-keys.ts";
 export { AsyncReservation } from "../reservation/async-reservation.ts";
 export type {
@@ -14,8 +16,6 @@ export type {
 export { hitAll } from "./hit-all.ts";
 export { RedisLimiter } from "./limiter.ts";
 export type {
-  FallbackLimiter,
-  FallbackReservation,
   FallbackShare,
   IoredisLike,
   LeaseOptions,

@@ -1,5 +1,8 @@
 import { copiedOptions } from "../checks.ts";
 import { invalidField, reserveOnly, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import type { AsyncLimiter } from "../limiter/async-limiter.ts";
+import { Fallback, isStoreError } from "../limiter/fallback.ts";
+import { RateLimiter } from "../limiter/limiter.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
 import { ReadPolicies } from "../policy/policies.ts";
@@ -17,9 +20,7 @@ import type {
 } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { schema } from "../wasm/generated.ts";
-import { isRedisError } from "./errors.ts";
 import { Exchange } from "./exchange.ts";
-import { Fallback } from "./fallback.ts";
 import type { KeyLog } from "./key-log.ts";
 import { KeyLogs } from "./key-logs.ts";
 import { LeasedHits, type LeaseIssuer } from "./leased-hits.ts";
@@ -27,7 +28,7 @@ import { type Operation, type OperationFields, operationOf } from "./operation.t
 import { OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
 import { processName } from "./process-name.ts";
-import { Replicas, type Reserved, type Result } from "./replicas.ts";
+import { Replicas, type Reserved, type Result, sharedPolicies } from "./replicas.ts";
 import { type Counters, newCounters } from "./stats.ts";
 import type { RedisOptions, RedisStats } from "./types.ts";
 
@@ -54,7 +55,7 @@ const format = 2;
  * const decision = await limiter.hit("user:42");
  * ```
  */
-export class RedisLimiter {
+export class RedisLimiter implements AsyncLimiter {
   /** Copies of the policies it was created with. */
   readonly policies: readonly Policy[];
 
@@ -85,7 +86,10 @@ export class RedisLimiter {
     const { prefix, name = defaultName, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
     const counters = this.#counters;
     this.#logs = new KeyLogs(replicas, `${prefix}${format}:${name}:`, maxKeys, counters);
-    this.#fallback = new Fallback(readOptions, this.policies, read.names);
+    const { onError, fallback } = readOptions;
+    const limiter =
+      typeof fallback === "number" ? new RateLimiter(sharedPolicies(this.policies, fallback)) : fallback;
+    this.#fallback = new Fallback(onError, limiter, this.policies, read.names);
     this.#exchange = new Exchange({ runner, replicas, process, timeout, restore, counters });
     this.#maxDenialAgeBesideLeases = (leaseTtl || schema.defaultLeaseTtl) / 2;
     if (leaseTtl > 0 && replicas.mayLease)
@@ -153,7 +157,7 @@ export class RedisLimiter {
       const id = decision.allowed ? idText({ key, bits, end, isByPolicy }) : "";
       return new AsyncReservation(this.#settling, key, decision, id, end);
     } catch (error) {
-      const reservation = isRedisError(error) ? await this.#fallback.reserve(key, cost, ttl) : undefined;
+      const reservation = isStoreError(error) ? await this.#fallback.reserve(key, cost, ttl) : undefined;
       if (reservation === undefined) throw error;
       this.#counters.decidedWithout++;
       return reservation;
@@ -344,7 +348,7 @@ export class RedisLimiter {
     cost: Costs,
     error: unknown,
   ): Decision | Promise<Decision> {
-    const decision = isRedisError(error) ? this.#fallback.decide(kind, key, cost) : undefined;
+    const decision = isStoreError(error) ? this.#fallback.decide(kind, key, cost) : undefined;
     if (decision === undefined) throw error;
     this.#counters.decidedWithout++;
     return decision;

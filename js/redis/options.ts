@@ -1,11 +1,12 @@
 import { copiedOptions } from "../checks.ts";
 import { integer, invalidField } from "../errors/error.ts";
+import { type FallbackLimiter, type OnError, onErrorValues } from "../limiter/fallback.ts";
 import { isInteger, milliseconds } from "../policy/durations.ts";
 import { oneOf } from "../policy/policy.ts";
 import { leaseTtlText, schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
-import type { FallbackLimiter, LeaseOptions, RedisOptions } from "./types.ts";
+import type { LeaseOptions, RedisOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadRedisOptions {
@@ -13,7 +14,7 @@ export interface ReadRedisOptions {
   readonly prefix: string;
   readonly name: string | undefined;
   readonly timeout: number;
-  readonly onError: "throw" | "allow" | "deny";
+  readonly onError: OnError;
   /** A limiter, or the share of each limit. */
   readonly fallback: FallbackLimiter | number | undefined;
   readonly maxKeys: number;
@@ -33,8 +34,6 @@ const optionNames = [
   "restore",
   "leases",
 ];
-
-const onErrorValues = ["throw", "allow", "deny"] as const;
 
 const defaultMaxKeys = 100_000;
 

@@ -1,4 +1,5 @@
-import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
+import type { FallbackLimiter } from "../limiter/fallback.ts";
+import type { Duration } from "../types.ts";
 
 /** Sends one command to the node of a key and returns its reply. */
 export interface RedisSender {
@@ -28,34 +29,6 @@ export interface NodeRedisLike {
 
 /** A client that a limiter accepts. */
 export type RedisClient = IoredisLike | NodeRedisLike | RedisSender;
-
-/** A limiter that decides while Redis does not respond: `RateLimiter`, or anything with its `hit` and `peek`. */
-export interface FallbackLimiter {
-  /** Decides a hit. */
-  hit(key: string, cost?: Costs): Decision | Promise<Decision>;
-  /** Returns what a hit would return. Changes no state. */
-  peek(key: string, cost?: Costs): Decision | Promise<Decision>;
-  /** Reserves a cost. Without this method a reservation is decided as a hit. */
-  reserve?(
-    key: string,
-    cost?: Costs,
-    options?: { readonly ttl?: Duration | undefined },
-  ): FallbackReservation | Promise<FallbackReservation>;
-}
-
-/** A reservation of a fallback limiter. */
-export interface FallbackReservation {
-  /** The decision. */
-  readonly decision: Decision;
-  /** The id; empty if it was denied. */
-  readonly id: string;
-  /** When it ends, in milliseconds since the epoch; 0 if it was denied. */
-  readonly expiresAt: number;
-  /** Closes it and charges the used amount. */
-  settle(used?: Costs): Settlement | Promise<Settlement>;
-  /** Moves its end. */
-  extend(ttl: Duration): Extension | Promise<Extension>;
-}
 
 /** A part of each limit that one process may use by itself. */
 export interface FallbackShare {

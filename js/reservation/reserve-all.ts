@@ -37,4 +37,4 @@ export async function reserveAll<Limiter extends Reserving>(
 }
 
 const check = (limiter: Reserving): void =>
-  checkLimiter(limiter, false, "a RedisLimiter or RemoteLimiter; see docs/several-keys.md");
+  checkLimiter(limiter, false, "a RedisLimiter, StoreLimiter or RemoteLimiter; see docs/several-keys.md");

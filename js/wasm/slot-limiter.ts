@@ -75,7 +75,7 @@ export class SlotLimiter {
 export const outOfMemory = (): TollgateError => new TollgateError("out_of_memory", outOfMemoryText);
 
 /** Returns the error for the status of policies that Rust rejected. */
-function rejected(policies: ReadPolicies, code: number, stored: boolean): TollgateError {
+export function rejected(policies: ReadPolicies, code: number, stored: boolean): TollgateError {
   if (code > status.at) return outOfMemory();
   // A bucket is rejected for its capacity, a log for its length.
   const isLog = stored && policies.origins[status.at - code]?.algorithm === "sliding_window";

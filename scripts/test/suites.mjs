@@ -123,6 +123,7 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "tests/limiter"]);
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);
+      await show(bin("tsc"), ["-p", "tests/store"]);
     },
   },
   { name: "typedoc", run: typedoc },
@@ -135,6 +136,7 @@ const ofPackage = [
   nodeSuite("command", ["cli"]),
   nodeSuite("frameworks", ["guard", "stores"], [], { env: seeded }),
   nodeSuite("redis", ["redis"], [], { env: seeded }),
+  nodeSuite("own stores", ["store"], [], { env: seeded }),
   nodeSuite("release", ["release"]),
   {
     name: "workerd",

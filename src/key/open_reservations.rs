@@ -139,6 +139,11 @@ impl Open {
         self.rows.get(END).copied()
     }
 
+    /// Returns when the last reservation expires; 0 if there is none.
+    pub(crate) fn last_end(&self) -> u64 {
+        self.get(self.len().saturating_sub(1)).map_or(0, |reserved| reserved.end)
+    }
+
     /// Returns whether a reservation has expired, or ends later than its ttl from now because the clock stepped back.
     #[inline(always)]
     pub(crate) fn is_due(&self, now: u64) -> bool {

@@ -34,8 +34,10 @@ impl Extra {
         if self.open.is_empty() {
             return ends_at;
         }
+        // A reservation of 0 uses nothing until it is settled for more.
+        let open_until = policy_states.all_open_end_at(entry, &self.open, now).max(self.open.last_end());
         // A key with an open reservation has not ended, even if the reservation is due.
-        ends_at.max(policy_states.all_open_end_at(entry, &self.open, now)).max(now + 1)
+        ends_at.max(open_until).max(now + 1)
     }
 }
 

@@ -1,9 +1,11 @@
-// The limiters that are not in memory: Durable Objects, and one that the Worker's HTTP API answers.
+// The limiters that are not in memory: Durable Objects, one that the Worker's HTTP API answers, and one over a store.
 
 import assert from "node:assert/strict";
 import test, { describe } from "node:test";
 import { RateLimiter } from "tollgate";
 import { RemoteLimiter } from "tollgate/client";
+import { StoreLimiter } from "tollgate/store";
+import { memoryStore } from "../store/lib/stores.mjs";
 import { ask } from "./lib/client.mjs";
 import { frameworks, served } from "./lib/frameworks.mjs";
 import { limiterOf, policyOf, start } from "./lib/limits.mjs";
@@ -155,6 +157,42 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 429);
       assert.equal((await ask(url, as("ann", { "X-Plan": "2" }))).status, 200);
       assert.equal((await ask(await serve({ policyFor }), as("ann", { "X-Plan": "2" }))).status, 500);
+    });
+
+    test("StoreLimiter: exactly the limit, plans, and reservations by the response", async (t) => {
+      const clock = () => start;
+      const store = memoryStore(clock);
+      const over = (policy, options) => new StoreLimiter(policy, { store, clock, ...options });
+      const policyFor = (request) => (framework.header(request, "X-Plan") ? policyOf(3) : undefined);
+      const guard = { limiter: over(policyOf(2)), key, policyFor };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
+      const responses = await Promise.all(Array.from({ length: 9 }, () => ask(url, as("ann"))));
+      assert.equal(responses.filter(({ status }) => status === 200).length, 2);
+      assert.equal(responses[0].headers["ratelimit-policy"], '"api";q=2;w=60');
+      assert.equal((await ask(url, as("ann", { "X-Plan": "paid" }))).status, 200);
+      assert.equal((await ask(url, as("ann", { "X-Plan": "paid" }))).status, 429);
+
+      const failures = {
+        limiter: over(policyOf(1), { prefix: "failed:" }),
+        key: () => 42,
+        charge: "failures",
+      };
+      const free = await served(t, framework, { "/": { guards: [failures] } });
+      for (let request = 0; request < 3; request++) assert.equal((await ask(free)).status, 200);
+    });
+
+    test("StoreLimiter: a store that fails is onError's, a value that cannot be read as well, bad input is not", async (t) => {
+      const store = memoryStore(() => start);
+      const failing = { get: async () => assert.fail("no store"), swap: store.swap };
+      const serve = (store, onError) =>
+        served(t, framework, {
+          "/": { guards: [{ limiter: new StoreLimiter(policyOf(1), { store }), key, onError }] },
+        });
+      assert.equal((await ask(await serve(failing, "allow"), as("ann"))).status, 200);
+      assert.equal((await ask(await serve(failing, "deny"), as("ann"))).status, 503);
+      store.put("ann", "not a state");
+      assert.equal((await ask(await serve(store, "deny"), as("ann"))).status, 503);
+      assert.equal((await ask(await serve(store, "allow"), as("a".repeat(1_025)))).status, 500);
     });
 
     test("a limiter elsewhere gets a plan as the third argument", async (t) => {

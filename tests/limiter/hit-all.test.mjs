@@ -215,7 +215,7 @@ test("a limiter of another hitAll is an error, and nothing is charged", async ()
   assert.throws(() => hitAll([own, { key: "a" }]), { message: /^limiter is required \(a RateLimiter;/ });
   await assert.rejects(hitAllElsewhere([{ limiter: remote, key: "a" }, own]), {
     code: "invalid_option",
-    message: /^limiter: an object is not a RedisLimiter or RemoteLimiter; /,
+    message: /^limiter: an object is not a RedisLimiter, StoreLimiter or RemoteLimiter; /,
   });
   assert.equal(limiter.get("a"), 0);
 });

@@ -14,7 +14,7 @@ before(async () => {
 
 const report = async (file) => JSON.parse(await run(process.execPath, [file], { cwd: project }));
 
-const inNode = { tollgate: true, client: true, redis: true, express: true, stores: true };
+const inNode = { tollgate: true, client: true, redis: true, store: true, express: true, stores: true };
 
 test("Node, ES modules", async () => assert.deepEqual(await report("main.mjs"), inNode));
 

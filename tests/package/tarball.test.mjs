@@ -22,20 +22,27 @@ test("it needs no other package; frameworks are there or not", async () => {
 
 const overPackage = [...adapters, "stores"];
 
-test("an adapter imports the package and its errors, and no other adapter", async () => {
+/** What entries over the package import beside its errors. */
+const imports = {
+  ...Object.fromEntries(overPackage.map((name) => [name, "tollgate"])),
+  store: "tollgate",
+  testing: "tollgate/store",
+};
+
+test("an entry over the package imports it and its errors, and nothing else", async () => {
   const project = await freshProject("adapters", "tests/package/fixtures/empty");
   const dist = join(project, "node_modules/tollgate/dist");
-  for (const name of overPackage) {
+  for (const [name, beside] of Object.entries(imports)) {
     const names = Object.keys(await import(join(dist, `${name}.js`)));
     assert.deepEqual(Object.keys(createRequire(dist)(`./dist/${name}.cjs`)).sort(), names, name);
     for (const file of [`${name}.js`, `${name}.cjs`]) {
       const imported = readFileSync(join(dist, file), "utf8").matchAll(
-        /(?:\bfrom |\bimport\(|\brequire\()["']([^"']+)["']/g,
+        /(?:\bfrom |\bimport\(|\brequire\()["']([.\w][^"']*)["']/g,
       );
       const paths = new Set([...imported].map(([, path]) => path));
       assert.deepEqual(
         [...paths].sort(),
-        [file.endsWith(".cjs") ? "./errors.cjs" : "./errors.js", "tollgate"],
+        [file.endsWith(".cjs") ? "./errors.cjs" : "./errors.js", beside],
         file,
       );
     }
@@ -66,7 +73,8 @@ test("nor are those of the client, the hooks and the adapters, where subpaths ar
     ...overPackage.map((name) => `./${name}`),
   ));
 
-test("nor are those for Redis", () => attw("--profile", "node16", "--entrypoints", "./redis"));
+test("nor are those for Redis and stores", () =>
+  attw("--profile", "node16", "--entrypoints", "./redis", "./store", "./testing"));
 
 test("nor are those of the Worker, where modules are", () =>
   attw("--profile", "esm-only", "--entrypoints", "./cloudflare"));

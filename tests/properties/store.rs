@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use tollgate::{Answer, Denied, Ledger, ManualClock, Operation, Record, Store, StoreError, StoreLimiter, step};
+use tollgate::{
+    Answer, Costs, Denied, Ledger, ManualClock, Operation, Policies, Policy, Record, Settlement, Store, StoreError,
+    StoreLimiter, step,
+};
 
 use crate::support::*;
 
@@ -113,4 +116,19 @@ fn a_limiter_in_memory_is_a_store() {
         }
         Ok(())
     });
+}
+
+/// A store may delete a record at the end that it was told. A reservation of 0 may be settled for more until its own end.
+#[test]
+fn a_record_does_not_end_before_a_reservation_of_nothing() {
+    let policies = Policies::from(Policy::token_bucket(10, 10, "1ms").unwrap());
+    let reserve = Operation::Reserve { costs: Costs::All(0), ttl: Some(5_000), random: 7 };
+    let reserved = step(&policies, None, reserve, 1_000).unwrap();
+    assert_eq!(reserved.expires_at, 6_000);
+    let Answer::Reserved { id: Some(id), .. } = reserved.answer else { panic!("{:?}", reserved.answer) };
+    let settle = Operation::Settle { id, used: Some(Costs::All(10)) };
+    let settled = step(&policies, reserved.record.as_ref(), settle, 5_999).unwrap();
+    assert_eq!(settled.answer, Answer::Settled(Settlement::Settled));
+    let hit = step(&policies, settled.record.as_ref(), Operation::Hit { cost: 1 }, 5_999).unwrap();
+    assert!(matches!(hit.answer, Answer::Decision(decision) if !decision.allowed));
 }

@@ -1,0 +1,7 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+
+const processes = Array.from({ length: 4 }, () => fork(new URL("process.mjs", import.meta.url)));
+const answers = await Promise.all(processes.map((each) => once(each, "message")));
+const allowed = answers.reduce((sum, [count]) => sum + count, 0);
+console.log(`${allowed} of 120 allowed`);

@@ -1,0 +1,107 @@
+import { TollgateError } from "../errors/error.ts";
+import { errorDecision } from "../errors/error-decision.ts";
+import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
+import type { Costs, Decision, Duration, Extension, Policy, Settlement } from "../types.ts";
+
+/** A limiter that decides while the store does not respond: `RateLimiter`, or anything with its `hit` and `peek`. */
+export interface FallbackLimiter {
+  /** Decides a hit. */
+  hit(key: string, cost?: Costs): Decision | Promise<Decision>;
+  /** Returns what a hit would return. Changes no state. */
+  peek(key: string, cost?: Costs): Decision | Promise<Decision>;
+  /** Reserves a cost. Without this method a reservation is decided as a hit. */
+  reserve?(
+    key: string,
+    cost?: Costs,
+    options?: { readonly ttl?: Duration | undefined },
+  ): FallbackReservation | Promise<FallbackReservation>;
+}
+
+/** A reservation of a fallback limiter. */
+export interface FallbackReservation {
+  /** The decision. */
+  readonly decision: Decision;
+  /** The id; empty if it was denied. */
+  readonly id: string;
+  /** When it ends, in milliseconds since the epoch; 0 if it was denied. */
+  readonly expiresAt: number;
+  /** Closes it and charges the used amount. */
+  settle(used?: Costs): Settlement | Promise<Settlement>;
+  /** Moves its end. */
+  extend(ttl: Duration): Extension | Promise<Extension>;
+}
+
+/** The accepted values of the option `onError`. */
+export const onErrorValues = ["throw", "allow", "deny"] as const;
+
+/** What a limiter does while its store does not respond. */
+export type OnError = (typeof onErrorValues)[number];
+
+/** The codes of errors of a store, of its values, or of the wasm. All others are errors of the caller. */
+const storeCodes: readonly string[] = [
+  "unanswered",
+  "contended",
+  "invalid_state",
+  "unsupported_version",
+  "out_of_memory",
+  "state_lost",
+];
+
+/** Returns true for an error after which `onError` and `fallback` decide. */
+export const isStoreError = (error: unknown): boolean =>
+  error instanceof TollgateError ? storeCodes.includes(error.code) : true;
+
+/** Decides by `fallback` or `onError` while a store does not respond. */
+export class Fallback {
+  readonly #onError: OnError;
+  readonly #limiter: FallbackLimiter | undefined;
+  /** The limit and the name of the first policy, for decisions by `onError`. */
+  readonly #first: readonly [limit: number, policy: string];
+
+  constructor(
+    onError: OnError,
+    limiter: FallbackLimiter | undefined,
+    policies: readonly Policy[],
+    names: readonly string[],
+  ) {
+    this.#onError = onError;
+    this.#limiter = limiter;
+    const [first] = policies as [Policy, ...Policy[]];
+    this.#first = ["limit" in first ? first.limit : first.capacity, names[0] as string];
+  }
+
+  /** Returns the decision of a hit or a peek; `undefined` if the error is to be thrown. */
+  decide(kind: "hit" | "peek", key: string, cost: Costs): Decision | Promise<Decision> | undefined {
+    if (this.#limiter !== undefined) return this.#limiter[kind](key, cost);
+    return this.#onError === "throw" ? undefined : this.#decisionByOnError();
+  }
+
+  /**
+   * Returns a reservation of the fallback; without a fallback, one that needs no settlement. `undefined` if the error is to
+   * be thrown.
+   */
+  async reserve(key: string, cost: Costs, ttl: Duration | undefined): Promise<AsyncReservation | undefined> {
+    if (this.#limiter?.reserve === undefined) {
+      const decision = await this.decide("hit", key, cost);
+      return decision && new AsyncReservation(settlingBy(undefined), key, decision, "", 0);
+    }
+    const reservation = await this.#limiter.reserve(key, cost, { ttl });
+    const { decision, id, expiresAt } = reservation;
+    return new AsyncReservation(settlingBy(reservation), key, decision, id, expiresAt);
+  }
+
+  #decisionByOnError(): Decision {
+    const [limit, policy] = this.#first;
+    return errorDecision(this.#onError === "allow", limit, policy);
+  }
+}
+
+/** Returns the methods that settle a reservation of the fallback. */
+const settlingBy = (reservation: FallbackReservation | undefined): AsyncSettling => ({
+  settle: async (_id, used) => reservation?.settle(used) ?? "closed",
+  extendUntil: async (_id, ttl) => {
+    const extension = (await reservation?.extend(ttl)) ?? "closed";
+    return extension === "extended" ? (reservation?.expiresAt ?? 0) : extension;
+  },
+  settleLater: () => void reservation?.settle(),
+});

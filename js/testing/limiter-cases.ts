@@ -1,0 +1,110 @@
+import type { Policy } from "../store/index.ts";
+import { StoreLimiter } from "../store/index.ts";
+import { check, checkIs } from "./checks.ts";
+import type { Setting, SettingCase } from "./setting.ts";
+
+/** Returns a limiter for each client, as several processes have. No window ends meanwhile: the clock stands still. */
+const fleet = ({ clients, prefix }: Setting, policies: Policy | readonly Policy[]): StoreLimiter[] =>
+  clients.map(
+    ({ store }) =>
+      new StoreLimiter(policies, { store, prefix, timeout: "30s", maxTries: 50, clock: () => now }),
+  );
+
+const now = 1_700_000_000_000;
+
+const policies: readonly Policy[] = [
+  { algorithm: "fix_window", limit: 20, scale: "1h" },
+  { algorithm: "sliding_window", limit: 20, scale: "1h" },
+  { algorithm: "token_bucket", capacity: 20, refillRate: 1, per: "1h" },
+];
+
+/** What limiters do over the store. */
+export const limiterCases: readonly SettingCase[] = [
+  ...policies.map(
+    (policy): SettingCase => ({
+      name: `exactly the limit among parallel hits: ${policy.algorithm}`,
+      async run(setting) {
+        const limiters = fleet(setting, policy);
+        const hits = limiters.flatMap((limiter) => Array.from({ length: 10 }, () => limiter.hit("hot")));
+        const allowed = (await Promise.all(hits)).filter((decision) => decision.allowed);
+        checkIs(allowed.length, 20, "of 40 hits at once under a limit of 20, 20 are allowed");
+        const { remaining } = await (limiters[0] as StoreLimiter).peek("hot");
+        checkIs(remaining, 0, "every process sees the hits of the others");
+      },
+    }),
+  ),
+  {
+    name: "exactly the limit among hits one after the other",
+    async run(setting) {
+      const limiters = fleet(setting, { algorithm: "fix_window", limit: 10, scale: "1h" });
+      let allowed = 0;
+      await Promise.all(
+        limiters.map(async (limiter) => {
+          for (let turn = 0; turn < 5; turn++) if ((await limiter.hit("hot")).allowed) allowed++;
+        }),
+      );
+      checkIs(allowed, 10, "of 20 hits under a limit of 10, 10 are allowed");
+    },
+  },
+  {
+    name: "denied hits and reads write nothing",
+    async run(setting) {
+      const [limiter] = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h" }) as [StoreLimiter];
+      await limiter.hit("key");
+      const before = await setting.client.get("key");
+      for (const read of ["hit", "peek", "get", "expiresAt"] as const) await limiter[read]("key");
+      await setting.client.has("key", before, "a value does not change by itself");
+      checkIs(limiter.stats.swaps, 1, "a denied hit and reads swap nothing");
+    },
+  },
+  {
+    name: "reservations that one process makes and another settles",
+    async run(setting) {
+      const policies = [
+        { algorithm: "concurrency", limit: 3, name: "running" },
+        { algorithm: "fix_window", limit: 100, scale: "1h", name: "tokens" },
+      ] as const;
+      const limiters = fleet(setting, policies);
+      const [first, second] = limiters as [StoreLimiter, StoreLimiter];
+      const all = await Promise.all(
+        limiters.flatMap((limiter) => [1, 2].map(() => limiter.reserve("key", { tokens: 10 }))),
+      );
+      const granted = all.filter((reservation) => reservation.allowed);
+      checkIs(granted.length, 3, "of 8 reservations at once, as many are granted as may run");
+      const [a, b, c] = granted.map(({ id }) => id) as [string, string, string];
+      checkIs(await second.settle(a, { tokens: 4 }), "settled", "any process settles a reservation");
+      checkIs(await first.settle(a), "closed", "a reservation is settled once");
+      checkIs(await second.extend(b, "10m"), "extended", "any process extends a reservation");
+      checkIs(await first.cancel(b), "settled", "any process cancels a reservation");
+      checkIs(await second.settle(c), "settled", "any process settles a reservation");
+      checkIs(await first.get("key", "tokens"), 14, "what was used is charged, and nothing else");
+      checkIs((await first.reserve("key")).allowed, true, "places that are free can be reserved");
+    },
+  },
+  {
+    name: "a reset deletes the value",
+    async run(setting) {
+      const [limiter, other] = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h" }) as [
+        StoreLimiter,
+        StoreLimiter,
+      ];
+      await limiter.hit("key");
+      checkIs(await other.reset("key"), true, "a reset finds the state");
+      await setting.client.has("key", null, "a reset deletes the value");
+      checkIs((await limiter.hit("key")).allowed, true, "after a reset a key is as if never used");
+    },
+  },
+  {
+    name: "a value that no limiter wrote fails its own key alone",
+    async run(setting) {
+      const [limiter] = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h" }) as [StoreLimiter];
+      await setting.client.swaps("broken", null, '{"version":3,"states":[7]}', "any text is stored");
+      const error = await limiter.hit("broken").then(
+        () => undefined,
+        (error: unknown) => error as { readonly code?: unknown },
+      );
+      checkIs(error?.code, "invalid_state", "get returns the text that was stored");
+      check((await limiter.hit("whole")).allowed, "another key is not affected");
+    },
+  },
+];
