@@ -10,6 +10,7 @@ import { quiet, show } from "./lib/run.mjs";
 import { dim, say } from "./lib/say.mjs";
 import { readText } from "./lib/text.mjs";
 import { together } from "./lib/together.mjs";
+import { writeWithoutWasm } from "./lib/without-wasm.mjs";
 import { buildPackage } from "./package.mjs";
 import { buildPage } from "./page.mjs";
 import { afterSetUp, toBuild } from "./setup.mjs";
@@ -64,7 +65,10 @@ export const rustFlags = [
 const inlining = "-Cllvm-args=-inline-threshold=10";
 
 /** The crates in bindings/ that are compiled to wasm. The first takes the longest to finish. */
-const bindings = ["worker", "redis", "npm", "lease", "headers"];
+const bindings = ["worker", "redis", "npm", "throttle", "lease", "headers"];
+
+/** Whether all exports of a binding are plain functions of numbers, so that it needs no glue. */
+const isPlain = (name) => name === "npm" || name === "throttle";
 
 /** Whether a binding is compiled for speed: that for Redis, which replays a log for every reply. */
 const isFast = (name) => name === "redis";
@@ -90,7 +94,7 @@ async function compileBinding(name, rust) {
   return join(target, "wasm32-unknown-unknown/release", `${crate.replaceAll("-", "_")}.wasm`);
 }
 
-/** Writes build/<name>/: the optimised wasm and its glue. */
+/** Writes build/<name>/: the optimised wasm and its glue; if it needs none, the same as JavaScript as well. */
 async function finishBinding(name, compiled, wasmBindgen) {
   const optimized = isFast(name) ? fastest : smallest;
   const out = inProject("build", name);
@@ -101,9 +105,13 @@ async function finishBinding(name, compiled, wasmBindgen) {
   if (readText(join(out, "stamp")) === stamp) return;
   await finished(out, async (folder) => {
     const wasm = join(folder, "tollgate_bg.wasm");
-    const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
-    await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
-    await quiet("wasm-opt", bin("wasm-opt"), [wasm, "-o", wasm, ...optimized, ...wasmOptFlags]);
+    if (!isPlain(name)) {
+      const files = [compiled, "--out-dir", folder, "--out-name", "tollgate"];
+      await quiet("wasm-bindgen", join(wasmBindgen, "wasm-bindgen"), [...files, ...glue]);
+    }
+    const from = isPlain(name) ? compiled : wasm;
+    await quiet("wasm-opt", bin("wasm-opt"), [from, "-o", wasm, ...optimized, ...wasmOptFlags]);
+    if (isPlain(name)) await writeWithoutWasm(wasm, join(folder, "without-wasm.js"), wasmOptFlags);
     writeFileSync(join(folder, "stamp"), stamp);
   });
   saySize(join(out, "tollgate_bg.wasm"));

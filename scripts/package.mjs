@@ -12,6 +12,7 @@ const wasmFiles = {
   redis: "tollgate-redis.wasm",
   worker: "tollgate-worker.wasm",
   lease: "tollgate-lease.wasm",
+  throttle: "tollgate-throttle.wasm",
 };
 
 /** The npm package in dist/: the same API for every runtime, and its types. */
@@ -22,7 +23,7 @@ export async function buildPackage() {
       ["index.cjs", "cjs"],
     ]) {
       await bundleAs(join(dist, name), { ...forBrowsers, format });
-      putWasmLast(join(dist, name));
+      putWasmLast(join(dist, name), 2);
     }
     for (const format of ["esm", "cjs"])
       await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
@@ -32,6 +33,8 @@ export async function buildPackage() {
     await writeTypes(dist);
     await bundleErrors(dist);
     await bundleClient(dist);
+    await bundleThrottle(dist);
+    await bundleJs(dist);
     await bundleAdapters(dist);
     await bundleReact(dist);
     await bundleRedis(dist);
@@ -64,24 +67,27 @@ async function bundleAs(outfile, { plugins = [], ...options }) {
     legalComments: "none",
     logLevel: "warning",
     ...options,
-    plugins: [...plugins, errorsBeside(options.format)],
+    plugins: [...plugins, errorsBeside(options.format), chunksBeside(options.format)],
   });
 }
 
 /** Moves inlined wasm behind the code, which is read before: gzip then has less of both at once. */
-function putWasmLast(file) {
+function putWasmLast(file, count) {
   const inlined = /^var tollgate_bg_default\d* = ".*";\n/gm;
   const text = readFileSync(file, "utf8");
   const all = text.match(inlined) ?? [];
-  if (all.length !== 2) throw new Error(`${file} has ${all.length} inlined wasms, not two`);
+  if (all.length !== count) throw new Error(`${file} has ${all.length} inlined wasms, not ${count}`);
   writeFileSync(file, text.replace(inlined, "") + all.join(""));
 }
 
-const compiledBy = (file) => ({
+/** Takes a file of js/wasm in the place of another. */
+const inPlaceOf = (name, file) => ({
   name: file,
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/wasm", file) })),
+    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, () => ({ path: inProject("js/wasm", file) })),
 });
+
+const compiledBy = (file) => inPlaceOf("compiled", file);
 
 const wasmAsText = {
   name: "wasm as text",
@@ -140,6 +146,74 @@ async function bundleClient(dist) {
   await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
 }
 
+/**
+ * The files that a throttle loads only where it needs them, by the modules that it imports for them. Errors of shared budgets
+ * are those of the file that loads them; the core as JavaScript has none, so it is one file.
+ */
+const throttleChunks = (format) => ({
+  "shared-chunk": `./shared.${format === "cjs" ? "cjs" : "js"}`,
+  "without-wasm": "./throttle-js.js",
+});
+
+/** Leaves those out of a bundle: they are files beside it. */
+const chunksBeside = (format) => ({
+  name: "chunks beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/(shared-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
+      kind === "dynamic-import"
+        ? { path: throttleChunks(format)[basename(path, ".ts")], external: true }
+        : undefined,
+    ),
+});
+
+/** `tollgate/throttle`, and the files that it loads. One file for browsers and Node: it is small, and compiled once. */
+async function bundleThrottle(dist) {
+  const throttle = [inProject("js/throttle/small/index.ts")];
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ]) {
+    const file = join(dist, `throttle.${extension}`);
+    await bundleAs(file, { ...forBrowsers, entryPoints: throttle, format });
+    putWasmLast(file, 1);
+    const shared = [inProject("js/throttle/shared-chunk.ts")];
+    await bundleAs(join(dist, `shared.${extension}`), { entryPoints: shared, format });
+  }
+  const script = [inProject("js/throttle/small/without-wasm.ts")];
+  await bundleAs(join(dist, "throttle-js.js"), { entryPoints: script, format: "esm", minify: true });
+  await bundleAs(join(dist, "throttle.workerd.js"), { ...forWorkerd, entryPoints: throttle, format: "esm" });
+}
+
+/** Takes wasms as JavaScript: a module is a function that makes an instance. */
+const wasmAsScript = {
+  name: "wasm as script",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /\.wasm$/ }, ({ path, resolveDir }) => ({
+      path: join(dirname(resolve(resolveDir, path)), "without-wasm.js"),
+      namespace: "script",
+    }));
+    onLoad({ filter: /.*/, namespace: "script" }, ({ path }) => ({
+      contents: `export { instantiate as default } from ${JSON.stringify(path)}`,
+      resolveDir: dirname(path),
+    }));
+  },
+};
+
+/** `tollgate/js`, for places without WebAssembly. It is minified, since most of it is generated. */
+async function bundleJs(dist) {
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ])
+    await bundleAs(join(dist, `js.${extension}`), {
+      entryPoints: [inProject("js/without-wasm.ts")],
+      format,
+      minify: true,
+      inject: [inProject("js/wasm/no-webassembly.ts")],
+      plugins: [compiledBy("compiled.workerd.ts"), inPlaceOf("detached", "detached.script.ts"), wasmAsScript],
+    });
+}
+
 /** Leaves the package's own entries out of the command: they are files beside it. */
 const entriesBeside = {
   name: "entries beside",
@@ -196,20 +270,24 @@ async function bundleCommand(dist) {
 export const adapters = ["express", "fastify", "hono", "koa", "fetch"];
 
 /** The files whose exports are the package's own: a subpath imports those from it, so that they exist once. */
-const ofPackage = [
-  "limiter/limiter",
-  "limiter/ledger",
-  "http/headers",
-  "http/address",
-  "throttle/throttle",
-].map((name) => inProject(`js/${name}.ts`));
+const ofPackage = {
+  "limiter/limiter": "tollgate",
+  "limiter/ledger": "tollgate",
+  "http/headers": "tollgate",
+  "http/address": "tollgate",
+  "throttle/small/throttle": "tollgate/throttle",
+};
+const entryOf = Object.fromEntries(
+  Object.entries(ofPackage).map(([name, entry]) => [inProject(`js/${name}.ts`), entry]),
+);
 
 const packageBeside = {
   name: "package beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\.ts$/ }, ({ path, resolveDir }) =>
-      ofPackage.includes(resolve(resolveDir, path)) ? { path: "tollgate", external: true } : undefined,
-    ),
+    onResolve({ filter: /\.ts$/ }, ({ path, resolveDir }) => {
+      const entry = entryOf[resolve(resolveDir, path)];
+      return entry && { path: entry, external: true };
+    }),
 };
 
 /** `tollgate/express` and its like: each a file of its own, over the package and with the guard inside. */
@@ -295,7 +373,15 @@ async function bundleWorker(dist) {
 
 /** The entries of the package that have types, by the folder whose `tsconfig.json` declares them. */
 const typed = {
-  js: ["index", "client/index", "redis/index", "store/index", "testing/index"],
+  js: [
+    "index",
+    "client/index",
+    "redis/index",
+    "store/index",
+    "testing/index",
+    "throttle/small/index",
+    "without-wasm",
+  ],
   "js/middleware": [...adapters.map((name) => `middleware/${name}`), "stores/index"],
   "js/react": ["react/index"],
   "js/cloudflare": ["cloudflare/index"],

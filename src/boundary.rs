@@ -2,11 +2,15 @@
 //!
 //! It serves the bindings of this workspace; it is not part of the public API and may change in any version.
 
+pub mod numbers;
+mod one_key;
+pub mod status;
+
 use alloc::vec::Vec;
 
 use crate::algorithm::Act;
 use crate::algorithm::any::AnyAlgorithm;
-use crate::growth::{OutOfMemory, push};
+use crate::growth::push;
 use crate::key::open_reservations::Reserved;
 use crate::key::policy_states::ReserveOnly;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
@@ -17,9 +21,13 @@ use crate::policy::{build_algorithm, denied};
 use crate::store::ledger::is_storable;
 use crate::{Decision, Denied, Options, Settlement};
 
+pub use one_key::OneKey;
+
 pub use crate::error::wording::TEXTS;
+pub use crate::growth::OutOfMemory;
 pub use crate::headers::{Quota, write_headers, write_problem};
 pub use crate::key::open_reservations::OPEN_ROW as OPEN_NUMBERS;
+pub use crate::key::shapes::MAX_FORMER;
 pub use crate::policy::costs::{AS_RESERVED, PositionCosts};
 pub use crate::policy::schema;
 pub use crate::store::record::VERSION as STORED_VERSION;

@@ -44,18 +44,7 @@ struct Shipped(Object);
 impl Shipped {
     fn new() -> Self {
         let module = Module::new(&Uint8Array::from(SHIPPED)).expect("the shipped wasm compiles");
-        let imports = Object::new();
-        for import in Module::imports(&module).iter() {
-            let part = |name: &str| Reflect::get(&import, &name.into()).expect("a description of an import");
-            let functions = match Reflect::get(&imports, &part("module")).expect("an object").dyn_into::<Object>() {
-                Ok(functions) => functions,
-                Err(_) => Object::new(),
-            };
-            // The glue's functions, which the plain exports never call.
-            Reflect::set(&functions, &part("name"), &Function::new_no_args("")).expect("a plain object");
-            Reflect::set(&imports, &part("module"), &functions).expect("a plain object");
-        }
-        Self(Instance::new(&module, &imports).expect("an instance").exports())
+        Self(Instance::new(&module, &Object::new()).expect("an instance").exports())
     }
 
     /// Calls an export. A trap is an error in JavaScript, and fails the test.
@@ -90,13 +79,12 @@ impl Shipped {
         let policies = (numbers.len() / 4) as f64;
         // Hammer's traces count denied hits, of which windows alone have a choice.
         let counts = policies == 1.0 && ALGORITHMS[numbers[0] as usize].contains("window");
-        let owner = self
-            .call("slotlimiter_new", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
+        self.call("create", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
         let buffer = self.call("result_buffer", &[]) as u32;
         let handle = Int32Array::new_with_byte_offset_and_length(&self.memory(), buffer + HANDLE, 2);
         let (index, generation) = (handle.get_index(0).into(), handle.get_index(1).into());
         assert!(index >= 0.0, "{numbers:?}: {index}");
-        SlotLimiter { wasm: self.clone(), owner, policies, index, generation, slots: HashMap::new() }
+        SlotLimiter { wasm: self.clone(), policies, index, generation, slots: HashMap::new() }
     }
 
     /// Returns the list that the last operation left.
@@ -133,7 +121,6 @@ impl Shipped {
 /// A limiter, and the slots of its keys, as `js/limiter/limiter.ts` keeps them.
 struct SlotLimiter {
     wasm: Shipped,
-    owner: f64,
     policies: f64,
     index: f64,
     generation: f64,
@@ -197,7 +184,7 @@ impl SlotLimiter {
     }
 
     fn free(self) {
-        self.wasm.call("__wbg_slotlimiter_free", &[self.owner, 0.0]);
+        self.call("free", &[]);
     }
 }
 

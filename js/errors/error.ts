@@ -5,6 +5,7 @@ import {
   keyText,
   negativeText,
   objectText,
+  outOfMemoryText,
   rejectedText,
   requiredText,
   reserveOnlyText,
@@ -162,6 +163,12 @@ export const worded = (
   text: string,
   values: Readonly<Record<string, unknown>>,
 ): TollgateError => new TollgateError(code, fill(text, values));
+
+/**
+ * Returns the error for a call that found no memory.
+ * @internal
+ */
+export const outOfMemory = (): TollgateError => new TollgateError("out_of_memory", outOfMemoryText);
 
 /**
  * Returns the error for an operation on a policy that only counts reservations.

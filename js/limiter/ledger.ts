@@ -2,7 +2,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { copiedOptions } from "../checks.ts";
-import { invalidField, reserveOnly, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import {
+  invalidField,
+  outOfMemory,
+  reserveOnly,
+  TollgateError,
+  wrongAmount,
+  wrongInc,
+} from "../errors/error.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
 import { mismatch, ReadPolicies, readCall } from "../policy/policies.ts";
@@ -22,7 +29,7 @@ import type {
 import { namesIn } from "../wasm/decision-numbers.ts";
 import { hitKind, operation, settlements, status } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { outOfMemory, rejected, SlotLimiter } from "../wasm/slot-limiter.ts";
+import { rejected, SlotLimiter } from "../wasm/slot-limiter.ts";
 import { ShapeNames } from "../wasm/states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";

@@ -1,10 +1,10 @@
 import { checkKey } from "../checks.ts";
-import { inWords, reserveOnly, TollgateError, worded, wrongAmount } from "../errors/error.ts";
+import { inWords, outOfMemory, reserveOnly, TollgateError, worded, wrongAmount } from "../errors/error.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key } from "../types.ts";
 import { fullText, schema, statesDifferText, status } from "../wasm/generated.ts";
-import { outOfMemory, SlotLimiter } from "../wasm/slot-limiter.ts";
+import { SlotLimiter } from "../wasm/slot-limiter.ts";
 import { copiedLists, ShapedStates, ShapeNames, unreadable } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
 import type { ReadSnapshot } from "./snapshot.ts";

@@ -1,10 +1,10 @@
-import { invalidField, reserveOnly, wrongAmount, wrongInc } from "../errors/error.ts";
+import { invalidField, outOfMemory, reserveOnly, wrongAmount, wrongInc } from "../errors/error.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { isTime } from "../time.ts";
 import type { Decision, Policies, State } from "../types.ts";
 import { operation as counting, hitKind, status } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { outOfMemory, SlotLimiter } from "../wasm/slot-limiter.ts";
+import { SlotLimiter } from "../wasm/slot-limiter.ts";
 import { ShapeNames } from "../wasm/states.ts";
 import { readOptions } from "./options.ts";
 import { loadStates, readState, savedNumbers, stateOf } from "./stored-states.ts";

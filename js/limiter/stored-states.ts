@@ -1,9 +1,9 @@
 import { checkVersion } from "../checks.ts";
-import { invalidField } from "../errors/error.ts";
+import { invalidField, outOfMemory } from "../errors/error.ts";
 import type { State, StoredState } from "../types.ts";
 import { elements } from "../wasm/elements.ts";
 import { status, storedVersion } from "../wasm/generated.ts";
-import { outOfMemory, type SlotLimiter } from "../wasm/slot-limiter.ts";
+import type { SlotLimiter } from "../wasm/slot-limiter.ts";
 import {
   copiedLists,
   copiedNumbers,

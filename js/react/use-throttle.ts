@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import type { ThrottleOptions } from "../throttle/basic-throttle.ts";
-import { Throttle } from "../throttle/throttle.ts";
+import { Throttle } from "../throttle/small/throttle.ts";
 import type { Policies } from "../types.ts";
 
 /**

@@ -10,7 +10,7 @@ import type { Limits } from "./limits.ts";
 import type { Place, QueueState } from "./places.ts";
 import type { Fetch, FetchResponse, Signal } from "./platform.ts";
 import { Queue } from "./queue.ts";
-import { SharedBudget } from "./shared.ts";
+import { SharedByTabs, type StepOf } from "./shared-by-tabs.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
 
 /** The options of a throttle. */
@@ -50,29 +50,35 @@ export interface AcquireOptions {
 }
 
 /**
+ * The core of a throttle, which decides hits.
+ * @internal
+ */
+export interface ThrottleCore {
+  readonly limitsOf: (policies: Policies, clock: () => number) => Limits;
+  /** Returns the function by which a shared budget decides. */
+  readonly stepOf: StepOf;
+}
+
+/**
  * What every throttle does: it waits instead of denying. `Throttle` extends it by what needs reservations.
  */
 export abstract class BasicThrottle {
   readonly #options: ThrottleOptions;
   readonly #clock: () => number;
   readonly #limits: Limits;
-  readonly #budget: SharedBudget | undefined;
+  readonly #budget: SharedByTabs | undefined;
   readonly #delays: Delays;
   /** @internal */
   protected readonly queue: Queue;
 
   /** @internal */
-  protected constructor(
-    policies: Policies,
-    options: ThrottleOptions,
-    limitsOf: (policies: Policies, clock: () => number) => Limits,
-  ) {
+  protected constructor(policies: Policies, options: ThrottleOptions, { limitsOf, stepOf }: ThrottleCore) {
     checkThrottleOptions(options);
     const { clock = Date.now, timer = platformTimer, shared, maxHold = defaultMaxHold } = options;
     const free = withFreeDenials(policies);
     const limits = limitsOf(free, clock);
     if (shared !== undefined)
-      this.#budget = new SharedBudget(shared, free, clock, limits, maxHold, (key) =>
+      this.#budget = new SharedByTabs(shared, free, clock, limits, maxHold, stepOf, (key) =>
         this.queue.serveAgain(key),
       );
     this.#options = options;

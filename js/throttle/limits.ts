@@ -9,6 +9,8 @@ export interface Hits {
 
 /** What a queue needs of a limiter. */
 export interface Limits extends Hits {
+  /** Resolves when hits can be decided; undefined if they can be. */
+  readonly loading?: Promise<unknown> | undefined;
   /** Returns a copy of the state of a key, under a clock that runs ahead; undefined if no wait can be computed. */
   ahead(key: Key, clock: () => number): Hits | undefined;
 }

@@ -9,7 +9,8 @@ import { type Event, Line, type Waiter } from "./line.ts";
 import { isOffline, whenOnline } from "./offline.ts";
 import type { QueueState } from "./places.ts";
 import { Reports } from "./reports.ts";
-import type { SharedBudget, StoredPause, Timed } from "./shared.ts";
+import type { StoredPause, Timed } from "./shared.ts";
+import type { SharedByTabs } from "./shared-by-tabs.ts";
 import { Signals } from "./signals.ts";
 
 /** The calls that wait for a limiter, or for a budget that tabs share. Each key has a line of its own. */
@@ -17,7 +18,7 @@ export class Queue {
   /** How many calls wait. */
   pending = 0;
   readonly #limits: Limits;
-  readonly #budget: SharedBudget | undefined;
+  readonly #budget: SharedByTabs | undefined;
   readonly #clock: () => number;
   readonly #options: ThrottleOptions;
   readonly #maxQueue: number;
@@ -33,7 +34,7 @@ export class Queue {
 
   constructor(
     limits: Limits,
-    budget: SharedBudget | undefined,
+    budget: SharedByTabs | undefined,
     clock: () => number,
     timer: Timer,
     options: ThrottleOptions,
@@ -44,7 +45,7 @@ export class Queue {
     this.#options = options;
     this.#maxQueue = options.maxQueue ?? never;
     // Other tabs use a shared budget too, and the end of being offline is not known.
-    const known = () => (budget || this.#isOffline() ? undefined : limits);
+    const known = () => (budget || limits.loading || this.#isOffline() ? undefined : limits);
     this.#reports = new Reports(clock, options.onChange, () => this.pending, known);
     this.#alarm = new Alarm(timer, (due) => this.#serveDue(due));
   }
@@ -60,7 +61,7 @@ export class Queue {
     signal?.throwIfAborted();
     checkKey(key);
     // A cost that can never fit does not wait for the calls before it.
-    if (cost !== 1) {
+    if (cost !== 1 && !this.#limits.loading) {
       const { retryAfter, limit } = this.#limits.peek(key, cost);
       if (retryAfter === never) throw tooMuch(cost, limit);
     }
@@ -236,6 +237,7 @@ export class Queue {
       return (
         take?.(cost) ??
         this.#budget?.take(key, cost as number, waiter.deadline) ??
+        this.#limits.loading?.then(() => ({ decision: this.#limits.hit(key, cost), now: this.#clock() })) ??
         this.#limits.hit(key, cost)
       );
     } catch (error) {

@@ -1,7 +1,6 @@
 import { TollgateError } from "../errors/error.ts";
-import { step } from "../limiter/step.ts";
+import type { Step } from "../limiter/step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
-
 import { never } from "./alarm.ts";
 import type { Limits } from "./limits.ts";
 import { grace, olderThan, recordOf, type Turn, turnsIn } from "./turns.ts";
@@ -12,6 +11,9 @@ const store = "states";
 /** Names and algorithms are part of a state's id: two versions of a page must not overwrite each other's states. */
 const madeBy = (policies: Policies) =>
   [policies].flat().map(({ name, algorithm }) => `${algorithm}:${name ?? ""}`);
+
+/** Decides a hit or a peek on the stored state of a key. */
+export type StepOn = (state: State | null, operation: "hit" | "peek", cost: number, now: number) => Step;
 
 /** The result for a key that is paused, whatever its policy allows. */
 export interface StoredPause {
@@ -39,7 +41,7 @@ interface Taken extends Timed {
 export class SharedBudget {
   readonly #name: string;
   readonly #states: string;
-  readonly #policies: Policies;
+  readonly #stepOn: StepOn;
   readonly #clock: () => number;
   readonly #own: Limits;
   readonly #maxHold: number;
@@ -63,12 +65,13 @@ export class SharedBudget {
     own: Limits,
     maxHold: number,
     changed: (key?: Key) => void,
+    stepOn: StepOn,
   ) {
     this.#name = name;
     this.#states = [name, ...madeBy(policies)].join("\0");
     this.#maxHold = maxHold;
     this.#changed = changed;
-    this.#policies = policies;
+    this.#stepOn = stepOn;
     this.#clock = clock;
     this.#own = own;
   }
@@ -207,7 +210,7 @@ export class SharedBudget {
 
   #step(stored: State | undefined, operation: "hit" | "peek", cost: number, now: number) {
     const stepped = (state: State | null) => {
-      const { afresh, decision, ...rest } = step(this.#policies, state, operation, cost, now);
+      const { afresh, decision, ...rest } = this.#stepOn(state, operation, cost, now);
       return { ...rest, decision: decision as Decision, afresh: afresh.length > 0 };
     };
     try {

@@ -1,6 +1,7 @@
 import { copiedOptions } from "../checks.ts";
 import type { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
+import { step } from "../limiter/step.ts";
 import type { Reservation } from "../reservation/reservation.ts";
 import type { Decision, Policies } from "../types.ts";
 import { schema } from "../wasm/generated.ts";
@@ -29,17 +30,20 @@ export class Throttle extends BasicThrottle {
 
   constructor(policies: Policies, options: ThrottleOptions = {}) {
     let limiter: RateLimiter | undefined;
-    super(policies, options, (free, clock) => {
-      const made = new RateLimiter(free, { clock });
-      limiter = made;
-      return {
-        hit: (key, cost) => made.hit(key, cost),
-        peek: (key, cost) => made.peek(key, cost),
-        // The end of running work is not known.
-        ahead: (key, clock) =>
-          runOnly(made.policies) ? undefined : RateLimiter.restore(made.snapshot(key), { clock }),
-        [Symbol.dispose]: () => made[Symbol.dispose](),
-      };
+    super(policies, options, {
+      limitsOf: (free, clock) => {
+        const made = new RateLimiter(free, { clock });
+        limiter = made;
+        return {
+          hit: (key, cost) => made.hit(key, cost),
+          peek: (key, cost) => made.peek(key, cost),
+          // The end of running work is not known.
+          ahead: (key, clock) =>
+            runOnly(made.policies) ? undefined : RateLimiter.restore(made.snapshot(key), { clock }),
+          [Symbol.dispose]: () => made[Symbol.dispose](),
+        };
+      },
+      stepOf: (free) => (state, operation, cost, now) => step(free, state, operation, cost, now),
     });
     this.#limiter = limiter as unknown as RateLimiter;
     this.#isShared = options.shared !== undefined;

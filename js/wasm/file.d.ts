@@ -3,3 +3,8 @@ declare module "*.wasm" {
   const inlined: string;
   export default inlined;
 }
+
+/** A wasm as JavaScript. */
+declare module "*/without-wasm.js" {
+  export const instantiate: () => never;
+}

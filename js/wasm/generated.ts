@@ -163,6 +163,8 @@ export const schema = {
   defaultLeaseTtl: 1000,
   maxLeaseTtl: 10000,
   openNumbers: 10,
+  maxFormer: 8,
+  maxStoredLog: 1000,
 } as const;
 
 /** How long a lease lasts, in milliseconds. */

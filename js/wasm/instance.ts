@@ -1,16 +1,26 @@
-import { __wbg_reset_state, initSync } from "../../build/npm/tollgate.js";
 import wasm from "../../build/npm/tollgate_bg.wasm";
+import { isDetached } from "./detached.ts";
 import { resultOffsets, schema } from "./generated.ts";
-import { allowed } from "./module.ts";
+import { instantiated } from "./module.ts";
 import { instanceOf, type WasmModule } from "./wasm-module.ts";
 
 /**
  * The exports of the wasm that take and return numbers, documented in `bindings/npm/src/hot.rs` and `limiter.rs`.
- * They are called on their own instance, since the glue only knows the current one.
  */
 export interface Exports {
   readonly memory: WebAssembly.Memory;
   readonly __stack_pointer: WebAssembly.Global<"i32">;
+  create(
+    count: number,
+    denied: number,
+    maxKeys: number,
+    denies: number,
+    cleanPeriod: number,
+    keyOlderThan: number,
+    reports: number,
+    stored: number,
+  ): void;
+  free(index: number, generation: number): void;
   result_buffer(): number;
   call_buffer(): number;
   reservation_buffer(): number;
@@ -54,13 +64,13 @@ export class Instance {
    * From then on only `moves`, `rescued` and `evicted` may be called, after `revive`.
    */
   broken = false;
-  /** The numbers of the last decision. Empty after the memory has grown, until `refreshViews` is called. */
+  /** The numbers of the last decision. Detached when the memory grows, until `refreshViews` is called. */
   integers = new Int32Array();
   floats = new Float64Array();
   readonly #stack: number;
   readonly #result: number;
   readonly #call: number;
-  /** Costs by position, then id, ttl and end of a reservation. Empty after the memory has grown, too. */
+  /** Costs by position, then id, ttl and end of a reservation. Detached when the memory grows, too. */
   #reservation = new Float64Array();
 
   constructor(exports: Exports) {
@@ -97,8 +107,8 @@ export class Instance {
   }
 
   #reservationNumbers(): Float64Array {
-    if (this.#reservation.length === 0) {
-      const { memory, reservation_buffer } = this.exports;
+    const { memory, reservation_buffer } = this.exports;
+    if (isDetached(this.#reservation, memory)) {
       this.#reservation = new Float64Array(memory.buffer, reservation_buffer(), schema.maxPolicies + 6);
     }
     return this.#reservation;
@@ -165,8 +175,7 @@ export class Instance {
 }
 
 const npmModule: WasmModule<Instance> = {
-  start: () => new Instance(initSync({ module: allowed(wasm) }) as unknown as Exports),
-  reset: __wbg_reset_state,
+  start: () => new Instance(instantiated<Exports>(wasm)),
   generation: 0,
 };
 

@@ -1,4 +1,5 @@
 import type { Decision } from "../types.ts";
+import { isDetached } from "./detached.ts";
 import { status } from "./generated.ts";
 import type { Instance } from "./instance.ts";
 
@@ -23,7 +24,7 @@ export class Results {
     const single = this.#single;
     if (single === undefined || (code & (status.small | status.full)) !== status.small)
       return this.#any(instance, code);
-    if (instance.integers.length === 0) instance.refreshViews();
+    if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const numbers = instance.integers;
     const allowed = (code & status.allowed) !== 0;
     return {
@@ -41,7 +42,7 @@ export class Results {
 
   /** Returns any other decision: with large numbers, under several policies, or of a full limiter. */
   #any(instance: Instance, code: number): Decision {
-    if (instance.integers.length === 0) instance.refreshViews();
+    if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const { integers, floats } = instance;
     const numbers = (code & status.small) === 0 ? floats : integers;
     const denied = integers[7] as number;

@@ -1,22 +1,29 @@
-import { SlotLimiter as Owner } from "../../build/npm/tollgate.js";
-import { TollgateError } from "../errors/error.ts";
+import { outOfMemory, type TollgateError } from "../errors/error.ts";
 import type { ReadOptions } from "../limiter/options.ts";
 import { type ReadPolicies, tooSlow } from "../policy/policies.ts";
-import { outOfMemoryText, status, storedLimitText } from "./generated.ts";
+import { status, storedLimitText } from "./generated.ts";
 import { currentInstance, type Instance } from "./instance.ts";
 
 /** The options that a limiter takes. */
 export type SlotLimiterOptions = Pick<ReadOptions, "maxKeys" | "denies" | "cleanPeriod" | "keyOlderThan">;
 
-/** As much memory as creating a limiter allocates in the glue, which cannot return an error. */
-const spare: readonly number[] = /* @__PURE__ */ Array(128).fill(0);
+/** A limiter in an instance, by its handle. */
+type Owned = Pick<SlotLimiter, "instance" | "index" | "generation">;
+
+/** Frees limiters that were collected as garbage. Hermes has no such registry; there they must be disposed of. */
+const garbage =
+  typeof FinalizationRegistry === "undefined"
+    ? undefined
+    : /* @__PURE__ */ new FinalizationRegistry<Owned>(({ instance, index, generation }) => {
+        // That of a broken instance has none.
+        if (!instance.broken) instance.exports.free(index, generation);
+      });
 
 /** The states of some keys in an instance of the wasm, by slot. */
 export class SlotLimiter {
   readonly instance: Instance;
   readonly index: number;
   readonly generation: number;
-  readonly #owner: Owner;
 
   /** With `reports`, expired states are listed. With `stored`, states are for a store, where logs are shorter. */
   constructor(policies: ReadPolicies, options: SlotLimiterOptions, reports: boolean, stored = false) {
@@ -24,14 +31,19 @@ export class SlotLimiter {
     const { maxKeys, denies, cleanPeriod, keyOlderThan } = options;
     const instance = currentInstance();
     this.instance = instance;
-    // Allocated first: out of memory, an allocation of the glue would trap.
-    if (!this.run(() => instance.writeInput(spare))) throw outOfMemory();
-    this.#owner = this.run(() => {
+    this.run(({ create }) => {
       instance.writeCall(numbers);
-      return new Owner(names.length, denied, maxKeys, denies, cleanPeriod, keyOlderThan, reports, stored);
+      const flags = [denies, cleanPeriod, keyOlderThan, reports, stored] as const;
+      create(
+        names.length,
+        denied,
+        maxKeys,
+        ...(flags.map(Number) as [number, number, number, number, number]),
+      );
     });
     [this.index, this.generation] = instance.handle();
     if (this.index < 0) throw rejected(policies, this.index, stored);
+    garbage?.register(this, { instance, index: this.index, generation: this.generation }, this);
   }
 
   /** Calls into the wasm. */
@@ -67,12 +79,10 @@ export class SlotLimiter {
 
   /** Frees the memory. The limiter of a broken instance has none. */
   free(): void {
-    if (!this.instance.broken) this.run(() => this.#owner.free());
+    garbage?.unregister(this);
+    if (!this.instance.broken) this.run(({ free }, index, generation) => free(index, generation));
   }
 }
-
-/** Returns the error for a call that found no memory. */
-export const outOfMemory = (): TollgateError => new TollgateError("out_of_memory", outOfMemoryText);
 
 /** Returns the error for the status of policies that Rust rejected. */
 export function rejected(policies: ReadPolicies, code: number, stored: boolean): TollgateError {

@@ -1,9 +1,9 @@
 /** A wasm module with one instance at a time. A record, so that a bundle has only the functions that it uses. */
 export interface WasmModule<Instance> {
-  /** Calls the glue's `initSync`, which creates its first instance. Returns the one that it has, as its exports or more. */
+  /** Returns an instance. The glue of wasm-bindgen creates only the first. */
   readonly start: () => Instance;
-  /** The glue's `__wbg_reset_state`, which replaces its instance. */
-  readonly reset: () => void;
+  /** The glue's `__wbg_reset_state`, which replaces its instance. A wasm without glue needs none. */
+  readonly reset?: () => void;
   /** Tells errors that Rust returns from traps and an exhausted stack. Without it, every error is one of those. */
   readonly isOwn?: (error: unknown) => boolean;
   /** The current instance; `undefined` before the first, and after a trap, which leaves no memory reliable. */
@@ -15,7 +15,7 @@ export interface WasmModule<Instance> {
 /** Returns the current instance, and creates one if there is none. */
 export function instanceOf<Instance>(own: WasmModule<Instance>): Instance {
   if (own.instance === undefined) {
-    if (own.generation > 0) own.reset();
+    if (own.generation > 0) own.reset?.();
     own.instance = own.start();
     own.generation += 1;
   }

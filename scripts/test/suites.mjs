@@ -79,6 +79,8 @@ const ofCrates = [
     "tollgate-redis",
     "-p",
     "tollgate-platform",
+    "-p",
+    "tollgate-throttle",
   ]),
   {
     name: "cargo test",

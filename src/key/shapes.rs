@@ -18,7 +18,7 @@ use crate::policy::scale::Scale;
 use crate::{Denied, Policies};
 
 /// The most former shapes that a key keeps. Past that, the one that ends first is dropped.
-const MAX_FORMER: usize = 8;
+pub const MAX_FORMER: usize = 8;
 
 /// A shape, with its name as a number: that of a policy is its position, others follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Shape {
         Some(Self { name, algorithm, scale: Scale::from_number(scale, algorithm)? })
     }
 
-    fn algorithm(&self) -> Option<AnyAlgorithm> {
+    pub(crate) fn algorithm(&self) -> Option<AnyAlgorithm> {
         AnyAlgorithm::of_shape(self.algorithm, self.scale)
     }
 }
@@ -56,17 +56,21 @@ pub(crate) struct Shaped<Numbers> {
 impl<'a> Shaped<&'a [i64]> {
     /// Parses the numbers that [`flatten`] passed.
     pub(crate) fn parse(numbers: &'a [i64]) -> Result<Option<Self>, OutOfMemory> {
-        let Some((&[name, algorithm, scale, count], rest)) = numbers.split_first_chunk() else { return Ok(None) };
-        let indices = usize::try_from(name).ok().zip(usize::try_from(algorithm).ok());
-        let shape = indices.and_then(|(name, algorithm)| Shape::parse(name, algorithm, scale));
-        let parts = usize::try_from(count).ok().and_then(|count| rest.split_at_checked(count));
-        let (Some(shape), Some((numbers, rows))) = (shape, parts) else { return Ok(None) };
+        let Some((shape, numbers, rows)) = split(numbers) else { return Ok(None) };
         let (rows, rest) = rows.as_chunks::<OPEN_ROW>();
         if !rest.is_empty() {
             return Ok(None);
         }
         Ok(Some(Self { shape, numbers, open: copied(rows)? }))
     }
+}
+
+/// Splits the numbers that [`flatten`] passed into the shape, the state and the parts of reservations.
+pub(crate) fn split(numbers: &[i64]) -> Option<(Shape, &[i64], &[i64])> {
+    let (&[name, algorithm, scale, count], rest) = numbers.split_first_chunk()?;
+    let shape = Shape::parse(usize::try_from(name).ok()?, usize::try_from(algorithm).ok()?, scale)?;
+    let (numbers, rows) = rest.split_at_checked(usize::try_from(count).ok()?)?;
+    Some((shape, numbers, rows))
 }
 
 /// The state of a shape that no policy has.

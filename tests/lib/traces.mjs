@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 
+export { inWordsOf } from "./trace-words.mjs";
+
 const folder = new URL("../vectors/", import.meta.url);
 
 const read = (file) => JSON.parse(readFileSync(new URL(file, folder), "utf8"));
@@ -48,13 +50,4 @@ export async function answer(limiter, { op, key, cost, count }) {
     default:
       return assert.fail(`a trace has an unknown operation: ${op}`);
   }
-}
-
-/** The answer in the words of the trace. */
-export function inWordsOf(expect, answer) {
-  if ("value" in expect) return { value: answer };
-  const { allowed, count, retryAfter } = answer;
-  if (allowed) return retryAfter === 0 ? { allow: count } : { allow: count, retryAfter };
-  if (retryAfter === Number.POSITIVE_INFINITY) return { deny: "never" };
-  return { deny: expect.deny === "any" && retryAfter > 0 ? "any" : retryAfter };
 }

@@ -1,12 +1,13 @@
-// The traces recorded from Hammer, through the package: in memory, and step by step over stored states.
+// The traces recorded from Hammer, through the package and `tollgate/js`: in memory, and step by step over stored states.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { RateLimiter, step } from "tollgate";
+import * as whole from "tollgate";
+import * as withoutWasm from "tollgate/js";
 import { answer, files, inWordsOf, looseWaits, looseWordsIn, tracesIn } from "../lib/traces.mjs";
 
 /** Answers each operation of a trace by a limiter in memory. */
-function inMemory(policy) {
+function inMemory({ RateLimiter }, policy) {
   let now = 0;
   const limiter = new RateLimiter(policy, { clock: () => now });
   return (op) => {
@@ -16,7 +17,7 @@ function inMemory(policy) {
 }
 
 /** Answers each operation of a trace from what was stored as JSON. */
-function byStep(policy) {
+function byStep({ step }, policy) {
   const stored = new Map();
   return ({ at, op, key, cost, count }) => {
     const operation = op === "expires_at" ? "expiresAt" : op;
@@ -38,18 +39,18 @@ for (const file of files) {
   describe(file, () => {
     const traces = tracesIn(file);
 
-    for (const [name, subject] of Object.entries({ inMemory, byStep })) {
-      test(name, async () => {
-        assert.equal(traces.length, 24);
-        for (const [number, { policy, ops }] of traces.entries()) {
-          const answerTo = subject(policy);
-          for (const [position, op] of ops.entries()) {
-            const context = `trace ${number}, operation ${position} (${op.op} at ${op.at})`;
-            assert.deepEqual(inWordsOf(op.expect, await answerTo(op)), op.expect, context);
+    for (const [entry, module] of Object.entries({ tollgate: whole, "tollgate/js": withoutWasm }))
+      for (const subject of [inMemory, byStep])
+        test(`${entry}, ${subject.name}`, async () => {
+          assert.equal(traces.length, 24);
+          for (const [number, { policy, ops }] of traces.entries()) {
+            const answerTo = subject(module, policy);
+            for (const [position, op] of ops.entries()) {
+              const context = `trace ${number}, operation ${position} (${op.op} at ${op.at})`;
+              assert.deepEqual(inWordsOf(op.expect, await answerTo(op)), op.expect, context);
+            }
           }
-        }
-      });
-    }
+        });
   });
 }
 

@@ -14,7 +14,16 @@ before(async () => {
 
 const report = async (file) => JSON.parse(await run(process.execPath, [file], { cwd: project }));
 
-const inNode = { tollgate: true, client: true, redis: true, store: true, express: true, stores: true };
+const inNode = {
+  tollgate: true,
+  client: true,
+  redis: true,
+  store: true,
+  express: true,
+  stores: true,
+  throttle: true,
+  js: true,
+};
 
 test("Node, ES modules", async () => assert.deepEqual(await report("main.mjs"), inNode));
 
@@ -45,6 +54,11 @@ test("a bundle", async () => {
 test("a bundle of the client has the class, and no wasm until there are leases", async () => {
   const { files } = await bundled("client-only.mjs");
   assert.deepEqual(files.sort(), ["client-only.mjs", "client.js", "errors.js"]);
+});
+
+test("a bundle of the throttle has its own wasm alone", async () => {
+  const { files } = await bundled("throttle-only.mjs");
+  assert.deepEqual(files.sort(), ["errors.js", "throttle-only.mjs", "throttle.js"]);
 });
 
 test("a Worker", async () => {

@@ -151,7 +151,7 @@ test("after a panic in Rust, every limiter continues in a new instance with all 
     "clean",
     "save",
     "moves",
-    "slotlimiter_new",
+    "create",
     "load",
     "input",
   ]) {

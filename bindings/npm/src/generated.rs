@@ -6,18 +6,18 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::mem::offset_of;
 
+use tollgate::boundary::numbers::PER_POLICY;
 use tollgate::boundary::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
-    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
+    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_STORED_LOG, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
 };
-use tollgate::boundary::{OPEN_NUMBERS, STORED_VERSION, TEXTS};
+use tollgate::boundary::{MAX_FORMER, OPEN_NUMBERS, STORED_VERSION, TEXTS, status};
 use tollgate::redis_log;
 use tollgate::{DEFAULT_LEASE_TTL, MAX_LEASE_TTL, Settlement};
 
 use crate::hot::{hit_kind, settlement};
 use crate::limiter::operation;
-use crate::numbers::PER_POLICY;
-use crate::result_buffer::{ResultBuffer, status};
+use crate::result_buffer::ResultBuffer;
 
 const HEAD: &str = "// Generated from Rust: `npm run build` writes this file. Do not edit it.\n";
 
@@ -229,6 +229,8 @@ fn limits() -> Constant {
         ("defaultLeaseTtl", format!("{DEFAULT_LEASE_TTL}")),
         ("maxLeaseTtl", format!("{MAX_LEASE_TTL}")),
         ("openNumbers", format!("{OPEN_NUMBERS}")),
+        ("maxFormer", format!("{MAX_FORMER}")),
+        ("maxStoredLog", format!("{MAX_STORED_LOG}")),
     ];
     let about = "Spellings, words, defaults and limits.";
     (about, "schema", object(values.map(|(name, value)| (name.into(), value))))

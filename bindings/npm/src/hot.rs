@@ -1,6 +1,6 @@
 //! The hot path: hits as plain exports of numbers, and all the unsafe code of this binding.
 //!
-//! wasm-bindgen's glue around an export would spill every argument. JavaScript passes a checked handle of a limiter, and
+//! JavaScript passes a checked handle of a limiter, and
 //! reads the decision from a static buffer.
 
 // Two exports of one name, the only danger of `no_mangle`, are a linker error.
@@ -9,14 +9,15 @@
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 
+use tollgate::boundary::numbers::{PER_POLICY, costs, integer, policies, time};
+use tollgate::boundary::status::{self, status_of};
 use tollgate::boundary::{Algorithms, Failure, PositionCosts, SlotLimiter, schema};
 use tollgate::{Decision, Settlement};
 
 use crate::handles::{Handle, Handles};
-use crate::numbers::{PER_POLICY, costs, integer, policies, time};
 #[cfg(target_arch = "wasm32")]
 use crate::platform::grow_ahead;
-use crate::result_buffer::{ResultBuffer, moved, status, status_of};
+use crate::result_buffer::{ResultBuffer, moved};
 
 /// The size of the call buffer.
 const CALL_NUMBERS: usize = PER_POLICY * schema::MAX_POLICIES;
@@ -91,15 +92,14 @@ pub(crate) fn with_limiter<R>(handle: Handle, work: impl FnOnce(&mut SlotLimiter
 }
 
 /// Adds a limiter and writes its handle into the result buffer; on a failure, a status.
-pub(crate) fn insert(limiter: Result<SlotLimiter, Failure>) -> Option<Handle> {
+pub(crate) fn insert(limiter: Result<SlotLimiter, Failure>) {
     shared(|Shared { slabs, result, .. }| {
         let handle = limiter.and_then(|limiter| slabs.insert(limiter).ok_or(Failure::OutOfMemory));
         result.handle = match handle {
             Ok(handle) => [handle.index as i32, handle.generation as i32],
             Err(failure) => [status_of(failure), 0],
         };
-        handle.ok()
-    })
+    });
 }
 
 /// The capacity up to which the list is kept for the next use.
@@ -111,11 +111,6 @@ pub(crate) fn empty(list: &mut Vec<i64>) {
     if list.capacity() > KEPT {
         *list = Vec::new();
     }
-}
-
-/// Frees the memory of the list.
-pub(crate) fn drop_list() {
-    shared(|shared| shared.list = Vec::new());
 }
 
 /// Removes the limiter of a handle.

@@ -1,7 +1,7 @@
 //! The wasm behind the npm package.
 //!
-//! Cold paths are wasm-bindgen classes and functions; `hit` is a plain export of numbers (`hot`). JavaScript maps keys
-//! to slots and copies its arguments before a call, so that no method here calls foreign code.
+//! All exports are plain functions of numbers: `hot` has the hits, `limiter` the cold operations. JavaScript maps keys to
+//! slots and copies its arguments before a call, so that no function here calls foreign code.
 
 // Exports must be `pub`, though no crate uses them.
 #![allow(unreachable_pub)]
@@ -13,7 +13,6 @@ pub mod generated;
 pub mod handles;
 mod hot;
 mod limiter;
-mod numbers;
 mod result_buffer;
 
 #[cfg(all(target_arch = "wasm32", not(test)))]

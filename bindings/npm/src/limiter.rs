@@ -1,63 +1,44 @@
 //! The limiter's cold operations, by handle. Each returns a number of at least 0, or a status below 0 if it failed.
 
-use alloc::boxed::Box;
-use core::hint::black_box;
+// Two exports of one name, the only danger of `no_mangle`, are a linker error.
+#![allow(unsafe_code)]
 
-use tollgate::boundary::{Failure, SlotLimiter as States};
+use tollgate::boundary::numbers::{signed, time};
+use tollgate::boundary::status::{self, status_of};
+use tollgate::boundary::{Failure, SlotLimiter};
 use tollgate::{Denied, OnFull, Options};
-use wasm_bindgen::prelude::*;
 
 use crate::handles::Handle;
 use crate::hot;
-use crate::numbers::{signed, time};
-use crate::result_buffer::{status, status_of};
 
-/// The owner of a limiter, which is dropped with it. Operations take the numbers of the limiter's handle.
-#[wasm_bindgen]
-#[derive(Debug)]
-pub struct SlotLimiter(Option<Handle>);
-
-#[wasm_bindgen]
-impl SlotLimiter {
-    /// Creates a limiter for the `count` policies in the call buffer. `denied` is 0 for the default, 1 if denied hits
-    /// count, 2 if they are free; a `key_older_than` of 0 is none. The handle is in the result buffer.
-    #[allow(clippy::too_many_arguments)]
-    #[wasm_bindgen(constructor)]
-    pub fn new(
-        count: usize,
-        denied: u32,
-        max_keys: u32,
-        deny_when_full: bool,
-        clean_period: f64,
-        key_older_than: f64,
-        reports: bool,
-        stored: bool,
-    ) -> SlotLimiter {
-        let choice = match denied {
-            0 => None,
-            1 => Some(Denied::Count),
-            _ => Some(Denied::Free),
-        };
-        let on_full = if deny_when_full { OnFull::Deny } else { OnFull::Evict };
-        let options = Options::from_numbers(max_keys, on_full, clean_period as u64, key_older_than as u64);
-        // The glue allocates the object for JavaScript after this function, and would trap without memory. So
-        // JavaScript makes room in the list before this call, and here that room goes to `room`, which is freed for the
-        // object.
-        hot::drop_list();
-        let room = Box::new([0_u64; 16]);
-        let limiter = hot::call(count).and_then(|algorithms| States::new(algorithms, choice, options, reports, stored));
-        let handle = hot::insert(limiter);
-        drop(black_box(room));
-        Self(handle)
-    }
+/// Creates a limiter for the `count` policies in the call buffer. `denied` is 0 for the default, 1 if denied hits count, 2 if
+/// they are free; a `key_older_than` of 0 is none. The handle is in the result buffer, or a status.
+#[allow(clippy::too_many_arguments)]
+#[unsafe(no_mangle)]
+pub extern "C" fn create(
+    count: usize,
+    denied: u32,
+    max_keys: u32,
+    deny_when_full: bool,
+    clean_period: f64,
+    key_older_than: f64,
+    reports: bool,
+    stored: bool,
+) {
+    let choice = match denied {
+        0 => None,
+        1 => Some(Denied::Count),
+        _ => Some(Denied::Free),
+    };
+    let on_full = if deny_when_full { OnFull::Deny } else { OnFull::Evict };
+    let options = Options::from_numbers(max_keys, on_full, clean_period as u64, key_older_than as u64);
+    hot::insert(hot::call(count).and_then(|algorithms| SlotLimiter::new(algorithms, choice, options, reports, stored)));
 }
 
-impl Drop for SlotLimiter {
-    fn drop(&mut self) {
-        if let Some(handle) = self.0 {
-            hot::remove(handle);
-        }
-    }
+/// Frees the memory of a limiter.
+#[unsafe(no_mangle)]
+pub extern "C" fn free(index: u32, generation: u32) {
+    hot::remove(Handle { index, generation });
 }
 
 /// The operations on one policy's count, by number.
@@ -77,8 +58,16 @@ pub mod operation {
 }
 
 /// Performs an operation on the count of the policy at a position.
-#[wasm_bindgen]
-pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64, now: f64, position: usize) -> f64 {
+#[unsafe(no_mangle)]
+pub extern "C" fn count(
+    index: u32,
+    generation: u32,
+    operation: u32,
+    slot: i32,
+    amount: f64,
+    now: f64,
+    position: usize,
+) -> f64 {
     let slot = own(slot);
     at_time(index, generation, now, &mut |limiter, now| {
         if position >= limiter.policies() {
@@ -99,8 +88,8 @@ pub fn count(index: u32, generation: u32, operation: u32, slot: i32, amount: f64
 }
 
 /// Frees the slot of a key that JavaScript has removed.
-#[wasm_bindgen]
-pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
+#[unsafe(no_mangle)]
+pub extern "C" fn release(index: u32, generation: u32, slot: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |limiter, _| {
         limiter.release(slot);
         Ok(0)
@@ -109,23 +98,23 @@ pub fn release(index: u32, generation: u32, slot: u32) -> f64 {
 
 /// Resets the states of a slot, and with `all` its reservations. Returns 0 if nothing is left, so that JavaScript can remove
 /// the key.
-#[wasm_bindgen]
-pub fn reset(index: u32, generation: u32, slot: u32, all: bool, now: f64) -> f64 {
+#[unsafe(no_mangle)]
+pub extern "C" fn reset(index: u32, generation: u32, slot: u32, all: bool, now: f64) -> f64 {
     at_time(index, generation, now, &mut |limiter, now| limiter.reset(slot, all, now).map(u64::from))
 }
 
 /// Frees some slots whose states have ended, from slot `from` on. Returns one more than the slot to go on from; 0 at
 /// the end.
-#[wasm_bindgen]
-pub fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
+#[unsafe(no_mangle)]
+pub extern "C" fn clean(index: u32, generation: u32, now: f64, from: u32) -> f64 {
     at_time(index, generation, now, &mut |limiter, now| {
         Ok(limiter.clean(now, from)?.map_or(0, |next| u64::from(next) + 1))
     })
 }
 
 /// Clears the list of moves, after JavaScript has taken them over.
-#[wasm_bindgen]
-pub fn acknowledge(index: u32, generation: u32) -> f64 {
+#[unsafe(no_mangle)]
+pub extern "C" fn acknowledge(index: u32, generation: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |limiter, _| {
         limiter.acknowledge();
         Ok(0)
@@ -133,14 +122,14 @@ pub fn acknowledge(index: u32, generation: u32) -> f64 {
 }
 
 /// Returns how many live keys were evicted.
-#[wasm_bindgen]
-pub fn evicted(index: u32, generation: u32) -> f64 {
+#[unsafe(no_mangle)]
+pub extern "C" fn evicted(index: u32, generation: u32) -> f64 {
     at_time(index, generation, 0.0, &mut |limiter, _| Ok(limiter.evicted()))
 }
 
-/// Lists the states of a slot, as [`States::export`] appends them. Returns when they end; 0, with an empty list, if they have ended.
-#[wasm_bindgen]
-pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
+/// Lists the states of a slot, as [`SlotLimiter::export`] appends them. Returns when they end; 0, with an empty list, if they have ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
     hot::list(Handle { index, generation }, |limiter, list| {
         hot::empty(list);
@@ -155,9 +144,9 @@ pub fn save(index: u32, generation: u32, slot: u32, now: f64) -> f64 {
 
 /// Reads one key's states from the input list into its slot, unless they have ended; without `put` it only checks them.
 /// Returns which policies start unused, as bits by their positions.
-/// [`States::load`] documents the numbers.
-#[wasm_bindgen]
-pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
+/// [`SlotLimiter::load`] documents the numbers.
+#[unsafe(no_mangle)]
+pub extern "C" fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 {
     let Some(now) = time(now) else { return status::INVALID_TIME.into() };
     hot::with_input(Handle { index, generation }, |limiter, numbers| {
         limiter.load(own(slot), now, numbers, put).map(u64::from)
@@ -165,7 +154,7 @@ pub fn load(index: u32, generation: u32, slot: i32, now: f64, put: bool) -> f64 
 }
 
 /// An operation on a limiter at a time.
-type Work<'a> = &'a mut dyn FnMut(&mut States, u64) -> Result<u64, Failure>;
+type Work<'a> = &'a mut dyn FnMut(&mut SlotLimiter, u64) -> Result<u64, Failure>;
 
 /// Runs `work` on the limiter of a handle at a time.
 #[inline(never)]

@@ -14,8 +14,14 @@ const types = {
 
 const blank = '<!doctype html><html lang="en"><title>blank</title><link rel="icon" href="data:,">';
 
-/** The package, and the file beside it that it imports. */
-const ofPackage = { "/package.js": "dist/index.js", "/errors.js": "dist/errors.js" };
+/** The package, `tollgate/throttle`, and the files beside them that they import. */
+const ofPackage = {
+  "/package.js": "dist/index.js",
+  "/throttle.js": "dist/throttle.js",
+  "/errors.js": "dist/errors.js",
+  "/shared.js": "dist/shared.js",
+  "/throttle-js.js": "dist/throttle-js.js",
+};
 
 /** Serves the playground as any static host would, an empty page, the package, axe, and whatever a test adds. */
 export async function serveSite(routes = {}) {

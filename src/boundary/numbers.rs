@@ -1,24 +1,24 @@
 //! Conversion of JavaScript's numbers into those of the core.
 
-use tollgate::MAX;
-use tollgate::boundary::{AS_RESERVED, Algorithms, Failure, PolicyNumbers, PositionCosts, schema};
+use super::{AS_RESERVED, Algorithms, Failure, PolicyNumbers, PositionCosts, schema};
+use crate::MAX;
 
 /// Converts a cost or count; `None` if invalid.
 #[inline(always)]
-pub(crate) fn integer(number: f64) -> Option<u64> {
+pub fn integer(number: f64) -> Option<u64> {
     // A fraction or NaN does not equal its integer. Machines convert signed numbers in fewer steps.
     let integer = number as i64;
     (integer as f64 == number && integer as u64 <= MAX).then_some(integer as u64)
 }
 
 /// Converts a cost that may be negative; `None` if invalid.
-pub(crate) fn signed(number: f64) -> Option<i64> {
+pub fn signed(number: f64) -> Option<i64> {
     let magnitude = integer(number.abs())? as i64;
     Some(if number < 0.0 { -magnitude } else { magnitude })
 }
 
 /// Converts costs by position; `None` if invalid. A cost of -1 is as much as was reserved.
-pub(crate) fn costs(numbers: &[f64]) -> Option<PositionCosts> {
+pub fn costs(numbers: &[f64]) -> Option<PositionCosts> {
     let mut costs = [AS_RESERVED; schema::MAX_POLICIES];
     for (cost, number) in costs.iter_mut().zip(numbers) {
         if *number != -1.0 {
@@ -30,15 +30,19 @@ pub(crate) fn costs(numbers: &[f64]) -> Option<PositionCosts> {
 
 /// Converts a time; `None` if invalid. A fraction is rounded down.
 #[inline(always)]
-pub(crate) fn time(now: f64) -> Option<u64> {
+pub fn time(now: f64) -> Option<u64> {
     (now >= 0.0 && now <= MAX as f64).then_some(now as i64 as u64)
 }
 
 /// The numbers of a policy: algorithm, limit, rate and scale.
-pub(crate) const PER_POLICY: usize = 4;
+pub const PER_POLICY: usize = 4;
 
-/// Converts the numbers of policies; on an error, returns the position of the first invalid one.
-pub(crate) fn policies(numbers: &[f64]) -> Result<Algorithms, Failure> {
+/// Converts the numbers of policies.
+///
+/// # Errors
+///
+/// At the position of the first invalid policy.
+pub fn policies(numbers: &[f64]) -> Result<Algorithms, Failure> {
     let mut algorithms = Algorithms::default();
     for numbers in numbers.as_chunks::<PER_POLICY>().0 {
         let &[.., scale] = numbers;

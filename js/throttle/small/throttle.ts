@@ -1,0 +1,28 @@
+import { ReadPolicies } from "../../policy/policies.ts";
+import type { Policies } from "../../types.ts";
+import { KeyStates } from "../../wasm/one-key.ts";
+import { BasicThrottle, type ThrottleOptions } from "../basic-throttle.ts";
+import { KeyLimits } from "./key-limits.ts";
+
+/**
+ * Waits instead of denying: each `acquire` is let through when the policy allows it, in order of arrival. It is the
+ * `Throttle` of `"tollgate"` without `run` and concurrency limits, in half the bytes.
+ *
+ * @example
+ * ```ts
+ * import { Throttle } from "tollgate/throttle";
+ *
+ * const throttle = new Throttle({ algorithm: "token_bucket", capacity: 5, refillRate: 2 });
+ * await throttle.acquire({ key: "search", maxWait: 10_000 });
+ * const save = throttle.wrap(async (text: string) => text.length);
+ * console.log(await save("hello")); // => 5
+ * ```
+ */
+export class Throttle extends BasicThrottle {
+  constructor(policies: Policies, options: ThrottleOptions = {}) {
+    super(policies, options, {
+      limitsOf: (free, clock) => new KeyLimits(free, clock),
+      stepOf: (free, { keyStep }) => keyStep(new ReadPolicies(free), KeyStates),
+    });
+  }
+}

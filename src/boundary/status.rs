@@ -1,0 +1,45 @@
+//! Bits and values of a status, the result of an operation that crosses as a number.
+
+use super::Failure;
+
+/// The hit was allowed.
+pub const ALLOWED: i32 = 1;
+/// The numbers are integers of 31 bits, in `integers`.
+pub const SMALL: i32 = 2;
+/// Slots were freed, or one was taken for the key: the owner of the keys must read `moves`.
+pub const MOVED: i32 = 4;
+/// Denied because the limiter is full.
+pub const FULL: i32 = 8;
+
+/// The cost is invalid.
+pub const INVALID_COST: i32 = -1;
+/// The time is invalid.
+pub const INVALID_TIME: i32 = -2;
+/// The handle is stale, wrong or dropped.
+pub const INVALID_HANDLE: i32 = -3;
+/// There is no memory left.
+pub const OUT_OF_MEMORY: i32 = -4;
+/// The numbers of this call do not match the limiter's policies.
+pub const MISMATCH: i32 = -5;
+/// The limiter is full and denies new keys.
+pub const NO_ROOM: i32 = -6;
+/// The cost or count of a cold operation is invalid.
+pub const INVALID_AMOUNT: i32 = -7;
+/// The policy at a position counts reservations alone: this minus the position.
+pub const RESERVE_ONLY: i32 = -50;
+/// The policy or state at a position is invalid: this minus the position. The position after the last is that of a
+/// reservation.
+pub const AT: i32 = -100;
+
+/// Returns the status of an operation that failed.
+#[cold]
+pub fn status_of(failure: Failure) -> i32 {
+    match failure {
+        Failure::OutOfMemory => OUT_OF_MEMORY,
+        Failure::Full => NO_ROOM,
+        Failure::Amount => INVALID_AMOUNT,
+        Failure::Mismatch => MISMATCH,
+        Failure::ReserveOnly(position) => RESERVE_ONLY - position as i32,
+        Failure::At(position) => AT - position as i32,
+    }
+}
