@@ -7,8 +7,10 @@ export class SqliteStore {
   #update;
   #delete;
   #clean;
+  #clock;
 
-  constructor(file) {
+  constructor(file, clock = Date.now) {
+    this.#clock = clock;
     const database = new DatabaseSync(file);
     // First, so that whatever follows waits for other processes instead of failing.
     database.exec("PRAGMA busy_timeout = 5000");
@@ -33,7 +35,7 @@ export class SqliteStore {
   }
 
   swap(key, before, after, ttl) {
-    const now = Date.now();
+    const now = this.#clock();
     if (before === null) {
       // Each new key removes up to two that have ended.
       this.#clean.run(now);

@@ -36,8 +36,10 @@ describe("clients whose calls take a while", () => {
 describe("a file of SQLite with a connection for each client", () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-store-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
-  const { passTime } = controlled();
-  for (const { name, run } of storeCases(() => new SqliteStore(join(folder, "limits.sqlite")), { passTime }))
+  const { clock, passTime } = controlled();
+  for (const { name, run } of storeCases(() => new SqliteStore(join(folder, "limits.sqlite"), clock), {
+    passTime,
+  }))
     test(name, run);
 });
 

@@ -13,7 +13,7 @@ const clock = () => now;
 /** A store for each trace. */
 const kinds = {
   "in memory": () => memoryStore(clock),
-  SQLite: () => new SqliteStore(":memory:"),
+  SQLite: () => new SqliteStore(":memory:", clock),
 };
 
 for (const file of files) {
