@@ -184,7 +184,7 @@ impl SlotLimiter {
     }
 
     fn free(self) {
-        self.call("free", &[]);
+        self.call("dispose", &[]);
     }
 }
 

@@ -20,7 +20,7 @@ export interface Exports {
     reports: number,
     stored: number,
   ): void;
-  free(index: number, generation: number): void;
+  dispose(index: number, generation: number): void;
   result_buffer(): number;
   call_buffer(): number;
   reservation_buffer(): number;

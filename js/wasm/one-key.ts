@@ -10,7 +10,7 @@ import { instanceOf, type WasmModule } from "./wasm-module.ts";
 export interface KeyExports {
   readonly memory: { readonly buffer: ArrayBuffer };
   input(count: number): number;
-  open(count: number, counts: number, keepsEnded: number, now: number): number;
+  begin(count: number, counts: number, keepsEnded: number, now: number): number;
   result(): number;
   hit(cost: number, now: number, charges: number): number;
   save(now: number): number;
@@ -88,7 +88,7 @@ export class KeyStates {
    * status: at or below `status.at`, the policy or state at a position is invalid.
    */
   load(now: number, keepsEnded = false): number {
-    const { input, open, memory } = currentExports();
+    const { input, begin, memory } = currentExports();
     if (current === this) return 0;
     current?.saved();
     current = undefined;
@@ -98,7 +98,7 @@ export class KeyStates {
       const address = input(all.length);
       if (address === 0) return status.outOfMemory;
       new Float64Array(memory.buffer, address >>> 0, all.length).set(all);
-      return open(names.length, Number(denied === 1), Number(keepsEnded), now);
+      return begin(names.length, Number(denied === 1), Number(keepsEnded), now);
     });
     if (code >= 0) current = this;
     this.#usedAt = now;

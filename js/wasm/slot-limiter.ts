@@ -16,7 +16,7 @@ const garbage =
     ? undefined
     : /* @__PURE__ */ new FinalizationRegistry<Owned>(({ instance, index, generation }) => {
         // That of a broken instance has none.
-        if (!instance.broken) instance.exports.free(index, generation);
+        if (!instance.broken) instance.exports.dispose(index, generation);
       });
 
 /** The states of some keys in an instance of the wasm, by slot. */
@@ -80,7 +80,7 @@ export class SlotLimiter {
   /** Frees the memory. The limiter of a broken instance has none. */
   free(): void {
     garbage?.unregister(this);
-    if (!this.instance.broken) this.run(({ free }, index, generation) => free(index, generation));
+    if (!this.instance.broken) this.run(({ dispose }, index, generation) => dispose(index, generation));
   }
 }
 

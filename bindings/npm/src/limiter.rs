@@ -37,7 +37,7 @@ pub extern "C" fn create(
 
 /// Frees the memory of a limiter.
 #[unsafe(no_mangle)]
-pub extern "C" fn free(index: u32, generation: u32) {
+pub extern "C" fn dispose(index: u32, generation: u32) {
     hot::remove(Handle { index, generation });
 }
 
