@@ -34,7 +34,7 @@ export interface FallbackReservation {
 /** The accepted values of the option `onError`. */
 export const onErrorValues = ["throw", "allow", "deny"] as const;
 
-/** What a limiter does while its store does not respond. */
+/** The behaviour of a limiter while its store does not respond. */
 export type OnError = (typeof onErrorValues)[number];
 
 /** The codes of errors of a store, of its values, or of the wasm. All others are errors of the caller. */

@@ -41,7 +41,7 @@ export interface SavedLedger {
   readonly state: State | null;
   /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
   readonly expiresAt: number;
-  /** Whether an operation changed the states since they were loaded. */
+  /** True if an operation changed the states since they were loaded. */
   readonly changed: boolean;
 }
 

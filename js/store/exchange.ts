@@ -18,7 +18,7 @@ interface Task {
   readonly resolve: (result: never) => void;
   readonly reject: (error: unknown) => void;
   timer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether the caller has a result or an error. */
+  /** True if the caller has a result or an error. */
   isDone: boolean;
 }
 

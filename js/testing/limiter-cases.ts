@@ -18,7 +18,7 @@ const policies: readonly Policy[] = [
   { algorithm: "token_bucket", capacity: 20, refillRate: 1, per: "1h" },
 ];
 
-/** What limiters do over the store. */
+/** The cases of limiters over the store. */
 export const limiterCases: readonly SettingCase[] = [
   ...policies.map(
     (policy): SettingCase => ({

@@ -1,7 +1,7 @@
 import type { Store } from "../store/index.ts";
 import { Client } from "./client.ts";
 
-/** What a case gets: clients of one store. */
+/** The argument of a case: clients of one store. */
 export interface Setting {
   readonly clients: readonly Client[];
   /** The first client. */

@@ -7,7 +7,7 @@ import { valueCases } from "./value-cases.ts";
 
 /** A test of a store. */
 export interface StoreCase {
-  /** What it tests. */
+  /** The tested behaviour. */
   readonly name: string;
   /** Resolves if the store does what the case demands. Rejects with an error that says what a store must do. */
   readonly run: () => Promise<void>;

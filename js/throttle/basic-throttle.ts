@@ -60,7 +60,7 @@ export interface ThrottleCore {
 }
 
 /**
- * What every throttle does: it waits instead of denying. `Throttle` extends it by what needs reservations.
+ * A throttle waits instead of denying. `Throttle` adds the methods that need reservations.
  */
 export abstract class BasicThrottle {
   readonly #options: ThrottleOptions;

@@ -7,7 +7,7 @@ export interface Hits {
   [Symbol.dispose](): void;
 }
 
-/** What a queue needs of a limiter. */
+/** The part of a limiter that a queue uses. */
 export interface Limits extends Hits {
   /** Resolves when hits can be decided; undefined if they can be. */
   readonly loading?: Promise<unknown> | undefined;

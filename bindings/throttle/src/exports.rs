@@ -59,8 +59,8 @@ pub extern "C" fn input(count: usize) -> usize {
     })
 }
 
-/// Opens the states in the input, which follow the numbers of `count` policies; with none, one state by its shape alone. `counts` is whether denied hits count; with
-/// `keeps_ended`, states that have ended are kept. Returns 0, or a status.
+/// Opens the states in the input, which follow the numbers of `count` policies; with none, one state by its shape alone.
+/// With `counts`, denied hits count; with `keeps_ended`, states that have ended are kept. Returns 0, or a status.
 #[unsafe(no_mangle)]
 pub extern "C" fn begin(count: usize, counts: bool, keeps_ended: bool, now: f64) -> i32 {
     let Some(now) = time(now) else { return status::INVALID_TIME };

@@ -70,7 +70,7 @@ impl Gateway {
             ("upstream", upstream.as_deref().into()),
             ("prefix", prefix.as_str().into()),
             ("timeout", (*timeout as f64).into()),
-            // Whether logs contain keys in plain text.
+            // Logs contain keys in plain text.
             ("plainKeys", (*plain_keys).into()),
             // The origins that may call the API.
             ("origins", texts(origins.iter().map(String::as_str))),
@@ -79,7 +79,7 @@ impl Gateway {
             ("credentials", cors.credentials.into()),
             ("remembersDenials", (*deny_cache).into()),
             ("leaseTtl", (leases.unwrap_or(DEFAULT_LEASE_TTL) as f64).into()),
-            // Whether hits by the API and by RPC are leased and have credit.
+            // Hits by the API and by RPC are leased, and have credit.
             ("leases", leases.is_some().into()),
             ("credit", (*credit).into()),
             ("forwardsRewrites", self.config.forward_rewrites.into()),
