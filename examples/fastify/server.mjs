@@ -5,7 +5,7 @@ import { rateLimit } from "tollgate/fastify";
 const app = Fastify();
 
 const policy = { name: "per-ip", algorithm: "fix_window_per_key", limit: 5, scale: "1h" };
-app.addHook("onRequest", rateLimit({ policy }));
+app.register(rateLimit, { policy });
 
 app.get("/", async () => "Hello\n");
 

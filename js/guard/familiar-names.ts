@@ -13,7 +13,7 @@ allowList whitelist: skip
 passOnStoreError skipOnError: onError: "allow"
 ipv6Subnet: key: (request) => ipKey(address, { ipv6Prefix: 56 })
 prefix nameSpace groupId: key
-hook: the hook to which you add it
+hook: the hook to which you add it, or app.register in Fastify
 algorithm policies: policy: { algorithm: "…", … }
 validate: nothing, since options are always checked`;
 

@@ -69,6 +69,15 @@ fastify.get("/deny", {
   }),
   handler: async () => "Hello",
 });
+fastify.register(forFastify, { policy, hook: "preHandler", key: ({ ip, body }) => `${ip} ${body}` });
+fastify.register(forFastify, { limiter, global: false });
+fastify.register(forFastify({ policy }));
+fastify.register(import("tollgate/fastify"), { policy });
+fastify.get("/decision", async ({ rateLimit }) => ({ left: rateLimit?.remaining }));
+// @ts-expect-error: an option of another rate limiter.
+fastify.register(forFastify, { policy, timeWindow: "1 minute" });
+// @ts-expect-error: no such hook.
+fastify.register(forFastify, { policy, hook: "onSend" });
 const fastify2 = Fastify({ http2: true });
 fastify2.addHook("onRequest", forFastify({ policy }));
 
