@@ -47,11 +47,7 @@ declare module "fastify" {
 /** The `config` of a route. Inherited, so that the types of @fastify/rate-limit, which has that name, fit beside it. */
 export interface RateLimitConfig {
   /** The route's own options, or false if it is not limited. Other options are those of the plugin. */
-  rateLimit?:
-    | RateLimitOptions
-    | { readonly max?: unknown; readonly timeWindow?: unknown }
-    | false
-    | undefined;
+  rateLimit?: RateLimitOptions | Partial<Record<"max" | "timeWindow", unknown>> | false | undefined;
 }
 
 /**
