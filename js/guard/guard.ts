@@ -33,10 +33,11 @@ export interface Verdict {
   readonly status: 429 | 503;
   readonly body: string;
   /**
-   * To be called with whether the response was a success; undefined if the charge does not depend on it. Returns a
-   * promise if the limiter is asynchronous.
+   * To be called when the response has ended, with whether it was a success and a function that returns it; without
+   * arguments if it was cut short. Undefined if the charge does not depend on it. Returns a promise if the limiter is
+   * asynchronous.
    */
-  readonly finish: ((isSuccess: boolean | undefined) => unknown) | undefined;
+  readonly finish: ((isSuccess?: boolean, sent?: () => unknown) => unknown) | undefined;
 }
 
 /** The adapter of a framework. */
@@ -76,13 +77,13 @@ interface SourcedDecision {
 }
 
 /** Decides about requests, for any framework. */
-export class Guard<Request, Arguments extends readonly unknown[]> {
-  readonly options: ReadGuardOptions<Request, Arguments>;
+export class Guard<Request, Arguments extends readonly unknown[], Response> {
+  readonly options: ReadGuardOptions<Request, Arguments, Response>;
   readonly #adapter: Adapter<Request>;
   readonly #sources: Sources;
   readonly #fallback: Source | undefined;
 
-  constructor(options: GuardOptions<Request, Arguments>, adapter: Adapter<Request>) {
+  constructor(options: GuardOptions<Request, Arguments, Response>, adapter: Adapter<Request>) {
     this.options = readGuardOptions(options);
     this.#adapter = adapter;
     const { policy, limiter, charge, fallback, policyFor } = this.options;
@@ -194,14 +195,18 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 
   /** Returns a function that closes a reservation once. A response that was cut short is charged. */
-  #finish(reservation: SettleableDecision): (isSuccess: boolean | undefined) => unknown {
+  #finish(reservation: SettleableDecision): NonNullable<Verdict["finish"]> {
     let isOpen = true;
-    return (isSuccess) => {
+    return (isSuccess, sent) => {
       if (!isOpen) return undefined;
       isOpen = false;
       const { charge } = this.options;
+      if (typeof charge === "function" && isSuccess !== undefined) {
+        const used = chargeOf(charge as (response: unknown) => Costs, sent);
+        return close(() => reservation.settle(used));
+      }
       const isFree = charge !== "all" && isSuccess === (charge === "failures");
-      return close(isFree ? reservation.cancel : reservation.settle);
+      return close(isFree ? reservation.cancel : () => reservation.settle());
     };
   }
 
@@ -226,7 +231,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 }
 
-function fallbackOf(fallback: GuardOptions<never>["fallback"]): Source | undefined {
+function fallbackOf(fallback: GuardOptions<never, never, never>["fallback"]): Source | undefined {
   if (fallback === undefined) return undefined;
   const limiter = isLimiter(fallback) ? fallback : new RateLimiter(fallback);
   return sourceOf(limiter, limiter.policies ?? []);
@@ -267,6 +272,18 @@ function written<Text>(write: () => Text): Text | undefined {
       "policy",
       `the limiter decides by other policies than those given, so there are no headers: ${error}`,
     );
+    return undefined;
+  }
+}
+
+/** Returns the charge of a response; undefined, for what was reserved, if the function failed. */
+function chargeOf(charge: (response: unknown) => Costs, sent?: () => unknown): Costs | undefined {
+  try {
+    const used = charge(sent?.());
+    checkCosts(used);
+    return used;
+  } catch (error) {
+    warnOnce("charge", `charge failed, so what was reserved is charged: ${error}`);
     return undefined;
   }
 }

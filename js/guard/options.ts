@@ -4,10 +4,10 @@ import { insteadOf } from "./familiar-names.ts";
 import type { Awaitable, GuardOptions } from "./types.ts";
 
 /** Validated options, with their defaults. */
-export interface ReadGuardOptions<Request, Arguments extends readonly unknown[]>
-  extends GuardOptions<Request, Arguments> {
+export interface ReadGuardOptions<Request, Arguments extends readonly unknown[], Response>
+  extends GuardOptions<Request, Arguments, Response> {
   readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
-  readonly charge: "all" | "failures" | "successes";
+  readonly charge: "all" | "failures" | "successes" | ((response: Response) => Costs);
   readonly headers: "standard" | "legacy" | "none";
   readonly timeout: number;
 }
@@ -22,7 +22,7 @@ const accepted: Readonly<Record<string, string>> = {
   cost: "",
   policyFor: aFunction,
   skip: aFunction,
-  charge: '"all", "failures" or "successes"',
+  charge: `"all", "failures", "successes" or ${aFunction}`,
   headers: '"standard", "legacy" or "none"',
   onDenied: `"deny", "allow" or ${aFunction}`,
   onError: `"allow", "deny", "throw" or ${aFunction}`,
@@ -43,9 +43,9 @@ function check(name: string, found: unknown): void {
 }
 
 /** Reads and validates the options of a guard. Each is read once. */
-export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
-  given: GuardOptions<Request, Arguments>,
-): ReadGuardOptions<Request, Arguments> {
+export function readGuardOptions<Request, Arguments extends readonly unknown[], Response>(
+  given: GuardOptions<Request, Arguments, Response>,
+): ReadGuardOptions<Request, Arguments, Response> {
   if (typeof given !== "object" || given === null) throw wrongOption("options", given, "an object");
   const options = { ...given };
   for (const [name, found] of Object.entries(options)) check(name, found);

@@ -14,7 +14,7 @@ import { warnOnce } from "../guard/warnings.ts";
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for Express. */
-export type RateLimitOptions = GuardOptions<Request, [Request, Response, NextFunction]>;
+export type RateLimitOptions = GuardOptions<Request, [Request, Response, NextFunction], Response>;
 
 const hint = 'set app.set("trust proxy", 1) for one proxy in front, or give key';
 

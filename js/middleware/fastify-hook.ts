@@ -31,7 +31,7 @@ export function limitingHook(options: RateLimitOptions): Hook {
     // Only the plugin decorates requests: a property that some have and some have not makes all slower.
     if (decision !== undefined && "rateLimit" in request) request.rateLimit = decision;
     if (passes) {
-      watch(reply.raw, verdict);
+      watch(reply.raw, verdict, () => reply);
       done();
     } else if (typeof onDenied === "function" && decision !== undefined)
       deliver(() => onDenied(decision, request, reply), ignore, failed(done));

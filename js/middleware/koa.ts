@@ -15,7 +15,7 @@ import { denialFields } from "../guard/web-response.ts";
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for Koa. */
-export type RateLimitOptions = GuardOptions<Context, [Context, Next]>;
+export type RateLimitOptions = GuardOptions<Context, [Context, Next], Context["res"]>;
 
 const hint = "set app.proxy = true and app.maxIpsCount = 1 for one proxy in front, or give key";
 
