@@ -1,6 +1,7 @@
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
+export { type AddressRanges, inRanges } from "./http/ranges.ts";
 export { hitAll } from "./limiter/hit-all.ts";
 export { Ledger, type LedgerReservation, type SavedLedger } from "./limiter/ledger.ts";
 export { RateLimiter } from "./limiter/limiter.ts";

@@ -9,7 +9,7 @@ skipSuccessfulRequests: charge: "failures"
 skipFailedRequests: charge: "successes"
 requestWasSuccessful: charge, which goes by the status
 store redis client db binding: limiter
-allowList whitelist: skip
+allowList whitelist: skip: inRanges(["192.0.2.0/24"]), or a function
 passOnStoreError skipOnError: onError: "allow"
 ipv6Subnet: key: (request) => ipKey(address, { ipv6Prefix: 56 })
 prefix nameSpace groupId: key

@@ -4,6 +4,7 @@ import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
 import { publishDecision, publishError } from "./channels.ts";
+import { addressOfClient, keyOfClient, type ReadClient } from "./client.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
@@ -43,8 +44,8 @@ export interface Verdict {
 /** The adapter of a framework. */
 export interface Adapter<Request> {
   readonly name: string;
-  /** Returns the default key of a request. `platform` is the server's further argument, if it has one. */
-  keyOf(request: Request, platform?: unknown): Key;
+  /** Reads the client of a request. `platform` is the server's further argument, if it has one. */
+  client<Result>(request: Request, read: ReadClient<Result>, platform?: unknown): Result;
 }
 
 const none: Fields = {};
@@ -100,21 +101,28 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   check(request: Request, platform?: unknown): Awaitable<Verdict> {
     const { skip } = this.options;
     if (skip === undefined) return this.#keyed(request, platform);
+    if ("ranges" in skip) {
+      const address = this.#adapter.client(request, addressOfClient, platform);
+      return address !== undefined && skip(address) ? passed : this.#keyed(request, platform);
+    }
     return after(skip(request), (isSkipped) => (isSkipped ? passed : this.#keyed(request, platform)));
   }
 
   #keyed(request: Request, platform: unknown): Awaitable<Verdict> {
     const { key, cost, policyFor } = this.options;
-    return after(key === undefined ? this.#adapter.keyOf(request, platform) : key(request), (key) => {
-      checkKey(key);
-      return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
-        checkCosts(cost);
-        if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
-        return after(policyFor(request), (policies) =>
-          this.#ask(request, key, cost, this.#source(request, policies)),
-        );
-      });
-    });
+    return after(
+      key === undefined ? this.#adapter.client(request, keyOfClient, platform) : key(request),
+      (key) => {
+        checkKey(key);
+        return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
+          checkCosts(cost);
+          if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
+          return after(policyFor(request), (policies) =>
+            this.#ask(request, key, cost, this.#source(request, policies)),
+          );
+        });
+      },
+    );
   }
 
   #source(request: Request, policies: Parameters<Sources["of"]>[1]): Source {

@@ -21,7 +21,7 @@ const accepted: Readonly<Record<string, string>> = {
   key: aFunction,
   cost: "",
   policyFor: aFunction,
-  skip: aFunction,
+  skip: `inRanges([…]) or ${aFunction}`,
   charge: `"all", "failures", "successes" or ${aFunction}`,
   headers: '"standard", "legacy" or "none"',
   onDenied: `"deny", "allow" or ${aFunction}`,

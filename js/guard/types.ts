@@ -1,3 +1,4 @@
+import type { AddressRanges } from "../http/ranges.ts";
 import type { Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
 /** A value, or a promise of one. */
@@ -70,8 +71,8 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
    * used.
    */
   readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
-  /** Returns true for a request that is not limited. */
-  readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined;
+  /** Returns true for a request that is not limited; `inRanges([…])` for clients by their addresses. */
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | AddressRanges | undefined;
   /**
    * Which requests are charged, by their response: all by default. A status below 400 is a success. A function returns the
    * charge of a response; until then `cost` is reserved.

@@ -1,6 +1,6 @@
 import type { HookHandlerDoneFunction as Done, FastifyReply, FastifyRequest } from "fastify";
 import { deliver, ignore } from "../guard/after.ts";
-import { keyOfClient } from "../guard/client.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { watch } from "../guard/node-response.ts";
@@ -14,8 +14,8 @@ const hint = 'set Fastify({ trustProxy: "10.0.0.1" }) with the address of your p
 
 const adapter = {
   name: "fastify",
-  keyOf: ({ ip, socket, headers }: FastifyRequest) =>
-    keyOfClient(ip, ip === socket?.remoteAddress ? headers["x-forwarded-for"] : undefined, hint),
+  client: <Result>({ ip, socket, headers }: FastifyRequest, read: ReadClient<Result>): Result =>
+    read(ip, ip === socket?.remoteAddress ? headers["x-forwarded-for"] : undefined, hint),
 };
 
 /** Returns a hook that limits requests. */

@@ -7,7 +7,7 @@ import { isPromise } from "../guard/after.ts";
 import { wrongOption } from "../guard/errors.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
-import { isContext, keyOfPlatform, nodeResponseOf } from "../guard/platform-client.ts";
+import { clientOfPlatform, isContext, nodeResponseOf } from "../guard/platform-client.ts";
 import type { GuardOptions } from "../guard/types.ts";
 import { denial, failure, withFields } from "../guard/web-response.ts";
 
@@ -60,7 +60,7 @@ export function rateLimit<Rest extends unknown[]>(
   handler: FetchHandler<Rest>,
 ): (request: Request, ...rest: Rest) => Promise<Response>;
 export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unknown[]>) {
-  const guard = new Guard<Request, [Request], Response>(options, { name: "fetch", keyOf: keyOfPlatform });
+  const guard = new Guard<Request, [Request], Response>(options, { name: "fetch", client: clientOfPlatform });
   const { charge, onDenied } = guard.options;
   if (handler === undefined && charge !== "all")
     throw wrongOption("charge", charge, "rateLimit(options, handler), whose response decides");

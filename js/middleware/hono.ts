@@ -5,10 +5,11 @@
 
 import type { Context, Env, MiddlewareHandler, Next } from "hono";
 import { isPromise } from "../guard/after.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
 import { type Fields, Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
-import { keyOfPlatform, nodeResponseOf, type WaitContext } from "../guard/platform-client.ts";
+import { clientOfPlatform, nodeResponseOf, type WaitContext } from "../guard/platform-client.ts";
 import type { GuardOptions } from "../guard/types.ts";
 import { denialFields, failure, withFields } from "../guard/web-response.ts";
 
@@ -18,7 +19,10 @@ export type * from "../guard/types.ts";
 // biome-ignore lint/suspicious/noExplicitAny: as Hono has it, so that a guard fits an app with any variables.
 export type RateLimitOptions<E extends Env = any> = GuardOptions<Context<E>, [Context<E>, Next], Response>;
 
-const adapter = { name: "hono", keyOf: (c: Context) => keyOfPlatform(c.req.raw, c.env) };
+const adapter = {
+  name: "hono",
+  client: <Result>(c: Context, read: ReadClient<Result>): Result => clientOfPlatform(c.req.raw, read, c.env),
+};
 
 /** The variable with the headers of all guards that a request has passed. */
 const written = "tollgate:headers";

@@ -5,7 +5,7 @@
 
 import type { Context, Middleware, Next } from "koa";
 import { isPromise } from "../guard/after.ts";
-import { keyOfClient } from "../guard/client.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { type Fields, Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
 import type { GuardOptions } from "../guard/types.ts";
@@ -21,14 +21,14 @@ const hint = "set app.proxy = true and app.maxIpsCount = 1 for one proxy in fron
 
 const adapter = {
   name: "koa",
-  keyOf: ({ app, ip, req }: Context) => {
+  client: <Result>({ app, ip, req }: Context, read: ReadClient<Result>): Result => {
     if (app.proxy && app.maxIpsCount === 0 && app.proxyIpHeader === "X-Forwarded-For")
       warnOnce(
         "koa",
         "app.proxy without app.maxIpsCount takes the address that a client names; set how many proxies",
       );
     const forwarded = ip === req.socket.remoteAddress ? req.headers["x-forwarded-for"] : undefined;
-    return keyOfClient(ip, forwarded, hint);
+    return read(ip, forwarded, hint);
   },
 };
 

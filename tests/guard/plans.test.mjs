@@ -104,6 +104,20 @@ for (const [name, create] of Object.entries(limiters)) {
   });
 }
 
+test("10,000 customers with limits of their own, in one limiter", async (t) => {
+  const limiter = new RateLimiter(api(1), { clock });
+  const made = t.mock.method(limiter, "sibling");
+  const hit = guardOf(limiter);
+  const limitOf = (customer) => 1 + (customer % 7);
+  for (let round = 0; round < 2; round += 1)
+    for (let customer = 0; customer < 10_000; customer += 1)
+      assert.equal(
+        await hit(customer, api(limitOf(customer) + round), 9),
+        round === 0 ? limitOf(customer) : 1,
+      );
+  assert.deepEqual([limiter.size, made.mock.callCount()], [10_000, 0]);
+});
+
 test("a concurrency plan holds its slots for as long as the plan says", async () => {
   const limiter = new RateLimiter({ algorithm: "concurrency", limit: 1, ttl: "1m" }, { clock });
   const reserved = mock.method(limiter, "reserve");
