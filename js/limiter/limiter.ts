@@ -310,8 +310,8 @@ export class RateLimiter {
    * @internal
    */
   has(key: Key): boolean {
-    this.#states.prepare(checkTime(this.#clock()));
-    return this.#states.slotOf(key) >= 0;
+    if (this.#states.hasMoves) this.#states.prepare(checkTime(this.#clock()));
+    return this.#states.slots.has(key);
   }
 
   /**

@@ -90,7 +90,8 @@ for (const [name, { rateLimit }] of Object.entries(frameworks)) {
       rejects(null, /^options: null is not accepted; use an object/);
       rejects({}, /^policy: undefined is not accepted; use \{ algorithm: "sliding_window"/);
       rejects({ policy, key: "ip" }, /^key: "ip" is not accepted; use a function/);
-      for (const option of ["policyFor", "skip", "onDecision"])
+      rejects({ policy, skip: true }, /^skip: true .* use inRanges\(\[…\]\) or a function$/);
+      for (const option of ["policyFor", "onDecision"])
         rejects({ policy, [option]: true }, new RegExp(`^${option}: true is not accepted; use a function`));
       rejects(
         { policy, charge: "some" },
