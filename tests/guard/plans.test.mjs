@@ -120,7 +120,9 @@ test("10,000 customers with limits of their own, in one limiter", async (t) => {
   const { user, system } = process.cpuUsage(cpu);
   const after = process.memoryUsage();
   const bytes = after.heapUsed - heapUsed + after.external - external + after.arrayBuffers - arrayBuffers;
-  t.diagnostic(`${((user + system) / 50_000).toFixed(1)} µs of CPU a request, ${Math.round(bytes / 10_000)} B a customer`);
+  t.diagnostic(
+    `${((user + system) / 50_000).toFixed(1)} µs of CPU a request, ${Math.round(bytes / 10_000)} B a customer`,
+  );
 });
 
 test("a concurrency plan holds its slots for as long as the plan says", async () => {
