@@ -36,6 +36,7 @@ interface StreamPart {
   readonly toolCallId?: unknown;
   readonly input?: unknown;
   readonly usage?: unknown;
+  readonly finishReason?: unknown;
 }
 
 /**
@@ -181,7 +182,7 @@ class PartReader {
         if (!this.#streamed.has(part.toolCallId)) delivered.addTexts(part.input);
         break;
       case "finish":
-        delivered.say(part.usage, true);
+        delivered.say(part.usage, isWhole(part.finishReason));
         break;
       case "error":
         delivered.hasFailed = true;
@@ -189,4 +190,17 @@ class PartReader {
     }
     return part;
   }
+}
+
+/**
+ * Returns whether a stream has ended as it should: providers of the AI SDK say an end, and what they know of the usage, also
+ * after a connection was lost.
+ */
+function isWhole(finishReason: unknown): boolean {
+  const { unified = finishReason, raw } = Object(finishReason) as {
+    readonly unified?: unknown;
+    readonly raw?: unknown;
+  };
+  if (unified === "interrupted" || unified === "unknown") return false;
+  return (unified !== "error" && unified !== "other") || raw !== undefined;
 }

@@ -50,6 +50,8 @@ export class EventReader {
     // The end of an event may be cut anywhere in its line breaks.
     ending.lastIndex = Math.max(this.#rest.length - 3, 0);
     for (let found = ending.exec(all); found !== null; found = ending.exec(all)) {
+      // The other half of a line break may come with the next chunk.
+      if (ending.lastIndex === all.length && all.endsWith("\r")) break;
       const event = all.slice(start, ending.lastIndex);
       if (this.#event(event)) passed += event;
       start = ending.lastIndex;

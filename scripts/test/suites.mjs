@@ -126,6 +126,7 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);
       await show(bin("tsc"), ["-p", "tests/store"]);
+      await show(bin("tsc"), ["-p", "tests/ai"]);
     },
   },
   { name: "typedoc", run: typedoc },
@@ -138,6 +139,7 @@ const ofPackage = [
   nodeSuite("command", ["cli"]),
   nodeSuite("frameworks", ["guard", "stores"], [], { env: seeded }),
   nodeSuite("redis", ["redis"], [], { env: seeded }),
+  nodeSuite("language models", ["ai"], [], { env: seeded }),
   nodeSuite("own stores", ["store"], [], { env: seeded }),
   nodeSuite("release", ["release"]),
   {
