@@ -50,14 +50,15 @@ interface Outgoing {
  * @throws TollgateError if an option is invalid.
  *
  * @example
- * ```ts
+ * ```js
+ * import OpenAI from "openai";
  * import { RateLimiter } from "tollgate";
  * import { budgetFetch, usd } from "tollgate/ai";
- * import OpenAI from "openai";
  *
  * const limiter = new RateLimiter({ name: "usd", algorithm: "fix_window", limit: usd("20"), scale: "month" });
  * const prices = { "gpt-5": { input: "1.25", cachedInput: "0.125", output: "10" } };
- * const client = new OpenAI({ fetch: budgetFetch({ limiter, key: "team:7", prices }) });
+ * const fetch = budgetFetch({ limiter, key: "team:7", prices });
+ * const client = new OpenAI({ apiKey: "sk-…", fetch });
  * ```
  */
 export function budgetFetch(options: FetchBudgetOptions): Fetch {

@@ -41,7 +41,9 @@ export type BudgetRun = <Result>(
  *
  * const limiter = new RateLimiter({ name: "tokens", algorithm: "fix_window", limit: 5_000_000, scale: "1d" });
  * const run = budgetRun({ limiter, key: "tenant:7" });
- * await run(async ({ report }) => report((await batch()).usage), { inputTokens: 200_000, outputTokens: 50_000 });
+ * const usage = { inputTokens: 180_000, outputTokens: 31_000 };
+ * await run(({ report }) => report(usage), { inputTokens: 200_000, outputTokens: 50_000 });
+ * console.log(limiter.get("tenant:7")); // => 211000
  * ```
  */
 export function budgetRun(options: BudgetOptions): BudgetRun {

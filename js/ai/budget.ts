@@ -74,10 +74,10 @@ export interface BudgetMiddleware {
  * @throws TollgateError if an option is invalid. A denied call rejects with `BudgetDenied`.
  *
  * @example
- * ```ts
+ * ```js
+ * import { wrapLanguageModel } from "ai";
  * import { RateLimiter } from "tollgate";
  * import { budget, usd } from "tollgate/ai";
- * import { wrapLanguageModel } from "ai";
  *
  * const limiter = new RateLimiter([
  *   { name: "tokens", algorithm: "token_bucket", capacity: 90_000, refillRate: 1_500 },
@@ -85,8 +85,9 @@ export interface BudgetMiddleware {
  *   { name: "running", algorithm: "concurrency", limit: 5 },
  * ]);
  * const prices = { "gpt-5": { input: "1.25", cachedInput: "0.125", output: "10" } };
- * const middleware = budget({ limiter, key: () => user.id, prices });
- * const model = wrapLanguageModel({ model: openai("gpt-5"), middleware });
+ *
+ * const modelFor = (user, model) =>
+ *   wrapLanguageModel({ model, middleware: budget({ limiter, key: user.id, prices }) });
  * ```
  */
 export function budget(options: ModelBudgetOptions): BudgetMiddleware {

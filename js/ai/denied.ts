@@ -8,12 +8,18 @@ export type Reserved = Readonly<Record<string, number>>;
  *
  * @example
  * ```ts
- * import { BudgetDenied } from "tollgate/ai";
+ * import { RateLimiter } from "tollgate";
+ * import { BudgetDenied, budgetRun } from "tollgate/ai";
  *
- * const text = await generate().catch((error: unknown) => {
- *   if (!(error instanceof BudgetDenied)) throw error;
- *   return `try again in ${Math.ceil(error.retryAfter / 1_000)} s`;
- * });
+ * const limiter = new RateLimiter({ name: "requests", algorithm: "token_bucket", capacity: 1, refillRate: 1 });
+ * const run = budgetRun({ limiter, key: "user:42" });
+ * const ask = () =>
+ *   run(async () => "hello").catch((error: unknown) => {
+ *     if (!(error instanceof BudgetDenied)) throw error;
+ *     return `try again in ${error.retryAfter} ms`;
+ *   });
+ * await ask();
+ * console.log(await ask()); // => "try again in 1000 ms"
  * ```
  */
 export class BudgetDenied extends Error {
