@@ -18,10 +18,6 @@ interface ModelParams {
   readonly abortSignal?: AbortSignal | undefined;
 }
 
-interface Model {
-  readonly modelId: string;
-}
-
 /** The result of a call that is no stream. */
 interface ModelResult {
   readonly content?: unknown;
@@ -51,19 +47,19 @@ export interface BudgetMiddleware {
   wrapGenerate<Result extends object>(options: {
     doGenerate: () => PromiseLike<Result>;
     params: object;
-    model: Model;
+    model: object;
   }): Promise<Result>;
   /** Charges a call that returns a stream. */
-  wrapStream<Result extends { stream: ReadableStream }>(options: {
+  wrapStream<Result extends object>(options: {
     doStream: () => PromiseLike<Result>;
     params: object;
-    model: Model;
+    model: object;
   }): Promise<Result>;
   /** Charges a call that returns embeddings. */
   wrapEmbed<Result extends object>(options: {
     doEmbed: () => PromiseLike<Result>;
     params: object;
-    model: Model;
+    model: object;
   }): Promise<Result>;
 }
 
@@ -96,10 +92,10 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
   const { onDenied } = read;
   const account = new Account(read);
 
-  const open = async (params: ModelParams, model: Model, mostOutput: number | undefined) => {
+  const open = async (params: ModelParams, model: object, mostOutput: number | undefined) => {
     try {
       return await account.open({
-        model: model.modelId,
+        model: (model as { readonly modelId: string }).modelId,
         params,
         input: [params.prompt, params.values, params.tools, params.responseFormat],
         mostOutput,
@@ -133,7 +129,8 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
       const charge = await open(params, model, mostOf(params));
       const result = await begun(doStream, charge, params);
       const parts = new PartReader(charge.delivered);
-      const stream = metered<StreamPart>(result.stream, charge, parts, (params as ModelParams).abortSignal);
+      const { stream: whole } = result as { readonly stream: ReadableStream<StreamPart> };
+      const stream = metered(whole, charge, parts, (params as ModelParams).abortSignal);
       return { ...result, stream };
     },
   };

@@ -35,7 +35,7 @@ export interface BudgetObject {
     policies: Policies,
     cost?: Costs,
     options?: { readonly ttl?: Duration | undefined },
-  ): Awaitable<{ readonly decision: Decision; readonly id: string }>;
+  ): Awaitable<Pick<BudgetReservation, "decision" | "id">>;
   /** Closes a reservation and charges what was used; by default all of it. */
   settle(policies: Policies, id: string, used?: Costs): unknown;
   /** Moves the end of a reservation. */

@@ -66,6 +66,10 @@ export class EventReader {
   }
 
   #event(event: string): boolean {
+    // Most events are one line.
+    const end = event.indexOf("\n");
+    if (event.startsWith("data: ") && !event.includes("\r") && /^\n?$/.test(event.slice(end + 1)))
+      return this.#onEvent(event.slice(6, end));
     let data: string | undefined;
     for (const [, line = ""] of event.matchAll(dataLine))
       data = data === undefined ? line : `${data}\n${line}`;
