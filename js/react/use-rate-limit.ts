@@ -1,6 +1,5 @@
 import { useMemo } from "react";
-import { items } from "../throttle/fields.ts";
-import { exhausted, retryAfter } from "../throttle/retry-delay.ts";
+import { serverLimits } from "../throttle/server-limits.ts";
 import type { Decision } from "../types.ts";
 import { useCountdown } from "./use-countdown.ts";
 
@@ -54,10 +53,17 @@ function read(source: RateLimitSource | null | undefined) {
     return { allowed, remaining, wait: allowed ? 0 : wait };
   }
   const headers = isHeaders(source) ? source : new Headers(source as Record<string, string>);
-  const left = items(headers.get("RateLimit")).flatMap(({ numbers }) => numbers.get("r") ?? []);
-  const wait = retryAfter(headers.get("Retry-After"), Date.now()) ?? exhausted(headers);
-  return { allowed: wait === 0, remaining: left.length > 0 ? Math.min(...left) : undefined, wait };
+  // The status is not known: if it is not one of a denial, it has no `Retry-After`.
+  const { wait, limits } = serverLimits({ status: 429, headers }, Date.now());
+  const left = limits.filter(({ unit, remaining }) => unit === "requests" && remaining >= 0);
+  return { allowed: wait === 0, remaining: smallest(left), wait };
 }
+
+const smallest = (limits: readonly { readonly remaining: number }[]) =>
+  limits.reduce<number | undefined>(
+    (least, { remaining }) => Math.min(least ?? remaining, remaining),
+    undefined,
+  );
 
 const isHeaders = (source: object): source is Headers =>
   typeof (source as Partial<Headers>).get === "function";

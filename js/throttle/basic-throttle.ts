@@ -3,12 +3,14 @@ import { TollgateError } from "../errors/error.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { platformTimer, type Timer } from "./alarm.ts";
 import { type BatchOptions, type BatchResult, batched } from "./batch.ts";
-import { checkAcquireOptions, checkFromZero, checkThrottleOptions } from "./checks.ts";
+import { checkAcquireOptions, checkFromZero, checkTenant, checkThrottleOptions } from "./checks.ts";
 import { Delays } from "./delays.ts";
-import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
-import type { Limits } from "./limits.ts";
+import { defaultMaxHold, type FetchOptions, type FetchThrottle, fetchThrough } from "./fetch.ts";
+import type { LearnedLimits, LimitsOf } from "./learned-limits.ts";
+import type { Budget, Limits } from "./limits.ts";
+import type { Waiter } from "./line.ts";
 import type { Place, QueueState } from "./places.ts";
-import type { Fetch, FetchResponse, Signal } from "./platform.ts";
+import type { Fetch, FetchRequest, FetchResponse, Signal } from "./platform.ts";
 import { Queue } from "./queue.ts";
 import { SharedByTabs, type StepOf } from "./shared-by-tabs.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
@@ -23,8 +25,19 @@ export interface ThrottleOptions extends FetchOptions {
   readonly maxQueue?: number | undefined;
   /** A name under which all tabs and workers of this origin share one budget, in IndexedDB. */
   readonly shared?: string | undefined;
+  /**
+   * Returns the tenant of a call. Calls that wait for the same key with the same priority are served by tenants in turn, so
+   * that many calls of one do not delay the first of another. By default it is the call's `tenant`, or one for all.
+   */
+  readonly fair?: ((call: FairCall) => Key | undefined) | undefined;
   /** Called when the number of waiting calls has changed. */
   readonly onChange?: ((change: ThrottleChange) => void) | undefined;
+}
+
+/** A call whose tenant `fair` returns: the options of `acquire`, and the request of a `fetch`. */
+export interface FairCall extends AcquireOptions {
+  /** The request, if it is a `fetch`. */
+  readonly request?: FetchRequest | undefined;
 }
 
 /** A change of a throttle. */
@@ -45,6 +58,8 @@ export interface AcquireOptions {
   readonly maxWait?: number | undefined;
   /** The priority among waiting calls; 0 by default, higher goes first. */
   readonly priority?: number | undefined;
+  /** Who makes the call: of calls with the same key and priority, one of each tenant is served in turn. */
+  readonly tenant?: Key | undefined;
   /** Called with its place while it waits, at first and whenever the place changes. */
   readonly onChange?: ((place: Place) => void) | undefined;
 }
@@ -57,6 +72,8 @@ export interface ThrottleCore {
   readonly limitsOf: (policies: Policies, clock: () => number) => Limits;
   /** Returns the function by which a shared budget decides. */
   readonly stepOf: StepOf;
+  /** Decides instead of the limits, if it is there. */
+  readonly budget?: Budget | undefined;
 }
 
 /**
@@ -65,27 +82,43 @@ export interface ThrottleCore {
 export abstract class BasicThrottle {
   readonly #options: ThrottleOptions;
   readonly #clock: () => number;
-  readonly #limits: Limits;
-  readonly #budget: SharedByTabs | undefined;
+  readonly #budget: Budget | undefined;
+  /** The limits that servers report, if they are learned; their code is loaded for it. */
+  readonly #learned: Promise<LearnedLimits | undefined> | undefined;
   readonly #delays: Delays;
   /** @internal */
   protected readonly queue: Queue;
 
   /** @internal */
-  protected constructor(policies: Policies, options: ThrottleOptions, { limitsOf, stepOf }: ThrottleCore) {
+  protected constructor(policies: Policies, options: ThrottleOptions, core: ThrottleCore) {
     checkThrottleOptions(options);
     const { clock = Date.now, timer = platformTimer, shared, maxHold = defaultMaxHold } = options;
     const free = withFreeDenials(policies);
+    const { limitsOf } = core;
     const limits = limitsOf(free, clock);
+    this.#budget = core.budget;
     if (shared !== undefined)
-      this.#budget = new SharedByTabs(shared, free, clock, limits, maxHold, stepOf, (key) =>
+      this.#budget = new SharedByTabs(shared, free, clock, limits, maxHold, core.stepOf, (key) =>
         this.queue.serveAgain(key),
       );
     this.#options = options;
     this.#clock = clock;
-    this.#limits = limits;
     this.#delays = new Delays(timer);
     this.queue = new Queue(limits, this.#budget, clock, timer, options);
+    if (options.learn) this.#learned = this.#learn(limitsOf, limits);
+  }
+
+  /** Has the queue obey the limits that servers report, too. */
+  async #learn(limitsOf: LimitsOf, limits: Limits): Promise<LearnedLimits | undefined> {
+    try {
+      const { LearnedLimits } = await import("./learn-chunk.ts");
+      const learned = new LearnedLimits(limits, limitsOf, this.#clock);
+      this.queue.limits = learned;
+      return learned;
+    } catch (error) {
+      console.warn("tollgate: learned limits cannot be loaded, so this page learns none.", error);
+      return undefined;
+    }
   }
 
   /** How many calls wait. */
@@ -102,11 +135,15 @@ export abstract class BasicThrottle {
   protected wait(
     options: AcquireOptions,
     costs?: Costs,
-    take?: (costs: Costs) => Decision,
+    take?: Waiter["take"],
+    request?: FetchRequest,
   ): Promise<Decision> {
     return new Promise((resolve, reject) => {
       checkAcquireOptions(options);
-      this.queue.wait(options, costs ?? options.cost ?? 1, take, resolve, reject);
+      const { fair } = this.#options;
+      const tenant = fair ? fair({ ...options, request }) : options.tenant;
+      checkTenant(tenant);
+      this.queue.wait(options, tenant, costs ?? options.cost ?? 1, take, resolve, reject);
     });
   }
 
@@ -140,7 +177,12 @@ export abstract class BasicThrottle {
 
   /** A `fetch` that waits its turn, by origin, and obeys the limits that servers return. */
   fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
-    return fetchThrough(this, this.#clock, this.#options, input, init);
+    const throttle: FetchThrottle = {
+      learned: this.#learned,
+      wait: (options, request) => this.wait(options, undefined, undefined, request),
+      hold: (key, milliseconds) => this.hold(key, milliseconds),
+    };
+    return fetchThrough(throttle, this.#clock, this.#options, input, init);
   }
 
   /** Lets no call of a key through for a while, whatever the policy allows; with a shared budget, in no tab. */
@@ -175,7 +217,7 @@ export abstract class BasicThrottle {
 
   /** Rejects all waiting calls, and frees its memory, its database and its channel to other tabs. */
   [Symbol.dispose](): void {
-    this.#limits[Symbol.dispose]();
+    this.queue.limits[Symbol.dispose]();
     this.#budget?.close();
     this.clear();
     this.queue.dispose();
