@@ -1,18 +1,12 @@
-import { checkKey } from "../checks.ts";
 import { TollgateError } from "../errors/error.ts";
-import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+import type { Decision, Key, Policies } from "../types.ts";
 import { platformTimer, type Timer } from "./alarm.ts";
 import { type BatchOptions, type BatchResult, batched } from "./batch.ts";
-import { checkAcquireOptions, checkFromZero, checkTenant, checkThrottleOptions } from "./checks.ts";
 import { Delays } from "./delays.ts";
-import { defaultMaxHold, type FetchOptions, type FetchThrottle, fetchThrough } from "./fetch.ts";
-import type { LearnedLimits, LimitsOf } from "./learned-limits.ts";
-import type { Budget, Limits } from "./limits.ts";
-import type { Waiter } from "./line.ts";
+import type { FetchOptions } from "./fetch.ts";
+import { FetchThrottle, type ThrottleCore } from "./fetch-throttle.ts";
 import type { Place, QueueState } from "./places.ts";
-import type { Fetch, FetchRequest, FetchResponse, Signal } from "./platform.ts";
-import { Queue } from "./queue.ts";
-import { SharedByTabs, type StepOf } from "./shared-by-tabs.ts";
+import type { FetchRequest, Signal } from "./platform.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
 
 /** The options of a throttle. */
@@ -65,86 +59,20 @@ export interface AcquireOptions {
 }
 
 /**
- * The core of a throttle, which decides hits.
- * @internal
- */
-export interface ThrottleCore {
-  readonly limitsOf: (policies: Policies, clock: () => number) => Limits;
-  /** Returns the function by which a shared budget decides. */
-  readonly stepOf: StepOf;
-  /** Decides instead of the limits, if it is there. */
-  readonly budget?: Budget | undefined;
-}
-
-/**
  * A throttle waits instead of denying. `Throttle` adds the methods that need reservations.
  */
-export abstract class BasicThrottle {
-  readonly #options: ThrottleOptions;
-  readonly #clock: () => number;
-  readonly #budget: Budget | undefined;
-  /** The limits that servers report, if they are learned; their code is loaded for it. */
-  readonly #learned: Promise<LearnedLimits | undefined> | undefined;
+export abstract class BasicThrottle extends FetchThrottle {
   readonly #delays: Delays;
-  /** @internal */
-  protected readonly queue: Queue;
 
   /** @internal */
   protected constructor(policies: Policies, options: ThrottleOptions, core: ThrottleCore) {
-    checkThrottleOptions(options);
-    const { clock = Date.now, timer = platformTimer, shared, maxHold = defaultMaxHold } = options;
-    const free = withFreeDenials(policies);
-    const { limitsOf } = core;
-    const limits = limitsOf(free, clock);
-    this.#budget = core.budget;
-    if (shared !== undefined)
-      this.#budget = new SharedByTabs(shared, free, clock, limits, maxHold, core.stepOf, (key) =>
-        this.queue.serveAgain(key),
-      );
-    this.#options = options;
-    this.#clock = clock;
-    this.#delays = new Delays(timer);
-    this.queue = new Queue(limits, this.#budget, clock, timer, options);
-    if (options.learn) this.#learned = this.#learn(limitsOf, limits);
-  }
-
-  /** Has the queue obey the limits that servers report, too. */
-  async #learn(limitsOf: LimitsOf, limits: Limits): Promise<LearnedLimits | undefined> {
-    try {
-      const { LearnedLimits } = await import("./learn-chunk.ts");
-      const learned = new LearnedLimits(limits, limitsOf, this.#clock);
-      this.queue.limits = learned;
-      return learned;
-    } catch (error) {
-      console.warn("tollgate: learned limits cannot be loaded, so this page learns none.", error);
-      return undefined;
-    }
-  }
-
-  /** How many calls wait. */
-  get pending(): number {
-    return this.queue.pending;
+    super(policies, options, core);
+    this.#delays = new Delays(options.timer ?? platformTimer);
   }
 
   /** Waits until the policy allows it, and returns the decision. A cost that can never fit is rejected at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
     return this.wait(options);
-  }
-
-  /** @internal */
-  protected wait(
-    options: AcquireOptions,
-    costs?: Costs,
-    take?: Waiter["take"],
-    request?: FetchRequest,
-  ): Promise<Decision> {
-    return new Promise((resolve, reject) => {
-      checkAcquireOptions(options);
-      const { fair } = this.#options;
-      const tenant = fair ? fair({ ...options, request }) : options.tenant;
-      checkTenant(tenant);
-      this.queue.wait(options, tenant, costs ?? options.cost ?? 1, take, resolve, reject);
-    });
   }
 
   /** Returns a function each call of which waits its turn; for events of a page, only some of them. */
@@ -175,23 +103,6 @@ export abstract class BasicThrottle {
     return batched(this, this.#delays, work, options);
   }
 
-  /** A `fetch` that waits its turn, by origin, and obeys the limits that servers return. */
-  fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
-    const throttle: FetchThrottle = {
-      learned: this.#learned,
-      wait: (options, request) => this.wait(options, undefined, undefined, request),
-      hold: (key, milliseconds) => this.hold(key, milliseconds),
-    };
-    return fetchThrough(throttle, this.#clock, this.#options, input, init);
-  }
-
-  /** Lets no call of a key through for a while, whatever the policy allows; with a shared budget, in no tab. */
-  hold(key: Key, milliseconds: number): void {
-    checkKey(key);
-    checkFromZero({ milliseconds }, "milliseconds");
-    this.queue.hold(key, milliseconds);
-  }
-
   /**
    * Calls a listener with the state of the queue, soon and whenever it changes. Returns a function that stops that.
    *
@@ -210,24 +121,8 @@ export abstract class BasicThrottle {
   }
 
   /** Rejects all waiting calls: with a reason, or an error with the code `cleared`. */
-  clear(reason: unknown = new TollgateError("cleared", "clear() was called")): void {
+  override clear(reason: unknown = new TollgateError("cleared", "clear() was called")): void {
     this.#delays.clear(reason);
-    this.queue.clear(reason);
+    super.clear(reason);
   }
-
-  /** Rejects all waiting calls, and frees its memory, its database and its channel to other tabs. */
-  [Symbol.dispose](): void {
-    this.queue.limits[Symbol.dispose]();
-    this.#budget?.close();
-    this.clear();
-    this.queue.dispose();
-  }
-}
-
-/** Returns the policies with denied hits that change no state: a waiter must not put off its own turn. */
-function withFreeDenials(policies: Policies): Policies {
-  // An invalid policy is left as it is, and the limiter rejects it.
-  const free = (policy: Policy): Policy =>
-    "scale" in Object(policy) ? ({ ...policy, denied: "free" } as Policy) : policy;
-  return Array.isArray(policies) ? policies.map(free) : free(policies as Policy);
 }

@@ -40,12 +40,13 @@ export function checkThrottleOptions(options: ThrottleOptions): void {
   const { shared, offline = "fail", retry = "any", learn = false } = options;
   if (retry !== "any" && retry !== "safe")
     throw invalidField("invalid_option", "retry", retry, '"any" or "safe"');
-  if (typeof learn !== "boolean" || (learn && shared !== undefined))
+  if (typeof learn !== "boolean") throw invalidField("invalid_option", "learn", learn, "a boolean");
+  if (learn && shared !== undefined)
     throw invalidField(
       "invalid_option",
       "learn",
       learn,
-      "a boolean; with shared, other tabs use the same limits",
+      "accepted with shared: other tabs use the same limits",
     );
   if (offline !== "fail" && offline !== "wait")
     throw invalidField("invalid_option", "offline", offline, '"wait" or "fail"');

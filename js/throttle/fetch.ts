@@ -49,7 +49,7 @@ export const defaultMaxHold = 3_600_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
 /** The parts of a throttle that a fetch uses. */
-export interface FetchThrottle {
+interface Turns {
   /** The limits that servers report, if they are learned. */
   readonly learned: Promise<LearnedLimits | undefined> | undefined;
   wait(options: AcquireOptions, request: Request): Promise<unknown>;
@@ -61,7 +61,7 @@ export interface FetchThrottle {
  * @internal
  */
 export async function fetchThrough(
-  throttle: FetchThrottle,
+  throttle: Turns,
   clock: () => number,
   options: FetchOptions,
   input: RequestInfo | URL,

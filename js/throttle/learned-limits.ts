@@ -12,15 +12,25 @@ const maxKeys = 1_000;
 /** How many limits of one key it knows: a server has a few, and a hostile one must not fill the memory. */
 const maxLimits = 8;
 
+const second = 1_000;
+const minute = 60_000;
+/** How many times as long as it is a time in whole seconds may be taken for. */
+const mostRounding = 16;
+
+const atLeastOne = (count: number): number => Math.max(Math.floor(count), 1);
+
 /** Returns the policy that lets a count through in a time, evenly: never two at once. */
 const evenly = (count: number, time: number): LeakyBucketPolicy => ({
   algorithm: "leaky_bucket",
   capacity: 1,
-  leakRate: Math.max(Math.floor(count), 1),
+  leakRate: atLeastOne(count),
   per: Math.ceil(time),
 });
 
-/** The pace at which a limit that a server reported lets calls through. The core decides. */
+/**
+ * The pace at which a limit that a server reported lets calls through, each of which is one request, whatever it costs.
+ * The core decides.
+ */
 class Pace implements Hits {
   readonly #limitsOf: LimitsOf;
   readonly #clock: () => number;
@@ -83,16 +93,20 @@ class PacedHits implements Hits {
 
   hit(key: Key, cost: Costs): Decision {
     const peeked = this.peek(key, cost);
-    if (!peeked.allowed) return peeked;
+    if (!peeked.allowed) {
+      // A denied hit changes nothing, but follows a clock that was set back; a peek does not.
+      for (const hits of [this.#own, ...this.#paces]) if (!hits.peek(key, cost).allowed) hits.hit(key, cost);
+      return peeked;
+    }
     const decision = this.#own.hit(key, cost);
-    for (const pace of this.#paces) pace.hit("", 1);
+    for (const pace of this.#paces) pace.hit(key, cost);
     return decision;
   }
 
   peek(key: Key, cost: Costs): Decision {
     const decision = this.#own.peek(key, cost);
     let { retryAfter } = decision;
-    for (const pace of this.#paces) retryAfter = Math.max(retryAfter, pace.peek("", 1).retryAfter);
+    for (const pace of this.#paces) retryAfter = Math.max(retryAfter, pace.peek(key, cost).retryAfter);
     return retryAfter === decision.retryAfter ? decision : { ...decision, allowed: false, retryAfter };
   }
 
@@ -175,7 +189,7 @@ export class LearnedLimits implements Limits {
   /** Sets the pace of a limit. One with numbers that no policy takes sets none. */
   #learn(requests: KeyRequests, reported: ServerLimit): void {
     const { name, remaining, resetAfter } = reported;
-    if (!(remaining >= 0 && resetAfter > 0)) return;
+    if (!(remaining >= 0 && resetAfter > (reported.refills ? -minute : 0))) return;
     const { paces, windows } = requests;
     const window = reported.window > 0 ? reported.window : Math.max(resetAfter, windows.get(name) ?? 0);
     try {
@@ -198,11 +212,26 @@ export class LearnedLimits implements Limits {
     }
   }
 
-  /** Returns the pace of a bucket: as it refills, so that what is left does not change. */
-  #refilling({ sentAt }: KeyRequests, { limit, remaining, resetAfter }: ServerLimit): Pace | undefined {
+  /**
+   * Returns the pace of a bucket: as it refills, so that what is left does not change, and never more than is left. A time
+   * in whole seconds may be two too long, if it is the difference of two: while much is left it is taken for a shorter
+   * one, since more that is used tells the rate more exactly.
+   */
+  #refilling(requests: KeyRequests, reported: ServerLimit): Pace | undefined {
+    const { limit, remaining, isRounded } = reported;
+    // A date without the server's own may have passed by the client's clock.
+    const resetAfter = isRounded ? Math.max(reported.resetAfter, second) : reported.resetAfter;
     const used = limit - remaining;
     // A full bucket says nothing about its rate.
-    return used > 0 ? this.#pace(evenly(used, resetAfter), sentAt, never, undefined) : undefined;
+    if (!(used > 0)) return undefined;
+    const least = Math.max(resetAfter - 2 * second, resetAfter / mostRounding);
+    const time = isRounded && remaining > limit / 2 ? least : resetAfter;
+    const left = remaining - requests.underway;
+    const policies = [
+      evenly(used, time),
+      { ...evenly(used, resetAfter), name: "left", capacity: atLeastOne(left) },
+    ];
+    return this.#pace(policies, left >= 1 ? requests.sentAt : this.#clock(), never, undefined);
   }
 
   /** Returns the pace of a window: what is left of it, and is not under way, is spread over the time until it ends. */
@@ -215,10 +244,10 @@ export class LearnedLimits implements Limits {
   }
 
   /** Returns a pace under which a call was let through at a time. */
-  #pace(policy: LeakyBucketPolicy, usedAt: number, until: number, next: LeakyBucketPolicy | undefined): Pace {
+  #pace(policies: Policies, usedAt: number, until: number, next: LeakyBucketPolicy | undefined): Pace {
     const now = this.#clock();
     let at: number | undefined = Math.min(usedAt, now);
-    const limits = this.#limitsOf(policy, () => at ?? this.#clock());
+    const limits = this.#limitsOf(policies, () => at ?? this.#clock());
     limits.hit("", 1);
     at = undefined;
     return new Pace(this.#limitsOf, this.#clock, limits, until, next);

@@ -11,6 +11,8 @@ export interface ServerLimit {
   readonly remaining: number;
   /** In how many milliseconds all of it is left. */
   readonly resetAfter: number;
+  /** Whether that time is in whole seconds. */
+  readonly isRounded: boolean;
   /** How long its window is, in milliseconds. */
   readonly window: number;
   /** Whether it is a bucket that refills until then; otherwise nothing comes back before. */
@@ -97,6 +99,7 @@ function reported(get: (name: string) => string, now: number): ServerLimit[] {
       limit: policy?.numbers.get("q") ?? Number.NaN,
       remaining: numbers.get("r") ?? Number.NaN,
       resetAfter: seconds === undefined ? window : seconds * 1_000,
+      isRounded: true,
       window,
       refills: false,
       unit: policy?.unit ?? unit ?? "requests",
@@ -106,12 +109,14 @@ function reported(get: (name: string) => string, now: number): ServerLimit[] {
     const number = (part: string) => get(names.replace("*", part));
     const remaining = number("Remaining");
     if (!remaining) continue;
+    const reset = number("Reset-After") || number("Reset");
     limits.push({
       name: names,
       // A list of policies may follow the limit.
       limit: unsigned(number("Limit").split(",", 1)[0] as string),
       remaining: unsigned(remaining),
-      resetAfter: untilReset(number("Reset-After") || number("Reset"), now),
+      resetAfter: untilReset(reset, now),
+      isRounded: !/[.a-z]/.test(reset),
       window: Number.NaN,
       refills: unit !== undefined,
       unit: unit ?? "requests",

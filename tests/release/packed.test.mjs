@@ -33,6 +33,8 @@ const inPackage = [
   "dist/js.js",
   "dist/koa.cjs",
   "dist/koa.js",
+  "dist/learn.cjs",
+  "dist/learn.js",
   "dist/leases.js",
   "dist/leases.workerd.js",
   "dist/node.cjs",
