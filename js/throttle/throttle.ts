@@ -104,12 +104,14 @@ export class Throttle extends BasicThrottle {
     checkRun(work, options, this.#isShared);
     const { key = "" } = rest;
     let isOpen = false;
+    let isOver = false;
     let reservation: Reservation | AsyncReservation | undefined;
     // At once: the next waiter in the same turn may wait for its end.
     const reserved = (made: Reservation | AsyncReservation) => {
       reservation = made;
       isOpen = true;
       this.queue.start(key);
+      if (isOver) giveBack();
     };
     const ended = () => {
       if (isOpen) this.queue.end(key);
@@ -117,11 +119,13 @@ export class Throttle extends BasicThrottle {
     };
     const take = (costs: Costs) =>
       this.#fleet?.reserve(key, costs, ttl, reserved) ?? this.#reserve(key, costs, ttl, reserved);
+    // The call gave up while it was reserved. If that cannot be given back, it ends by itself.
+    const giveBack = () => Promise.resolve(reservation?.settle(0)).then(ended, ended);
     try {
       await this.wait(rest, cost, take);
     } catch (error) {
-      // It was reserved while the call gave up. If that cannot be taken back, it ends by itself.
-      if (reservation) Promise.resolve(reservation.settle(0)).then(ended, ended);
+      isOver = true;
+      giveBack();
       throw error;
     }
     return running(work, reservation as unknown as Reservation, cancelOnThrow, ended);

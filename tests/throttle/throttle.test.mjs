@@ -486,6 +486,7 @@ describe("memory that is left", () => {
     let next = 0;
     const { time, throttle } = start(onePerSecond, {
       keyOf: () => (next += 1),
+      retries: 0,
       fetch: async () => new Response(null, { status: 429, headers: { "Retry-After": "999999999" } }),
     });
     const bytes = await kept(async () => {
