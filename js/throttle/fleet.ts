@@ -67,8 +67,9 @@ export class Fleet implements Budget {
   }
 
   /** Keeps a decision, by which the waits of the next calls are expected. */
-  #decision(key: Key, cost: Costs, decision: Decision): Timed {
-    const { allowed, retryAfter } = Object(decision) as Partial<Decision>;
+  #decision(key: Key, cost: Costs, given: Decision): Timed {
+    const decision = { ...given };
+    const { allowed, retryAfter } = decision as Partial<Decision>;
     // A wait of 0 would have the limiter asked again at once, for ever.
     if (typeof allowed !== "boolean" || (!allowed && !((retryAfter as number) > 0)))
       throw new TollgateError(
@@ -85,7 +86,14 @@ export class Fleet implements Budget {
     const hit = (): never => {
       throw disposed();
     };
-    const ahead = (key: Key, clock: () => number) => this.#ahead(key, clock);
+    const ahead = (key: Key, clock: () => number) => {
+      try {
+        return this.#ahead(key, clock);
+      } catch {
+        // The numbers of its decision are none, so no wait is expected.
+        return undefined;
+      }
+    };
     // Always loading: a hit in this process would be no decision.
     return { loading: Promise.resolve(), hit, peek: hit, ahead, [Symbol.dispose]() {} };
   }

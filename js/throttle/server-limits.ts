@@ -60,7 +60,7 @@ const denials = [429, 529, 403, 503];
  * @internal
  */
 export function serverLimits({ status, headers }: LimitedResponse, clientTime: number): ServerLimits {
-  const get = (name: string) => headers.get(name) ?? "";
+  const get = (name: string) => `${headers.get(name) ?? ""}`;
   const kind = denials.indexOf(status);
   // A cached response belongs to an earlier request.
   if (Number(get("Age")) > 0) return { wait: 0, isDenied: kind === 0, limits: [] };

@@ -214,6 +214,50 @@ describe("a limiter that fails", () => {
       assert.equal(asked, 1);
     });
 
+  test("returns a denial with hostile numbers: a wait without a place in time", async () => {
+    for (const numbers of [
+      {},
+      { limit: Number.NaN, remaining: "2" },
+      { limit: -1, remaining: 1e300 },
+      { limit: 1e300 },
+    ]) {
+      const time = new FakeTime();
+      const answers = [
+        { allowed: false, retryAfter: 5, policy: "token_bucket", ...numbers },
+        { allowed: true },
+      ];
+      const limiter = { policies: [onePerSecond], hit: async () => answers.shift() };
+      const throttle = new Throttle({ limiter, clock: time.clock, timer: time.timer });
+      const places = [];
+      const done = throttle.acquire({ onChange: (place) => places.push(place) });
+      await time.pass(5);
+      assert.equal((await done).allowed, true);
+      assert.deepEqual(places, [{ position: 1, wait: undefined }]);
+    }
+  });
+
+  test("returns a decision whose wait changes each time it is read", async () => {
+    let [asked, read] = [0, 0];
+    const hit = async () => {
+      asked += 1;
+      return {
+        allowed: asked > 3,
+        get retryAfter() {
+          read += 1;
+          return read % 2 === 1 ? 10 : 0;
+        },
+      };
+    };
+    const time = new FakeTime();
+    const throttle = new Throttle({ limiter: { hit }, clock: time.clock, timer: time.timer });
+    const waiting = throttle.acquire().catch(({ code }) => code);
+    await time.pass(9);
+    assert.equal(asked, 1);
+    await time.pass(1_000);
+    assert.equal(await waiting, "invalid_operation");
+    assert.equal(asked, 2);
+  });
+
   test("throws at once, or returns a thenable", async () => {
     const broken = new Throttle({
       limiter: {
