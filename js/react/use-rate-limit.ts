@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { serverLimits } from "../throttle/server-limits.ts";
+import { retryAfter, standardLimits } from "../throttle/server-limits.ts";
 import type { Decision } from "../types.ts";
 import { useCountdown } from "./use-countdown.ts";
 
@@ -53,17 +53,15 @@ function read(source: RateLimitSource | null | undefined) {
     return { allowed, remaining, wait: allowed ? 0 : wait };
   }
   const headers = isHeaders(source) ? source : new Headers(source as Record<string, string>);
-  // The status is not known: if it is not one of a denial, it has no `Retry-After`.
-  const { wait, limits } = serverLimits({ status: 429, headers }, Date.now());
-  const left = limits.filter(({ unit, remaining }) => unit === "requests" && remaining >= 0);
-  return { allowed: wait === 0, remaining: smallest(left), wait };
+  const get = (name: string) => headers.get(name) ?? "";
+  const limits = standardLimits(get).filter(({ remaining }) => remaining >= 0);
+  const asked = retryAfter(get, Date.now());
+  // Of a limit that is not used up, its time is no wait.
+  const used = limits.flatMap(({ remaining, resetAfter }) => (remaining === 0 ? resetAfter || 0 : 0));
+  const wait = asked >= 0 ? asked : Math.max(0, ...used);
+  const left = limits.map(({ remaining }) => remaining);
+  return { allowed: wait === 0, remaining: left.length > 0 ? Math.min(...left) : undefined, wait };
 }
-
-const smallest = (limits: readonly { readonly remaining: number }[]) =>
-  limits.reduce<number | undefined>(
-    (least, { remaining }) => Math.min(least ?? remaining, remaining),
-    undefined,
-  );
 
 const isHeaders = (source: object): source is Headers =>
   typeof (source as Partial<Headers>).get === "function";

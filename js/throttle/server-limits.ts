@@ -79,8 +79,14 @@ export function serverLimits({ status, headers }: LimitedResponse, clientTime: n
   return { wait, isDenied: kind === 0 || kind === 1 || (kind === 2 && hasReason), limits };
 }
 
-/** Parses `retry-after-ms`, in milliseconds, and `Retry-After`, in seconds or as a date; NaN if there is none. */
-function retryAfter(get: (name: string) => string, now: number): number {
+/** Returns a header; an empty text if there is none. */
+type Get = (name: string) => string;
+
+/**
+ * Parses `retry-after-ms`, in milliseconds, and `Retry-After`, in seconds or as a date; NaN if there is none.
+ * @internal
+ */
+export function retryAfter(get: Get, now: number): number {
   const exact = unsigned(get("Retry-After-Ms"));
   if (exact >= 0) return exact;
   const text = get("Retry-After");
@@ -88,9 +94,13 @@ function retryAfter(get: (name: string) => string, now: number): number {
   return seconds >= 0 ? milliseconds(seconds) : Math.max(dateOf(text, now) - now, 0);
 }
 
-function reported(get: (name: string) => string, now: number): ServerLimit[] {
+/**
+ * Returns the limits of `RateLimit`, the field of the standard.
+ * @internal
+ */
+export function standardLimits(get: Get): ServerLimit[] {
   const policies = new Map(items(get("RateLimit-Policy")).map((policy) => [policy.name, policy]));
-  const limits = items(get("RateLimit")).map(({ name, numbers, unit }) => {
+  return items(get("RateLimit")).map(({ name, numbers, unit }) => {
     const policy = policies.get(name);
     const window = (policy?.numbers.get("w") ?? Number.NaN) * 1_000;
     const seconds = numbers.get("t");
@@ -105,6 +115,10 @@ function reported(get: (name: string) => string, now: number): ServerLimit[] {
       unit: policy?.unit ?? unit ?? "requests",
     };
   });
+}
+
+function reported(get: Get, now: number): ServerLimit[] {
+  const limits = standardLimits(get);
   for (const [names, unit] of families) {
     const number = (part: string) => get(names.replace("*", part));
     const remaining = number("Remaining");

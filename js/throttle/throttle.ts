@@ -40,13 +40,15 @@ export class Throttle extends BasicThrottle {
    *
    * @example
    * ```ts
-   * import { Redis } from "ioredis";
    * import { Throttle } from "tollgate";
-   * import { RedisLimiter } from "tollgate/redis";
+   * import { StoreLimiter } from "tollgate/store";
+   * import { memoryStore } from "tollgate/testing";
    *
    * const policy = { algorithm: "token_bucket", capacity: 5, refillRate: 2 } as const;
-   * const throttle = new Throttle({ limiter: new RedisLimiter(policy, { client: new Redis() }) });
-   * await throttle.acquire({ key: "api.example.com" });
+   * const limiter = new StoreLimiter(policy, { store: memoryStore() });
+   * const throttle = new Throttle({ limiter });
+   * const { remaining } = await throttle.acquire({ key: "api.example.com" });
+   * console.log(remaining); // => 4
    * ```
    */
   constructor(options: FleetOptions);
