@@ -23,7 +23,7 @@
 #![cfg_attr(not(feature = "cloudflare"), forbid(unsafe_code))]
 
 extern crate alloc;
-#[cfg(all(feature = "system-clock", not(any(test, feature = "cloudflare"))))]
+#[cfg(all(any(feature = "sync", feature = "system-clock"), not(any(test, feature = "cloudflare"))))]
 extern crate std;
 
 // Where algorithms are matched, a new one must not fall into a wildcard.
@@ -69,6 +69,8 @@ pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settl
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
 pub use memory::limiter::{Cleaned, Limiter};
 pub use memory::options::{OnFull, Options};
+#[cfg(feature = "sync")]
+pub use memory::shared::SharedLimiter;
 pub use number::MAX;
 pub use policy::costs::Costs;
 pub use policy::duration::Span;
