@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { SqliteStore } from "../../examples/store-sqlite/store.mjs";
 import { circumstances, save, table } from "../results.mjs";
 
 const fleets = [2, 10, 50];
@@ -15,7 +16,10 @@ const worker = new URL("process.mjs", import.meta.url);
 async function contend(size) {
   process.stderr.write(`  ${size} processes\n`);
   const folder = mkdtempSync(join(tmpdir(), "tollgate-store-"));
-  const children = Array.from({ length: size }, () => fork(worker, [join(folder, "limits.sqlite")]));
+  const file = join(folder, "limits.sqlite");
+  // SQLite sets the mode of a new file only while no other process opens it.
+  new SqliteStore(file);
+  const children = Array.from({ length: size }, () => fork(worker, [file]));
   try {
     const next = () => Promise.all(children.map((child) => once(child, "message")));
     await next();
