@@ -1,8 +1,8 @@
-export { type ErrorCode, TollgateError } from "./errors/error.ts";
-export { type IpKeyOptions, ipKey } from "./http/address.ts";
+// `tollgate/js` exports the same without these two, which only servers need.
+
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
-export { hitAll } from "./limiter/hit-all.ts";
 export { Ledger, type LedgerReservation, type SavedLedger } from "./limiter/ledger.ts";
+<<<<<<< HEAD
 export { RateLimiter } from "./limiter/limiter.ts";
 export type { AllHits, HitOf } from "./limiter/several-keys.ts";
 export { type Operation, type Step, step } from "./limiter/step.ts";
@@ -50,3 +50,6 @@ export type {
   UtcOffset,
   WindowPolicy,
 } from "./types.ts";
+=======
+export * from "./without-wasm.ts";
+>>>>>>> ready-page

@@ -1,4 +1,4 @@
-// `tollgate/js`: the package without WebAssembly, and without the headers, which only servers need.
+// What `tollgate` and `tollgate/js` both export. Headers and `Ledger` are left out here, since only servers need them.
 
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
