@@ -256,6 +256,26 @@ describe("a stream of chat completions", () => {
     assert.deepEqual([inputTokens, outputTokens, tokens], [10, 20, 30]);
   });
 
+  test("a count that was said once is not taken back", async () => {
+    const { limiter, options } = setting();
+    const events = [
+      {
+        type: "message_start",
+        message: { usage: { input_tokens: 20, cache_read_input_tokens: 80, output_tokens: 3 } },
+      },
+      {
+        type: "message_delta",
+        delta: { stop_reason: "end_turn" },
+        usage: { input_tokens: 20, output_tokens: 2 },
+      },
+    ].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    const fetch = async () =>
+      new Response(events.join(""), { headers: { "Content-Type": "text/event-stream" } });
+    await (await ask(budgetFetch({ ...options, fetch }), "/messages", {}, { stream: true })).text();
+    const { inputTokens, outputTokens, usd } = countsOf(limiter);
+    assert.deepEqual([inputTokens, outputTokens, usd], [100, 3, 129]);
+  });
+
   test("text that no event has is charged too", async () => {
     const { limiter, options } = setting();
     const fetch = async () =>
@@ -323,6 +343,49 @@ describe("a request", () => {
     });
   });
 
+  test("for embeddings may have tokens by their numbers", async () => {
+    const inputs = [];
+    const { options } = setting();
+    const key = ({ inputTokens }) => String(inputs.push(inputTokens));
+    const fetch = budgetFetch({ ...options, key, fetch: async () => Response.json({}) });
+    for (const input of [
+      [15496, 995],
+      [[15496, 995], [7]],
+    ])
+      await fetch("https://x/embeddings", {
+        method: "POST",
+        body: JSON.stringify({ model: "embedder", input }),
+      });
+    assert.deepEqual(inputs, [3, 3]);
+  });
+
+  test("that runs no model is free, whatever it says", async () => {
+    const { limiter, options } = setting();
+    for (const path of ["messages/count_tokens", "responses/input_tokens", "moderations?x=1", "tokenize"]) {
+      const body = JSON.stringify({ model: "none", input: "words", messages: [] });
+      const fetch = budgetFetch({ ...options, fetch: async () => Response.json({ input_tokens: 5 }) });
+      assert.deepEqual(await (await fetch(`https://x/v1/${path}`, { method: "POST", body })).json(), {
+        input_tokens: 5,
+      });
+    }
+    assert.deepEqual(countsOf(limiter), nothing);
+  });
+
+  test("with tools costs their names and fields too, before it is known", async () => {
+    const inputs = [];
+    const { options } = setting();
+    const key = ({ inputTokens }) => String(inputs.push(inputTokens));
+    const fetch = budgetFetch({ ...options, key, fetch: async () => Response.json({}) });
+    const tools = [
+      {
+        type: "function",
+        function: { name: "a", parameters: { properties: { temperature: { type: "number" } } } },
+      },
+    ];
+    for (const more of [{}, { tools }]) await ask(fetch, "/messages", {}, more);
+    assert.ok(inputs[1] - inputs[0] >= JSON.stringify(tools).length / 3, `${inputs}`);
+  });
+
   test("of Azure takes its model from the address", async () => {
     const { limiter, options } = setting();
     const { model: _, ...body } = apis["/chat/completions"](JSON.stringify({ output: 3 }));
@@ -354,6 +417,38 @@ describe("a request", () => {
     const { inputTokens, outputTokens, requests, running } = countsOf(limiter);
     assert.ok(inputTokens > 0);
     assert.deepEqual([outputTokens, requests, running], [0, 1, 0]);
+  });
+
+  test("whose response is an error with status 200 costs nothing", async () => {
+    const { limiter, options } = setting();
+    const fetch = async () => Response.json({ error: { message: "upstream is away" } });
+    await ask(budgetFetch({ ...options, fetch }), "/chat/completions", {});
+    assert.deepEqual(countsOf(limiter), nothing);
+  });
+
+  test("for a response in the background is charged as reserved", async () => {
+    const { limiter, options } = setting();
+    const fetch = async () =>
+      Response.json({ id: "resp_1", status: "queued", output: [], usage: null, error: null });
+    await ask(budgetFetch({ ...options, fetch }), "/responses", {}, { background: true });
+    assert.equal(countsOf(limiter).outputTokens, 500);
+  });
+
+  test("is charged by its length if the tokenizer fails in the end", async () => {
+    const { limiter, options } = setting();
+    const countTokens = (text) => {
+      if (text.startsWith("word")) throw new Error("no such model");
+      return text.length;
+    };
+    for (const count of [countTokens, () => Number.NaN, () => -1]) {
+      const { limiter, options } = setting();
+      const fetch = budgetFetch({ ...options, countTokens: count });
+      await (await ask(fetch, "/messages", { output: 30, usage: "none" }, { stream: true })).text();
+      assert.equal(countsOf(limiter).outputTokens, 40);
+    }
+    const failing = budgetFetch({ ...options, countTokens: () => assert.fail("before the call") });
+    await assert.rejects(ask(failing, "/messages", {}), /before the call/);
+    assert.deepEqual(countsOf(limiter), nothing);
   });
 
   test("whose response says no tokens, such as sound, is charged as reserved", async () => {
