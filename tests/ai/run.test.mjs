@@ -327,6 +327,46 @@ describe("a wait", () => {
     assert.equal(limiter.get("user:42"), 0);
   });
 
+  test("goes on with the next call at once if the first one gives up", async () => {
+    const { run, time } = tightSetting();
+    await run(() => {}, { inputTokens: 1_000, outputTokens: 0 });
+    const controller = new AbortController();
+    const first = run(() => assert.fail(), {
+      inputTokens: 1_500,
+      outputTokens: 0,
+      signal: controller.signal,
+    });
+    await settled();
+    const second = run(() => time.now, { inputTokens: 500, outputTokens: 0 });
+    await settled();
+    controller.abort(new Error("enough"));
+    await assert.rejects(first, /enough/);
+    await settled();
+    const { now } = time;
+    time.now += 1;
+    assert.equal(await second, now);
+  });
+
+  test("that is aborted while its limiter decides gives the amount back", async () => {
+    const { options, limiter } = setting();
+    const controller = new AbortController();
+    const slow = {
+      policies: limiter.policies,
+      async reserve(...args) {
+        const reservation = limiter.reserve(...args);
+        controller.abort(new Error("enough"));
+        return reservation;
+      },
+      inc: () => assert.fail(),
+    };
+    const run = budgetRun({ ...options, limiter: slow });
+    await assert.rejects(
+      run(() => assert.fail(), { ...of, signal: controller.signal }),
+      /enough/,
+    );
+    assert.deepEqual(countsOf(limiter), nothing);
+  });
+
   test("by slots that are free elsewhere ends within a second of that", async () => {
     const { options, time, limiter } = setting({
       policies: [{ name: "running", algorithm: "concurrency", limit: 1, ttl: "1h" }],
