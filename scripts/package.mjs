@@ -153,6 +153,7 @@ async function bundleClient(dist) {
  */
 const throttleChunks = (format) => ({
   "shared-chunk": `./shared.${format === "cjs" ? "cjs" : "js"}`,
+  "learn-chunk": `./learn.${format === "cjs" ? "cjs" : "js"}`,
   "without-wasm": "./throttle-js.js",
 });
 
@@ -160,7 +161,7 @@ const throttleChunks = (format) => ({
 const chunksBeside = (format) => ({
   name: "chunks beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/(shared-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
+    onResolve({ filter: /\/(shared-chunk|learn-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
       kind === "dynamic-import"
         ? { path: throttleChunks(format)[basename(path, ".ts")], external: true }
         : undefined,
@@ -179,6 +180,8 @@ async function bundleThrottle(dist) {
     putWasmLast(file, 1);
     const shared = [inProject("js/throttle/shared-chunk.ts")];
     await bundleAs(join(dist, `shared.${extension}`), { entryPoints: shared, format });
+    const learned = [inProject("js/throttle/learn-chunk.ts")];
+    await bundleAs(join(dist, `learn.${extension}`), { entryPoints: learned, format });
   }
   const script = [inProject("js/throttle/small/without-wasm.ts")];
   await bundleAs(join(dist, "throttle-js.js"), { entryPoints: script, format: "esm", minify: true });

@@ -35,6 +35,8 @@ const inPackage = [
   "dist/js.js",
   "dist/koa.cjs",
   "dist/koa.js",
+  "dist/learn.cjs",
+  "dist/learn.js",
   "dist/leases.js",
   "dist/leases.workerd.js",
   "dist/node.cjs",
