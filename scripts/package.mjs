@@ -39,6 +39,7 @@ export async function buildPackage() {
     await bundleReact(dist);
     await bundleRedis(dist);
     await bundleStore(dist);
+    await bundleAi(dist);
     await bundleWorker(dist);
     await bundleCommand(dist);
   });
@@ -364,6 +365,15 @@ async function bundleStore(dist) {
       });
 }
 
+/** `tollgate/ai`: budgets over the limiter that they are given, so that it has no wasm. */
+async function bundleAi(dist) {
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ])
+    await bundleAs(join(dist, `ai.${extension}`), { entryPoints: [inProject("js/ai/index.ts")], format });
+}
+
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {
   await bundleAs(join(dist, "cloudflare.js"), {
@@ -382,6 +392,7 @@ const typed = {
     "redis/index",
     "store/index",
     "testing/index",
+    "ai/index",
     "throttle/small/index",
     "without-wasm",
   ],

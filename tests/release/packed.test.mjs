@@ -12,6 +12,8 @@ const read = (file) => readFileSync(inProject(file), "utf8");
 
 /** Beside the documents and examples. Whatever else gets in was not meant to be published. */
 const inPackage = [
+  "dist/ai.cjs",
+  "dist/ai.js",
   "dist/client.cjs",
   "dist/client.js",
   "dist/client.workerd.js",
