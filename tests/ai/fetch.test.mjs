@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { throttledFetch } from "tollgate";
 import { BudgetDenied, budgetFetch } from "tollgate/ai";
 import { startProvider, textOf, tokensOf } from "./lib/provider.mjs";
 import { countsOf, priceOf, setting, until } from "./lib/setting.mjs";
@@ -449,6 +450,32 @@ describe("a request", () => {
       assert.deepEqual([response.status, await response.text()], [status, "busy"]);
       assert.deepEqual(countsOf(limiter), nothing);
     }
+  });
+
+  test("that throttledFetch sends again is charged once, and keeps its reservation while it waits", async () => {
+    const { limiter, options, time } = setting();
+    const { clock, timer } = time;
+    const statuses = [429, 429, 200];
+    const sent = [];
+    const send = async (request) => {
+      sent.push(await request.text());
+      const status = statuses[sent.length - 1];
+      const headers = status === 200 ? {} : { "Retry-After": "600" };
+      return Response.json({ usage: { prompt_tokens: 9, completion_tokens: 4 } }, { status, headers });
+    };
+    const bucket = { algorithm: "token_bucket", capacity: 10, refillRate: 10 };
+    const polite = throttledFetch(bucket, { fetch: send, clock, timer, random: () => 0 });
+    const asked = ask(budgetFetch({ ...options, fetch: polite }), "/chat/completions", {});
+    for (const count of [1, 2]) {
+      await until(() => sent.length === count, "the request");
+      assert.equal(limiter.get("user:42", "running"), 1);
+      // The response is read before the throttle waits.
+      await until(() => time.timers > 1, "the wait");
+      await time.move(600_000);
+    }
+    assert.equal((await asked).status, 200);
+    assert.deepEqual(countsOf(limiter), countsFor("gpt-5", { input: 9, output: 4 }));
+    assert.equal(new Set(sent).size, 1);
   });
 
   test("for several choices reserves the output of all", async () => {
