@@ -1,0 +1,215 @@
+//! Decisions under lists with bans: first the bans, then the other policies, then the count of a violation.
+
+use crate::algorithm::any::AnyAlgorithm;
+use crate::algorithm::ban::{self, Ban};
+use crate::algorithm::{Act, Algorithm, Outcome};
+use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
+use crate::number::MAX;
+use crate::policy::costs::PositionCosts;
+use crate::{Decision, Reason, Violated};
+
+/// The positions of the policies that are bans, as bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bans(u32);
+
+impl Bans {
+    pub(crate) fn of(algorithms: &[AnyAlgorithm]) -> Self {
+        let bans = algorithms.iter().enumerate().filter(|(_, algorithm)| algorithm.is_ban());
+        Self(bans.fold(0, |bits, (position, _)| bits | 1 << position))
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn contains(self, position: usize) -> bool {
+        self.0 >> position & 1 == 1
+    }
+}
+
+/// A decision, and whether the hit is a violation, which is to be counted.
+pub(crate) struct Verdict {
+    pub(crate) decision: Decision,
+    pub(crate) is_violation: bool,
+}
+
+/// The decision of one policy beside others, on its state as it is.
+type Decide<'a> = &'a dyn Fn(usize, &AnyAlgorithm, Act) -> Decision;
+
+/// The bans of a key, taken together.
+struct Together {
+    /// Which of them hold.
+    held: Violated,
+    /// The ban that ends last.
+    last: usize,
+    until: u64,
+    /// When the last of their states ends.
+    ends_at: u64,
+}
+
+impl PolicyStates {
+    /// Decides a hit under several policies, and charges all of them if all allow it. A denial by one of them that is not
+    /// a ban is counted by each ban.
+    #[inline(never)]
+    pub(crate) fn hit_beside_bans(
+        &self,
+        algorithms: &[AnyAlgorithm],
+        mut entry: EntryMut<'_>,
+        costs: &PositionCosts,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        let Verdict { decision, is_violation } = self.judge_plain(algorithms, entry.as_read(), costs, now);
+        let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
+        for (position, algorithm) in algorithms.iter().enumerate() {
+            if algorithm.prepare(entry.from(self.place(position)), act(position), now).is_err() {
+                outcome.out_of_memory = true;
+                return decision;
+            }
+        }
+        for (position, algorithm) in algorithms.iter().enumerate() {
+            algorithm.act(entry.from(self.place(position)), act(position), now, outcome);
+        }
+        if is_violation {
+            self.count_violation(algorithms, entry, now);
+            outcome.changed = true;
+        }
+        decision
+    }
+
+    /// Returns the verdict on a hit, on states without open reservations.
+    pub(crate) fn judge_plain(
+        &self,
+        algorithms: &[AnyAlgorithm],
+        entry: Entry<'_>,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Verdict {
+        self.judge(algorithms, entry, costs, true, now, &|position, algorithm, act| {
+            algorithm.peek(entry.from(self.place(position)), act, now)
+        })
+    }
+
+    /// Returns the verdict on a hit, which is a violation only if `counts` is set. `decide` makes the decision of one policy
+    /// that is not a ban.
+    pub(crate) fn judge(
+        &self,
+        algorithms: &[AnyAlgorithm],
+        entry: Entry<'_>,
+        costs: &PositionCosts,
+        counts: bool,
+        now: u64,
+        decide: Decide<'_>,
+    ) -> Verdict {
+        let others = combined(algorithms, &|position, algorithm| decide(position, algorithm, Act::Hit(costs.at(position))));
+        let bans = self.together(algorithms, entry, now, false);
+        let is_violation = counts && bans.held.is_empty() && !others.allowed && !self.are_zero(costs);
+        let bans = if is_violation { self.together(algorithms, entry, now, true) } else { bans };
+        let mut decision = others;
+        // A denial charges no policy.
+        if !(others.allowed && bans.held.is_empty()) {
+            let unchanged = combined(algorithms, &|position, algorithm| decide(position, algorithm, Act::LOOK));
+            decision.reset_after = unchanged.reset_after;
+            if others.allowed {
+                decision = unchanged;
+            }
+        }
+        decision.reset_after = decision.reset_after.max(bans.ends_at.saturating_sub(now));
+        if !bans.held.is_empty() {
+            let wait = bans.until - now;
+            decision = Decision {
+                allowed: false,
+                remaining: 0,
+                // A cost that never fits does not fit after the ban either.
+                retry_after: if others.allowed { Some(wait) } else { others.retry_after.map(|own| own.max(wait)) },
+                more_after: wait,
+                policy: bans.last,
+                violated: bans.held,
+                reason: Some(Reason::Banned),
+                ..decision
+            };
+        }
+        Verdict { decision, is_violation }
+    }
+
+    /// Returns the bans as of a time; with `counts`, as they are after a violation.
+    fn together(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, now: u64, counts: bool) -> Together {
+        let mut together = Together { held: Violated::default(), last: 0, until: 0, ends_at: 0 };
+        for (position, ban) in bans(algorithms) {
+            let mut view = ban.view(entry.from(self.place(position)).words, now);
+            if counts {
+                ban.count(&mut view);
+            }
+            if view.holds() {
+                together.held.add(position);
+                if view.until > together.until {
+                    (together.until, together.last) = (view.until, position);
+                }
+            }
+            together.ends_at = together.ends_at.max(view.ends_at());
+        }
+        together
+    }
+
+    /// Counts a violation under each ban. None of them may hold.
+    pub(crate) fn count_violation(&self, algorithms: &[AnyAlgorithm], mut entry: EntryMut<'_>, now: u64) {
+        for (position, ban) in bans(algorithms) {
+            change(ban, entry.from(self.place(position)), now, |view| ban.count(view));
+        }
+    }
+
+    /// Begins a ban at a position, or changes the end of the one that holds; without a length, removes its state. Returns
+    /// when it ends, or ended.
+    pub(crate) fn hold(&self, position: usize, mut entry: EntryMut<'_>, length: Option<u64>, now: u64) -> u64 {
+        let Some(AnyAlgorithm::Ban(ban)) = self.algorithms().get(position) else { return 0 };
+        let mut own = entry.from(self.place(position));
+        match length {
+            Some(length) => change(ban, own, now, |view| view.begin(length)).until,
+            None => {
+                let view = ban.view(own.words, now);
+                ban.clear(own.reborrow().words, now);
+                if view.holds() { view.until } else { 0 }
+            }
+        }
+    }
+}
+
+/// Changes the state of a ban.
+fn change(ban: &Ban, entry: EntryMut<'_>, now: u64, work: impl FnOnce(&mut ban::View)) -> ban::View {
+    let mut view = ban.view(entry.words, now);
+    work(&mut view);
+    ban.commit(entry.words, view);
+    view
+}
+
+/// Returns the bans of a list with their positions.
+fn bans(algorithms: &[AnyAlgorithm]) -> impl Iterator<Item = (usize, &Ban)> {
+    algorithms.iter().enumerate().filter_map(|(position, algorithm)| match algorithm {
+        AnyAlgorithm::Ban(ban) => Some((position, ban)),
+        AnyAlgorithm::Window(_)
+        | AnyAlgorithm::SlidingWindow(_)
+        | AnyAlgorithm::Bucket(_)
+        | AnyAlgorithm::Concurrency(_) => None,
+    })
+}
+
+/// Combines the decisions of the policies that are not bans: the one that binds the client most, and those that denied.
+/// Without any, everything is allowed.
+fn combined(algorithms: &[AnyAlgorithm], decide: &dyn Fn(usize, &AnyAlgorithm) -> Decision) -> Decision {
+    let mut binding: Option<Decision> = None;
+    let (mut violated, mut reset_after) = (Violated::default(), 0);
+    for (position, algorithm) in algorithms.iter().enumerate().filter(|(_, algorithm)| !algorithm.is_ban()) {
+        let decision = Decision { policy: position, ..decide(position, algorithm) };
+        reset_after = decision.reset_after.max(reset_after);
+        if !decision.allowed {
+            violated.add(position);
+        }
+        if binding.is_none_or(|binding| decision.binds_more_than(&binding)) {
+            binding = Some(decision);
+        }
+    }
+    const UNLIMITED: Decision =
+        Decision { allowed: true, limit: MAX, remaining: MAX, retry_after: Some(0), ..Decision::NOTHING };
+    Decision { reset_after, violated, ..binding.unwrap_or(UNLIMITED) }
+}
