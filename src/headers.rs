@@ -99,20 +99,21 @@ pub fn write_headers<'a>(
             text.push('\n');
         }
     };
-    fields(decision, quotas, &mut push);
-    if legacy {
+    let has_quota = fields(decision, quotas, &mut push);
+    if legacy && has_quota {
         for (name, value) in legacy_headers(decision) {
             push(name, value);
         }
     }
 }
 
-/// Passes each header to `push`: `RateLimit-Policy`, `RateLimit`, and `Retry-After` after a denial that ends.
+/// Passes each header to `push`: `RateLimit-Policy`, `RateLimit`, and `Retry-After` after a denial that ends. Returns
+/// whether there is a quota, as there is none under bans alone.
 fn fields<'a>(
     decision: &Decision,
     quotas: impl Iterator<Item = Quota<'a>>,
     push: &mut dyn FnMut(&'static str, String),
-) {
+) -> bool {
     let (mut policies, mut remainder) = (String::new(), String::new());
     let is_banned = decision.reason == Some(Reason::Banned);
     for (position, quota) in quotas.enumerate().filter(|(_, quota)| !quota.is_ban) {
@@ -137,13 +138,15 @@ fn fields<'a>(
             }
         }
     }
-    if !remainder.is_empty() {
+    let has_quota = !remainder.is_empty();
+    if has_quota {
         push("RateLimit-Policy", policies);
         push("RateLimit", remainder);
     }
     if let Some(seconds) = retry_after(decision) {
         push("Retry-After", seconds.to_string());
     }
+    has_quota
 }
 
 /// Adds a parameter that is an integer of structured fields, which has at most 15 digits.

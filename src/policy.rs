@@ -23,8 +23,8 @@ use crate::policy::duration::Span;
 use crate::policy::scale::Scale;
 use crate::{Error, Expected};
 use schema::{
-    ALGORITHM_SCHEMAS, ALGORITHMS, AMOUNTS, AlgorithmSchema, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET,
-    MAX_BAN_COUNT, MAX_NAME, MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+    ALGORITHM_SCHEMAS, ALGORITHMS, AMOUNTS, AlgorithmSchema, BAN, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY,
+    LEAKY_BUCKET, MAX_BAN_COUNT, MAX_NAME, MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
 
 pub use draft::PolicyDraft;
@@ -187,7 +187,8 @@ impl Policy {
     /// Denies a key for `length` after it was denied `after` times within `scale` by the other policies of its list.
     ///
     /// The `after`-th denial already is the ban. While it holds, nothing is charged or counted. At most 1,000 denials begin
-    /// one. Alone in a list, it only holds bans of [`Limiter::ban`](crate::Limiter::ban).
+    /// one. Alone in a list, it only holds bans of [`Limiter::ban`](crate::Limiter::ban). Without the feature `bans` of the
+    /// crate, which is on by default, this is an error.
     ///
     /// ```
     /// use tollgate::{Limiter, ManualClock, Policy, Reason};
@@ -204,9 +205,8 @@ impl Policy {
     /// # }
     /// ```
     pub fn ban(after: u64, scale: impl Into<Span>, length: impl Into<Span>) -> Result<Self, Error> {
-        let duration = |field, span: Span| {
-            span.checked().map_err(|found| Error::policy(field, found, Expected::Duration))
-        };
+        let duration =
+            |field, span: Span| span.checked().map_err(|found| Error::policy(field, found, Expected::Duration));
         if !(1..=MAX_BAN_COUNT).contains(&after) {
             return Err(Error::policy("after", after, Expected::BAN_COUNT));
         }
@@ -247,7 +247,11 @@ impl Policy {
     /// Returns the ban with these numbers, which are in range.
     pub(crate) fn of_ban(after: u64, factor: u64, scale: u64, length: u64, most: u64) -> Result<Self, Error> {
         let ban = Ban::new(after, factor, scale, length, most);
-        let ban = ban.ok_or_else(|| Error::policy("most", most, Expected::MostOfBan))?;
+        let unavailable = || Error::UnknownAlgorithm { found: ALGORITHMS[BAN].into() };
+        let ban = ban.ok_or_else(|| match cfg!(feature = "bans") {
+            true => Error::policy("most", most, Expected::MostOfBan),
+            false => unavailable(),
+        })?;
         Ok(Self { algorithm: AnyAlgorithm::Ban(ban), name: None, unit: None, denied: None })
     }
 
@@ -436,4 +440,5 @@ fn unchecked_algorithm(position: usize, limit: u64, rate: u64, by: Scale) -> Any
     }
 }
 
-const _: () = assert!(ALGORITHMS.len() == 8, "each algorithm of the schema but `ban` has an arm in `unchecked_algorithm`");
+const _: () =
+    assert!(ALGORITHMS.len() == 8, "each algorithm of the schema but `ban` has an arm in `unchecked_algorithm`");

@@ -228,7 +228,7 @@ impl AnyAlgorithm {
             FIX_WINDOW | FIX_WINDOW_PER_KEY | SLIDING_COUNTER | CONCURRENCY => {
                 build_algorithm(algorithm, MAX, 1, scale)
             }
-            BAN => Some(Self::Ban(Ban::OF_SHAPE)),
+            BAN => Ban::of_shape().map(Self::Ban),
             _ => None,
         }
     }
@@ -246,10 +246,9 @@ impl AnyAlgorithm {
         }
         Some(match (self, call) {
             (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Self::SlidingWindow(own.keeping_for(call)),
-            (
-                Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_),
-                _,
-            ) => *call,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                *call
+            }
         })
     }
 
@@ -259,10 +258,9 @@ impl AnyAlgorithm {
             (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
                 [call.capacity, call.rate]
             }
-            (
-                Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_),
-                _,
-            ) => [0; 2],
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                [0; 2]
+            }
         }
     }
 
@@ -270,10 +268,9 @@ impl AnyAlgorithm {
     pub(crate) fn with_call_numbers(&self, numbers: CallNumbers) -> Self {
         match (self, numbers) {
             (Self::Bucket(own), [capacity, rate]) if rate > 0 => Self::Bucket(own.with_numbers(capacity, rate)),
-            (
-                Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_),
-                _,
-            ) => *self,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                *self
+            }
         }
     }
 
@@ -284,10 +281,9 @@ impl AnyAlgorithm {
             (Self::SlidingWindow(own), [log, ..]) => {
                 Self::SlidingWindow(SlidingWindow { keep: own.keep.max(log.total + amount), ..own })
             }
-            (
-                Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_),
-                _,
-            ) => self,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                self
+            }
         }
     }
 }

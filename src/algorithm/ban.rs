@@ -16,6 +16,18 @@ use crate::number::{MAX, in_range};
 use crate::policy::schema::MAX_BAN_COUNT;
 use crate::{Decision, Reason, Violated};
 
+/// Without the feature `bans`, this has no value, and so a ban has none either: the compiler leaves out what is only for
+/// bans.
+#[cfg(feature = "bans")]
+type Available = ();
+#[cfg(not(feature = "bans"))]
+type Available = core::convert::Infallible;
+
+#[cfg(feature = "bans")]
+const AVAILABLE: Option<Available> = Some(());
+#[cfg(not(feature = "bans"))]
+const AVAILABLE: Option<Available> = None;
+
 /// The numbers of a `ban` policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ban {
@@ -29,6 +41,7 @@ pub(crate) struct Ban {
     pub(crate) length: u64,
     /// The length of the longest ban; without a factor, of each.
     pub(crate) most: u64,
+    available: Available,
 }
 
 /// The bits of the window's length in the word that it shares with the count of violations.
@@ -53,7 +66,9 @@ pub(crate) struct View {
 
 impl Ban {
     /// Returns a ban of which only the shape is known.
-    pub(crate) const OF_SHAPE: Self = Self { after: 1, factor: 1, scale: 1, length: 1, most: 1 };
+    pub(crate) fn of_shape() -> Option<Self> {
+        Self::new(1, 1, 1, 1, 1)
+    }
 
     /// Returns the ban with these numbers; `None` if one of them is out of range. Without a factor, `most` is ignored.
     pub(crate) fn new(after: u64, factor: u64, scale: u64, length: u64, most: u64) -> Option<Self> {
@@ -61,7 +76,14 @@ impl Ban {
         let are_counts = [after, factor].iter().all(|count| (1..=MAX_BAN_COUNT).contains(count));
         let are_times = [scale, length, most].iter().all(|time| (1..=MAX).contains(time)) && length <= most;
         let (after, factor) = (after as u16, factor as u16);
-        (are_counts && are_times).then_some(Self { after, factor, scale, length, most })
+        AVAILABLE.filter(|_| are_counts && are_times).map(|available| Self {
+            after,
+            factor,
+            scale,
+            length,
+            most,
+            available,
+        })
     }
 
     /// Returns the decision of a policy that is alone in its list, and moves a state back that is far ahead of the clock.
@@ -212,7 +234,9 @@ impl Algorithm for Ban {
 
     fn export(&self, state: &[u64], push: Push<'_>) -> Result<(), OutOfMemory> {
         let &[start, counted, until, last, ..] = state else { return Ok(()) };
-        [start, counted >> LENGTH_BITS, counted & MAX, until, last].into_iter().try_for_each(|number| push(number as i64))
+        [start, counted >> LENGTH_BITS, counted & MAX, until, last]
+            .into_iter()
+            .try_for_each(|number| push(number as i64))
     }
 
     fn import(&self, state: &mut [u64], numbers: &[i64]) -> Result<bool, OutOfMemory> {
@@ -220,7 +244,8 @@ impl Algorithm for Ban {
         if !numbers.iter().copied().all(in_range) {
             return Ok(false);
         }
-        let [start, violations, window, until, last] = [start, violations, window, until, last].map(|number| number as u64);
+        let [start, violations, window, until, last] =
+            [start, violations, window, until, last].map(|number| number as u64);
         let is_counting = (1..=MAX_BAN_COUNT).contains(&violations) && window > 0 && until <= start;
         let is_banned = violations == 0 && window == 0 && start < until;
         let is_unused = [start, violations, window, until, last] == [0; 5];

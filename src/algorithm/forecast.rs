@@ -108,9 +108,7 @@ impl Beside<'_> {
             AnyAlgorithm::Window(_)
             | AnyAlgorithm::SlidingWindow(_)
             | AnyAlgorithm::Bucket(_)
-            | AnyAlgorithm::Ban(_) => {
-                self.fits_at(charged, remaining + 1)
-            }
+            | AnyAlgorithm::Ban(_) => self.fits_at(charged, remaining + 1),
         }
     }
 
@@ -141,10 +139,7 @@ impl Beside<'_> {
         let &Self { algorithm, entry, open, now, .. } = self;
         match algorithm {
             AnyAlgorithm::SlidingWindow(window) => window.fits_beside(EntryState::of(entry), charged, cost, open, now),
-            AnyAlgorithm::Window(_)
-            | AnyAlgorithm::Bucket(_)
-            | AnyAlgorithm::Concurrency(_)
-            | AnyAlgorithm::Ban(_) => {
+            AnyAlgorithm::Window(_) | AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_) | AnyAlgorithm::Ban(_) => {
                 self.words_fit_at(charged, cost)
             }
         }

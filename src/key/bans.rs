@@ -102,7 +102,8 @@ impl PolicyStates {
         now: u64,
         decide: Decide<'_>,
     ) -> Verdict {
-        let others = combined(algorithms, &|position, algorithm| decide(position, algorithm, Act::Hit(costs.at(position))));
+        let others =
+            combined(algorithms, &|position, algorithm| decide(position, algorithm, Act::Hit(costs.at(position))));
         let bans = self.together(algorithms, entry, now, false);
         let is_violation = counts && bans.held.is_empty() && !others.allowed && !self.are_zero(costs);
         let bans = if is_violation { self.together(algorithms, entry, now, true) } else { bans };

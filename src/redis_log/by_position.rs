@@ -22,11 +22,6 @@ impl Ledger {
         (0..open.len()).filter_map(|index| open.get(index)).all(|reserved| predicate(reserved.bits()))
     }
 
-    /// Returns whether one of the policies is a ban.
-    pub(super) fn has_bans(&self) -> bool {
-        !self.policy_states.bans().is_empty()
-    }
-
     /// Returns the highest count that the policy at a position may be set to.
     pub(super) fn max_count(&self, position: usize) -> u64 {
         self.policy_states.most_to_set(position)

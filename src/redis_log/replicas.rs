@@ -57,7 +57,8 @@ impl Replicas {
     pub fn may_lease(&self) -> bool {
         let own = self.sets.own();
         let algorithms = own.policies.algorithms();
-        let are_hits = !algorithms.iter().any(AnyAlgorithm::is_concurrency) && !algorithms.iter().all(AnyAlgorithm::is_ban);
+        let are_hits =
+            !algorithms.iter().any(AnyAlgorithm::is_concurrency) && !algorithms.iter().all(AnyAlgorithm::is_ban);
         own.denied_free && are_hits
     }
 

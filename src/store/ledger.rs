@@ -323,6 +323,11 @@ impl Ledger {
         self.policy_states.may_lease()
     }
 
+    /// Returns whether one of the policies is a ban.
+    pub(crate) fn has_bans(&self) -> bool {
+        !self.policy_states.bans().is_empty()
+    }
+
     /// Returns how many hits of cost 1 would be allowed.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn remaining(&self, now: u64) -> Result<u64, Error> {
