@@ -116,7 +116,16 @@ const isWait = (wait: number) => Number.isInteger(wait) && wait >= 0;
 
 /** Reads and checks a decision under policies of these names. Each of its fields is read once. */
 function readDecision(decision: Decision, names: readonly string[]): DecisionNumbers {
-  const { allowed, limit, remaining, retryAfter, moreAfter, policy, violated: denied, reason } = decision ?? {};
+  const {
+    allowed,
+    limit,
+    remaining,
+    retryAfter,
+    moreAfter,
+    policy,
+    violated: denied,
+    reason,
+  } = decision ?? {};
   const position = names.indexOf(policy);
   const violated = Array.isArray(denied) ? bitsOf(denied, names) : undefined;
   const isDecision =

@@ -33,7 +33,8 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
       // First, since a denied reservation may count.
       let decision = limiter.peekFree(key, cost, policies);
       // Under several policies it charges nothing, and counts toward a ban.
-      if (!decision.allowed && hasBan(ReadPolicies.of(limiter.policies))) decision = limiter.hit(key, cost, policies);
+      if (!decision.allowed && hasBan(ReadPolicies.of(limiter.policies)))
+        decision = limiter.hit(key, cost, policies);
       allowed &&= decision.allowed;
       if (!allowed) {
         decisions.push(decision);

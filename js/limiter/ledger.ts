@@ -2,13 +2,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { copiedOptions } from "../checks.ts";
-import {
-  invalidField,
-  outOfMemory,
-  TollgateError,
-  wrongAmount,
-  wrongInc,
-} from "../errors/error.ts";
+import { invalidField, outOfMemory, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";

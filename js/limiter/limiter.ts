@@ -415,7 +415,12 @@ export class RateLimiter {
     const number = this.#states.limiter.run(({ count }, index, generation) =>
       count(index, generation, kind, slot, amount, now, position),
     );
-    if (kind === operation.inc || kind === operation.set || kind === operation.ban || kind === operation.unban) {
+    if (
+      kind === operation.inc ||
+      kind === operation.set ||
+      kind === operation.ban ||
+      kind === operation.unban
+    ) {
       this.#states.hasMoves = true;
       this.#states.moving = key;
     }

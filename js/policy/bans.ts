@@ -14,8 +14,7 @@ export function banPosition({ origins }: Named, name: string | undefined): numbe
   const bans = origins.filter(({ algorithm }) => algorithm === "ban");
   const found = name === undefined && bans.length === 1 ? bans[0] : bans.find((ban) => ban.name === name);
   if (found !== undefined) return origins.indexOf(found);
-  const text =
-    bans.length === 0 ? noBanText : name === undefined ? policyRequiredText : unknownBanText;
+  const text = bans.length === 0 ? noBanText : name === undefined ? policyRequiredText : unknownBanText;
   const known = bans.map((ban) => ban.name).join(", ");
   throw worded("unknown_policy", text, { found: inWords(name), known });
 }

@@ -275,7 +275,8 @@ export class RedisLimiter implements AsyncLimiter {
   /** Checks that the policy at a position counts more than reservations or denials. */
   #checkCountable(operation: string, position: number): void {
     const { algorithm } = this.#read.origins[position] ?? {};
-    if (algorithm === "concurrency" || algorithm === "ban") throw uncountable(this.#read, position, operation);
+    if (algorithm === "concurrency" || algorithm === "ban")
+      throw uncountable(this.#read, position, operation);
   }
 
   /** Decides a hit or a peek by Redis. */

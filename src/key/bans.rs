@@ -135,6 +135,7 @@ impl PolicyStates {
     }
 
     /// Returns the bans as of a time; with `counts`, as they are after a violation.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     fn together(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, now: u64, counts: bool) -> Together {
         let mut together = Together { held: Violated::default(), last: 0, until: 0, ends_at: 0 };
         for (position, ban) in bans(algorithms) {
@@ -197,6 +198,7 @@ fn bans(algorithms: &[AnyAlgorithm]) -> impl Iterator<Item = (usize, &Ban)> {
 
 /// Combines the decisions of the policies that are not bans: the one that binds the client most, and those that denied.
 /// Without any, everything is allowed.
+#[cfg_attr(target_arch = "wasm32", inline(never))]
 fn combined(algorithms: &[AnyAlgorithm], decide: &dyn Fn(usize, &AnyAlgorithm) -> Decision) -> Decision {
     let mut binding: Option<Decision> = None;
     let (mut violated, mut reset_after) = (Violated::default(), 0);

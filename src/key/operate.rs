@@ -373,7 +373,9 @@ impl KeyMut<'_> {
         prepares: bool,
     ) -> Result<(), OutOfMemory> {
         let Some(reserved) = self.extra.open.get(index) else { return Ok(()) };
-        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate() {
+        let bans = self.policy_states.bans();
+        let charged = |(position, _): &(usize, &AnyAlgorithm)| !bans.contains(*position);
+        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate().filter(charged) {
             let Some(amount) = self.extra.open.amount(index, position) else { continue };
             let mut own = self.entry.from(self.policy_states.place(position));
             let cost = match used.at(position) {
