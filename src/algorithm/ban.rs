@@ -122,8 +122,8 @@ impl Ban {
         view.violations += 1;
         if view.violations >= u64::from(self.after) {
             let factor = u64::from(self.factor);
-            // A length is at most 2^53 and a factor at most 1,000.
-            let length = view.remembered().saturating_mul(factor).clamp(self.length, self.most);
+            // The product is below 2^63.
+            let length = (view.remembered() * factor).max(self.length).min(self.most);
             view.begin(length);
             view.last = if factor > 1 { length } else { 0 };
         }

@@ -2,7 +2,8 @@
 
 use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::ban::{self, Ban};
-use crate::algorithm::{Act, Algorithm, Outcome};
+use crate::algorithm::{Act, Algorithm};
+use crate::key::open_reservations::Open;
 use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::number::MAX;
 use crate::policy::costs::PositionCosts;
@@ -36,9 +37,6 @@ pub(crate) struct Verdict {
     pub(crate) is_violation: bool,
 }
 
-/// The decision of one policy beside others, on its state as it is.
-type Decide<'a> = &'a dyn Fn(usize, &AnyAlgorithm, Act) -> Decision;
-
 /// The bans of a key, taken together.
 struct Together {
     /// Which of them hold.
@@ -51,68 +49,26 @@ struct Together {
 }
 
 impl PolicyStates {
-    /// Decides a hit under several policies, and charges all of them if all allow it. A denial by one of them that is not
-    /// a ban is counted by each ban.
-    #[inline(never)]
-    pub(crate) fn hit_beside_bans(
-        &self,
-        algorithms: &[AnyAlgorithm],
-        mut entry: EntryMut<'_>,
-        costs: &PositionCosts,
-        now: u64,
-        outcome: &mut Outcome,
-    ) -> Decision {
-        let Verdict { decision, is_violation } = self.judge_plain(algorithms, entry.as_read(), costs, now);
-        let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
-        for (position, algorithm) in algorithms.iter().enumerate() {
-            if algorithm.prepare(entry.from(self.place(position)), act(position), now).is_err() {
-                outcome.out_of_memory = true;
-                return decision;
-            }
-        }
-        for (position, algorithm) in algorithms.iter().enumerate() {
-            algorithm.act(entry.from(self.place(position)), act(position), now, outcome);
-        }
-        if is_violation {
-            self.count_violation(algorithms, entry, now);
-            outcome.changed = true;
-        }
-        decision
-    }
-
-    /// Returns the verdict on a hit, on states without open reservations.
-    pub(crate) fn judge_plain(
-        &self,
-        algorithms: &[AnyAlgorithm],
-        entry: Entry<'_>,
-        costs: &PositionCosts,
-        now: u64,
-    ) -> Verdict {
-        self.judge(algorithms, entry, costs, true, now, &|position, algorithm, act| {
-            algorithm.peek(entry.from(self.place(position)), act, now)
-        })
-    }
-
-    /// Returns the verdict on a hit, which is a violation only if `counts` is set. `decide` makes the decision of one policy
-    /// that is not a ban.
+    /// Returns the verdict on a hit under several policies beside open amounts, none of which is due. It is a violation only
+    /// if `counts` is set.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn judge(
         &self,
         algorithms: &[AnyAlgorithm],
         entry: Entry<'_>,
+        open: &Open,
         costs: &PositionCosts,
         counts: bool,
         now: u64,
-        decide: Decide<'_>,
     ) -> Verdict {
-        let others =
-            combined(algorithms, &|position, algorithm| decide(position, algorithm, Act::Hit(costs.at(position))));
+        let others = self.combined(algorithms, entry, open, costs, now);
         let bans = self.together(algorithms, entry, now, false);
         let is_violation = counts && bans.held.is_empty() && !others.allowed && !self.are_zero(costs);
         let bans = if is_violation { self.together(algorithms, entry, now, true) } else { bans };
         let mut decision = others;
         // A denial charges no policy.
         if !(others.allowed && bans.held.is_empty()) {
-            let unchanged = combined(algorithms, &|position, algorithm| decide(position, algorithm, Act::LOOK));
+            let unchanged = self.combined(algorithms, entry, open, &PositionCosts::All(0), now);
             decision.reset_after = unchanged.reset_after;
             if others.allowed {
                 decision = unchanged;
@@ -121,19 +77,49 @@ impl PolicyStates {
         decision.reset_after = decision.reset_after.max(bans.ends_at.saturating_sub(now));
         if !bans.held.is_empty() {
             let wait = bans.until - now;
-            decision = Decision {
-                allowed: false,
-                remaining: 0,
-                // A cost that never fits does not fit after the ban either.
-                retry_after: if others.allowed { Some(wait) } else { others.retry_after.map(|own| own.max(wait)) },
-                more_after: wait,
-                policy: bans.last,
-                violated: bans.held,
-                reason: Some(Reason::Banned),
-                ..decision
-            };
+            decision.allowed = false;
+            decision.remaining = 0;
+            // A cost that never fits does not fit after the ban either.
+            decision.retry_after =
+                if others.allowed { Some(wait) } else { others.retry_after.map(|own| own.max(wait)) };
+            decision.more_after = wait;
+            decision.policy = bans.last;
+            decision.violated = bans.held;
+            decision.reason = Some(Reason::Banned);
         }
         Verdict { decision, is_violation }
+    }
+
+    /// Combines the decisions of the policies that are not bans: the one that binds the client most, and those that denied.
+    /// Without any, everything is allowed.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    fn combined(
+        &self,
+        algorithms: &[AnyAlgorithm],
+        entry: Entry<'_>,
+        open: &Open,
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Decision {
+        let mut binding = Decision::NOTHING;
+        (binding.allowed, binding.retry_after) = (true, Some(0));
+        (binding.limit, binding.remaining) = (MAX, MAX);
+        let (mut violated, mut reset_after, mut is_first) = (Violated::default(), 0, true);
+        for (position, algorithm) in algorithms.iter().enumerate().filter(|(_, algorithm)| !algorithm.is_ban()) {
+            let act = Act::Hit(costs.at(position));
+            let mut decision = self.beside(position, algorithm, entry, open, now).peek(act);
+            decision.policy = position;
+            reset_after = decision.reset_after.max(reset_after);
+            if !decision.allowed {
+                violated.add(position);
+            }
+            if is_first || decision.binds_more_than(&binding) {
+                binding = decision;
+            }
+            is_first = false;
+        }
+        (binding.reset_after, binding.violated) = (reset_after, violated);
+        binding
     }
 
     /// Returns the bans as of a time; with `counts`, as they are after a violation.
@@ -196,25 +182,4 @@ fn bans(algorithms: &[AnyAlgorithm]) -> impl Iterator<Item = (usize, &Ban)> {
         | AnyAlgorithm::Bucket(_)
         | AnyAlgorithm::Concurrency(_) => None,
     })
-}
-
-/// Combines the decisions of the policies that are not bans: the one that binds the client most, and those that denied.
-/// Without any, everything is allowed.
-#[cfg_attr(target_arch = "wasm32", inline(never))]
-fn combined(algorithms: &[AnyAlgorithm], decide: &dyn Fn(usize, &AnyAlgorithm) -> Decision) -> Decision {
-    let mut binding: Option<Decision> = None;
-    let (mut violated, mut reset_after) = (Violated::default(), 0);
-    for (position, algorithm) in algorithms.iter().enumerate().filter(|(_, algorithm)| !algorithm.is_ban()) {
-        let decision = Decision { policy: position, ..decide(position, algorithm) };
-        reset_after = decision.reset_after.max(reset_after);
-        if !decision.allowed {
-            violated.add(position);
-        }
-        if binding.is_none_or(|binding| decision.binds_more_than(&binding)) {
-            binding = Some(decision);
-        }
-    }
-    const UNLIMITED: Decision =
-        Decision { allowed: true, limit: MAX, remaining: MAX, retry_after: Some(0), ..Decision::NOTHING };
-    Decision { reset_after, violated, ..binding.unwrap_or(UNLIMITED) }
 }

@@ -222,10 +222,7 @@ impl PolicyStates {
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        if !self.bans.is_empty() {
-            return self.hit_beside_bans(algorithms, entry, costs, now, outcome);
-        }
-        let decision = self.peek_all(algorithms, entry.as_read(), costs, now);
+        let Verdict { decision, is_violation } = self.judge_all(algorithms, entry.as_read(), costs, now);
         // A denial by one policy charges none. `LOOK` lets each state that is too far ahead follow the clock.
         let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
         for (position, algorithm) in algorithms.iter().enumerate() {
@@ -236,6 +233,10 @@ impl PolicyStates {
         }
         for (position, algorithm) in algorithms.iter().enumerate() {
             algorithm.act(entry.from(self.place(position)), act(position), now, outcome);
+        }
+        if is_violation {
+            self.count_violation(algorithms, entry, now);
+            outcome.changed = true;
         }
         decision
     }
@@ -250,15 +251,21 @@ impl PolicyStates {
     ) -> Decision {
         match algorithms {
             [algorithm] => algorithm.peek(entry, self.hit_of(costs.at(0)), now),
-            _ => self.peek_all(algorithms, entry, costs, now),
+            _ => self.judge_all(algorithms, entry, costs, now).decision,
         }
+    }
+
+    /// Returns the verdict on a hit under several policies.
+    #[inline(always)]
+    fn judge_all(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Verdict {
+        if !self.bans.is_empty() {
+            return self.judge(algorithms, entry, &Open::default(), costs, true, now);
+        }
+        Verdict { decision: self.peek_all(algorithms, entry, costs, now), is_violation: false }
     }
 
     #[inline(never)]
     fn peek_all(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Decision {
-        if !self.bans.is_empty() {
-            return self.judge_plain(algorithms, entry, costs, now).decision;
-        }
         combined!(algorithms, position, algorithm, act = self.hit_of(costs.at(position)) => {
             algorithm.peek(entry.from(self.place(position)), act, now)
         })
@@ -287,9 +294,7 @@ impl PolicyStates {
         now: u64,
     ) -> Verdict {
         if !self.bans.is_empty() && algorithms.len() > 1 {
-            return self.judge(algorithms, entry, costs, counts, now, &|position, algorithm, act| {
-                self.beside(position, algorithm, entry, open, now).peek(act)
-            });
+            return self.judge(algorithms, entry, open, costs, counts, now);
         }
         let decision = match algorithms {
             [algorithm] => self.beside(0, algorithm, entry, open, now).peek(self.hit_of(costs.at(0))),
