@@ -25,6 +25,7 @@ export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
   CalendarPolicy,
+  BanPolicy,
   ConcurrencyPolicy,
   Costs,
   Decision,
