@@ -26,7 +26,9 @@ export { throttledFetch } from "./throttle/throttled-fetch.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
+  BanPolicy,
   CalendarPolicy,
+  BanPolicy,
   ConcurrencyPolicy,
   Costs,
   Decision,

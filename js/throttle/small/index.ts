@@ -2,6 +2,7 @@ export { type ErrorCode, TollgateError } from "../../errors/error.ts";
 export type {
   Algorithm,
   CalendarPolicy,
+  BanPolicy,
   ConcurrencyPolicy,
   Decision,
   Duration,
