@@ -87,8 +87,8 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   constructor(options: GuardOptions<Request, Arguments, Response>, adapter: Adapter<Request>) {
     this.options = readGuardOptions(options);
     this.#adapter = adapter;
-    const { policy, limiter, charge, fallback, policyFor } = this.options;
-    this.#sources = new Sources(policy, limiter, policyFor !== undefined);
+    const { policy, limiter, charge, fallback, policyFor, ban } = this.options;
+    this.#sources = new Sources(policy, limiter, policyFor !== undefined, ban !== undefined);
     this.#fallback = fallbackOf(fallback);
     if (
       charge !== "all" &&

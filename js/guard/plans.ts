@@ -111,7 +111,7 @@ const isInMemory = (limiter: GuardLimiter): limiter is RateLimiter =>
 /** Returns the text of the shapes of policies, and of whether denied hits count. */
 function shapesOf({ origins, denied }: ReadPolicies): string {
   const shapes = origins.map(({ name, algorithm, scale }) =>
-    algorithm === "concurrency" ? [name, algorithm] : [name, algorithm, scale],
+    algorithm === "concurrency" || algorithm === "ban" ? [name, algorithm] : [name, algorithm, scale],
   );
   return `${denied} ${shapes.join("\n")}`;
 }

@@ -14,7 +14,10 @@ export class Sources {
   /** The sources in memory, if no limiter was passed. */
   readonly #own: BySource | undefined;
 
-  constructor(policy: Policies | undefined, limiter: unknown, hasPlans: boolean) {
+  readonly #hasBan: boolean;
+
+  constructor(policy: Policies | undefined, limiter: unknown, hasPlans: boolean, hasBan: boolean) {
+    this.#hasBan = hasBan;
     this.#policy = policy === undefined ? undefined : RateLimiter.read(policy);
     if (limiter === undefined) {
       const made = this.#policy && new RateLimiter(this.#policy.policies);
@@ -33,6 +36,7 @@ export class Sources {
 
   #over(limiter: unknown, hasPlans: boolean): BySource {
     if (!isLimiter(limiter)) throw wrongOption("limiter", limiter, limiterExpected);
+    if (this.#hasBan && !isNamespace(limiter)) throw banElsewhere();
     let bySource = this.#byLimiter.get(limiter);
     if (bySource === undefined) {
       bySource = new BySource(limiter, this.#policy, hasPlans);
@@ -41,6 +45,13 @@ export class Sources {
     return bySource;
   }
 }
+
+const banElsewhere = () =>
+  wrongOption(
+    "ban",
+    "beside a limiter with policies of its own",
+    'one of its policies: { algorithm: "ban", after: 5, scale: "10m", for: "1h" }',
+  );
 
 const limiterExpected =
   "a limiter with the methods of RateLimiter, or a Durable Object namespace such as env.LIMITERS";

@@ -1,5 +1,5 @@
 import type { AddressRanges } from "../http/ranges.ts";
-import type { Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
+import type { BanPolicy, Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
 /** A value, or a promise of one. */
 export type Awaitable<Value> = Value | PromiseLike<Value>;
@@ -52,6 +52,9 @@ export type AnyLimiter = GuardLimiter | GuardNamespace;
 /** What happens to a request if the limiter fails. */
 export type ErrorVerdict = "allow" | "deny" | "throw";
 
+/** The fields of a ban, without its algorithm. */
+export type BanOptions = Omit<BanPolicy, "algorithm">;
+
 /** The options of a guard. `Request` and `Response` are the framework's own, `Arguments` are those of its handlers. */
 export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request], Response = unknown> {
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
@@ -71,6 +74,11 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
    * used.
    */
   readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
+  /**
+   * Denies a key for a while after it was denied too often: a policy of algorithm `ban` beside `policy`. A limiter that has
+   * its own policies has the ban among them.
+   */
+  readonly ban?: BanOptions | undefined;
   /** Returns true for a request that is not limited; `inRanges([…])` for clients by their addresses. */
   readonly skip?: ((request: Request) => Awaitable<boolean>) | AddressRanges | undefined;
   /**
