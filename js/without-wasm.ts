@@ -28,7 +28,6 @@ export type {
   Algorithm,
   BanPolicy,
   CalendarPolicy,
-  BanPolicy,
   ConcurrencyPolicy,
   Costs,
   Decision,
