@@ -13,7 +13,6 @@ export class Sources {
   readonly #byLimiter = new WeakMap<object, BySource>();
   /** The sources in memory, if no limiter was passed. */
   readonly #own: BySource | undefined;
-
   readonly #hasBan: boolean;
 
   constructor(policy: Policies | undefined, limiter: unknown, hasPlans: boolean, hasBan: boolean) {
