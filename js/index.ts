@@ -1,8 +1,8 @@
-export { type ErrorCode, TollgateError } from "./errors/error.ts";
-export { type IpKeyOptions, ipKey } from "./http/address.ts";
+// `tollgate/js` exports the same without these two, which only servers need.
+
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
-export { hitAll } from "./limiter/hit-all.ts";
 export { Ledger, type LedgerReservation, type SavedLedger } from "./limiter/ledger.ts";
+<<<<<<< HEAD
 export { RateLimiter } from "./limiter/limiter.ts";
 export type { AllHits, HitOf } from "./limiter/several-keys.ts";
 export { type Operation, type Step, step } from "./limiter/step.ts";
@@ -11,11 +11,13 @@ export type { Timer } from "./throttle/alarm.ts";
 export type {
   AcquireOptions,
   BasicThrottle,
+  FairCall,
   ThrottleChange,
   ThrottleOptions,
 } from "./throttle/basic-throttle.ts";
 export type { BatchOptions, BatchResult } from "./throttle/batch.ts";
 export type { FetchOptions } from "./throttle/fetch.ts";
+export type { FleetLimiter, FleetOptions } from "./throttle/fleet.ts";
 export type { Place, QueueState } from "./throttle/places.ts";
 export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
 export type { Running, RunOptions } from "./throttle/run.ts";
@@ -49,3 +51,6 @@ export type {
   UtcOffset,
   WindowPolicy,
 } from "./types.ts";
+=======
+export * from "./without-wasm.ts";
+>>>>>>> ready-page

@@ -36,7 +36,7 @@ export interface Step {
   readonly value?: number;
   /** The state to store now; `null` if the key is as if never used. */
   readonly state: State | null;
-  /** True if the operation changed the state, so that it must be stored. */
+  /** True if the operation changed the state, so that it must be stored. A state that has ended counts as none, except for a reset. */
   readonly changed: boolean;
   /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
   readonly expiresAt: number;
@@ -87,7 +87,8 @@ export function step(
     return {
       ...result,
       state: stateOf(after, names),
-      changed: `${after}` !== loaded,
+      // A stored state that has ended is removed by a reset: it would come back if the clock stepped back.
+      changed: `${after}` !== loaded || (isGone && before !== undefined),
       expiresAt,
       afresh: own.names.filter((_, position) => (afresh >>> position) & 1),
     };

@@ -229,7 +229,7 @@ impl Later {
 }
 
 impl AnyAlgorithm {
-    /// Charges a state of words.
+    /// Charges a state of words by [`Act::Inc`] or [`Act::Charge`].
     fn charge_words(&self, words: &mut [u64], act: Act, now: u64) {
         match self {
             Self::Window(window) => charge(window, words, act, now),
@@ -283,6 +283,9 @@ impl AnyAlgorithm {
 /// Charges a state without a decision, which would take twice as long on each of many amounts.
 fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], act: Act, now: u64) {
     let mut view = algorithm.view(words, now);
-    algorithm.apply(&mut view, act, now);
+    if matches!(act, Act::Charge(_)) {
+        algorithm.adopt(&mut view);
+    }
+    algorithm.charge(&mut view, act.amount(), now);
     algorithm.commit(words, view);
 }

@@ -46,6 +46,10 @@ pub(crate) struct Open {
     ends_before_start: bool,
 }
 
+/// No open reservations.
+pub(crate) static NONE_OPEN: Open =
+    Open { rows: Vec::new(), has_call_numbers: false, sums: Vec::new(), latest_start: 0, ends_before_start: false };
+
 /// One open reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserved {
@@ -312,10 +316,13 @@ impl Open {
             *self = Self::default();
             return;
         }
-        let starts = (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| reserved.end - reserved.ttl);
-        self.latest_start = starts.max().unwrap_or(0);
-        let mut all = (0..self.len()).filter_map(|index| self.get(index));
-        self.ends_before_start = all.any(|reserved| reserved.start > reserved.end);
+        (self.latest_start, self.ends_before_start) = (0, false);
+        for row in self.rows.chunks_exact(self.width()) {
+            if let Some(Reserved { start, end, ttl, .. }) = Reserved::from_words(row) {
+                self.latest_start = self.latest_start.max(end - ttl);
+                self.ends_before_start |= start > end;
+            }
+        }
         for position in 0..self.sums.len() {
             let amount = self.of(position).amounts().map(|(_, open)| open.amount).sum();
             if let Some(sum) = self.sums.get_mut(position) {

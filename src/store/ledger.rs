@@ -118,6 +118,11 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
+    /// Returns whether the operation is a reset, which does not tell whether it changed the states.
+    fn is_reset(&self) -> bool {
+        matches!(self, Self::Reset | Self::ResetAll)
+    }
+
     /// Returns the operation's name if concurrency policies reject it; `None` otherwise.
     fn rejected_name(&self) -> Option<&'static str> {
         match self {
@@ -383,7 +388,7 @@ impl Ledger {
         own.chain(self.states.extra.former.iter().map(move |former| (None, former.ends_at(now))))
     }
 
-    /// Applies an operation. Returns its result, and whether the states changed.
+    /// Applies an operation. Returns its result, and whether it changed the states.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
@@ -415,6 +420,7 @@ impl Ledger {
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         self.check_countable(&operation, position)?;
+        let before = operation.is_reset().then(|| self.shaped());
         let Self { policies, policy_states, states, .. } = self;
         let mut key = states.key_mut(policy_states, policy_states.algorithms());
         let mut outcome = Outcome::default();
@@ -458,12 +464,10 @@ impl Ledger {
             Operation::ExpiresAt { .. } => Answer::Number(states.expires_at(policy_states, position, now)?),
             Operation::Reset => {
                 key.reset_used(now)?;
-                outcome.changed = true;
                 Answer::Done
             }
             Operation::ResetAll => {
                 key.reset_all(now);
-                outcome.changed = true;
                 Answer::Done
             }
             Operation::Reserve { costs, ttl, random } => {
@@ -496,7 +500,11 @@ impl Ledger {
                 Answer::Leased { decision, lease }
             }
         };
-        Ok((answer, outcome.changed()?))
+        let changed = match before {
+            Some(before) => self.shaped() != before,
+            None => outcome.changed()?,
+        };
+        Ok((answer, changed))
     }
 
     /// Checks that the operation does not hit or change a concurrency policy.

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { build } from "vite";
+import { after, before } from "../lib/hooks.mjs";
 import { launch, outcomeOf } from "./lib/page.mjs";
 import { freshFixture, run } from "./lib/project.mjs";
 
