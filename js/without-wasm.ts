@@ -26,8 +26,8 @@ export { throttledFetch } from "./throttle/throttled-fetch.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
-  CalendarPolicy,
   BanPolicy,
+  CalendarPolicy,
   ConcurrencyPolicy,
   Costs,
   Decision,

@@ -124,7 +124,12 @@ function withFreeDenials(policies: Policies): Policies {
   const free = (policy: Policy): Policy => {
     const { algorithm, scale } = Object(policy);
     if (algorithm === "ban")
-      throw invalidField("invalid_policy", "algorithm", algorithm, "accepted by a Throttle, whose calls wait");
+      throw invalidField(
+        "invalid_policy",
+        "algorithm",
+        algorithm,
+        "accepted by a Throttle, whose calls wait",
+      );
     return scale === undefined ? policy : ({ ...policy, denied: "free" } as Policy);
   };
   return Array.isArray(policies) ? policies.map(free) : free(policies as Policy);
