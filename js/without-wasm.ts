@@ -26,6 +26,7 @@ export { throttledFetch } from "./throttle/throttled-fetch.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
+  BanPolicy,
   CalendarPolicy,
   ConcurrencyPolicy,
   Costs,

@@ -72,7 +72,7 @@ export class HitStore {
     this.#init = { windowMs, limit, [this.takesBackDenied]: options[this.takesBackDenied] };
     const policies = this.#limiter?.policies;
     const [only] = policies?.length === 1 ? policies : [];
-    const own = only === undefined ? limit : "limit" in only ? only.limit : only.capacity;
+    const own = only === undefined ? limit : ownLimit(only, limit);
     if (typeof limit === "number" && own !== limit)
       throw wrongOption("limit", limit, `${own}, which is the limit of the store's limiter`);
     this.#limiter ??= inMemory(windowMs, limit);
@@ -157,3 +157,9 @@ function inMemory(scale: number, limit: unknown): RateLimiter {
 }
 
 const nothing = () => {};
+
+/** Returns the limit or the capacity of a policy; `otherwise` for a ban, which has none. */
+function ownLimit(policy: Policy, otherwise: HitStoreInit["limit"]): HitStoreInit["limit"] {
+  if (policy.algorithm === "ban") return otherwise;
+  return "limit" in policy ? policy.limit : policy.capacity;
+}
