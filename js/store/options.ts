@@ -21,7 +21,7 @@ export interface ReadStoreOptions {
 
 const optionNames = ["store", "clock", "prefix", "timeout", "maxTries", "onError", "fallback"];
 
-/** Ten processes that hit one key without a pause needed 57 at the most. With more, the time limit comes first. */
+/** Ten processes that hit one key without a pause needed 36 at the most. With more, the time limit comes first. */
 const defaultMaxTries = 100;
 
 const maxTimeout = 30_000;
