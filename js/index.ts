@@ -1,4 +1,12 @@
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
+export type {
+  DecidedBy,
+  DecidedOperation,
+  DecisionMessage,
+  ErrorMessage,
+  LimiterKind,
+  OnDecision,
+} from "./events/messages.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
 export { hitAll } from "./limiter/hit-all.ts";

@@ -1,6 +1,13 @@
 // `tollgate/js`: the package without WebAssembly, and without the headers, which only servers need.
 
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
+export type {
+  DecidedBy,
+  DecidedOperation,
+  DecisionMessage,
+  LimiterKind,
+  OnDecision,
+} from "./events/messages.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { hitAll } from "./limiter/hit-all.ts";
 export { RateLimiter } from "./limiter/limiter.ts";

@@ -80,11 +80,11 @@ function putWasmLast(file, count) {
   writeFileSync(file, text.replace(inlined, "") + all.join(""));
 }
 
-/** Takes a file of js/wasm in the place of another. */
-const inPlaceOf = (name, file) => ({
+/** Takes a file of the same folder, by default of js/wasm, in the place of another. */
+const inPlaceOf = (name, file, folder = "js/wasm") => ({
   name: file,
   setup: ({ onResolve }) =>
-    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, () => ({ path: inProject("js/wasm", file) })),
+    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, () => ({ path: inProject(folder, file) })),
 });
 
 const compiledBy = (file) => inPlaceOf("compiled", file);
@@ -105,8 +105,11 @@ const wasmBeside = {
     })),
 };
 
+/** Browsers have no channels on which decisions could be published. */
+const withoutChannels = inPlaceOf("channels", "channels.browser.ts", "js/events");
+
 /** In browsers the wasm is inlined as text. */
-const forBrowsers = { plugins: [wasmAsText] };
+const forBrowsers = { plugins: [wasmAsText, withoutChannels] };
 
 /** In Node it is inlined as base64. */
 const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": "base64" } };
@@ -210,7 +213,12 @@ async function bundleJs(dist) {
       format,
       minify: true,
       inject: [inProject("js/wasm/no-webassembly.ts")],
-      plugins: [compiledBy("compiled.workerd.ts"), inPlaceOf("detached", "detached.script.ts"), wasmAsScript],
+      plugins: [
+        compiledBy("compiled.workerd.ts"),
+        inPlaceOf("detached", "detached.script.ts"),
+        withoutChannels,
+        wasmAsScript,
+      ],
     });
 }
 

@@ -1,4 +1,5 @@
 import type { TollgateError } from "../errors/error.ts";
+import type { LimiterKind } from "../events/messages.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { after } from "./after.ts";
@@ -16,6 +17,8 @@ export interface SettleableDecision {
 
 /** A limiter with the policies that it decides by. */
 export interface Source {
+  /** Where the keys are. */
+  readonly limiter: LimiterKind;
   /** The policies, for headers and the body of a denial. */
   readonly policies: readonly Policy[];
   /** Whether a policy counts only reservations, so that a request needs one until it has ended. */
@@ -31,6 +34,7 @@ const isReserveOnly = (policies: readonly Policy[]) =>
 export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], call?: Policies): Source {
   const keyOf = limiter instanceof RateLimiter ? (key: Key) => key : storedKey;
   return {
+    limiter: kindOf(limiter),
     policies,
     isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) =>
@@ -45,6 +49,9 @@ export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], cal
     },
   };
 }
+
+const kindOf = (limiter: GuardLimiter): LimiterKind =>
+  (limiter as { readonly publisher?: { readonly limiter: LimiterKind } }).publisher?.limiter ?? "other";
 
 /** Returns the key for a store outside the process, which takes only strings: the id of a user may be a number. */
 const storedKey = (key: Key): Key => (typeof key === "bigint" || Number.isFinite(key) ? String(key) : key);
@@ -62,6 +69,7 @@ export const noReservations = (): TollgateError =>
 export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Policy[]): Source {
   const objectOf = (key: Key) => namespace.getByName(String(key));
   return {
+    limiter: "object",
     policies,
     isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) => objectOf(key).hit(policies, costs),

@@ -1,5 +1,6 @@
 import { copiedOptions } from "../checks.ts";
 import type { TollgateError } from "../errors/error.ts";
+import { unpublished } from "../events/caller.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { step } from "../limiter/step.ts";
 import type { Reservation } from "../reservation/reservation.ts";
@@ -35,7 +36,8 @@ export class Throttle extends BasicThrottle {
         const made = new RateLimiter(free, { clock });
         limiter = made;
         return {
-          hit: (key, cost) => made.hit(key, cost),
+          // Nobody is denied here: a call that does not fit waits.
+          hit: (key, cost) => unpublished(() => made.hit(key, cost)),
           peek: (key, cost) => made.peek(key, cost),
           // The end of running work is not known.
           ahead: (key, clock) =>
@@ -82,7 +84,7 @@ export class Throttle extends BasicThrottle {
     const { key = "" } = rest;
     let reservation: Reservation | undefined;
     await this.wait(rest, cost, (costs) => {
-      reservation = this.#limiter.reserve(key, costs, { ttl });
+      reservation = unpublished(() => this.#limiter.reserve(key, costs, { ttl }));
       // At once: the next waiter in the same turn may wait for its end.
       if (reservation.allowed) this.queue.start(key);
       return reservation.decision;

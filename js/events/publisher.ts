@@ -1,0 +1,62 @@
+import type { Costs, Decision, Key } from "../types.ts";
+import { callerFields, takenCaller, unpublished } from "./caller.ts";
+import { decisions } from "./channels.ts";
+import { listened } from "./listened.ts";
+import type { DecidedOperation, DecisionMessage, LimiterKind, OnDecision } from "./messages.ts";
+
+/** Publishes a decision to a listener, if there is one, and on the channel. What a listener hits is not published. */
+export function publish(message: DecisionMessage, onDecision?: OnDecision): void {
+  if (onDecision !== undefined) listened(() => onDecision(message.decision, message));
+  if (decisions?.hasSubscribers) unpublished(() => decisions?.publish(message));
+}
+
+/** Publishes the decisions of one limiter. */
+export class Publisher {
+  readonly limiter: LimiterKind;
+  protected readonly onDecision: OnDecision | undefined;
+
+  constructor(limiter: LimiterKind, onDecision: OnDecision | undefined) {
+    this.limiter = limiter;
+    this.onDecision = onDecision;
+  }
+
+  /** Whether a decision has a listener. */
+  get isHeard(): boolean {
+    return this.onDecision !== undefined || decisions?.hasSubscribers === true;
+  }
+
+  /** Returns the decision of `decide`, and publishes it. */
+  decided(operation: DecidedOperation, key: Key, cost: Costs, decide: () => Decision): Decision {
+    const caller = takenCaller();
+    const start = performance.now();
+    const decision = decide();
+    const duration = performance.now() - start;
+    const { limiter, onDecision } = this;
+    const { allowed } = decision;
+    if (caller !== null)
+      publish(
+        {
+          limiter,
+          operation,
+          key,
+          cost,
+          decision,
+          allowed,
+          by: "limiter",
+          duration,
+          ...callerFields(caller),
+        },
+        onDecision,
+      );
+    return decision;
+  }
+
+  /** Publishes one of the decisions of `hitAll`, which takes them without publishing them. */
+  ofSeveral(key: Key, cost: Costs, decision: Decision, allowed: boolean, duration: number): void {
+    const { limiter, onDecision } = this;
+    publish(
+      { limiter, operation: "hitAll", key, cost, decision, allowed, by: "limiter", duration },
+      onDecision,
+    );
+  }
+}
