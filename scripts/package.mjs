@@ -355,13 +355,13 @@ const storeBeside = {
     ),
 };
 
-/** `tollgate/store` and `tollgate/testing`, over the package, whose wasm is that of the runtime. */
+/** `tollgate/store`, `tollgate/metrics` and `tollgate/testing`, over the package, whose wasm is that of the runtime. */
 async function bundleStore(dist) {
   for (const [extension, format] of [
     ["js", "esm"],
     ["cjs", "cjs"],
   ])
-    for (const name of ["store", "testing"])
+    for (const name of ["store", "metrics", "testing"])
       await bundleAs(join(dist, `${name}.${extension}`), {
         entryPoints: [inProject(`js/${name}/index.ts`)],
         format,
@@ -386,6 +386,7 @@ const typed = {
     "client/index",
     "redis/index",
     "store/index",
+    "metrics/index",
     "testing/index",
     "throttle/small/index",
     "without-wasm",

@@ -4,13 +4,14 @@ import { isMissing, setUp } from "./lib/steps.mjs";
 import { browser } from "./setup/browser.mjs";
 import { miri } from "./setup/miri.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
+import { openMetrics } from "./setup/openmetrics.mjs";
 import { packages } from "./setup/packages.mjs";
 import { redis } from "./setup/redis.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, miri, redis];
+export const toTest = [...toBuild, browser, miri, openMetrics, redis];
 export const toBench = [...toBuild, redis];
 
 /**

@@ -4,11 +4,13 @@ import type { DecisionMessage, ErrorMessage } from "./messages.ts";
 interface Channel<Message> {
   readonly hasSubscribers: boolean;
   publish(message: Message): void;
+  subscribe(subscriber: (message: Message) => void): void;
+  unsubscribe(subscriber: (message: Message) => void): boolean;
 }
 
 interface Platform {
   readonly process?: {
-    getBuiltinModule?(name: string): { channel(name: string): Channel<unknown> } | undefined;
+    getBuiltinModule?(name: string): { channel<Message>(name: string): Channel<Message> } | undefined;
   };
 }
 

@@ -131,7 +131,7 @@ const ofPackage = [
   { name: "typedoc", run: typedoc },
   nodeSuite(
     "package in Node",
-    ["errors", "events", "http", "limiter", "policy", "reservation", "throttle", "wasm"],
+    ["errors", "events", "http", "limiter", "metrics", "policy", "reservation", "throttle", "wasm"],
     ["--expose-gc"],
     { env: seeded },
   ),
