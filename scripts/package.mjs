@@ -84,7 +84,9 @@ function putWasmLast(file, count) {
 const inPlaceOf = (name, file, folder = "js/wasm") => ({
   name: file,
   setup: ({ onResolve }) =>
-    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, () => ({ path: inProject(folder, file) })),
+    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, ({ path }) => ({
+      path: inProject(folder, path.replace(new RegExp(`^.*/${name}\\.ts$`), file)),
+    })),
 });
 
 const compiledBy = (file) => inPlaceOf("compiled", file);
@@ -105,8 +107,8 @@ const wasmBeside = {
     })),
 };
 
-/** Browsers have no channels on which decisions could be published. */
-const withoutChannels = inPlaceOf("channels", "channels.browser.ts", "js/events");
+/** Browsers have no guards, and no channels on which decisions could be published. */
+const withoutChannels = inPlaceOf("(channels|caller)", "$1.browser.ts", "js/events");
 
 /** In browsers the wasm is inlined as text. */
 const forBrowsers = { plugins: [wasmAsText, withoutChannels] };

@@ -48,12 +48,12 @@ export const replay: Command = {
       multiple: true,
       help: "100/1m (a sliding window), a policy in JSON, or a list of policies that make one decision; or a JSON file\nof them, or the name of a policy in --config; repeat it to compare several",
     },
+    config: { value: "<file>", short: "c", help: "a wrangler.toml whose rules are replayed" },
+    env: { value: "<name>", help: "an environment in that file" },
     against: {
       value: "<policy>",
       help: "another policy: shows whom it denies and --policy does not, and the other way round",
     },
-    config: { value: "<file>", short: "c", help: "a wrangler.toml whose rules are replayed" },
-    env: { value: "<name>", help: "an environment in that file" },
     key: {
       value: "<field>",
       short: "k",

@@ -3,7 +3,7 @@ import type { Costs, Decision, Key } from "../types.ts";
 import { callerFields, takenCaller, unpublished } from "./caller.ts";
 import { errors } from "./channels.ts";
 import type { DecidedBy, DecidedOperation, ErrorMessage } from "./messages.ts";
-import { Publisher, publish } from "./publisher.ts";
+import { Publisher } from "./publisher.ts";
 
 /** How a decision was made, if not by the limiter and its store. */
 interface Origin {
@@ -61,10 +61,8 @@ export class AsyncPublisher extends Publisher {
       const verdict = by === "fallback" ? by : decision.allowed ? "allow" : "deny";
       this.#fail({ operation, key, error, verdict, ...fields });
     }
-    const { limiter, onDecision } = this;
     const { allowed } = decision;
-    if (caller !== null)
-      publish({ limiter, operation, key, cost, decision, allowed, by, duration, ...fields }, onDecision);
+    if (caller !== null) this.publish({ operation, key, cost, decision, allowed, by, duration, ...fields });
     return result;
   }
 

@@ -1,7 +1,6 @@
 import { unpublished } from "./caller.ts";
 
-const warn = (error: unknown) =>
-  console.error("tollgate: onDecision threw an error, and the decision stands:", error);
+const warn = (error: unknown) => console.error("tollgate: onDecision failed:", error);
 
 /** Calls a listener. What it throws is logged, and what it hits is not published. */
 export function listened(listener: () => unknown): void {

@@ -6,7 +6,7 @@ import type { DecidedOperation, DecisionMessage, LimiterKind, OnDecision } from 
 
 /** Publishes a decision to a listener, if there is one, and on the channel. What a listener hits is not published. */
 export function publish(message: DecisionMessage, onDecision?: OnDecision): void {
-  if (onDecision !== undefined) listened(() => onDecision(message.decision, message));
+  if (onDecision) listened(() => onDecision(message.decision, message));
   if (decisions?.hasSubscribers) unpublished(() => decisions?.publish(message));
 }
 
@@ -31,32 +31,14 @@ export class Publisher {
     const start = performance.now();
     const decision = decide();
     const duration = performance.now() - start;
-    const { limiter, onDecision } = this;
     const { allowed } = decision;
     if (caller !== null)
-      publish(
-        {
-          limiter,
-          operation,
-          key,
-          cost,
-          decision,
-          allowed,
-          by: "limiter",
-          duration,
-          ...callerFields(caller),
-        },
-        onDecision,
-      );
+      this.publish({ operation, key, cost, decision, allowed, duration, ...callerFields(caller) });
     return decision;
   }
 
-  /** Publishes one of the decisions of `hitAll`, which takes them without publishing them. */
-  ofSeveral(key: Key, cost: Costs, decision: Decision, allowed: boolean, duration: number): void {
-    const { limiter, onDecision } = this;
-    publish(
-      { limiter, operation: "hitAll", key, cost, decision, allowed, by: "limiter", duration },
-      onDecision,
-    );
+  /** Publishes a decision of this limiter. */
+  publish(message: Omit<DecisionMessage, "limiter" | "by"> & Partial<Pick<DecisionMessage, "by">>): void {
+    publish({ limiter: this.limiter, by: "limiter", ...message }, this.onDecision);
   }
 }

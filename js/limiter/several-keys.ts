@@ -62,7 +62,9 @@ export function publishAll<KeyOf extends Key>(
 ): void {
   for (const [place, { limiter, key, cost = 1 }] of hits.entries()) {
     const { publisher } = limiter;
-    if (publisher?.isHeard) publisher.ofSeveral(key, cost, decisions[place] as Decision, allowed, duration);
+    const decision = decisions[place] as Decision;
+    if (publisher?.isHeard)
+      publisher.publish({ operation: "hitAll", key, cost, decision, allowed, duration });
   }
 }
 

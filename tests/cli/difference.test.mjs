@@ -7,8 +7,8 @@ import { folderWith, replay, tollgate } from "./lib/tollgate.mjs";
 import { logOf, traffic } from "./lib/traffic.mjs";
 
 const hits = traffic({ hits: 4_000, clients: 40 });
-const window = { algorithm: "sliding_window", limit: 9, scale: "1m" };
-const bucket = { algorithm: "token_bucket", capacity: 3, refillRate: 20, per: "1m" };
+const window = { algorithm: "sliding_window", limit: 6, scale: "1m" };
+const bucket = { algorithm: "token_bucket", capacity: 2, refillRate: 20, per: "1m" };
 
 /** The keys that the one denies and the other never does. */
 function onlyDenied(one, other) {

