@@ -19,11 +19,13 @@ export type { Timer } from "./throttle/alarm.ts";
 export type {
   AcquireOptions,
   BasicThrottle,
+  FairCall,
   ThrottleChange,
   ThrottleOptions,
 } from "./throttle/basic-throttle.ts";
 export type { BatchOptions, BatchResult } from "./throttle/batch.ts";
 export type { FetchOptions } from "./throttle/fetch.ts";
+export type { FleetLimiter, FleetOptions } from "./throttle/fleet.ts";
 export type { Place, QueueState } from "./throttle/places.ts";
 export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
 export type { Running, RunOptions } from "./throttle/run.ts";

@@ -10,9 +10,17 @@ export function publish(message: DecisionMessage, onDecision?: OnDecision): void
   if (decisions?.hasSubscribers) unpublished(() => decisions?.publish(message));
 }
 
+/** Returns a limiter whose decisions are not published. */
+export function muted<Limiter extends { readonly publisher: Publisher }>(limiter: Limiter): Limiter {
+  limiter.publisher.isMuted = true;
+  return limiter;
+}
+
 /** Publishes the decisions of one limiter. */
 export class Publisher {
   readonly limiter: LimiterKind;
+  /** Set if the limiter is a part of something else, which denies nobody. */
+  isMuted = false;
   protected readonly onDecision: OnDecision | undefined;
 
   constructor(limiter: LimiterKind, onDecision: OnDecision | undefined) {
@@ -22,7 +30,7 @@ export class Publisher {
 
   /** Whether a decision has a listener. */
   get isHeard(): boolean {
-    return this.onDecision !== undefined || decisions?.hasSubscribers === true;
+    return !this.isMuted && (this.onDecision !== undefined || decisions?.hasSubscribers === true);
   }
 
   /** Returns the decision of `decide`, and publishes it. */
