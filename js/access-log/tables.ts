@@ -83,7 +83,7 @@ export const storyTable = ({ chapters }: StorySummary): Table => ({
     .slice(0, mostRows)
     .map(({ from, to, hits, allowed, remaining, longestWait }) => [
       moment(from),
-      moment(to).slice(11),
+      moment(to).slice(moment(from).slice(0, 10) === moment(to).slice(0, 10) ? 11 : 0),
       count(hits),
       allowed ? "allowed" : "denied",
       count(remaining),
