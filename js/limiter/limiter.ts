@@ -25,7 +25,7 @@ import { hitKind, operation, settlements, status, storedVersion } from "../wasm/
 import { Results } from "../wasm/results.ts";
 import { saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
-import { readOptions, readReserveOptions, readTtl } from "./options.ts";
+import { givenOptions, type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { storedKey } from "./stored-key.ts";
@@ -51,10 +51,12 @@ export class RateLimiter {
   readonly #clock: () => number;
   readonly #results: Results;
   readonly #states: LimiterStates;
+  readonly #options: ReadOptions;
   #ttl: number | undefined;
 
   constructor(policies: Policies, options: Options = {}) {
     const read = readOptions(options);
+    this.#options = read;
     this.#read = new ReadPolicies(policies);
     this.policies = this.#read.policies;
     this.#clock = read.clock;
@@ -312,6 +314,41 @@ export class RateLimiter {
     const limiter = new RateLimiter(policies, rest);
     limiter.#states.restore(made, read);
     return limiter;
+  }
+
+  /**
+   * Validates policies, and returns them with their shapes.
+   * @internal
+   */
+  static read(policies: Policies): ReadPolicies {
+    return ReadPolicies.of(policies);
+  }
+
+  /**
+   * Returns an empty limiter with the same options under other policies.
+   * @internal
+   */
+  sibling(policies: Policies): RateLimiter {
+    return new RateLimiter(policies, givenOptions(this.#options));
+  }
+
+  /**
+   * Whether the key has states.
+   * @internal
+   */
+  has(key: Key): boolean {
+    if (this.#states.hasMoves) this.#states.prepare(checkTime(this.#clock()));
+    return this.#states.slots.has(key);
+  }
+
+  /**
+   * Moves a key into a sibling, with its states of all shapes and its reservations.
+   * @internal
+   */
+  moveTo(sibling: RateLimiter, key: Key): void {
+    const read = readSnapshot(this.snapshot(key));
+    sibling.#states.restore(this.#read, read, false);
+    this.#states.release(this.#states.slotOf(key));
   }
 
   /** Frees the memory. That of a limiter that is not disposed of is freed with it, by the garbage collector. */

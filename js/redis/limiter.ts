@@ -61,6 +61,7 @@ export class RedisLimiter implements AsyncLimiter {
   readonly policies: readonly Policy[];
 
   readonly #read: ReadPolicies;
+  readonly #options: RedisOptions;
   readonly #texts: OperationTexts;
   readonly #replicas: Replicas;
   readonly #logs: KeyLogs;
@@ -76,6 +77,7 @@ export class RedisLimiter implements AsyncLimiter {
 
   constructor(policies: Policies, options: RedisOptions) {
     const readOptions = readRedisOptions(options);
+    this.#options = readOptions.copy;
     const read = new ReadPolicies(policies);
     this.#read = read;
     this.policies = read.policies;
@@ -241,6 +243,14 @@ export class RedisLimiter implements AsyncLimiter {
     if (typeof reservations !== "boolean")
       throw invalidField("invalid_option", "reservations", reservations, "a boolean");
     return (await this.#perform("r", key, { text: `r${Number(reservations)}`, isFreeing: true })) === 1;
+  }
+
+  /**
+   * Returns a limiter under other policies, over the same keys.
+   * @internal
+   */
+  sibling(policies: Policies): RedisLimiter {
+    return new RedisLimiter(policies, this.#options);
   }
 
   /** Frees the memory. The client stays connected. */

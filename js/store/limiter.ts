@@ -56,6 +56,7 @@ export class StoreLimiter implements AsyncLimiter {
   /** Copies of the policies it was created with. */
   readonly policies: readonly Policy[];
 
+  readonly #options: StoreOptions;
   readonly #ledger: Ledger;
   readonly #prefix: string;
   readonly #exchange: Exchange;
@@ -73,6 +74,7 @@ export class StoreLimiter implements AsyncLimiter {
 
   constructor(policies: Policies, options: StoreOptions) {
     const read = readStoreOptions(options);
+    this.#options = read.copy;
     this.#ledger = new Ledger(policies);
     this.policies = this.#ledger.policies;
     this.#prefix = read.prefix;
@@ -186,6 +188,14 @@ export class StoreLimiter implements AsyncLimiter {
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
     const copy = copied(options);
     return this.#perform(key, true, (ledger, now) => ledger.reset(now, copy));
+  }
+
+  /**
+   * Returns a limiter under other policies, over the same keys.
+   * @internal
+   */
+  sibling(policies: Policies): StoreLimiter {
+    return new StoreLimiter(policies, this.#options);
   }
 
   /** Frees the memory. The store stays open. */

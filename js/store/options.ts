@@ -8,6 +8,8 @@ import type { Store, StoreOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadStoreOptions {
+  /** A copy of the options, for another limiter. */
+  readonly copy: StoreOptions;
   readonly store: Store;
   readonly clock: () => number;
   readonly prefix: string;
@@ -19,7 +21,7 @@ export interface ReadStoreOptions {
 
 const optionNames = ["store", "clock", "prefix", "timeout", "maxTries", "onError", "fallback"];
 
-/** Ten processes that hit one key without a pause needed 57 at the most. With more, the time limit comes first. */
+/** Ten processes that hit one key without a pause needed 36 at the most. With more, the time limit comes first. */
 const defaultMaxTries = 100;
 
 const maxTimeout = 30_000;
@@ -45,7 +47,7 @@ export function readStoreOptions(given: StoreOptions): ReadStoreOptions {
   if (!onErrorValues.includes(onError)) throw invalid("onError", oneOf(onErrorValues));
   if (fallback !== undefined && !isFallback(fallback))
     throw invalid("fallback", "a limiter such as new RateLimiter(…)");
-  return { store, clock, prefix, timeout, maxTries, onError, fallback };
+  return { copy: options, store, clock, prefix, timeout, maxTries, onError, fallback };
 }
 
 const isStore = (store: unknown): store is Store => {
