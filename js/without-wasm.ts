@@ -1,4 +1,4 @@
-// `tollgate/js`: the package without WebAssembly, and without the headers, which only servers need.
+// What `tollgate` and `tollgate/js` both export. Headers and `Ledger` are left out here, since only servers need them.
 
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
 export type {
@@ -33,6 +33,7 @@ export { throttledFetch } from "./throttle/throttled-fetch.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
+  BanPolicy,
   CalendarPolicy,
   ConcurrencyPolicy,
   Costs,

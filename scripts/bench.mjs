@@ -16,6 +16,7 @@ const benches = {
   replay: node("bench/replay/main.mjs"),
   frameworks: node("bench/frameworks/main.mjs"),
   redis: node("bench/redis/main.mjs"),
+  store: node("bench/store/main.mjs"),
   worker: node("bench/worker/main.mjs"),
 };
 

@@ -67,7 +67,7 @@ pub use decision::{Decision, Reason, Violated};
 pub use error::expected::Expected;
 pub use error::found::Found;
 pub use error::{Error, Mismatch};
-pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
+pub use headers::{BANNED_PROBLEM_TYPE, PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
 pub use key::check_key;
 pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};

@@ -79,8 +79,8 @@ export class PolicyCandidate implements Candidate {
       const time = times[at] as number;
       this.#now = time;
       const { allowed, remaining, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
-      if (reason !== undefined) throw full();
-      this.tally.add(time, key, allowed, retryAfter);
+      if (reason === "full") throw full();
+      this.tally.add(time, key, allowed, retryAfter, reason === "banned");
       this.#story?.add(time, allowed, remaining, retryAfter);
     }
   }

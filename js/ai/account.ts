@@ -61,7 +61,7 @@ export class Account {
       timer: timer ?? extensionTimer,
       ttl: milliseconds(options.ttl) ?? defaultTtl,
       waitUntil: options.waitUntil,
-      onFree: () => this.#waiting.wake(),
+      onFree: (key) => this.#waiting.wake(key),
     };
   }
 
@@ -110,7 +110,7 @@ export class Account {
       signal?.throwIfAborted();
       return await limiter.reserve(key, costs, { ttl });
     };
-    const reservation = await this.#waiting.until(reserve, signal);
+    const reservation = await this.#waiting.until(key, reserve, signal);
     if (!reservation.decision.allowed)
       throw new BudgetDenied(reservation.decision, key, {
         ...(reserved as Record<string, number> | undefined),

@@ -112,12 +112,12 @@ async function outgoingOf(
   if (method.toUpperCase() !== "POST") return [input, init];
   const url = given?.url ?? String(input);
   const signal = init?.signal ?? given?.signal;
-  let text: string;
   let args: Parameters<typeof fetch> = [input, init];
-  if (typeof init?.body === "string") text = init.body;
-  else {
+  let text = textOf(init?.body);
+  if (text === undefined) {
+    const headers = new Headers(init?.headers ?? given?.headers);
+    if (!/\bjson\b/i.test(headers.get("Content-Type") ?? "")) return args;
     const whole = new Request(input, init);
-    if (!/\bjson\b/i.test(whole.headers.get("Content-Type") ?? "")) return [whole];
     const copy = whole.clone();
     text = await whole.text();
     args = [copy];
@@ -127,6 +127,13 @@ async function outgoingOf(
   const hidesUsage = includeUsage && lacksUsage(url, request);
   if (hidesUsage) args = [args[0], { ...args[1], ...withBody(args[1], withUsage(request)) }];
   return { url, args, request, signal: signal ?? undefined, hidesUsage };
+}
+
+/** Returns the text of a body that is in memory; `undefined` for any other. */
+function textOf(body: unknown): string | undefined {
+  if (typeof body === "string") return body;
+  const isBytes = body instanceof ArrayBuffer || ArrayBuffer.isView(body);
+  return isBytes ? new TextDecoder().decode(body as BufferSource) : undefined;
 }
 
 /** Returns a body, and the headers without the length of the former one. */
@@ -166,8 +173,7 @@ async function charged(
     await charge.settleInFull();
     throw error;
   }
-  takeBody(text, delivered);
-  await charge.settleDelivered();
+  await (takeBody(text, delivered) ? charge.settleDelivered() : charge.settleInFull());
   return sameWith(response, text, url);
 }
 

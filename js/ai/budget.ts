@@ -5,7 +5,7 @@ import type { Delivered } from "./delivered.ts";
 import { BudgetDenied } from "./denied.ts";
 import { metered } from "./metered.ts";
 import { type ModelBudgetOptions, readOptions } from "./options.ts";
-import { checkedCount } from "./request.ts";
+import { asText, checkedCount } from "./request.ts";
 
 /** The parameters of a call of a model of the AI SDK, as far as a budget reads them. */
 interface ModelParams {
@@ -97,7 +97,7 @@ export function budget(options: ModelBudgetOptions): BudgetMiddleware {
       return await account.open({
         model: (model as { readonly modelId: string }).modelId,
         params,
-        input: [params.prompt, params.values, params.tools, params.responseFormat],
+        input: [params.prompt, params.values, asText([params.tools, params.responseFormat])],
         mostOutput,
         signal: params.abortSignal,
       });

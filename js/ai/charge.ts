@@ -13,8 +13,8 @@ export interface ChargeSetting {
   /** How long the reservation lasts, in milliseconds. */
   readonly ttl: number;
   readonly waitUntil: ((promise: Promise<unknown>) => void) | undefined;
-  /** Called when the amount that is not used is free again. */
-  readonly onFree: () => void;
+  /** Called when the amount of a key that was not used is free again. */
+  readonly onFree: (key: Key) => void;
 }
 
 /** The reservation of a call, and what it reserved. */
@@ -81,7 +81,7 @@ export class Charge {
     this.#isClosed = true;
     this.#stop();
     const { waitUntil, onFree } = this.#setting;
-    const first = this.#store(used).finally(onFree);
+    const first = this.#store(used).finally(() => onFree(this.#call.key));
     const stored = first.catch(() => this.#storeAgain(used));
     waitUntil?.(stored);
     return first.catch(() => {});

@@ -46,17 +46,17 @@ export class Delivered {
     if (typeof usage !== "object" || usage === null) return;
     const said = readUsage(usage);
     this.#said = {
-      input: said.input ?? this.#said.input,
+      input: larger(said.input, this.#said.input),
       cachedInput: said.cachedInput ?? this.#said.cachedInput,
       cacheWrite: said.cacheWrite ?? this.#said.cacheWrite,
-      output: said.output ?? this.#said.output,
+      output: larger(said.output, this.#said.output),
     };
-    this.#isFinal ||= isFinal && said.output !== undefined;
+    this.#isFinal ||= isFinal && (said.output ?? 0) > 0;
   }
 
   /** Takes what was said as final, since the response has ended as it should. */
   end(): void {
-    this.#isFinal = this.#said.output !== undefined;
+    this.#isFinal = (this.#said.output ?? 0) > 0;
   }
 
   /** Whether there was no output, and the provider said no usage. */
@@ -78,20 +78,33 @@ export class Delivered {
 
   #output(): number {
     const { output = 0 } = this.#said;
-    return this.#isFinal && output > 0 ? output : Math.max(output, this.#tokens());
+    return this.#isFinal ? output : Math.max(output, this.#tokens());
   }
 
   #tokens(): number {
     if (this.#countTokens === undefined) return this.#count.tokens;
-    return this.#texts.length === 0 ? 0 : countedBy(this.#countTokens, this.#texts.join(""));
+    const text = this.#texts.join("");
+    try {
+      return text === "" ? 0 : countedBy(this.#countTokens, text);
+    } catch {
+      // The call has ended; it must not fail for its charge.
+      return lengthOf(text);
+    }
   }
 }
 
 /** Returns the tokens of a text by a function of the caller, whose result may be no count. */
 export function countedBy(countTokens: CountTokens, text: string): number {
   const tokens = Math.ceil(countTokens(text));
-  if (Number.isSafeInteger(tokens) && tokens >= 0) return tokens;
+  return Number.isSafeInteger(tokens) && tokens >= 0 ? tokens : lengthOf(text);
+}
+
+function lengthOf(text: string): number {
   const count = new TokenCount();
   count.add(text);
   return count.tokens;
 }
+
+/** Returns the larger of two counts: what was said once is not taken back. */
+const larger = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);

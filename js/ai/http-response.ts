@@ -4,6 +4,7 @@ import type { Delivered } from "./delivered.ts";
 interface Message {
   readonly type?: unknown;
   readonly error?: unknown;
+  readonly status?: unknown;
   readonly usage?: unknown;
   readonly choices?: unknown;
   readonly delta?: unknown;
@@ -58,17 +59,23 @@ const lastOfResponse: readonly string[] = [
   "response.cancelled",
 ];
 
-/** Takes the body of a response that is no stream. */
-export function takeBody(text: string, delivered: Delivered): void {
+/**
+ * Takes the body of a response that is no stream. Returns false if the response is yet to come: one in the background is
+ * fetched later.
+ */
+export function takeBody(text: string, delivered: Delivered): boolean {
   const body = parsed(text);
   if (body === undefined) {
     delivered.add(text);
-    return;
+    return true;
   }
+  // Some providers report an error with status 200.
+  if (body.error) delivered.hasFailed = true;
   const choices = Array.isArray(body.choices) ? (body.choices as readonly Choice[]) : [];
   for (const { message, text } of choices) delivered.addTexts([message, text]);
   delivered.addTexts([body.content, body.output]);
   delivered.say(body.usage, true);
+  return body.status !== "queued" && body.status !== "in_progress";
 }
 
 function parsed(text: string): Message | undefined {

@@ -2,6 +2,7 @@ import { checkFunctions, copiedOptions } from "../checks.ts";
 import { invalidField } from "../errors/error.ts";
 import type { Awaitable } from "../guard/types.ts";
 import { milliseconds } from "../policy/durations.ts";
+import { usd } from "../policy/money.ts";
 import type { Timer } from "../throttle/alarm.ts";
 import type { Duration, Key, Policies } from "../types.ts";
 import type { BudgetDenied } from "./denied.ts";
@@ -101,6 +102,7 @@ export function checkEstimate(given: Estimate): Estimate {
     if (tokens !== undefined && !(Number.isSafeInteger(tokens) && (tokens as number) >= 0))
       throw invalidField("invalid_option", `estimate.${name}`, tokens, "a number of tokens");
   }
+  if (estimate.usd !== undefined) usd(estimate.usd);
   return estimate;
 }
 

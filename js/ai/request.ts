@@ -15,28 +15,30 @@ type Params = { readonly [name: string]: unknown };
 /** The fields of a body that are the input of a model: a body without any is no call of one. */
 const inputs = ["messages", "input", "prompt"] as const;
 
+/** Addresses that take the input of a model and run none. */
+const free = /\/(?:count_tokens|input_tokens|moderations|tokenize)(?:[?#]|$)/;
+
 /**
  * Reads the body of a request for a chat completion, completion, response, message or embedding. Returns `undefined` for
  * any other, such as one for a list of models or a file.
  */
 export function readModelRequest(url: string, text: string): ModelRequest | undefined {
   const params = parsed(text);
-  if (params === undefined || inputs.every((name) => params[name] === undefined)) return undefined;
-  const {
-    messages,
-    input,
-    prompt,
-    system,
-    instructions,
-    tools,
-    functions,
-    response_format,
-    text: format,
-  } = params;
+  if (params === undefined || inputs.every((name) => params[name] === undefined) || free.test(url))
+    return undefined;
+  const { messages, input, prompt, system, instructions } = params;
+  const { tools, functions, response_format, text: format } = params;
   return {
     model: typeof params["model"] === "string" ? params["model"] : deploymentOf(url),
     params,
-    input: [messages, input, prompt, system, instructions, tools, functions, response_format, format],
+    input: [
+      messages,
+      input,
+      prompt,
+      system,
+      instructions,
+      asText([tools, functions, response_format, format]),
+    ],
     mostOutput: mostOf(url, params),
   };
 }
@@ -81,3 +83,9 @@ export const withUsage = ({ params }: ModelRequest): string =>
     ...params,
     stream_options: { ...(params["stream_options"] as Params | undefined), include_usage: true },
   });
+
+/** Returns tools and schemas as the text that a model reads: the names of their fields count too. */
+export const asText = (schemas: readonly unknown[]): string | undefined => {
+  const given = schemas.filter((schema) => schema !== undefined);
+  return given.length === 0 ? undefined : JSON.stringify(given);
+};

@@ -41,6 +41,9 @@ export function eachText(value: unknown, add: (text: string) => void, field = ""
     if (labels.has(field)) return;
     if (files.has(field) && isFile(value)) add(fileText);
     else if (value !== "") add(value);
+  } else if (typeof value === "number") {
+    // A token that is passed as its number.
+    add(String(value));
   } else if (Array.isArray(value)) {
     for (const each of value) eachText(each, add, field);
   } else if (ArrayBuffer.isView(value)) {

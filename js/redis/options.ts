@@ -11,6 +11,8 @@ import type { LeaseOptions, RedisOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadRedisOptions {
+  /** A copy of the options, for another limiter. */
+  readonly copy: RedisOptions;
   readonly runner: Runner;
   readonly prefix: string;
   readonly name: string | undefined;
@@ -63,7 +65,19 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
   const fallback = readFallback(options.fallback);
   const leaseTtl = readLeaseTtl(options.leases);
   const runner = runnerOf(client);
-  return { runner, prefix, name, timeout, onError, fallback, maxKeys, restore, leaseTtl, onDecision };
+  return {
+    copy: options,
+    runner,
+    prefix,
+    name,
+    timeout,
+    onError,
+    fallback,
+    maxKeys,
+    restore,
+    leaseTtl,
+    onDecision,
+  };
 }
 
 function readLeaseTtl(leases: unknown): number {

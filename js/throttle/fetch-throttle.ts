@@ -1,5 +1,5 @@
 import { checkKey } from "../checks.ts";
-import { TollgateError } from "../errors/error.ts";
+import { invalidField, TollgateError } from "../errors/error.ts";
 import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
 import { platformTimer } from "./alarm.ts";
 import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
@@ -121,7 +121,16 @@ export class FetchThrottle {
 /** Returns the policies with denied hits that change no state: a waiter must not put off its own turn. */
 function withFreeDenials(policies: Policies): Policies {
   // An invalid policy is left as it is, and the limiter rejects it.
-  const free = (policy: Policy): Policy =>
-    "scale" in Object(policy) ? ({ ...policy, denied: "free" } as Policy) : policy;
+  const free = (policy: Policy): Policy => {
+    const { algorithm, scale } = Object(policy);
+    if (algorithm === "ban")
+      throw invalidField(
+        "invalid_policy",
+        "algorithm",
+        algorithm,
+        "accepted by a Throttle, whose calls wait",
+      );
+    return scale === undefined ? policy : ({ ...policy, denied: "free" } as Policy);
+  };
   return Array.isArray(policies) ? policies.map(free) : free(policies as Policy);
 }

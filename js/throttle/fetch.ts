@@ -96,7 +96,7 @@ export async function fetchThrough(
     const { isDenied } = reported;
     // A denial without a time pauses too, for longer each time.
     const wanted = reported.wait || (isDenied ? firstPause * 2 ** tried : 0);
-    const jitter = Math.min(Math.max(random(), 0), 1) || 0;
+    const jitter = wanted > 0 ? Math.min(Math.max(random(), 0), 1) || 0 : 0;
     const pause = Math.min(wanted + Math.ceil(jitter * Math.min(wanted / 2, mostJitter)), maxHold);
     if (pause > 0) throttle.hold(key, pause);
     const isRepeated = isDenied || (isSafe && response.status === 503);

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { throttledFetch } from "tollgate";
 import { BudgetDenied, budgetFetch } from "tollgate/ai";
 import { startProvider, textOf, tokensOf } from "./lib/provider.mjs";
 import { countsOf, priceOf, setting, until } from "./lib/setting.mjs";
@@ -181,7 +182,7 @@ for (const api of Object.keys(apis))
         "none",
         {},
         { input_tokens: -4, output_tokens: -4, prompt_tokens: "9", completion_tokens: 1e300 },
-        { output_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+        { input_tokens: 0, prompt_tokens: 0, output_tokens: 0, completion_tokens: 0, total_tokens: 0 },
       ])
         for (const stream of [false, true]) {
           const { limiter, options } = setting();
@@ -256,6 +257,44 @@ describe("a stream of chat completions", () => {
     assert.deepEqual([inputTokens, outputTokens, tokens], [10, 20, 30]);
   });
 
+  test("a count that was said once is not taken back", async () => {
+    const { limiter, options } = setting();
+    const events = [
+      {
+        type: "message_start",
+        message: { usage: { input_tokens: 20, cache_read_input_tokens: 80, output_tokens: 3 } },
+      },
+      {
+        type: "message_delta",
+        delta: { stop_reason: "end_turn" },
+        usage: { input_tokens: 20, output_tokens: 2 },
+      },
+    ].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+    const fetch = async () =>
+      new Response(events.join(""), { headers: { "Content-Type": "text/event-stream" } });
+    await (await ask(budgetFetch({ ...options, fetch }), "/messages", {}, { stream: true })).text();
+    const { inputTokens, outputTokens, usd } = countsOf(limiter);
+    assert.deepEqual([inputTokens, outputTokens, usd], [100, 3, 129]);
+  });
+
+  test("an event without an end is passed on unread, and costs its length", async () => {
+    const { limiter, options } = setting();
+    const chunk = Buffer.from("word".repeat(250_000));
+    const source = ReadableStream.from([Buffer.from("data: "), ...Array(20).fill(chunk)]);
+    const fetch = async () => new Response(source, { headers: { "Content-Type": "text/event-stream" } });
+    const response = await ask(budgetFetch({ ...options, fetch }), "/chat/completions", {}, { stream: true });
+    const reader = response.body.getReader();
+    let [bytes, chunks] = [0, 0];
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      bytes += read.value.length;
+      chunks += 1;
+    }
+    assert.equal(bytes, 20_000_006);
+    // Not all at its end.
+    assert.ok(chunks > 1);
+    assert.ok(countsOf(limiter).outputTokens >= 5_000_000);
+  });
+
   test("text that no event has is charged too", async () => {
     const { limiter, options } = setting();
     const fetch = async () =>
@@ -323,6 +362,49 @@ describe("a request", () => {
     });
   });
 
+  test("for embeddings may have tokens by their numbers", async () => {
+    const inputs = [];
+    const { options } = setting();
+    const key = ({ inputTokens }) => String(inputs.push(inputTokens));
+    const fetch = budgetFetch({ ...options, key, fetch: async () => Response.json({}) });
+    for (const input of [
+      [15496, 995],
+      [[15496, 995], [7]],
+    ])
+      await fetch("https://x/embeddings", {
+        method: "POST",
+        body: JSON.stringify({ model: "embedder", input }),
+      });
+    assert.deepEqual(inputs, [3, 3]);
+  });
+
+  test("that runs no model is free, whatever it says", async () => {
+    const { limiter, options } = setting();
+    for (const path of ["messages/count_tokens", "responses/input_tokens", "moderations?x=1", "tokenize"]) {
+      const body = JSON.stringify({ model: "none", input: "words", messages: [] });
+      const fetch = budgetFetch({ ...options, fetch: async () => Response.json({ input_tokens: 5 }) });
+      assert.deepEqual(await (await fetch(`https://x/v1/${path}`, { method: "POST", body })).json(), {
+        input_tokens: 5,
+      });
+    }
+    assert.deepEqual(countsOf(limiter), nothing);
+  });
+
+  test("with tools costs their names and fields too, before it is known", async () => {
+    const inputs = [];
+    const { options } = setting();
+    const key = ({ inputTokens }) => String(inputs.push(inputTokens));
+    const fetch = budgetFetch({ ...options, key, fetch: async () => Response.json({}) });
+    const tools = [
+      {
+        type: "function",
+        function: { name: "a", parameters: { properties: { temperature: { type: "number" } } } },
+      },
+    ];
+    for (const more of [{}, { tools }]) await ask(fetch, "/messages", {}, more);
+    assert.ok(inputs[1] - inputs[0] >= JSON.stringify(tools).length / 3, `${inputs}`);
+  });
+
   test("of Azure takes its model from the address", async () => {
     const { limiter, options } = setting();
     const { model: _, ...body } = apis["/chat/completions"](JSON.stringify({ output: 3 }));
@@ -354,6 +436,107 @@ describe("a request", () => {
     const { inputTokens, outputTokens, requests, running } = countsOf(limiter);
     assert.ok(inputTokens > 0);
     assert.deepEqual([outputTokens, requests, running], [0, 1, 0]);
+  });
+
+  test("that is refused in any form costs nothing", async () => {
+    const { limiter, options } = setting();
+    for (const [status, type] of [
+      [500, "text/html"],
+      [429, "text/event-stream"],
+      [529, "application/json"],
+    ]) {
+      const fetch = async () => new Response("busy", { status, headers: { "Content-Type": type } });
+      const response = await ask(budgetFetch({ ...options, fetch }), "/messages", {});
+      assert.deepEqual([response.status, await response.text()], [status, "busy"]);
+      assert.deepEqual(countsOf(limiter), nothing);
+    }
+  });
+
+  test("that throttledFetch sends again is charged once, and keeps its reservation while it waits", async () => {
+    const { limiter, options, time } = setting();
+    const { clock, timer } = time;
+    const statuses = [429, 429, 200];
+    const sent = [];
+    const send = async (request) => {
+      sent.push(await request.text());
+      const status = statuses[sent.length - 1];
+      const headers = status === 200 ? {} : { "Retry-After": "600" };
+      return Response.json({ usage: { prompt_tokens: 9, completion_tokens: 4 } }, { status, headers });
+    };
+    const bucket = { algorithm: "token_bucket", capacity: 10, refillRate: 10 };
+    const polite = throttledFetch(bucket, { fetch: send, clock, timer, random: () => 0 });
+    const asked = ask(budgetFetch({ ...options, fetch: polite }), "/chat/completions", {});
+    for (const count of [1, 2]) {
+      await until(() => sent.length === count, "the request");
+      assert.equal(limiter.get("user:42", "running"), 1);
+      // The response is read before the throttle waits.
+      await until(() => time.timers > 1, "the wait");
+      await time.move(600_000);
+    }
+    assert.equal((await asked).status, 200);
+    assert.deepEqual(countsOf(limiter), countsFor("gpt-5", { input: 9, output: 4 }));
+    assert.equal(new Set(sent).size, 1);
+  });
+
+  test("for several choices reserves the output of all", async () => {
+    const { options } = setting();
+    const outputs = [];
+    const key = ({ outputTokens }) => String(outputs.push(outputTokens));
+    const fetch = budgetFetch({ ...options, key, fetch: async () => Response.json({}) });
+    for (const more of [{ n: 3 }, { n: 0 }, { n: "9" }, { max_tokens: "9" }, { max_completion_tokens: 7 }])
+      await ask(fetch, "/chat/completions", {}, more);
+    assert.deepEqual(outputs, [1_500, 500, 500, 4_096, 7]);
+  });
+
+  test("whose usage has more cached tokens than tokens costs what there is", async () => {
+    const { limiter, options } = setting();
+    const usage = { prompt_tokens: 80, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 500 } };
+    const fetch = async () => Response.json({ usage });
+    await ask(budgetFetch({ ...options, fetch }), "/chat/completions", {});
+    assert.equal(countsOf(limiter).usd, priceOf("gpt-5", { input: 80, cached: 80, output: 1 }));
+  });
+
+  test("whose text is not ASCII costs no less than its characters", async () => {
+    for (const text of ["漢字かな交じり文", "Привет, мир", "🙂🙃🙂🙃", "naïve café", "عربى"]) {
+      const { limiter, options } = setting();
+      const content = text.repeat(20);
+      const fetch = async () => Response.json({ choices: [{ message: { content } }] });
+      await ask(budgetFetch({ ...options, fetch }), "/chat/completions", {});
+      const { outputTokens } = countsOf(limiter);
+      assert.ok(outputTokens >= tokensOf(content), `${outputTokens} of ${tokensOf(content)}`);
+    }
+  });
+
+  test("whose response is an error with status 200 costs nothing", async () => {
+    const { limiter, options } = setting();
+    const fetch = async () => Response.json({ error: { message: "upstream is away" } });
+    await ask(budgetFetch({ ...options, fetch }), "/chat/completions", {});
+    assert.deepEqual(countsOf(limiter), nothing);
+  });
+
+  test("for a response in the background is charged as reserved", async () => {
+    const { limiter, options } = setting();
+    const fetch = async () =>
+      Response.json({ id: "resp_1", status: "queued", output: [], usage: null, error: null });
+    await ask(budgetFetch({ ...options, fetch }), "/responses", {}, { background: true });
+    assert.equal(countsOf(limiter).outputTokens, 500);
+  });
+
+  test("is charged by its length if the tokenizer fails in the end", async () => {
+    const { limiter, options } = setting();
+    const countTokens = (text) => {
+      if (text.startsWith("word")) throw new Error("no such model");
+      return text.length;
+    };
+    for (const count of [countTokens, () => Number.NaN, () => -1]) {
+      const { limiter, options } = setting();
+      const fetch = budgetFetch({ ...options, countTokens: count });
+      await (await ask(fetch, "/messages", { output: 30, usage: "none" }, { stream: true })).text();
+      assert.equal(countsOf(limiter).outputTokens, 40);
+    }
+    const failing = budgetFetch({ ...options, countTokens: () => assert.fail("before the call") });
+    await assert.rejects(ask(failing, "/messages", {}), /before the call/);
+    assert.deepEqual(countsOf(limiter), nothing);
   });
 
   test("whose response says no tokens, such as sound, is charged as reserved", async () => {

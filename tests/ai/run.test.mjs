@@ -240,6 +240,59 @@ describe("a wait", () => {
     assert.equal(time.now, now);
   });
 
+  test("is in order for each key, and only the first call tries", async () => {
+    const { limiter, options, time } = setting({ policies: tight });
+    const { prices: _, ...others } = options;
+    let tries = 0;
+    const counting = {
+      policies: limiter.policies,
+      reserve: async (...args) => {
+        tries += 1;
+        return limiter.reserve(...args);
+      },
+      inc: () => assert.fail(),
+    };
+    const run = budgetRun({ ...others, limiter: counting, wait: "5m", key: ({ params }) => params.model });
+    const order = [];
+    const asked = (model, inputTokens) =>
+      run(() => order.push(`${model} ${inputTokens}`), { model, inputTokens });
+    await asked("a", 1_500);
+    const waiting = [asked("a", 1_000)];
+    await settled();
+    tries = 0;
+    waiting.push(
+      asked("a", 100),
+      asked("a", 200),
+      ...Array.from({ length: 50 }, () => asked("a", 1)),
+      asked("b", 7),
+    );
+    await settled();
+    // The other key's, which does not wait.
+    assert.deepEqual([tries, order], [1, ["a 1500", "b 7"]]);
+    await time.move(9_999);
+    assert.equal(order.length, 2);
+    assert.equal(tries, 10);
+    await time.move(5_000);
+    await Promise.all(waiting);
+    assert.deepEqual(order.slice(2, 6), ["a 1000", "a 100", "a 200", "a 1"]);
+    assert.equal(time.timers, 0);
+  });
+
+  test("that is over before its turn tries once more, and leaves the line", async () => {
+    const { run, time } = tightSetting({ wait: "29s" });
+    await run(() => {}, of);
+    const all = [1_500, 1_500, 7].map((inputTokens) => run(() => "done", { inputTokens, outputTokens: 0 }));
+    const outcomes = Promise.allSettled(all);
+    await settled();
+    await time.move(29_000);
+    const [first, second, third] = await outcomes;
+    assert.equal(first.value, "done");
+    // 1,400 tokens are back: not enough for the second, which the third does not overtake before the end.
+    assert.ok(second.reason instanceof BudgetDenied);
+    assert.equal(third.value, "done");
+    assert.equal(time.timers, 0);
+  });
+
   test("that is too long ends with the denial, and one that is in vain does not begin", async () => {
     const { run, time, limiter } = tightSetting();
     await run(() => {}, of);
@@ -272,6 +325,46 @@ describe("a wait", () => {
     );
     assert.equal(time.timers, 0);
     assert.equal(limiter.get("user:42"), 0);
+  });
+
+  test("goes on with the next call at once if the first one gives up", async () => {
+    const { run, time } = tightSetting();
+    await run(() => {}, { inputTokens: 1_000, outputTokens: 0 });
+    const controller = new AbortController();
+    const first = run(() => assert.fail(), {
+      inputTokens: 1_500,
+      outputTokens: 0,
+      signal: controller.signal,
+    });
+    await settled();
+    const second = run(() => time.now, { inputTokens: 500, outputTokens: 0 });
+    await settled();
+    controller.abort(new Error("enough"));
+    await assert.rejects(first, /enough/);
+    await settled();
+    const { now } = time;
+    time.now += 1;
+    assert.equal(await second, now);
+  });
+
+  test("that is aborted while its limiter decides gives the amount back", async () => {
+    const { options, limiter } = setting();
+    const controller = new AbortController();
+    const slow = {
+      policies: limiter.policies,
+      async reserve(...args) {
+        const reservation = limiter.reserve(...args);
+        controller.abort(new Error("enough"));
+        return reservation;
+      },
+      inc: () => assert.fail(),
+    };
+    const run = budgetRun({ ...options, limiter: slow });
+    await assert.rejects(
+      run(() => assert.fail(), { ...of, signal: controller.signal }),
+      /enough/,
+    );
+    assert.deepEqual(countsOf(limiter), nothing);
   });
 
   test("by slots that are free elsewhere ends within a second of that", async () => {

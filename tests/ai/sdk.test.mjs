@@ -193,6 +193,46 @@ for (const [name, sdk, version] of [
       assert.equal(limiter.get("user:42"), 0);
     });
 
+    test("the input of a tool is charged once, whether it was streamed or not", async () => {
+      const input = JSON.stringify({ city: "Oslo".repeat(30) });
+      const call = { type: "tool-call", toolCallId: "1", toolName: "weather", input };
+      const streamed = [
+        { type: "tool-input-start", id: "1", toolName: "weather" },
+        { type: "tool-input-delta", id: "1", delta: input },
+        { type: "tool-input-end", id: "1" },
+      ];
+      for (const parts of [[call], [...streamed, call]]) {
+        const { limiter, options } = setting();
+        const { stream } = await budget(options).wrapStream({
+          model: { modelId: "gpt-5" },
+          params: { prompt: [] },
+          doStream: async () => ({ stream: ReadableStream.from(parts) }),
+        });
+        for await (const _ of stream);
+        assert.equal(countsOf(limiter).outputTokens, Math.ceil(input.length / 3));
+      }
+    });
+
+    test("a call whose response the SDK cannot read is charged as reserved", async () => {
+      const { limiter, options } = setting();
+      const error = new sdk.APICallError({
+        message: "invalid JSON",
+        url: "",
+        requestBodyValues: {},
+        statusCode: 200,
+      });
+      const doGenerate = () => Promise.reject(error);
+      const model = wrapLanguageModel({
+        model: { ...languageModel(provider.url, version, sdk.APICallError), doGenerate },
+        middleware: budget(options),
+      });
+      await assert.rejects(
+        generateText({ model, prompt: "hello", maxOutputTokens: 70, maxRetries: 0 }),
+        /invalid JSON/,
+      );
+      assert.equal(countsOf(limiter).outputTokens, 70);
+    });
+
     test("a stream that is interrupted is not trusted with its usage", async () => {
       for (const [finishReason, charged] of [
         [{ unified: "interrupted", raw: "end" }, 100],

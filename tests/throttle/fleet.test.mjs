@@ -115,8 +115,8 @@ describe("the expected wait is the actual one", () => {
           .acquire({
             key: "api",
             onChange: ({ position, wait }) => {
-              if (passed.length === 0 || expected[number] === undefined)
-                expected[number] = time.now - began + wait;
+              // The last word before any waits are over: at first it is not yet known when the next one is denied until.
+              if (time.now === began) expected[number] = wait;
               assert.ok(position >= 1);
             },
           })
@@ -129,7 +129,7 @@ describe("the expected wait is the actual one", () => {
       const sure = policy.algorithm === "sliding_window" ? before + 1 : 9;
       for (let number = before; number < sure; number += 1)
         assert.ok(
-          Math.abs(expected[number] - passed[number]) <= 1_000,
+          Math.abs(expected[number] - passed[number]) <= 2,
           `${number}: ${expected[number]} and ${passed[number]}`,
         );
     });

@@ -213,6 +213,63 @@ test("nothing is learned without headers, and a failed request frees its place",
   assert.equal((await Promise.all(outcomes)).filter((each) => each === 200).length, 10);
 });
 
+/** A throttle whose requests are answered by hand; it notes when each was sent. */
+async function byHand() {
+  const time = new FakeTime();
+  const began = time.now;
+  const sent = [];
+  const answers = [];
+  const throttle = new Throttle(generous, {
+    clock: time.clock,
+    timer: time.timer,
+    learn: true,
+    random: () => 0,
+    fetch: () => {
+      sent.push(time.now - began);
+      return new Promise((resolve) => {
+        answers.push((remaining, reset) => {
+          const headers = {
+            "X-RateLimit-Limit": 100,
+            "X-RateLimit-Remaining": remaining,
+            "X-RateLimit-Reset": reset,
+          };
+          resolve(new Response("", { headers }));
+        });
+      });
+    },
+  });
+  const ask = (count) =>
+    Promise.all(Array.from({ length: count }, () => throttle.fetch("https://api.example.com/")));
+  ask(2);
+  while (sent.length < 2) await settled();
+  return { time, sent, answers, ask };
+}
+
+test("a response that comes after that of a later request is out of date", async () => {
+  const { time, sent, answers, ask } = await byHand();
+  answers[1](1, 60);
+  await settled();
+  answers[0](60, 60);
+  await settled();
+  ask(1);
+  await time.pass(59_000);
+  assert.equal(sent.length, 2);
+  await time.pass(1_000);
+  assert.deepEqual(sent, [0, 0, 60_000]);
+});
+
+test("if requests under way use all that is left, the next one is sent at the reset", async () => {
+  const { time, sent, answers, ask } = await byHand();
+  await time.pass(10_000);
+  answers[0](1, 50);
+  await settled();
+  ask(1);
+  await time.pass(49_999);
+  assert.equal(sent.length, 2);
+  await time.pass(1);
+  assert.deepEqual(sent, [0, 0, 60_000]);
+});
+
 test("hostile numbers neither stop a call nor let one through too soon", async () => {
   const hostile = [
     "0",

@@ -1,6 +1,7 @@
 export { type ErrorCode, TollgateError } from "../../errors/error.ts";
 export type {
   Algorithm,
+  BanPolicy,
   CalendarPolicy,
   ConcurrencyPolicy,
   Decision,

@@ -15,16 +15,17 @@ const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 /** What a process can do: each returns what it reports. */
 const works = {
-  /** Hits, and reports the counts of those that were allowed. */
+  /** Hits, and reports the counts of those that were allowed, how many were denied, and how many of them by a ban. */
   async hits(limiter, _prefix, turns) {
     const counts = [];
-    let denied = 0;
+    let [denied, banned] = [0, 0];
     await turns(async () => {
       const decision = await limiter.hit("hot");
       if (decision.allowed) counts.push(decision.count);
       else denied++;
+      if (decision.reason === "banned") banned++;
     });
-    return { counts, denied };
+    return { counts, denied, banned };
   },
   /** Holds slots, and reports how many were held at the same time by all, as a counter in Redis tells. */
   async slots(limiter, prefix, turns) {

@@ -1,9 +1,10 @@
 // `throttledFetch` obeys the waits that servers return, retries what it may, and nothing else.
 
 import assert from "node:assert/strict";
-import test, { after, before, describe } from "node:test";
+import test, { describe } from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 const began = 1_800_000_000_000;
 const open = {
