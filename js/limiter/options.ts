@@ -45,13 +45,15 @@ export function readOptions(given: Options): ReadOptions {
 export function givenOptions({
   clock,
   beforeClean,
+  onDecision,
   maxKeys,
   denies,
   cleanPeriod,
-  keyOlderThan,
+  keyOlderThan: age,
 }: ReadOptions): Options {
   const onFull = denies ? "deny" : "evict";
-  return { clock, beforeClean, maxKeys, onFull, cleanPeriod, keyOlderThan: keyOlderThan || undefined };
+  const keyOlderThan = age || undefined;
+  return { clock, beforeClean, onDecision, maxKeys, onFull, cleanPeriod, keyOlderThan };
 }
 
 /** Parses the `ttl` of a reservation into milliseconds; `undefined` if invalid or too long. */
