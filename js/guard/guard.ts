@@ -1,10 +1,11 @@
 import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
+import { listened } from "../events/listened.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
-import { publishDecision, publishError } from "./channels.ts";
 import { addressOfClient, keyOfClient, type ReadClient } from "./client.ts";
+import { publishError, published } from "./events.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
@@ -131,21 +132,21 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
   }
 
   #ask(request: Request, key: Key, cost: Costs, source: Source): Awaitable<Verdict> {
-    const use = (sourced: SourcedDecision) => this.#verdict(request, key, sourced);
+    const use = (sourced: SourcedDecision) => this.#verdict(request, sourced);
     const fallback = this.#fallback;
-    const giveUp = (error: unknown) => this.#giveUp(request, key, error);
-    if (fallback === undefined) return this.#attempt(source, key, cost, use, giveUp);
-    return this.#attempt(source, key, cost, use, (error) => {
-      this.#publish(request, key, error, "fallback");
-      return this.#attempt(fallback, key, cost, use, giveUp);
+    const giveUp = (source: Source) => (error: unknown) => this.#giveUp(request, source, key, error);
+    const attempt = (source: Source, fail: (error: unknown) => Awaitable<Verdict>) =>
+      this.#attempt(() => this.#decide(request, source, key, cost), use, fail);
+    if (fallback === undefined) return attempt(source, giveUp(source));
+    return attempt(source, (error) => {
+      this.#publish(request, source, key, error, "fallback");
+      return attempt(fallback, giveUp(fallback));
     });
   }
 
-  /** Decides by a source, and calls `fail` if it fails or is late. */
+  /** Decides by `decide`, and calls `fail` if it fails or is late. */
   #attempt(
-    source: Source,
-    key: Key,
-    cost: Costs,
+    decide: () => Awaitable<SourcedDecision>,
     use: (sourced: SourcedDecision) => Verdict,
     fail: (error: unknown) => Awaitable<Verdict>,
   ): Awaitable<Verdict> {
@@ -156,7 +157,7 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     };
     let sourced: Awaitable<SourcedDecision>;
     try {
-      sourced = this.#decide(source, key, cost);
+      sourced = decide();
     } catch (error) {
       return failed(error);
     }
@@ -168,22 +169,32 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     );
   }
 
-  /** Decides by a source, with a reservation if the charge depends on the response. */
-  #decide(source: Source, key: Key, cost: Costs): Awaitable<SourcedDecision> {
-    if (this.options.charge === "all" && !source.isReserveOnly)
-      return after(source.hit(key, cost), (decision) => ({ source, decision, reservation: undefined }));
-    return after(source.reserve(key, cost), (reservation) => ({
-      source,
-      decision: reservation.decision,
-      reservation,
-    }));
+  /** Whether every request is charged at once, without a reservation. */
+  #isCharged(source: Source): boolean {
+    return this.options.charge === "all" && !source.isReserveOnly;
   }
 
-  #verdict(request: Request, key: Key, { source, decision, reservation }: SourcedDecision): Verdict {
+  /** Decides by a source, with a reservation if the charge depends on the response. */
+  #decide(request: Request, source: Source, key: Key, cost: Costs): Awaitable<SourcedDecision> {
+    const adapter = this.#adapter.name;
+    if (this.#isCharged(source))
+      return published({ adapter, request, source, operation: "hit", key, cost }, () =>
+        after(source.hit(key, cost), (decision) => ({ source, decision, reservation: undefined })),
+      );
+    return published({ adapter, request, source, operation: "reserve", key, cost }, () =>
+      after(source.reserve(key, cost), (reservation) => ({
+        source,
+        decision: reservation.decision,
+        reservation,
+      })),
+    );
+  }
+
+  #verdict(request: Request, { source, decision, reservation }: SourcedDecision): Verdict {
     // The numbers of a decision that was made without the store mean nothing.
     if (decision.reason === "error") return decision.allowed ? passed : unanswered;
-    publishDecision(this.#adapter.name, key, decision, request);
-    this.options.onDecision?.(decision, request);
+    const { onDecision } = this.options;
+    if (onDecision !== undefined) listened(() => onDecision(decision, request));
     const { allowed } = decision;
     const passes = allowed || this.options.onDenied === "allow";
     return {
@@ -218,19 +229,27 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     };
   }
 
-  #giveUp(request: Request, key: Key, error: unknown): Awaitable<Verdict> {
+  #giveUp(request: Request, source: Source, key: Key, error: unknown): Awaitable<Verdict> {
     const { onError = "allow" } = this.options;
     return after(typeof onError === "function" ? onError(error, request) : onError, (verdict) => {
-      this.#publish(request, key, error, verdict);
+      this.#publish(request, source, key, error, verdict);
       if (verdict === "allow") return passed;
       if (verdict === "deny") return unanswered;
       throw error;
     });
   }
 
-  #publish(request: Request, key: Key, error: unknown, verdict: ErrorVerdict | "fallback"): void {
+  #publish(
+    request: Request,
+    source: Source,
+    key: Key,
+    error: unknown,
+    verdict: ErrorVerdict | "fallback",
+  ): void {
     const adapter = this.#adapter.name;
-    const isPublished = publishError({ adapter, key, error, verdict, request });
+    const { limiter } = source;
+    const operation = this.#isCharged(source) ? "hit" : "reserve";
+    const isPublished = publishError({ limiter, operation, key, error, verdict, adapter, request });
     if (!isPublished && verdict !== "throw")
       warnOnce(
         `error ${verdict}`,

@@ -1,4 +1,5 @@
 import type { TollgateError } from "../errors/error.ts";
+import type { LimiterKind } from "../events/messages.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Decision, Key, Policy, ReserveOptions } from "../types.ts";
@@ -17,6 +18,8 @@ export interface SettleableDecision {
 
 /** A limiter with the policies that it decides by. */
 export interface Source {
+  /** Where the keys are. */
+  readonly limiter: LimiterKind;
   /** The policies, for headers and the body of a denial. */
   readonly policies: readonly Policy[];
   /** Whether a policy counts only reservations, so that a request needs one until it has ended. */
@@ -36,6 +39,7 @@ export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], pla
   const call = plan?.policies;
   const keyOf = limiter instanceof RateLimiter ? (key: Key) => key : storedKey;
   return {
+    limiter: kindOf(limiter),
     policies,
     isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) =>
@@ -58,6 +62,9 @@ export function reserveOptions({ policies, origins }: ReadPolicies): ReserveOpti
   return lifetimes.length === 0 ? { policies } : { policies, ttl: Math.max(...lifetimes) };
 }
 
+const kindOf = (limiter: GuardLimiter): LimiterKind =>
+  (limiter as { readonly publisher?: { readonly limiter: LimiterKind } }).publisher?.limiter ?? "other";
+
 /** Returns the key for a store outside the process, which takes only strings: the id of a user may be a number. */
 const storedKey = (key: Key): Key => (typeof key === "bigint" || Number.isFinite(key) ? String(key) : key);
 
@@ -74,6 +81,7 @@ export const noReservations = (): TollgateError =>
 export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Policy[]): Source {
   const objectOf = (key: Key) => namespace.getByName(String(key));
   return {
+    limiter: "object",
     policies,
     isReserveOnly: isReserveOnly(policies),
     hit: (key, costs) => objectOf(key).hit(policies, costs),

@@ -1,3 +1,12 @@
+export type {
+  DecidedBy,
+  DecidedOperation,
+  DecisionMessage,
+  ErrorMessage,
+  LimiterKind,
+} from "../events/messages.ts";
+
+import type { ErrorMessage } from "../events/messages.ts";
 import type { AddressRanges } from "../http/ranges.ts";
 import type { BanPolicy, Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
@@ -50,7 +59,7 @@ export interface GuardNamespace {
 export type AnyLimiter = GuardLimiter | GuardNamespace;
 
 /** What happens to a request if the limiter fails. */
-export type ErrorVerdict = "allow" | "deny" | "throw";
+export type ErrorVerdict = Exclude<ErrorMessage["verdict"], "fallback">;
 
 /** The fields of a ban, without its algorithm. */
 export type BanOptions = Omit<BanPolicy, "algorithm">;
@@ -100,34 +109,8 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
     | undefined;
   /** Decides when the limiter fails or is late: a limiter, or the policy of one in memory. */
   readonly fallback?: GuardLimiter | Policies | undefined;
-  /** Called with every decision before the request goes on. */
-  readonly onDecision?: ((decision: Decision, request: Request) => void) | undefined;
+  /** Called with every decision before the request goes on. What it throws is only logged. */
+  readonly onDecision?: ((decision: Decision, request: Request) => unknown) | undefined;
   /** How long an asynchronous limiter may take, in milliseconds; two seconds by default. */
   readonly timeout?: number | undefined;
-}
-
-/** A message on the channel `tollgate:decision`. */
-export interface DecisionMessage {
-  /** The adapter: `"express"`, `"fastify"`, `"hono"`, `"koa"` or `"fetch"`. */
-  readonly adapter: string;
-  /** The key whose budget the request used. */
-  readonly key: Key;
-  /** The decision. */
-  readonly decision: Decision;
-  /** The framework's request. */
-  readonly request: unknown;
-}
-
-/** A message on the channel `tollgate:error`. */
-export interface ErrorMessage {
-  /** The adapter. */
-  readonly adapter: string;
-  /** The key whose budget the request would have used. */
-  readonly key: Key;
-  /** The error of the limiter. */
-  readonly error: unknown;
-  /** What happens to the request: the value of `onError`, or `"fallback"`. */
-  readonly verdict: ErrorVerdict | "fallback";
-  /** The framework's request. */
-  readonly request: unknown;
 }

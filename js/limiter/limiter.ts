@@ -1,5 +1,6 @@
 import { checkIsObject, copiedOptions } from "../checks.ts";
 import { invalidField, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { Publisher } from "../events/publisher.ts";
 import { banLength, banPosition } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
@@ -46,6 +47,8 @@ import { storedKey } from "./stored-key.ts";
 export class RateLimiter {
   /** Copies of the policies it was made with. */
   readonly policies: readonly Policy[];
+  /** @internal */
+  readonly publisher: Publisher;
 
   readonly #read: ReadPolicies;
   readonly #clock: () => number;
@@ -59,6 +62,7 @@ export class RateLimiter {
     this.#options = read;
     this.#read = new ReadPolicies(policies);
     this.policies = this.#read.policies;
+    this.publisher = new Publisher("memory", read.onDecision);
     this.#clock = read.clock;
     this.#results = new Results(this.#read.names);
     this.#states = new LimiterStates(this.#read, read);
@@ -91,8 +95,8 @@ export class RateLimiter {
    */
   hit(key: Key, cost: Costs = 1, policies?: Policies): Decision {
     // Kept short, so that engines inline it into the caller's loop.
-    if (policies !== undefined || typeof cost !== "number")
-      return this.#hitWith(key, cost, policies, hitKind.hit);
+    if (policies !== undefined || typeof cost !== "number" || this.publisher.isHeard)
+      return this.#decideWith("hit", key, cost, policies, hitKind.hit);
     const states = this.#states;
     const now = this.#clock();
     if (typeof now !== "number") throw invalidTime(now);
@@ -150,7 +154,7 @@ export class RateLimiter {
     const { ttl, policies } = readReserveOptions(options);
     const isByPolicy = typeof cost !== "number";
     const reserved = { bits: randomBits(), ttl: ttl ?? this.#defaultTtl(), end: 0 };
-    const decision = this.#hitWith(key, cost, policies, hitKind.reserve, reserved);
+    const decision = this.#decideWith("reserve", key, cost, policies, hitKind.reserve, reserved);
     const { bits, end } = reserved;
     const id = decision.allowed ? idText({ key, bits, end, isByPolicy }) : "";
     return new Reservation(this.#settling, key, decision, id, decision.allowed ? end : 0);
@@ -362,6 +366,21 @@ export class RateLimiter {
     extendUntil: (id: string, ttl: Duration) =>
       this.#states.disposed ? "closed" : this.#extendUntil(id, ttl),
   };
+
+  /** Hits or reserves as `#hitWith` does, and publishes the decision if it has a listener. */
+  #decideWith(
+    operation: "hit" | "reserve",
+    key: Key,
+    cost: Costs,
+    policies: Policies | undefined,
+    kind: number,
+    reserved?: Reserved,
+  ): Decision {
+    if (!this.publisher.isHeard) return this.#hitWith(key, cost, policies, kind, reserved);
+    return this.publisher.decided(operation, key, cost, () =>
+      this.#hitWith(key, cost, policies, kind, reserved),
+    );
+  }
 
   /** Hits, peeks or reserves, with the policies of this call if it has any. Sets the end of a reservation. */
   #hitWith(
