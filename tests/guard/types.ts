@@ -16,7 +16,7 @@ import { rateLimit as forFetch } from "tollgate/fetch";
 import { rateLimit as forHono } from "tollgate/hono";
 import { rateLimit as forKoa } from "tollgate/koa";
 import { RedisLimiter } from "tollgate/redis";
-import { ExpressStore, FastifyStore, HonoStore, NestStorage, type StoreLimiter } from "tollgate/stores";
+import { ExpressStore, FastifyStore, type HitLimiter, HonoStore, NestStorage } from "tollgate/stores";
 
 const policy = { algorithm: "sliding_window", limit: 100, scale: "1m" } as const;
 const limiter = new RateLimiter(policy);
@@ -25,7 +25,7 @@ const remote = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", 
 const redis = new RedisLimiter(policy, { client: { send: async () => "" } });
 
 const asGuardLimiter: GuardLimiter[] = [limiter, remote, redis];
-const asStoreLimiter: StoreLimiter[] = [limiter, remote, redis];
+const asStoreLimiter: HitLimiter[] = [limiter, remote, redis];
 const message = ({ decision, key }: DecisionMessage): [Decision, string | number | bigint] => [decision, key];
 void [asGuardLimiter, asStoreLimiter, message];
 
