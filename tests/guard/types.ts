@@ -25,9 +25,9 @@ const remote = new RemoteLimiter({ url: "https://limits.example.com/_tollgate", 
 const redis = new RedisLimiter(policy, { client: { send: async () => "" } });
 
 const asGuardLimiter: GuardLimiter[] = [limiter, remote, redis];
-const asStoreLimiter: HitLimiter[] = [limiter, remote, redis];
+const asHitLimiter: HitLimiter[] = [limiter, remote, redis];
 const message = ({ decision, key }: DecisionMessage): [Decision, string | number | bigint] => [decision, key];
-void [asGuardLimiter, asStoreLimiter, message];
+void [asGuardLimiter, asHitLimiter, message];
 
 const app = express();
 app.use(forExpress({ policy }));
