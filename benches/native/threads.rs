@@ -24,6 +24,7 @@ const HITS: usize = 1 << 18;
 const LIMIT: u32 = 1_000_000_000;
 
 /// A limiter that threads share.
+#[allow(clippy::ptr_arg, reason = "governor asks for the very type of its keys")]
 trait Shared: Sync {
     fn hit(&self, key: &String) -> bool;
 }

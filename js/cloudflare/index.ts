@@ -6,6 +6,7 @@ export type { Numbers } from "../wasm/decision-numbers.ts";
 export { type PolicyName, Tollgate } from "./api/entrypoint.ts";
 export { type ResetOptions, RuleTarget } from "./api/rule-target.ts";
 export type { TollgateEnv } from "./env.ts";
+export type { Admission } from "./object/admission.ts";
 export type { ErrorInfo, Reserved } from "./object/decision.ts";
 export { type Counted, type Operation, RateLimiterObject } from "./object/object.ts";
 

@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
-    /// A fixed window of two hits a minute: algorithm, limit, rate and scale.
-    const POLICY: [f64; PER_POLICY] = [0.0, 2.0, 1.0, 60_000.0];
+    /// A fixed window of two hits a minute: algorithm, limit, rate and scale, and none of the numbers of a ban.
+    const POLICY: [f64; PER_POLICY] = [0.0, 2.0, 1.0, 60_000.0, 0.0, 0.0];
 
     /// Opens the states under the policy at a time, as JavaScript does.
     fn open(states: &[f64], now: f64) -> i32 {
