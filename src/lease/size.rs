@@ -14,6 +14,29 @@ const SMALLEST: u64 = 2;
 /// saves: it is renewed before its end, and its rest is given back.
 const LEAST_SPENT: u64 = 3;
 
+/// The number of hits that make a lease worth its message. A key with fewer in the ttl gets a longer lease.
+const HITS_OF_TURN: u64 = 32;
+
+/// A lease to request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) size: u64,
+    /// Its duration in milliseconds.
+    pub(super) lasts: u64,
+}
+
+/// Returns the lease to request, from the amounts spent in the last ttl and in the longest turn, each with its length, and
+/// the last size: `None` for none. It lasts for as long as [`HITS_OF_TURN`] hits take.
+pub(super) fn turn([(recent, ttl), (slow, longest)]: [(u64, u64); 2], last: u64) -> Option<Turn> {
+    let lasts = match recent >= HITS_OF_TURN {
+        true => ttl,
+        false => (HITS_OF_TURN * longest / slow.max(1)).clamp(ttl, longest),
+    };
+    let expected = u128::from(slow) * u128::from(lasts) / u128::from(longest);
+    let size = wanted(recent.max(expected as u64), last);
+    (size > 0).then_some(Turn { size, lasts })
+}
+
 /// Returns the size of a lease for a request of `wanted`, if `rest` of the old one is left. `remaining` includes `rest`.
 pub(super) fn granted(wanted: u64, rest: u64, remaining: u64) -> u64 {
     let granted = wanted.min(remaining / SHARE);
@@ -21,7 +44,7 @@ pub(super) fn granted(wanted: u64, rest: u64, remaining: u64) -> u64 {
 }
 
 /// Returns the size of the lease to request: the amount spent in the last ttl, at most twice the last size; 0 for none.
-pub(super) fn wanted(spent: u64, last: u64) -> u64 {
+fn wanted(spent: u64, last: u64) -> u64 {
     if spent < LEAST_SPENT { 0 } else { spent.min((2 * last).max(LEAST_SPENT)) }
 }
 
@@ -43,6 +66,16 @@ mod tests {
         assert_eq!(granted(1, 0, 10_000), 0);
         assert_eq!(granted(100, 0, 15), 0);
         assert_eq!(granted(0, 3, 10_000), 3);
+    }
+
+    #[test]
+    fn a_lease_lasts_for_as_long_as_its_hits_take() {
+        let turn = |recent, slow| turn([(recent, 1_000), (slow, 8_000)], 1_000);
+        let of = |size, lasts| Some(Turn { size, lasts });
+        assert_eq!([turn(0, 0), turn(1, 2), turn(2, 2)], [None; 3]);
+        assert_eq!([turn(0, 3), turn(3, 24)], [of(3, 8_000), of(24, 8_000)]);
+        assert_eq!([turn(8, 64), turn(16, 128)], [of(32, 4_000), of(32, 2_000)]);
+        assert_eq!([turn(31, 32), turn(32, 32), turn(32, 800)], [of(32, 8_000), of(32, 1_000), of(100, 1_000)]);
     }
 
     #[test]
