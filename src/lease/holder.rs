@@ -225,8 +225,8 @@ impl Known {
     /// lease is enough, or if the issuer has just refused one.
     fn report(&mut self, now: u64, ttl: u64) -> Option<Report> {
         let longest = longest_turn(ttl);
-        let (recent, slow) = (self.traffic.recent(now, ttl), self.slow_traffic.recent(now, longest));
-        let Turn { size, lasts } = turn([(recent, ttl), (slow, longest)], self.size)?;
+        let slow = (self.slow_traffic.recent(now, longest), self.slow_traffic.time(now, longest));
+        let Turn { size, lasts } = turn(self.traffic.recent(now, ttl), ttl, slow, longest, self.size)?;
         let lease = self.lease.as_mut().filter(|lease| (lease.latest..lease.until).contains(&now));
         let (id, used, left) = match lease {
             Some(lease) => (Some(lease.id), &mut lease.spent, lease.left),

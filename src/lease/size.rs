@@ -25,15 +25,18 @@ pub(super) struct Turn {
     pub(super) lasts: u64,
 }
 
-/// Returns the lease to request, from the amounts spent in the last ttl and in the longest turn, each with its length, and
-/// the last size: `None` for none. It lasts for as long as [`HITS_OF_TURN`] hits take.
-pub(super) fn turn([(recent, ttl), (slow, longest)]: [(u64, u64); 2], last: u64) -> Option<Turn> {
-    let lasts = match recent >= HITS_OF_TURN {
-        true => ttl,
-        false => (HITS_OF_TURN * longest / slow.max(1)).clamp(ttl, longest),
+/// Returns the lease to request, from the amount spent in the last `ttl`, the amounts of a longer time with that time, the
+/// longest duration, and the last size: `None` for none. It lasts for as long as [`HITS_OF_TURN`] hits take; the first
+/// ones of a key, which may be a burst, get the `ttl`.
+pub(super) fn turn(recent: u64, ttl: u64, (slow, time): (u64, u64), longest: u64, last: u64) -> Option<Turn> {
+    let (spent, lasts) = if recent >= HITS_OF_TURN || time <= ttl || slow < LEAST_SPENT {
+        (recent, ttl)
+    } else {
+        let lasts = (HITS_OF_TURN * time / slow.max(1)).clamp(ttl, longest);
+        let expected = u128::from(slow) * u128::from(lasts) / u128::from(time);
+        (recent.max(expected as u64), lasts)
     };
-    let expected = u128::from(slow) * u128::from(lasts) / u128::from(longest);
-    let size = wanted(recent.max(expected as u64), last);
+    let size = wanted(spent, last);
     (size > 0).then_some(Turn { size, lasts })
 }
 
@@ -70,12 +73,15 @@ mod tests {
 
     #[test]
     fn a_lease_lasts_for_as_long_as_its_hits_take() {
-        let turn = |recent, slow| turn([(recent, 1_000), (slow, 8_000)], 1_000);
+        let turn = |recent, slow, time| turn(recent, 1_000, (slow, time), 8_000, 1_000);
         let of = |size, lasts| Some(Turn { size, lasts });
-        assert_eq!([turn(0, 0), turn(1, 2), turn(2, 2)], [None; 3]);
-        assert_eq!([turn(0, 3), turn(3, 24)], [of(3, 8_000), of(24, 8_000)]);
-        assert_eq!([turn(8, 64), turn(16, 128)], [of(32, 4_000), of(32, 2_000)]);
-        assert_eq!([turn(31, 32), turn(32, 32), turn(32, 800)], [of(32, 8_000), of(32, 1_000), of(100, 1_000)]);
+        assert_eq!([turn(0, 0, 8_000), turn(1, 2, 8_000), turn(2, 2, 1_000)], [None; 3]);
+        assert_eq!([turn(0, 3, 8_000), turn(3, 24, 8_000)], [of(3, 8_000), of(24, 8_000)]);
+        assert_eq!([turn(8, 64, 8_000), turn(16, 32, 2_000)], [of(32, 4_000), of(32, 2_000)]);
+        assert_eq!(
+            [turn(31, 31, 1_000), turn(32, 32, 8_000), turn(32, 800, 8_000)],
+            [of(31, 1_000), of(32, 1_000), of(32, 1_000)]
+        );
     }
 
     #[test]

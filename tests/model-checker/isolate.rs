@@ -5,7 +5,7 @@ use tollgate::lease::holder::{Holder, Reply, Report, Step};
 /// The only key.
 const KEY: &str = "key";
 
-/// The duration of the leases of hot keys. Those of this model last for eight seconds.
+/// The duration of the leases.
 const TTL: u64 = 1_000;
 
 /// An isolate.

@@ -11,8 +11,9 @@ use tollgate::{Operation, Policies, Policy, Renewal};
 use crate::isolate::{Effect, Isolate};
 use crate::{LARGE, SCALE, SMALL, WARM_UP};
 
-/// The steps of time: two of the long one come to the timer of a lease, three to its end.
-const STEPS: [u64; 2] = [700, 3_200];
+/// The steps of time: two of the short one come to the timer of a lease, and three to its end; two of the long one come
+/// to the end of a window.
+const STEPS: [u64; 2] = [400, 3_200];
 
 /// The policy of the object.
 pub(crate) struct Setting {
