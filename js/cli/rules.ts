@@ -110,8 +110,8 @@ export class RulesCandidate implements Candidate {
     let isAllowed = true;
     for (const { set, object, cost, shadow } of denied.length > 0 ? denied : limits) {
       const { allowed, retryAfter, reason } = this.#store(set).hit(object, cost * weight);
-      if (reason !== undefined) throw full();
-      if (!shadow) this.#tally.addKey(object, allowed, retryAfter);
+      if (reason === "full") throw full();
+      if (!shadow) this.#tally.addKey(object, allowed, retryAfter, reason === "banned");
       isAllowed &&= allowed;
     }
     return isAllowed;

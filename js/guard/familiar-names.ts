@@ -11,6 +11,8 @@ requestWasSuccessful: charge, which goes by the status
 store redis client db binding: limiter
 allowList whitelist: skip
 passOnStoreError skipOnError: onError: "allow"
+blockDuration inMemoryBlockDuration inmemoryBlockDuration: ban: { after: 1, scale: "1m", for: "15m" }
+onBanReach: onDecision: a function that checks decision.reason === "banned"
 ipv6Subnet: key: (request) => ipKey(address, { ipv6Prefix: 56 })
 prefix nameSpace groupId: key
 hook: the hook to which you add it, or app.register in Fastify

@@ -85,8 +85,8 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   constructor(options: GuardOptions<Request, Arguments>, adapter: Adapter<Request>) {
     this.options = readGuardOptions(options);
     this.#adapter = adapter;
-    const { policy, limiter, charge, fallback, policyFor } = this.options;
-    this.#sources = new Sources(policy, limiter, policyFor !== undefined);
+    const { policy, limiter, charge, fallback, policyFor, ban } = this.options;
+    this.#sources = new Sources(policy, limiter, policyFor !== undefined, ban !== undefined);
     this.#fallback = fallbackOf(fallback);
     if (
       charge !== "all" &&

@@ -15,7 +15,10 @@ export class Sources {
   /** The limiters in memory, if no limiter was passed. */
   readonly #own: ByPolicy | undefined;
 
-  constructor(policy: Policies | undefined, limiter: unknown, hasPlans: boolean) {
+  readonly #hasBan: boolean;
+
+  constructor(policy: Policies | undefined, limiter: unknown, hasPlans: boolean, hasBan: boolean) {
+    this.#hasBan = hasBan;
     if (limiter === undefined) {
       this.#own = new ByPolicy(undefined, policy);
       return;
@@ -34,6 +37,7 @@ export class Sources {
 
   #over(limiter: unknown): ByPolicy {
     if (!isLimiter(limiter)) throw wrongOption("limiter", limiter, limiterExpected);
+    if (this.#hasBan && !isNamespace(limiter)) throw banElsewhere();
     let byPolicy = this.#byLimiter.get(limiter);
     if (byPolicy === undefined) {
       byPolicy = new ByPolicy(limiter, this.#policy);
@@ -42,6 +46,13 @@ export class Sources {
     return byPolicy;
   }
 }
+
+const banElsewhere = () =>
+  wrongOption(
+    "ban",
+    "beside a limiter with policies of its own",
+    'one of its policies: { algorithm: "ban", after: 5, scale: "10m", for: "1h" }',
+  );
 
 const limiterExpected =
   "a limiter with the methods of RateLimiter, or a Durable Object namespace such as env.LIMITERS";

@@ -1,4 +1,4 @@
-import type { Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
+import type { BanPolicy, Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
 /** A value, or a promise of one. */
 export type Awaitable<Value> = Value | PromiseLike<Value>;
@@ -51,6 +51,9 @@ export type AnyLimiter = GuardLimiter | GuardNamespace;
 /** What happens to a request if the limiter fails. */
 export type ErrorVerdict = "allow" | "deny" | "throw";
 
+/** The fields of a ban, without its algorithm. */
+export type BanOptions = Omit<BanPolicy, "algorithm">;
+
 /** The options of a guard. `Request` is the framework's own, `Arguments` are those of its handlers. */
 export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request]> {
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
@@ -66,6 +69,11 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
   /** Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. */
   readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
+  /**
+   * Denies a key for a while after it was denied too often: a policy of algorithm `ban` beside `policy`. A limiter that has
+   * its own policies has the ban among them.
+   */
+  readonly ban?: BanOptions | undefined;
   /** Returns true for a request that is not limited. */
   readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined;
   /** Which requests are charged, by their response: all by default. A status below 400 is a success. */

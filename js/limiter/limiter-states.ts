@@ -1,5 +1,6 @@
 import { checkKey } from "../checks.ts";
-import { inWords, outOfMemory, reserveOnly, TollgateError, worded, wrongAmount } from "../errors/error.ts";
+import { inWords, outOfMemory, TollgateError, worded, wrongAmount } from "../errors/error.ts";
+import { uncountable } from "../policy/bans.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key } from "../types.ts";
@@ -158,8 +159,8 @@ export class LimiterStates {
 
   /** Returns the error for a negative status. */
   error(code: number, cost?: unknown, now?: unknown, operation = "hit"): TollgateError {
-    if (code <= status.reserveOnly && code > status.at)
-      return reserveOnly(this.#read.names[status.reserveOnly - code], operation);
+    if (code <= status.uncountable && code > status.at)
+      return uncountable(this.#read, status.uncountable - code, operation);
     switch (code) {
       case status.invalidCost:
         return wrongAmount("cost", cost);

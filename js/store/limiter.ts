@@ -168,6 +168,19 @@ export class StoreLimiter implements AsyncLimiter {
   }
 
   /**
+   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
+   * since the epoch. Among several bans, `policy` is the name of one.
+   */
+  ban(key: string, length: Duration, policy?: string): Promise<number> {
+    return this.#perform(key, true, (ledger, now) => ledger.ban(now, length, policy));
+  }
+
+  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
+  unban(key: string, policy?: string): Promise<boolean> {
+    return this.#perform(key, true, (ledger, now) => ledger.unban(now, policy));
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {

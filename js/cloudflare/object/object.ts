@@ -2,6 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../../build/worker/tollgate.js";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
+import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
@@ -28,6 +29,8 @@ export type Operation =
   | "set"
   | "get"
   | "expires_at"
+  | "ban"
+  | "unban"
   | "reset"
   | "reserve"
   | "settle"
@@ -36,7 +39,7 @@ export type Operation =
   | "lease";
 
 /** The operations that have an amount at most, and return numbers. */
-export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "reset";
+export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "ban" | "unban" | "reset";
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
@@ -144,6 +147,19 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(policies: Policies, policy?: string): number {
     return this.#number("expires_at", policies, 0, policy);
+  }
+
+  /**
+   * Denies every hit for so long, or changes the end of the ban that holds. Returns the end, in milliseconds since the
+   * epoch. With several bans, `policy` is the name of one.
+   */
+  ban(policies: Policies, length: Duration, policy?: string): number {
+    return this.#number("ban", policies, banLength(length), policy);
+  }
+
+  /** Lifts a ban and forgets past ones. Returns whether one held. */
+  unban(policies: Policies, policy?: string): boolean {
+    return this.#number("unban", policies, 0, policy) > 0;
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
