@@ -4,6 +4,9 @@
 //! The holder and the account are the real ones. The limit is that of three large hits: a lease is an eighth of what
 //! remains at the most, so it covers small ones.
 
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod isolate;
 mod world;
 
