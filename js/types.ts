@@ -1,3 +1,5 @@
+import type { OnDecision } from "./events/messages.ts";
+
 /** An integer of milliseconds, or a string such as `"250ms"`, `"1s"`, `"5m"`, `"1h"`, `"1d"`, `"1w"`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d" | "w"}`;
 
@@ -186,6 +188,8 @@ export interface Options {
   readonly keyOlderThan?: Duration | undefined;
   /** Called with expired states after they were removed. It may use the limiter. */
   readonly beforeClean?: ((algorithm: Algorithm, entries: readonly Expired[]) => void) | undefined;
+  /** Called with every decision of `hit`, `reserve` and `hitAll`, after it was made. What it throws is only logged. */
+  readonly onDecision?: OnDecision | undefined;
 }
 
 /** A key in JSON: a bigint is written as its digits. */

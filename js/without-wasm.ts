@@ -1,6 +1,13 @@
 // What `tollgate` and `tollgate/js` both export. Headers and `Ledger` are left out here, since only servers need them.
 
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
+export type {
+  DecidedBy,
+  DecidedOperation,
+  DecisionMessage,
+  LimiterKind,
+  OnDecision,
+} from "./events/messages.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
 export { hitAll } from "./limiter/hit-all.ts";
 export { RateLimiter } from "./limiter/limiter.ts";
@@ -28,7 +35,6 @@ export type {
   Algorithm,
   BanPolicy,
   CalendarPolicy,
-  BanPolicy,
   ConcurrencyPolicy,
   Costs,
   Decision,

@@ -81,11 +81,13 @@ function putWasmLast(file, count) {
   writeFileSync(file, text.replace(inlined, "") + all.join(""));
 }
 
-/** Takes a file of js/wasm in the place of another. */
-const inPlaceOf = (name, file) => ({
+/** Takes a file of the same folder, by default of js/wasm, in the place of another. */
+const inPlaceOf = (name, file, folder = "js/wasm") => ({
   name: file,
   setup: ({ onResolve }) =>
-    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, () => ({ path: inProject("js/wasm", file) })),
+    onResolve({ filter: new RegExp(`/${name}\\.ts$`) }, ({ path }) => ({
+      path: inProject(folder, path.replace(new RegExp(`^.*/${name}\\.ts$`), file)),
+    })),
 });
 
 const compiledBy = (file) => inPlaceOf("compiled", file);
@@ -106,8 +108,11 @@ const wasmBeside = {
     })),
 };
 
+/** Browsers have no guards, and no channels on which decisions could be published. */
+const withoutChannels = inPlaceOf("(channels|caller)", "$1.browser.ts", "js/events");
+
 /** In browsers the wasm is inlined as text. */
-const forBrowsers = { plugins: [wasmAsText] };
+const forBrowsers = { plugins: [wasmAsText, withoutChannels] };
 
 /** In Node it is inlined as base64. */
 const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": "base64" } };
@@ -214,7 +219,12 @@ async function bundleJs(dist) {
       format,
       minify: true,
       inject: [inProject("js/wasm/no-webassembly.ts")],
-      plugins: [compiledBy("compiled.workerd.ts"), inPlaceOf("detached", "detached.script.ts"), wasmAsScript],
+      plugins: [
+        compiledBy("compiled.workerd.ts"),
+        inPlaceOf("detached", "detached.script.ts"),
+        withoutChannels,
+        wasmAsScript,
+      ],
     });
 }
 
@@ -351,13 +361,13 @@ const storeBeside = {
     ),
 };
 
-/** `tollgate/store` and `tollgate/testing`, over the package, whose wasm is that of the runtime. */
+/** `tollgate/store`, `tollgate/metrics` and `tollgate/testing`, over the package, whose wasm is that of the runtime. */
 async function bundleStore(dist) {
   for (const [extension, format] of [
     ["js", "esm"],
     ["cjs", "cjs"],
   ])
-    for (const name of ["store", "testing"])
+    for (const name of ["store", "metrics", "testing"])
       await bundleAs(join(dist, `${name}.${extension}`), {
         entryPoints: [inProject(`js/${name}/index.ts`)],
         format,
@@ -391,6 +401,7 @@ const typed = {
     "client/index",
     "redis/index",
     "store/index",
+    "metrics/index",
     "testing/index",
     "ai/index",
     "throttle/small/index",

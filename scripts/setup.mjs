@@ -5,13 +5,14 @@ import { browser } from "./setup/browser.mjs";
 import { hermes } from "./setup/hermes.mjs";
 import { miri } from "./setup/miri.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
+import { openMetrics } from "./setup/openmetrics.mjs";
 import { packages } from "./setup/packages.mjs";
 import { redis } from "./setup/redis.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, hermes, miri, redis];
+export const toTest = [...toBuild, browser, hermes, miri, openMetrics, redis];
 export const toBench = [...toBuild, redis];
 
 /**

@@ -272,6 +272,41 @@ mod tests {
     }
 
     #[test]
+    fn a_denial_beside_the_rest_of_a_lease_counts_nothing_and_a_ban_ends_the_lease() {
+        let ban = Policy::ban(2, "1h", "1h").unwrap();
+        let mut ledger = Ledger::new(Policies::new([window("a"), ban]).unwrap()).unwrap();
+        let hit = |ledger: &mut Ledger, cost, id, used| {
+            let renewal = Renewal { id, used, size: 100, ttl: 1_000, random: 7 };
+            let (answer, _) = ledger.apply(Operation::Lease { cost, renewal }, NOW).unwrap();
+            let Answer::Leased { decision, lease } = answer else { panic!("{answer:?}") };
+            (decision, lease)
+        };
+        let violations = |ledger: &mut Ledger| ledger.apply(Operation::Get { policy: Some("ban") }, NOW).unwrap().0;
+        let (first, lease) = hit(&mut ledger, 1, None, 0);
+        let lease = lease.unwrap();
+        assert!(first.allowed && lease.amount > 0);
+        // The holder still has something: it may spend that instead.
+        for _ in 0..5 {
+            let (denied, kept) = hit(&mut ledger, 1_000, Some(lease.id), 0);
+            assert_eq!((denied.allowed, denied.reason), (false, None));
+            assert_eq!(kept.map(|kept| kept.amount), Some(lease.amount));
+        }
+        assert_eq!(violations(&mut ledger), Answer::Number(0));
+        // Without a lease, each denial counts.
+        assert_eq!(hit(&mut ledger, 1_000, None, 0).0.reason, None);
+        assert_eq!(violations(&mut ledger), Answer::Number(1));
+        let (banned, none) = hit(&mut ledger, 1_000, None, 0);
+        assert_eq!((banned.reason, none), (Some(Reason::Banned), None));
+        // A report is charged during the ban, and its holder loses the lease.
+        let (banned, none) = hit(&mut ledger, 0, Some(lease.id), 3);
+        assert_eq!((banned.reason, none), (Some(Reason::Banned), None));
+        assert_eq!(
+            ledger.apply(Operation::Get { policy: Some("a") }, NOW).unwrap().0,
+            Answer::Number(1 + lease.amount)
+        );
+    }
+
+    #[test]
     fn numbers_out_of_range_change_nothing() {
         let mut ledger = Ledger::new(window("a")).unwrap();
         let lease = renew(&mut ledger, None, 0, 100).unwrap().unwrap();

@@ -12,6 +12,15 @@ const seconds = 10;
 const { values } = parseArgs({ options: { save: { type: "boolean" } } });
 const worker = new URL("process.mjs", import.meta.url);
 
+/** Returns the next message of a process; rejects if it ends instead. */
+const messageOf = (child) =>
+  Promise.race([
+    once(child, "message"),
+    once(child, "exit").then(([code]) => {
+      throw new Error(`a process ended with exit code ${code}`);
+    }),
+  ]);
+
 /** Has so many processes hit one key at the same time. Returns the tries of each hit, and how many came too late. */
 async function contend(size) {
   process.stderr.write(`  ${size} processes\n`);
@@ -21,7 +30,7 @@ async function contend(size) {
   new SqliteStore(file);
   const children = Array.from({ length: size }, () => fork(worker, [file]));
   try {
-    const next = () => Promise.all(children.map((child) => once(child, "message")));
+    const next = () => Promise.all(children.map(messageOf));
     await next();
     const reports = next();
     for (const child of children) child.send({ seconds });

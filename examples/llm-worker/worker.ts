@@ -23,10 +23,8 @@ export default {
       key: `llm:${ipKey(request.headers.get("CF-Connecting-IP") ?? "0.0.0.0")}`,
       waitUntil: (promise) => context.waitUntil(promise),
     });
-    // The visitor's disconnection ends the call.
     return fetch(`${env.MODEL_URL}/chat/completions`, {
       method: "POST",
-      signal: request.signal,
       headers: { Authorization: `Bearer ${env.MODEL_KEY}`, "Content-Type": "application/json" },
       body: JSON.stringify({
         model: "gpt-5",

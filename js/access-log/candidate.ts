@@ -1,6 +1,7 @@
 import { type Policies, type Policy, RateLimiter, TollgateError } from "../index.ts";
 import type { Entries } from "./entries.ts";
 import type { Table } from "./keys.ts";
+import { Story, type StorySummary } from "./story.ts";
 import { type SummaryOptions, Tally, type TallySummary } from "./tally.ts";
 
 /** The most keys of a limiter. */
@@ -28,6 +29,8 @@ export interface CandidateSummary extends TallySummary {
   readonly unlimited?: number;
   /** Hits that a rule denied because they lack a part of its key. The name is part of the JSON output. */
   readonly refused?: number;
+  /** The story of the only key, if one was chosen. */
+  readonly story?: StorySummary;
 }
 
 /** A policy, or the rules of a configuration, through which a log is replayed. */
@@ -54,14 +57,17 @@ export function limiterAt(policies: Policies, clock: () => number): RateLimiter 
 export class PolicyCandidate implements Candidate {
   readonly name: string;
   readonly policies: Policies;
+  readonly keys: Table;
+  readonly tally = new Tally();
   readonly #limiter: RateLimiter;
-  readonly #keys: Table;
-  readonly #tally = new Tally();
+  readonly #story: Story | undefined;
   #now = 0;
 
-  constructor(name: string, policies: Policies, keys: Table) {
+  /** `hasStory` tells whether there is only one key, whose hits are told one after the other. */
+  constructor(name: string, policies: Policies, keys: Table, hasStory = false) {
     this.name = name;
-    this.#keys = keys;
+    this.keys = keys;
+    this.#story = hasStory ? new Story() : undefined;
     this.#limiter = limiterAt(policies, () => this.#now);
     this.policies = Array.isArray(policies) ? this.#limiter.policies : (this.#limiter.policies[0] as Policy);
   }
@@ -72,9 +78,10 @@ export class PolicyCandidate implements Candidate {
       if (key < 0) continue;
       const time = times[at] as number;
       this.#now = time;
-      const { allowed, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
+      const { allowed, remaining, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
       if (reason === "full") throw full();
-      this.#tally.add(time, key, allowed, retryAfter, reason === "banned");
+      this.tally.add(time, key, allowed, retryAfter, reason === "banned");
+      this.#story?.add(time, allowed, remaining, retryAfter);
     }
   }
 
@@ -82,7 +89,8 @@ export class PolicyCandidate implements Candidate {
     return {
       name: this.name,
       policies: this.policies,
-      ...this.#tally.summary((key) => this.#keys.text(key), options),
+      ...this.tally.summary((key) => this.keys.text(key), options),
+      ...(this.#story && { story: this.#story.summary() }),
     };
   }
 }

@@ -1,11 +1,16 @@
 import type { CandidateSummary } from "./candidate.ts";
+import type { Difference } from "./difference.ts";
 import type { ReplaySummary } from "./replay.ts";
 import type { Suggestion } from "./suggest.ts";
 import {
   comparisonTable,
   figuresOf,
+  onlyDeniedInWords,
+  onlyDeniedTable,
   ruleNotes,
   rulesTable,
+  storyRest,
+  storyTable,
   suggestionsTable,
   type Table,
   worstTable,
@@ -22,37 +27,56 @@ export const escaped = (text: string): string =>
 
 /** Returns a summary as HTML without scripts and inline styles; its style sheet is `summary.css`. */
 export function summaryHtml(summary: ReplaySummary, level: 2 | 3): string {
-  const { candidates, suggestions, unreadable, withoutKey } = summary;
+  const { candidates, suggestions, unreadable, withoutKey, difference } = summary;
   return [
     overview(summary),
     candidates.length > 1 ? table("Comparison", comparisonTable(candidates)) : "",
     ...candidates.map((candidate) => details(candidate, level)),
+    difference === undefined ? "" : compared(difference, level),
     suggestions.length > 0 ? suggested(suggestions, level) : "",
     leftOut("that could not be read", unreadable, level),
     leftOut("without a key", withoutKey, level),
   ].join("\n");
 }
 
-function overview({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySummary): string {
+function compared({ first, second, both }: Difference, level: number): string {
+  const sides = [first, second].map((side) =>
+    side.keys === 0
+      ? `<p class="replay-note">${escaped(onlyDeniedInWords(side))}</p>`
+      : table(onlyDeniedInWords(side), onlyDeniedTable(side)),
+  );
+  return `<section class="replay-candidate">
+<h${level}>Whom only one of them denies</h${level}>
+${sides.join("\n")}
+<p class="replay-note">${counted(both, "key")} denied by both.</p>
+</section>`;
+}
+
+function overview({ lines, from, to, key, unreadable, withoutKey, late, filtered }: ReplaySummary): string {
   const when = from === undefined || to === undefined ? "" : ` from ${moment(from)} to ${moment(to)} UTC`;
   const parts = [
     `${counted(lines, "line")}${when}, counted by ${key.length === 0 ? "the keys of the rules" : key.join(" and ")}.`,
     unreadable.count > 0 ? `${counted(unreadable.count, "line")} could not be read.` : "",
     withoutKey.count > 0 ? `${counted(withoutKey.count, "line")} without a key.` : "",
+    filtered > 0 ? `${counted(filtered, "line")} left out by conditions.` : "",
     late > 0 ? `${counted(late, "line")} too far out of order, counted at the time of the line before.` : "",
   ];
   return `<p class="replay-overview">${escaped(parts.filter((part) => part !== "").join(" "))}</p>`;
 }
 
 function details(candidate: CandidateSummary, level: number): string {
-  const { name, hits, worst, timeline, rules } = candidate;
+  const { name, hits, worst, timeline, rules, story } = candidate;
   const notes = ruleNotes(candidate).join(" ");
   const parts = [
     `<dl class="replay-figures">${figuresOf(candidate).map(figure).join("")}</dl>`,
     hits === 0 ? "" : plot(timeline),
     rules === undefined ? "" : table(`Hits by rule of ${name}`, rulesTable(candidate)),
     notes === "" ? "" : `<p class="replay-note">${notes}</p>`,
-    worst.length === 0 ? "" : table(mostDenied(name), keysTable(candidate), widths(candidate)),
+    worst.length === 0 || story !== undefined
+      ? ""
+      : table(mostDenied(name), keysTable(candidate), widths(candidate)),
+    story === undefined ? "" : table(`Its hits under ${name}, UTC`, storyTable(story)),
+    story === undefined || storyRest(story) === "" ? "" : `<p class="replay-note">${storyRest(story)}</p>`,
   ];
   return `<section class="replay-candidate">
 <h${level}>${escaped(name)}</h${level}>
@@ -104,7 +128,7 @@ function plot(timeline: TimelineSummary): string {
 
 const suggested = (suggestions: readonly Suggestion[], level: number) => `<section class="replay-candidate">
 <h${level}>Suggested limits</h${level}>
-${table("The smallest limit under which each share of the keys is never denied", suggestionsTable(suggestions))}
+${table("The smallest limit or rate under which each share of the keys is never denied", suggestionsTable(suggestions))}
 </section>`;
 
 function leftOut(what: string, { count: total, examples }: LeftOut, level: number): string {

@@ -1,3 +1,4 @@
+import { type Condition, filterOf } from "./conditions.ts";
 import { detect, type FormatOptions } from "./detect.ts";
 import { type Entries, Sorter } from "./entries.ts";
 import type { Field, Format } from "./format.ts";
@@ -13,6 +14,10 @@ export interface LogOptions extends FormatOptions {
   readonly cost?: string | undefined;
   /** The most lines by which a line may be out of order. */
   readonly sortWindow?: number | undefined;
+  /** What a line must meet to be counted. */
+  readonly where?: readonly Condition[] | undefined;
+  /** The only key whose lines are counted. */
+  readonly only?: string | undefined;
 }
 
 /** Returns a function that returns the number of the plan of the last line, by rules. */
@@ -39,6 +44,8 @@ export class UnknownFormat extends Error {}
 export class Log {
   /** Lines that are not blank. */
   lines = 0;
+  /** Lines that do not meet the conditions, or are of other keys than the only one. */
+  filtered = 0;
   readonly #name: string;
   readonly #options: LogOptions;
   readonly #context: LogContext;
@@ -48,6 +55,7 @@ export class Log {
   #format: Format | undefined;
   #key: KeyOf = () => -1;
   #plan: () => number = () => -1;
+  #isWanted: (() => boolean) | undefined;
   #cost: Field | undefined;
 
   constructor(name: string, options: LogOptions, context: LogContext) {
@@ -91,7 +99,8 @@ export class Log {
         `${this.#name} is not a combined, common, JSON lines or CSV log; its first line is ${JSON.stringify((lines[0] as string).slice(0, 60))}`,
       );
     const { keys, planner } = this.#context;
-    const { key = ["ip"], cost } = this.#options;
+    const { key = ["ip"], cost, where = [] } = this.#options;
+    if (where.length > 0) this.#isWanted = filterOf(where, format);
     this.#format = format;
     this.#key = keyOf(key, format, keys);
     if (planner !== undefined) this.#plan = planner(format);
@@ -122,6 +131,11 @@ export class Log {
       this.#context.unreadable.add(this.#name, this.#number, line, error);
       return;
     }
+    if (this.#isWanted?.() === false) {
+      this.#context.missing.look(format, true);
+      this.filtered += 1;
+      return;
+    }
     const cost = this.#cost === undefined ? 1 : amount(this.#cost());
     if (cost === undefined) {
       this.#context.missing.look(format, true);
@@ -129,6 +143,12 @@ export class Log {
       return;
     }
     const key = this.#key();
+    const { only } = this.#options;
+    if (only !== undefined && typeof key === "number" && this.#context.keys.text(key) !== only) {
+      this.#context.missing.clear();
+      this.filtered += 1;
+      return;
+    }
     const plan = this.#plan();
     if (typeof key === "string") this.#context.missing.look(format, true);
     else this.#context.missing.clear();

@@ -1,10 +1,11 @@
-import type { Candidate, CandidateSummary } from "./candidate.ts";
+import type { Candidate, CandidateSummary, PolicyCandidate } from "./candidate.ts";
+import { type Difference, differenceOf } from "./difference.ts";
 import type { Entries } from "./entries.ts";
 import { everyone, Table } from "./keys.ts";
 import { Log, type LogContext, type LogOptions, type Planner } from "./log.ts";
 import { type EntryStream, merge } from "./merge.ts";
 import { MissingFields } from "./missing.ts";
-import type { Measure, Suggestion } from "./suggest.ts";
+import type { Suggesting, Suggestion } from "./suggest.ts";
 import type { SummaryOptions } from "./tally.ts";
 import { TextBlocks } from "./text.ts";
 import { type LeftOut, LeftOutLines } from "./unread.ts";
@@ -26,6 +27,8 @@ export interface ReplaySummary {
   readonly withoutKey: LeftOut;
   /** Lines that were further out of order than is sorted; they count at the time of the line before. */
   readonly late: number;
+  /** Lines that `where` and `only` left out. */
+  readonly filtered: number;
   /** The first and the last time, in milliseconds since the epoch; undefined without hits. */
   readonly from: number | undefined;
   readonly to: number | undefined;
@@ -33,13 +36,17 @@ export interface ReplaySummary {
   readonly key: readonly string[];
   readonly candidates: readonly CandidateSummary[];
   readonly suggestions: readonly Suggestion[];
+  /** Whom one of two policies denies and the other does not, if they are compared. */
+  readonly difference?: Difference;
 }
 
 /** Replays logs through policies, by the logs' own times. */
 export class Replay {
   readonly keys: Table = new Table();
   readonly candidates: Candidate[] = [];
-  readonly measures: Measure[] = [];
+  readonly measures: Suggesting[] = [];
+  /** The two policies whose denied keys are compared. */
+  compared: readonly [PolicyCandidate, PolicyCandidate] | undefined;
   readonly #options: LogOptions;
   readonly #context: LogContext;
   readonly #logs: Log[] = [];
@@ -50,10 +57,10 @@ export class Replay {
   constructor(options: LogOptions, planner?: Planner) {
     this.#options = options;
     const [unreadable, withoutKey] = [new LeftOutLines(), new LeftOutLines()];
-    const { cost = [], time = "time" } = options;
+    const { cost = [], time = "time", where = [] } = options;
     // Beside rules, which have keys of their own, only a key that is named must be in a line.
     const { key = planner === undefined ? ["ip"] : [] } = options;
-    const fields = [key, cost].flat().filter((field) => field !== everyone);
+    const fields = [where.map(({ field }) => field), key, cost].flat().filter((field) => field !== everyone);
     const missing = new MissingFields(time, fields);
     this.#context = { keys: this.keys, unreadable, withoutKey, missing, planner };
   }
@@ -92,12 +99,14 @@ export class Replay {
       lines: this.lines,
       unreadable,
       withoutKey,
+      filtered: this.#logs.reduce((sum, { filtered }) => sum + filtered, 0),
       late: this.#late + this.#logs.reduce((sum, { late }) => sum + late, 0),
       from: this.#from,
       to: this.#to,
       key: this.#options.key ?? ["ip"],
       candidates: this.candidates.map((candidate) => candidate.summary(options)),
       suggestions: this.measures.map((measure) => measure.suggestion(percent)),
+      ...(this.compared && { difference: differenceOf(...this.compared, options.worst) }),
     };
   }
 

@@ -8,7 +8,7 @@ import type { Entries } from "./entries.ts";
 const unreached = 2 ** 40;
 
 /** Shares of the keys that are shown beside the requested one, in percent. */
-const otherShares = [50, 90, 99, 99.9, 100];
+export const otherShares = [50, 90, 99, 99.9, 100];
 
 /** A limit under which a share of the keys is never denied. */
 export interface SparingLimit {
@@ -16,10 +16,20 @@ export interface SparingLimit {
   readonly limit: number;
 }
 
+/** Finds a number for a policy. */
+export interface Suggesting {
+  /** The field of the policy that is found. */
+  readonly field: string;
+  /** Replays the entries from one position to another. */
+  replay(entries: Entries, from: number, to: number): void;
+  /** Returns the smallest number under which `percent` of the keys are never denied. */
+  suggestion(percent: number): Suggestion;
+}
+
 /** A limit for a policy. */
 export interface Suggestion {
   readonly policy: Policy;
-  /** The field of the policy: `limit` or `capacity`. */
+  /** The field of the policy: `limit`, `capacity`, or a bucket's rate. */
   readonly field: string;
   /** The smallest limit under which that share of the keys is never denied. */
   readonly limit: number;
@@ -36,7 +46,7 @@ export interface Suggestion {
  * Measures the limit that each key needs so as never to be denied: the most that it uses of a limit that is never
  * reached. Without denials, a key's state does not depend on the limit.
  */
-export class Measure {
+export class Measure implements Suggesting {
   readonly field: string;
   readonly #policy: Policy;
   readonly #limiter: RateLimiter;
@@ -94,7 +104,10 @@ export class Measure {
 
 /** Returns the smallest limit that is enough for `percent` of the keys; `needed` is in order. */
 function sparing(needed: readonly number[], percent: number): number {
-  // A little less than the product, which may be just above an integer by a rounding error.
-  const spared = Math.ceil((needed.length * percent) / 100 - 1e-9);
-  return Math.max(1, needed[spared - 1] ?? 1);
+  return Math.max(1, needed[spared(needed.length, percent) - 1] ?? 1);
 }
+
+/** Returns how many keys a share is, rounded up. */
+export const spared = (keys: number, percent: number): number =>
+  // A little less than the product, which may be just above an integer by a rounding error.
+  Math.ceil((keys * percent) / 100 - 1e-9);

@@ -1,7 +1,9 @@
 import type { Policy } from "../index.ts";
 import type { CandidateSummary } from "./candidate.ts";
+import type { OnlyDeniedKeys } from "./difference.ts";
+import type { StorySummary } from "./story.ts";
 import type { Suggestion } from "./suggest.ts";
-import { count, counted, inWords, limitInWords, percent, span } from "./words.ts";
+import { count, counted, inWords, limitInWords, moment, percent, span } from "./words.ts";
 
 /** A table in words: its first column names the rows. */
 export interface Table {
@@ -69,6 +71,42 @@ export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table =
     ...(keysBanned > 0 ? [count(banned)] : []),
   ]),
 });
+
+/** Returns the table of the keys that only one of two policies denied. */
+export const onlyDeniedTable = ({ worst }: OnlyDeniedKeys): Table => ({
+  head: ["key", "denied", "of hits"],
+  rows: worst.map(({ key, hits, denied }) => [printable(key), count(denied), count(hits)]),
+});
+
+/** Returns a sentence about the keys that only one of two policies denied. */
+export const onlyDeniedInWords = ({ by, keys, denied }: OnlyDeniedKeys): string =>
+  keys === 0
+    ? `No key is denied only by ${by}.`
+    : `${counted(keys, "key")} denied only by ${by}, ${counted(denied, "hit")} of ${keys === 1 ? "it" : "theirs"}.`;
+
+/** The most rows of a story; the rest is in JSON. */
+const mostRows = 40;
+
+/** Returns the table of one key's story: hits of the same result are one row. */
+export const storyTable = ({ chapters }: StorySummary): Table => ({
+  head: ["from", "to", "hits", "result", "remaining", "longest wait"],
+  rows: chapters
+    .slice(0, mostRows)
+    .map(({ from, to, hits, allowed, remaining, longestWait }) => [
+      moment(from),
+      moment(to).slice(moment(from).slice(0, 10) === moment(to).slice(0, 10) ? 11 : 0),
+      count(hits),
+      allowed ? "allowed" : "denied",
+      count(remaining),
+      allowed ? "" : span(longestWait),
+    ]),
+});
+
+/** Returns how many rows a story has beside its table; empty if none. */
+export const storyRest = ({ chapters, more }: StorySummary): string => {
+  const rest = chapters.length - mostRows + more;
+  return rest > 0 ? `And ${counted(rest, "change")} more.` : "";
+};
 
 /** Returns a key for a terminal: without control characters, which a client may have sent, and cut short. */
 function printable(key: string): string {

@@ -54,6 +54,16 @@ export class Tally {
     this.addHit(time, allowed);
   }
 
+  /** Returns how many hits of a key there were. */
+  hitsOf(key: number): number {
+    return this.#hitsOf.get(key);
+  }
+
+  /** Returns how many hits of a key were denied. */
+  deniedOf(key: number): number {
+    return this.#deniedOf.get(key);
+  }
+
   addHit(time: number, allowed: boolean): void {
     if (allowed) this.#allowed += 1;
     else this.#denied += 1;

@@ -45,12 +45,17 @@ export class Charge {
   #unread = 0;
   #isClosed = false;
   #stop: () => void;
+  /** Called when the charge is stored, or never will be. */
+  #onStored = (): void => {};
 
   constructor(setting: ChargeSetting, call: OpenCall) {
     this.#setting = setting;
     this.#call = call;
     this.delivered = call.delivered;
     this.#stop = this.#later();
+    const { waitUntil } = setting;
+    // From the beginning: a Worker whose visitor leaves has to live on to settle.
+    waitUntil?.(new Promise<void>((resolve) => (this.#onStored = resolve)));
   }
 
   /** Charges a use. */
@@ -80,10 +85,9 @@ export class Charge {
     if (this.#isClosed) return Promise.resolve();
     this.#isClosed = true;
     this.#stop();
-    const { waitUntil, onFree } = this.#setting;
+    const { onFree } = this.#setting;
     const first = this.#store(used).finally(() => onFree(this.#call.key));
-    const stored = first.catch(() => this.#storeAgain(used));
-    waitUntil?.(stored);
+    first.catch(() => this.#storeAgain(used)).finally(this.#onStored);
     return first.catch(() => {});
   }
 

@@ -47,7 +47,7 @@ export class BudgetDenied extends Error {
 }
 
 function messageOf({ violated, retryAfter, limit, reason }: Decision, reserved: Reserved): string {
-  if (reason !== undefined) return `the budget denies the call: ${reasons[reason]}`;
+  if (reason === "full" || reason === "error") return `the budget denies the call: ${reasons[reason]}`;
   const [name = ""] = violated;
   const amount = reserved[name];
   const policies = violated.join(", ");

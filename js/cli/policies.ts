@@ -13,17 +13,32 @@ export interface NamedPolicies {
 }
 
 /**
- * Reads the value of `--policy`: a policy or a list of them in JSON, a file of JSON, or the name of a policy in the
+ * Reads the value of `--policy`: `100/1m`, a policy or a list of them in JSON, a file of JSON, or the name of a policy in the
  * configuration. A file may also have policies by their names, which are tried side by side.
  */
-export function readPolicies(text: string, config: Config | undefined): readonly NamedPolicies[] {
-  if (/^\s*[[{]/.test(text)) return named(parsed(text, "--policy"), "--policy");
+export function readPolicies(
+  text: string,
+  config: Config | undefined,
+  option = "--policy",
+): readonly NamedPolicies[] {
+  if (/^\s*[[{]/.test(text)) return named(parsed(text, option), option);
+  const [, limit, scale] = /^(\d+)\/(\w+)$/.exec(text) ?? [];
+  if (limit !== undefined && scale !== undefined) return [shorthand(Number(limit), scale, option)];
   if (config?.policies.includes(text) && config.gateway !== undefined)
-    return [{ name: text, from: "--policy", policies: config.gateway.policy(text) }];
+    return [{ name: text, from: option, policies: config.gateway.policy(text) }];
   if (existsSync(text)) return named(parsed(textOf(text), text), text);
   const known =
     config === undefined ? "" : `, and ${config.file.path} has the policies ${config.policies.join(", ")}`;
-  throw new UsageError(`--policy: ${JSON.stringify(text)} is neither JSON nor a file${known}`);
+  throw new UsageError(
+    `${option}: ${JSON.stringify(text)} is neither JSON, a limit such as 100/1m, nor a file${known}`,
+  );
+}
+
+/** Returns the policy that `100/1m` stands for: `m` alone is one minute. */
+function shorthand(limit: number, scale: string, from: string): NamedPolicies {
+  const whole = /^\d/.test(scale) || /^(day|week|month)$/.test(scale) ? scale : `1${scale}`;
+  const algorithm = whole === scale && !/^\d/.test(scale) ? "fix_window" : "sliding_window";
+  return { from, policies: { algorithm, limit, scale: whole } as unknown as Policies };
 }
 
 function parsed(text: string, from: string): unknown {
@@ -37,7 +52,7 @@ function parsed(text: string, from: string): unknown {
 /** Returns the error for an invalid policy: of the command line, or of a file. */
 export function wrongPolicy(from: string, error: unknown): Error {
   const problem = `${from}: ${error instanceof Error ? error.message : error}`;
-  return from.startsWith("--policy") ? new UsageError(problem) : new CommandError(problem);
+  return from.startsWith("--") ? new UsageError(problem) : new CommandError(problem);
 }
 
 function named(value: unknown, from: string): readonly NamedPolicies[] {

@@ -2,15 +2,18 @@ import { existsSync, openSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { PolicyCandidate } from "../access-log/candidate.ts";
 import { combinedFields } from "../access-log/combined.ts";
+import { type Condition, conditionOf, operatorNames } from "../access-log/conditions.ts";
 import { defaultSortWindow } from "../access-log/entries.ts";
 import { type FormatName, formatNames } from "../access-log/format.ts";
 import type { LogOptions } from "../access-log/log.ts";
 import { Replay, type ReplaySummary } from "../access-log/replay.ts";
-import { Measure } from "../access-log/suggest.ts";
+import { Measure, type Suggesting } from "../access-log/suggest.ts";
+import { RateMeasure } from "../access-log/suggest-rate.ts";
 import { timeUnits, zoneOffset } from "../access-log/times.ts";
 import type { LeftOut } from "../access-log/unread.ts";
 import { inWords } from "../access-log/words.ts";
 import type { Policies, Policy } from "../index.ts";
+import { algorithms, schema } from "../wasm/generated.ts";
 import type { Command } from "./command.ts";
 import { type Config, readConfig } from "./config.ts";
 import { CommandError, exit, UsageError } from "./errors.ts";
@@ -40,19 +43,30 @@ export const replay: Command = {
   usage: "[file…] --policy <json> [--key ip]",
   options: {
     policy: {
-      value: "<json>",
+      value: "<policy>",
       short: "p",
       multiple: true,
-      help: "a policy in JSON, or a list of policies that make one decision; or a JSON file\nof them, or the name of a policy in --config; repeat it to compare several",
+      help: "100/1m (a sliding window), a policy in JSON, or a list of policies that make one decision; or a JSON file\nof them, or the name of a policy in --config; repeat it to compare several",
     },
     config: { value: "<file>", short: "c", help: "a wrangler.toml whose rules are replayed" },
     env: { value: "<name>", help: "an environment in that file" },
+    against: {
+      value: "<policy>",
+      help: "another policy: shows whom it denies and --policy does not, and the other way round",
+    },
     key: {
       value: "<field>",
       short: "k",
       multiple: true,
       help: "the key of a line: ip (an IPv6 address by its /64), path, user, all, or any field;\nseveral are combined into one key; ip by default",
     },
+    where: {
+      value: "<condition>",
+      short: "w",
+      multiple: true,
+      help: `count only lines such as "status == 401" or "path ^= /api"; several must all be met;\nthe operators are ${operatorNames}`,
+    },
+    only: { value: "key=<key>", help: "the story of one key, as the report shows keys" },
     cost: { value: "<field>", help: "the field that holds the cost of a line; 1 by default" },
     time: { value: "<field>", help: "the field that holds the time, in JSON lines and CSV" },
     format: {
@@ -87,7 +101,9 @@ The combined and common formats have the fields ${combinedFields.slice(0, 10).jo
 ${combinedFields.slice(10).join(", ")}. In JSON lines, dots name nested fields: --key request.user.
 
 Examples:
-  tollgate replay access.log --policy '{"algorithm":"sliding_window","limit":100,"scale":"1m"}'
+  tollgate replay access.log --policy 100/1m --where 'path ^= /api'
+  tollgate replay access.log --policy 100/1m --against '{"algorithm":"token_bucket","capacity":50,"refillRate":2}'
+  tollgate replay access.log --policy 100/1m --only key=192.0.2.7
   tollgate replay access.log* --config wrangler.toml --html report.html
   tollgate replay events.jsonl --key account --cost tokens --time at --suggest 99.9`,
   run: async (given) => {
@@ -97,9 +113,13 @@ Examples:
     const config = configOf(given);
     const rules = rulesOf(given, config);
     const policies = policiesOf(given, config, percent);
-    const replaying = new Replay(logOptions(given, policies.length > 0), rules?.planner);
+    const against = againstOf(given, config, policies);
+    const only = onlyOf(given);
+    const isKeyed = policies.length > 0 || only !== undefined;
+    const replaying = new Replay(logOptions(given, isKeyed, only), rules?.planner);
     if (rules !== undefined) replaying.candidates.push(rules);
-    addPolicies(replaying, policies, percent);
+    addPolicies(replaying, [...policies, ...against], percent, only !== undefined);
+    if (against.length > 0) compare(replaying);
     // Opened first: a report that cannot be written is an error before a long log is read.
     const report = html === undefined ? undefined : openedReport(html);
     await readAll(replaying, logsOf(given));
@@ -107,8 +127,9 @@ Examples:
     if (replaying.lines === 0) throw new CommandError("there is no line to replay");
     if (replaying.missingField !== undefined)
       throw new CommandError(replaying.missingField[1] + optionFor(given, replaying.missingField[0]));
-    const { lines, unreadable } = summary(1);
+    const { lines, unreadable, filtered } = summary(1);
     if (unreadable.count === lines) throw new CommandError(noneRead(unreadable));
+    if (filtered > 0 && filtered + unreadable.count === lines) throw noneWanted(given, only);
     if (report !== undefined) writeFileSync(report, htmlReport(summary(mostSteps)));
     process.stdout.write(
       given.has("json") ? inJson(summary(mostSteps)) : terminalReport(summary(mostColumns)),
@@ -134,8 +155,57 @@ function openedReport(path: string): number {
   return openSync(path, "w");
 }
 
+/** Returns the error for a log of which no line is counted. */
+function noneWanted(given: Given, only: string | undefined): CommandError {
+  const conditions = given.all("where").map((text) => `--where ${JSON.stringify(text)}`);
+  const wanted = [...conditions, ...(only === undefined ? [] : [`--only key=${only}`])];
+  return new CommandError(`no line is left by ${wanted.join(" ")}`);
+}
+
+/** Returns the only key whose lines are counted. */
+function onlyOf(given: Given): string | undefined {
+  const text = given.one("only");
+  if (text === undefined) return undefined;
+  const [, key] = /^key=(.+)$/s.exec(text) ?? [];
+  if (key === undefined)
+    throw new UsageError(`--only: ${JSON.stringify(text)} is not a key; write --only key=192.0.2.7`);
+  return key;
+}
+
+function conditionsOf(given: Given): readonly Condition[] {
+  return given.all("where").map((text) => {
+    const condition = conditionOf(text);
+    if (typeof condition === "string")
+      throw new UsageError(`--where: ${JSON.stringify(text)} is not a condition; ${condition}`);
+    return condition;
+  });
+}
+
+/** Returns the policy that is compared with the only other one; empty without the option. */
+function againstOf(
+  given: Given,
+  config: Config | undefined,
+  policies: readonly NamedPolicies[],
+): readonly NamedPolicies[] {
+  const text = given.one("against");
+  if (text === undefined) return [];
+  const against = readPolicies(text, config, "--against");
+  if (given.all("policy").length !== 1 || policies.length !== 1 || against.length !== 1)
+    throw new UsageError("--against needs one policy, and one --policy to compare it with");
+  return against;
+}
+
+/** Has the last two candidates compared, which are those of `--policy` and `--against`. */
+function compare(replaying: Replay): void {
+  const [first, second] = replaying.candidates.slice(-2);
+  if (first instanceof PolicyCandidate && second instanceof PolicyCandidate && first !== second)
+    replaying.compared = [first, second];
+  else
+    throw new UsageError("--against compares whole policies; with --suggest, write both with their limits");
+}
+
 /** Returns the options of the logs. Rules have keys of their own: without a policy, lines need no other. */
-function logOptions(given: Given, isKeyed: boolean): LogOptions {
+function logOptions(given: Given, isKeyed: boolean, only: string | undefined): LogOptions {
   const zone = given.one("zone");
   if (zone !== undefined && zoneOffset(zone) === undefined)
     throw new UsageError(`--zone: ${JSON.stringify(zone)} is not an offset such as +02:00 or Z`);
@@ -152,6 +222,8 @@ function logOptions(given: Given, isKeyed: boolean): LogOptions {
     unit: given.one("unit") as LogOptions["unit"],
     key: !isKeyed ? [] : key.length === 0 ? undefined : key,
     cost: given.one("cost"),
+    where: conditionsOf(given),
+    only,
     sortWindow: given.integer("sort-window", defaultSortWindow, 1, 1_000_000),
   };
 }
@@ -203,8 +275,13 @@ function policiesOf(
 const withoutLimit = (scale: string): Policies =>
   ({ algorithm: "sliding_window", scale }) as unknown as Policies;
 
-/** Adds the policies to a replay. For one without a limit, only a limit is suggested. */
-function addPolicies(replaying: Replay, all: readonly NamedPolicies[], percent: number | undefined): void {
+/** Adds the policies to a replay. For one without a limit or a rate, only that is suggested. */
+function addPolicies(
+  replaying: Replay,
+  all: readonly NamedPolicies[],
+  percent: number | undefined,
+  hasStory: boolean,
+): void {
   const valid: NamedPolicies[] = [];
   for (const { name, from, policies } of all) {
     const list: readonly Policy[] = Array.isArray(policies) ? policies : [policies as Policy];
@@ -219,20 +296,38 @@ function addPolicies(replaying: Replay, all: readonly NamedPolicies[], percent: 
       });
   }
   for (const each of valid)
-    replaying.candidates.push(candidateOf(replaying, labelOf(each, valid), each.policies, each.from));
+    replaying.candidates.push(
+      candidateOf(replaying, labelOf(each, valid), each.policies, each.from, hasStory),
+    );
 }
 
-function measureOf(policy: Policy, from: string): Measure {
+/** Returns the field of a bucket's rate, if the policy has a capacity and no rate, in any spelling. */
+function missingRate(policy: Policy): string | undefined {
+  const fields: Readonly<Record<string, { role: string }>> = algorithms[policy.algorithm]?.fields ?? {};
+  const names = Object.keys(policy).map((name) => (schema.snakeCase as Record<string, string>)[name] ?? name);
+  const ofRole = (role: string) => Object.keys(fields).find((name) => fields[name]?.role === role) ?? "";
+  const rate = ofRole("rate");
+  return rate !== "" && names.includes(ofRole("limit")) && !names.includes(rate) ? rate : undefined;
+}
+
+function measureOf(policy: Policy, from: string): Suggesting {
   try {
-    return new Measure(policy);
+    const rate = missingRate(policy);
+    return rate === undefined ? new Measure(policy) : new RateMeasure(policy, rate);
   } catch (error) {
     throw wrongPolicy(from, error);
   }
 }
 
-function candidateOf(replaying: Replay, label: string, policies: Policies, from: string): PolicyCandidate {
+function candidateOf(
+  replaying: Replay,
+  label: string,
+  policies: Policies,
+  from: string,
+  hasStory = false,
+): PolicyCandidate {
   try {
-    return new PolicyCandidate(label, policies, replaying.keys);
+    return new PolicyCandidate(label, policies, replaying.keys, hasStory);
   } catch (error) {
     throw wrongPolicy(from, error);
   }

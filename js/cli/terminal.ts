@@ -1,10 +1,15 @@
 import type { CandidateSummary } from "../access-log/candidate.ts";
+import type { Difference } from "../access-log/difference.ts";
 import type { ReplaySummary } from "../access-log/replay.ts";
 import {
   comparisonTable,
   figuresOf,
+  onlyDeniedInWords,
+  onlyDeniedTable,
   ruleNotes,
   rulesTable,
+  storyRest,
+  storyTable,
   suggestionsTable,
   type Table,
   worstTable,
@@ -26,11 +31,12 @@ const stacked = (parts: readonly string[], gap: string): string =>
 
 /** Returns a summary for a terminal. */
 export function terminalReport(summary: ReplaySummary): string {
-  const { candidates, suggestions, unreadable, withoutKey } = summary;
+  const { candidates, suggestions, unreadable, withoutKey, difference } = summary;
   const parts = [
     head(summary),
     candidates.length > 1 ? table(comparisonTable(candidates)) : "",
     ...candidates.map(details),
+    difference === undefined ? "" : compared(difference),
     suggestions.length > 0 ? `${bold(spared)}\n\n${table(suggestionsTable(suggestions))}` : "",
     leftOut("that cannot be read", unreadable),
     leftOut("without a key", withoutKey),
@@ -38,27 +44,37 @@ export function terminalReport(summary: ReplaySummary): string {
   return `${stacked(parts, "\n\n")}\n`;
 }
 
-const spared = "The smallest limit under which that share of the keys is never denied";
+const spared = "The smallest limit or rate under which that share of the keys is never denied";
 
-function head({ lines, from, to, key, unreadable, withoutKey, late }: ReplaySummary): string {
+function compared({ first, second, both }: Difference): string {
+  const sides = [first, second].map((side) =>
+    stacked([onlyDeniedInWords(side), side.keys === 0 ? "" : table(onlyDeniedTable(side))], "\n\n"),
+  );
+  const shared = `${counted(both, "key")} denied by both.`;
+  return stacked([bold("Whom only one of them denies"), ...[...sides, shared].map(indented)], "\n\n");
+}
+
+function head({ lines, from, to, key, unreadable, withoutKey, late, filtered }: ReplaySummary): string {
   const when = from === undefined || to === undefined ? "" : `, ${moment(from)} to ${moment(to)} UTC`;
   const less = [
     unreadable.count > 0 ? `${count(unreadable.count)} cannot be read` : "",
     withoutKey.count > 0 ? `${count(withoutKey.count)} without ${key.join(", ")}` : "",
+    filtered > 0 ? `${count(filtered)} left out by --where or --only` : "",
     late > 0 ? `${count(late)} too far out of order (see --sort-window)` : "",
   ];
   return stacked([`${bold(counted(lines, "line"))}${when}`, stacked(less, "; ")], "\n");
 }
 
 function details(candidate: CandidateSummary): string {
-  const { name, hits, rules, worst, timeline } = candidate;
+  const { name, hits, rules, worst, timeline, story } = candidate;
   const rulesPart =
     rules === undefined ? "" : stacked([table(rulesTable(candidate)), ...ruleNotes(candidate)], "\n");
   const parts = [
     figures(candidate),
     rulesPart,
-    worst.length === 0 ? "" : table(worstTable(candidate)),
+    worst.length === 0 || story !== undefined ? "" : table(worstTable(candidate)),
     hits === 0 ? "" : plot(timeline),
+    story === undefined ? "" : stacked([table(storyTable(story)), storyRest(story)], "\n"),
   ];
   return stacked([bold(name), ...parts.map(indented)], "\n\n");
 }

@@ -29,11 +29,19 @@ interface LeaseResult {
 export class LeasedHits {
   readonly #names: readonly string[];
   readonly #ask: AskWorker;
+  readonly #onLocal: (decision: Decision) => Decision;
   /** `undefined` until the wasm is loaded, and where it cannot be. */
   #leases: Leases | undefined;
 
-  constructor(ttl: number, names: readonly string[], ask: AskWorker) {
+  /** `onLocal` is called with each decision that was made without a request, and returns it. */
+  constructor(
+    ttl: number,
+    names: readonly string[],
+    ask: AskWorker,
+    onLocal: (decision: Decision) => Decision,
+  ) {
     this.#names = names;
+    this.#onLocal = onLocal;
     this.#ask = ask;
     // A file of its own, so that a page without leases does not load it.
     import("./lease-core.ts")
@@ -54,7 +62,9 @@ export class LeasedHits {
     const ask: AskIssuer = (cost, report) =>
       report === undefined ? this.#sendHit(key, cost) : this.#sendRenewal(key, cost, report);
     try {
-      return named(await leases.hit(key, cost, ask, unawaited), this.#names);
+      const decided = leases.hit(key, cost, ask, unawaited);
+      const decision = named(await decided, this.#names);
+      return typeof decided === "string" ? this.#onLocal(decision) : decision;
     } catch (error) {
       if (error instanceof TollgateError) throw error;
       throw new TollgateError("unanswered", String(error), { cause: error });

@@ -1,6 +1,8 @@
 import { checkFunctions, checkNames, copiedOptions } from "../checks.ts";
 import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { errorDecision } from "../errors/error-decision.ts";
+import { AsyncPublisher } from "../events/async-publisher.ts";
+import type { OnDecision } from "../events/messages.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../http/rule-key.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { copiedCosts, copiedUse } from "../policy/copied-costs.ts";
@@ -38,6 +40,8 @@ export interface RemoteOptions {
    * sent.
    */
   readonly leases?: boolean | LeaseOptions | undefined;
+  /** Called with every decision of `hit`, `reserve` and `hitAll`, after it was made. What it throws is only logged. */
+  readonly onDecision?: OnDecision | undefined;
 }
 
 /** Options for leases. */
@@ -90,6 +94,8 @@ export interface RemoteReserveOptions {
  * ```
  */
 export class RemoteLimiter implements AsyncLimiter {
+  /** @internal */
+  readonly publisher: AsyncPublisher;
   #batches: Batches;
   #policy: string | readonly string[];
   #leasedHits: LeasedHits | undefined;
@@ -98,7 +104,7 @@ export class RemoteLimiter implements AsyncLimiter {
 
   constructor(options: RemoteOptions) {
     checkNames(options, optionNames);
-    checkFunctions(options, ["fetch"]);
+    checkFunctions(options, ["fetch", "onDecision"]);
     const { url, token, policy, timeout = 2_000, onError = "throw" } = options;
     // The error does not show the value: it may be another secret.
     if (typeof token !== "string" || !/^[!-~]+$/.test(token))
@@ -114,12 +120,16 @@ export class RemoteLimiter implements AsyncLimiter {
       throw invalidField("invalid_option", "timeout", timeout, "a duration of at most 2147483647 ms");
     const request = options.fetch ?? ((request: Request) => fetch(request));
     this.#batches = new Batches(address(url), token, time, request);
+    this.publisher = new AsyncPublisher("remote", options.onDecision);
     this.#policy = policy;
     this.#onError = onError;
     const ttl = readLeases(options.leases);
     if (ttl !== undefined)
-      this.#leasedHits = new LeasedHits(ttl, [policy].flat(), (operation, item) =>
-        this.#send(operation, item),
+      this.#leasedHits = new LeasedHits(
+        ttl,
+        [policy].flat(),
+        (operation, item) => this.#send(operation, item),
+        (decision) => this.publisher.local(decision),
       );
   }
 
@@ -136,7 +146,10 @@ export class RemoteLimiter implements AsyncLimiter {
    * hits with one number can use a lease.
    */
   async hit(key: string, cost: Costs = 1): Promise<Decision> {
-    return this.#decision("hit", keyField(key), cost);
+    const named = keyField(key);
+    if (!this.publisher.isHeard) return this.#decision("hit", named, cost);
+    const hit = () => this.#decision("hit", named, cost);
+    return this.publisher.awaited("hit", key, cost, hit, (decision) => decision);
   }
 
   /** Returns what a hit would return. Changes no state. */
@@ -148,7 +161,13 @@ export class RemoteLimiter implements AsyncLimiter {
    * Decides as a hit does and, if allowed, sets the cost aside: it counts as used until it is settled, or until its `ttl`
    * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute.
    */
-  async reserve(key: string, cost: Costs = 1, options: RemoteReserveOptions = {}): Promise<AsyncReservation> {
+  reserve(key: string, cost: Costs = 1, options: RemoteReserveOptions = {}): Promise<AsyncReservation> {
+    const reserve = () => this.#reserve(key, cost, options);
+    if (!this.publisher.isHeard) return reserve();
+    return this.publisher.awaited("reserve", key, cost, reserve, ({ decision }) => decision);
+  }
+
+  async #reserve(key: string, cost: Costs, options: RemoteReserveOptions): Promise<AsyncReservation> {
     const { ttl, policies } = copiedOptions(options, ["ttl", "policies"]);
     if (policies !== undefined) throw unacceptedPolicies(policies);
     if (ttl !== undefined) checkTtl(ttl);
@@ -258,7 +277,7 @@ export class RemoteLimiter implements AsyncLimiter {
   #decideByOnError(error: unknown): Decision {
     const isUnanswered = error instanceof TollgateError && error.code === "unanswered";
     if (this.#onError === "throw" || !isUnanswered) throw error;
-    return errorDecision(this.#onError === "allow");
+    return this.publisher.without(errorDecision(this.#onError === "allow"), error);
   }
 
   /** The methods for reservations. */
@@ -319,7 +338,7 @@ function checkTtl(ttl: unknown): void {
   if (milliseconds(ttl) === undefined) throw invalidField("invalid_option", "ttl", ttl, ttlExpected());
 }
 
-const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch", "leases"];
+const optionNames = ["url", "token", "policy", "timeout", "onError", "fetch", "leases", "onDecision"];
 
 /** Checks the option `leases`, and returns their duration in milliseconds; `undefined` if there are none. */
 function readLeases(leases: unknown): number | undefined {

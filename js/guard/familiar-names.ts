@@ -7,9 +7,9 @@ onExceeding requestPropertyName: onDecision
 standardHeaders legacyHeaders disableHeader addHeaders addHeadersOnExceeding enableDraftSpec: headers: "standard", "legacy" or "none"
 skipSuccessfulRequests: charge: "failures"
 skipFailedRequests: charge: "successes"
-requestWasSuccessful: charge, which goes by the status
+requestWasSuccessful: charge: a function of the response that returns the cost
 store redis client db binding: limiter
-allowList whitelist: skip
+allowList whitelist: skip: inRanges(["192.0.2.0/24"]), or a function
 passOnStoreError skipOnError: onError: "allow"
 blockDuration inMemoryBlockDuration inmemoryBlockDuration: ban: { after: 1, scale: "1m", for: "15m" }
 onBanReach: onDecision: a function that checks decision.reason === "banned"

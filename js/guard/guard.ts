@@ -1,9 +1,11 @@
 import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
+import { listened } from "../events/listened.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
-import { publishDecision, publishError } from "./channels.ts";
+import { addressOfClient, keyOfClient, type ReadClient } from "./client.ts";
+import { publishError, published } from "./events.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
@@ -33,17 +35,18 @@ export interface Verdict {
   readonly status: 429 | 503;
   readonly body: string;
   /**
-   * To be called with whether the response was a success; undefined if the charge does not depend on it. Returns a
-   * promise if the limiter is asynchronous.
+   * To be called when the response has ended, with whether it was a success and a function that returns it; without
+   * arguments if it was cut short. Undefined if the charge does not depend on it. Returns a promise if the limiter is
+   * asynchronous.
    */
-  readonly finish: ((isSuccess: boolean | undefined) => unknown) | undefined;
+  readonly finish: ((isSuccess?: boolean, sent?: () => unknown) => unknown) | undefined;
 }
 
 /** The adapter of a framework. */
 export interface Adapter<Request> {
   readonly name: string;
-  /** Returns the default key of a request. `platform` is the server's further argument, if it has one. */
-  keyOf(request: Request, platform?: unknown): Key;
+  /** Reads the client of a request. `platform` is the server's further argument, if it has one. */
+  client<Result>(request: Request, read: ReadClient<Result>, platform?: unknown): Result;
 }
 
 const none: Fields = {};
@@ -76,13 +79,13 @@ interface SourcedDecision {
 }
 
 /** Decides about requests, for any framework. */
-export class Guard<Request, Arguments extends readonly unknown[]> {
-  readonly options: ReadGuardOptions<Request, Arguments>;
+export class Guard<Request, Arguments extends readonly unknown[], Response> {
+  readonly options: ReadGuardOptions<Request, Arguments, Response>;
   readonly #adapter: Adapter<Request>;
   readonly #sources: Sources;
   readonly #fallback: Source | undefined;
 
-  constructor(options: GuardOptions<Request, Arguments>, adapter: Adapter<Request>) {
+  constructor(options: GuardOptions<Request, Arguments, Response>, adapter: Adapter<Request>) {
     this.options = readGuardOptions(options);
     this.#adapter = adapter;
     const { policy, limiter, charge, fallback, policyFor, ban } = this.options;
@@ -99,21 +102,28 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   check(request: Request, platform?: unknown): Awaitable<Verdict> {
     const { skip } = this.options;
     if (skip === undefined) return this.#keyed(request, platform);
+    if ("ranges" in skip) {
+      const address = this.#adapter.client(request, addressOfClient, platform);
+      return address !== undefined && skip(address) ? passed : this.#keyed(request, platform);
+    }
     return after(skip(request), (isSkipped) => (isSkipped ? passed : this.#keyed(request, platform)));
   }
 
   #keyed(request: Request, platform: unknown): Awaitable<Verdict> {
     const { key, cost, policyFor } = this.options;
-    return after(key === undefined ? this.#adapter.keyOf(request, platform) : key(request), (key) => {
-      checkKey(key);
-      return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
-        checkCosts(cost);
-        if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
-        return after(policyFor(request), (policies) =>
-          this.#ask(request, key, cost, this.#source(request, policies)),
-        );
-      });
-    });
+    return after(
+      key === undefined ? this.#adapter.client(request, keyOfClient, platform) : key(request),
+      (key) => {
+        checkKey(key);
+        return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
+          checkCosts(cost);
+          if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
+          return after(policyFor(request), (policies) =>
+            this.#ask(request, key, cost, this.#source(request, policies)),
+          );
+        });
+      },
+    );
   }
 
   #source(request: Request, policies: Parameters<Sources["of"]>[1]): Source {
@@ -122,21 +132,21 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 
   #ask(request: Request, key: Key, cost: Costs, source: Source): Awaitable<Verdict> {
-    const use = (sourced: SourcedDecision) => this.#verdict(request, key, sourced);
+    const use = (sourced: SourcedDecision) => this.#verdict(request, sourced);
     const fallback = this.#fallback;
-    const giveUp = (error: unknown) => this.#giveUp(request, key, error);
-    if (fallback === undefined) return this.#attempt(source, key, cost, use, giveUp);
-    return this.#attempt(source, key, cost, use, (error) => {
-      this.#publish(request, key, error, "fallback");
-      return this.#attempt(fallback, key, cost, use, giveUp);
+    const giveUp = (source: Source) => (error: unknown) => this.#giveUp(request, source, key, error);
+    const attempt = (source: Source, fail: (error: unknown) => Awaitable<Verdict>) =>
+      this.#attempt(() => this.#decide(request, source, key, cost), use, fail);
+    if (fallback === undefined) return attempt(source, giveUp(source));
+    return attempt(source, (error) => {
+      this.#publish(request, source, key, error, "fallback");
+      return attempt(fallback, giveUp(fallback));
     });
   }
 
-  /** Decides by a source, and calls `fail` if it fails or is late. */
+  /** Decides by `decide`, and calls `fail` if it fails or is late. */
   #attempt(
-    source: Source,
-    key: Key,
-    cost: Costs,
+    decide: () => Awaitable<SourcedDecision>,
     use: (sourced: SourcedDecision) => Verdict,
     fail: (error: unknown) => Awaitable<Verdict>,
   ): Awaitable<Verdict> {
@@ -147,7 +157,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
     };
     let sourced: Awaitable<SourcedDecision>;
     try {
-      sourced = this.#decide(source, key, cost);
+      sourced = decide();
     } catch (error) {
       return failed(error);
     }
@@ -159,22 +169,32 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
     );
   }
 
-  /** Decides by a source, with a reservation if the charge depends on the response. */
-  #decide(source: Source, key: Key, cost: Costs): Awaitable<SourcedDecision> {
-    if (this.options.charge === "all" && !source.isReserveOnly)
-      return after(source.hit(key, cost), (decision) => ({ source, decision, reservation: undefined }));
-    return after(source.reserve(key, cost), (reservation) => ({
-      source,
-      decision: reservation.decision,
-      reservation,
-    }));
+  /** Whether every request is charged at once, without a reservation. */
+  #isCharged(source: Source): boolean {
+    return this.options.charge === "all" && !source.isReserveOnly;
   }
 
-  #verdict(request: Request, key: Key, { source, decision, reservation }: SourcedDecision): Verdict {
+  /** Decides by a source, with a reservation if the charge depends on the response. */
+  #decide(request: Request, source: Source, key: Key, cost: Costs): Awaitable<SourcedDecision> {
+    const adapter = this.#adapter.name;
+    if (this.#isCharged(source))
+      return published({ adapter, request, source, operation: "hit", key, cost }, () =>
+        after(source.hit(key, cost), (decision) => ({ source, decision, reservation: undefined })),
+      );
+    return published({ adapter, request, source, operation: "reserve", key, cost }, () =>
+      after(source.reserve(key, cost), (reservation) => ({
+        source,
+        decision: reservation.decision,
+        reservation,
+      })),
+    );
+  }
+
+  #verdict(request: Request, { source, decision, reservation }: SourcedDecision): Verdict {
     // The numbers of a decision that was made without the store mean nothing.
     if (decision.reason === "error") return decision.allowed ? passed : unanswered;
-    publishDecision(this.#adapter.name, key, decision, request);
-    this.options.onDecision?.(decision, request);
+    const { onDecision } = this.options;
+    if (onDecision !== undefined) listened(() => onDecision(decision, request));
     const { allowed } = decision;
     const passes = allowed || this.options.onDenied === "allow";
     return {
@@ -194,30 +214,42 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 
   /** Returns a function that closes a reservation once. A response that was cut short is charged. */
-  #finish(reservation: SettleableDecision): (isSuccess: boolean | undefined) => unknown {
+  #finish(reservation: SettleableDecision): NonNullable<Verdict["finish"]> {
     let isOpen = true;
-    return (isSuccess) => {
+    return (isSuccess, sent) => {
       if (!isOpen) return undefined;
       isOpen = false;
       const { charge } = this.options;
+      if (typeof charge === "function" && isSuccess !== undefined) {
+        const used = chargeOf(charge as (response: unknown) => Costs, sent);
+        return close(() => reservation.settle(used));
+      }
       const isFree = charge !== "all" && isSuccess === (charge === "failures");
-      return close(isFree ? reservation.cancel : reservation.settle);
+      return close(isFree ? reservation.cancel : () => reservation.settle());
     };
   }
 
-  #giveUp(request: Request, key: Key, error: unknown): Awaitable<Verdict> {
+  #giveUp(request: Request, source: Source, key: Key, error: unknown): Awaitable<Verdict> {
     const { onError = "allow" } = this.options;
     return after(typeof onError === "function" ? onError(error, request) : onError, (verdict) => {
-      this.#publish(request, key, error, verdict);
+      this.#publish(request, source, key, error, verdict);
       if (verdict === "allow") return passed;
       if (verdict === "deny") return unanswered;
       throw error;
     });
   }
 
-  #publish(request: Request, key: Key, error: unknown, verdict: ErrorVerdict | "fallback"): void {
+  #publish(
+    request: Request,
+    source: Source,
+    key: Key,
+    error: unknown,
+    verdict: ErrorVerdict | "fallback",
+  ): void {
     const adapter = this.#adapter.name;
-    const isPublished = publishError({ adapter, key, error, verdict, request });
+    const { limiter } = source;
+    const operation = this.#isCharged(source) ? "hit" : "reserve";
+    const isPublished = publishError({ limiter, operation, key, error, verdict, adapter, request });
     if (!isPublished && verdict !== "throw")
       warnOnce(
         `error ${verdict}`,
@@ -226,7 +258,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 }
 
-function fallbackOf(fallback: GuardOptions<never>["fallback"]): Source | undefined {
+function fallbackOf(fallback: GuardOptions<never, never, never>["fallback"]): Source | undefined {
   if (fallback === undefined) return undefined;
   const limiter = isLimiter(fallback) ? fallback : new RateLimiter(fallback);
   return sourceOf(limiter, limiter.policies ?? []);
@@ -267,6 +299,18 @@ function written<Text>(write: () => Text): Text | undefined {
       "policy",
       `the limiter decides by other policies than those given, so there are no headers: ${error}`,
     );
+    return undefined;
+  }
+}
+
+/** Returns the charge of a response; undefined, for what was reserved, if the function failed. */
+function chargeOf(charge: (response: unknown) => Costs, sent?: () => unknown): Costs | undefined {
+  try {
+    const used = charge(sent?.());
+    checkCosts(used);
+    return used;
+  } catch (error) {
+    warnOnce("charge", `charge failed, so what was reserved is charged: ${error}`);
     return undefined;
   }
 }

@@ -5,10 +5,10 @@ import { insteadOf } from "./familiar-names.ts";
 import type { Awaitable, BanOptions, GuardOptions } from "./types.ts";
 
 /** Validated options, with their defaults. */
-export interface ReadGuardOptions<Request, Arguments extends readonly unknown[]>
-  extends GuardOptions<Request, Arguments> {
+export interface ReadGuardOptions<Request, Arguments extends readonly unknown[], Response>
+  extends GuardOptions<Request, Arguments, Response> {
   readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
-  readonly charge: "all" | "failures" | "successes";
+  readonly charge: "all" | "failures" | "successes" | ((response: Response) => Costs);
   readonly headers: "standard" | "legacy" | "none";
   readonly timeout: number;
 }
@@ -23,8 +23,8 @@ const accepted: Readonly<Record<string, string>> = {
   cost: "",
   policyFor: aFunction,
   ban: "",
-  skip: aFunction,
-  charge: '"all", "failures" or "successes"',
+  skip: `inRanges([…]) or ${aFunction}`,
+  charge: `"all", "failures", "successes" or ${aFunction}`,
   headers: '"standard", "legacy" or "none"',
   onDenied: `"deny", "allow" or ${aFunction}`,
   onError: `"allow", "deny", "throw" or ${aFunction}`,
@@ -45,9 +45,9 @@ function check(name: string, found: unknown): void {
 }
 
 /** Reads and validates the options of a guard. Each is read once. */
-export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
-  given: GuardOptions<Request, Arguments>,
-): ReadGuardOptions<Request, Arguments> {
+export function readGuardOptions<Request, Arguments extends readonly unknown[], Response>(
+  given: GuardOptions<Request, Arguments, Response>,
+): ReadGuardOptions<Request, Arguments, Response> {
   if (typeof given !== "object" || given === null) throw wrongOption("options", given, "an object");
   const options = { ...given };
   for (const [name, found] of Object.entries(options)) check(name, found);
@@ -60,11 +60,14 @@ export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
 }
 
 /** Returns the policies with the ban as one more of each list. */
-function withBan<Request, Arguments extends readonly unknown[]>({
+function withBan<Request, Arguments extends readonly unknown[], Response>({
   ban,
   policy,
   policyFor,
-}: GuardOptions<Request, Arguments>): Pick<GuardOptions<Request, Arguments>, "policy" | "policyFor"> {
+}: GuardOptions<Request, Arguments, Response>): Pick<
+  GuardOptions<Request, Arguments, Response>,
+  "policy" | "policyFor"
+> {
   if (ban === undefined) return {};
   if (typeof ban !== "object" || ban === null || Array.isArray(ban)) {
     const after = typeof ban === "number" ? ban : 5;

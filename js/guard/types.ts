@@ -1,3 +1,13 @@
+export type {
+  DecidedBy,
+  DecidedOperation,
+  DecisionMessage,
+  ErrorMessage,
+  LimiterKind,
+} from "../events/messages.ts";
+
+import type { ErrorMessage } from "../events/messages.ts";
+import type { AddressRanges } from "../http/ranges.ts";
 import type { BanPolicy, Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
 /** A value, or a promise of one. */
@@ -33,8 +43,8 @@ export interface GuardObject {
   hit(policies: Policies, costs?: Costs): Awaitable<Decision>;
   /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
   reserve?(policies: Policies, costs?: Costs): Awaitable<GuardReservation>;
-  /** Charges a reservation. */
-  settle?(policies: Policies, id: string): unknown;
+  /** Charges a reservation: what was used, or all of it. */
+  settle?(policies: Policies, id: string, used?: Costs): unknown;
   /** Gives a reservation back. */
   cancel?(policies: Policies, id: string): unknown;
 }
@@ -49,13 +59,13 @@ export interface GuardNamespace {
 export type AnyLimiter = GuardLimiter | GuardNamespace;
 
 /** What happens to a request if the limiter fails. */
-export type ErrorVerdict = "allow" | "deny" | "throw";
+export type ErrorVerdict = Exclude<ErrorMessage["verdict"], "fallback">;
 
 /** The fields of a ban, without its algorithm. */
 export type BanOptions = Omit<BanPolicy, "algorithm">;
 
-/** The options of a guard. `Request` is the framework's own, `Arguments` are those of its handlers. */
-export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request]> {
+/** The options of a guard. `Request` and `Response` are the framework's own, `Arguments` are those of its handlers. */
+export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request], Response = unknown> {
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
   readonly policy?: Policies | undefined;
   /**
@@ -67,17 +77,24 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly key?: ((request: Request) => Awaitable<Key>) | undefined;
   /** The cost of a request; 1 by default. */
   readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
-  /** Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. */
+  /**
+   * Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. It may be
+   * asynchronous, and there may be any number of policies. Those with the same name, algorithm and `scale` share what was
+   * used.
+   */
   readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
   /**
    * Denies a key for a while after it was denied too often: a policy of algorithm `ban` beside `policy`. A limiter that has
    * its own policies has the ban among them.
    */
   readonly ban?: BanOptions | undefined;
-  /** Returns true for a request that is not limited. */
-  readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined;
-  /** Which requests are charged, by their response: all by default. A status below 400 is a success. */
-  readonly charge?: "all" | "failures" | "successes" | undefined;
+  /** Returns true for a request that is not limited; `inRanges([…])` for clients by their addresses. */
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | AddressRanges | undefined;
+  /**
+   * Which requests are charged, by their response: all by default. A status below 400 is a success. A function returns the
+   * charge of a response; until then `cost` is reserved.
+   */
+  readonly charge?: "all" | "failures" | "successes" | ((response: Response) => Costs) | undefined;
   /** `RateLimit` and `RateLimit-Policy` (the default), these and the older `X-RateLimit-*`, or none. */
   readonly headers?: "standard" | "legacy" | "none" | undefined;
   /** The response to a denied request: a 429 (the default), its usual response (`"allow"`), or that of the function. */
@@ -92,34 +109,8 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
     | undefined;
   /** Decides when the limiter fails or is late: a limiter, or the policy of one in memory. */
   readonly fallback?: GuardLimiter | Policies | undefined;
-  /** Called with every decision before the request goes on. */
-  readonly onDecision?: ((decision: Decision, request: Request) => void) | undefined;
+  /** Called with every decision before the request goes on. What it throws is only logged. */
+  readonly onDecision?: ((decision: Decision, request: Request) => unknown) | undefined;
   /** How long an asynchronous limiter may take, in milliseconds; two seconds by default. */
   readonly timeout?: number | undefined;
-}
-
-/** A message on the channel `tollgate:decision`. */
-export interface DecisionMessage {
-  /** The adapter: `"express"`, `"fastify"`, `"hono"`, `"koa"` or `"fetch"`. */
-  readonly adapter: string;
-  /** The key whose budget the request used. */
-  readonly key: Key;
-  /** The decision. */
-  readonly decision: Decision;
-  /** The framework's request. */
-  readonly request: unknown;
-}
-
-/** A message on the channel `tollgate:error`. */
-export interface ErrorMessage {
-  /** The adapter. */
-  readonly adapter: string;
-  /** The key whose budget the request would have used. */
-  readonly key: Key;
-  /** The error of the limiter. */
-  readonly error: unknown;
-  /** What happens to the request: the value of `onError`, or `"fallback"`. */
-  readonly verdict: ErrorVerdict | "fallback";
-  /** The framework's request. */
-  readonly request: unknown;
 }

@@ -1,5 +1,5 @@
-import { TollgateError } from "../errors/error.ts";
 import { errorDecision } from "../errors/error-decision.ts";
+import { unpublished } from "../events/caller.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import type { Costs, Decision, Duration, Extension, Policy, Settlement } from "../types.ts";
 
@@ -37,20 +37,6 @@ export const onErrorValues = ["throw", "allow", "deny"] as const;
 /** The behaviour of a limiter while its store does not respond. */
 export type OnError = (typeof onErrorValues)[number];
 
-/** The codes of errors of a store, of its values, or of the wasm. All others are errors of the caller. */
-const storeCodes: readonly string[] = [
-  "unanswered",
-  "contended",
-  "invalid_state",
-  "unsupported_version",
-  "out_of_memory",
-  "state_lost",
-];
-
-/** Returns true for an error after which `onError` and `fallback` decide. */
-export const isStoreError = (error: unknown): boolean =>
-  error instanceof TollgateError ? storeCodes.includes(error.code) : true;
-
 /** Decides by `fallback` or `onError` while a store does not respond. */
 export class Fallback {
   readonly #onError: OnError;
@@ -76,7 +62,8 @@ export class Fallback {
 
   /** Returns the decision of a hit or a peek; `undefined` if the error is to be thrown. */
   decide(kind: "hit" | "peek", key: string, cost: Costs): Decision | Promise<Decision> | undefined {
-    if (this.#limiter !== undefined) return this.#limiter[kind](key, cost);
+    const limiter = this.#limiter;
+    if (limiter !== undefined) return unpublished(() => limiter[kind](key, cost));
     return this.#onError === "throw" ? undefined : this.#decisionByOnError();
   }
 
@@ -85,11 +72,13 @@ export class Fallback {
    * be thrown.
    */
   async reserve(key: string, cost: Costs, ttl: Duration | undefined): Promise<AsyncReservation | undefined> {
-    if (this.#limiter?.reserve === undefined) {
+    const limiter = this.#limiter as Partial<FallbackLimiter> | undefined;
+    const reserved = unpublished(() => limiter?.reserve?.(key, cost, { ttl }));
+    if (reserved === undefined) {
       const decision = await this.decide("hit", key, cost);
       return decision && new AsyncReservation(settlingBy(undefined), key, decision, "", 0);
     }
-    const reservation = await this.#limiter.reserve(key, cost, { ttl });
+    const reservation = await reserved;
     const { decision, id, expiresAt } = reservation;
     return new AsyncReservation(settlingBy(reservation), key, decision, id, expiresAt);
   }

@@ -1,9 +1,10 @@
 import { reserveOnly } from "../errors/error.ts";
+import { unpublished } from "../events/caller.ts";
 import { hasBan } from "../policy/bans.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Key } from "../types.ts";
 import type { RateLimiter } from "./limiter.ts";
-import { type AllHits, byOwnPolicies, checkLimiter, type HitOf, summed } from "./several-keys.ts";
+import { type AllHits, byOwnPolicies, checkLimiter, type HitOf, publishAll, summed } from "./several-keys.ts";
 
 /**
  * Decides over several keys, of one limiter or several, all or nothing: charges each cost if all keys may act now, and
@@ -25,6 +26,7 @@ import { type AllHits, byOwnPolicies, checkLimiter, type HitOf, summed } from ".
  */
 export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   const [sums, spread] = summed<RateLimiter, Key>(hits, checkHits, byOwnPolicies);
+  const start = performance.now();
   const open: { cancel(): unknown; settle(): unknown }[] = [];
   const decisions: Decision[] = [];
   let allowed = true;
@@ -34,13 +36,13 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
       let decision = limiter.peekFree(key, cost, policies);
       // Under several policies it charges nothing, and counts toward a ban.
       if (!decision.allowed && hasBan(ReadPolicies.of(limiter.policies)))
-        decision = limiter.hit(key, cost, policies);
+        decision = unpublished(() => limiter.hit(key, cost, policies));
       allowed &&= decision.allowed;
       if (!allowed) {
         decisions.push(decision);
         continue;
       }
-      const reservation = limiter.reserve(key, cost, { policies });
+      const reservation = unpublished(() => limiter.reserve(key, cost, { policies }));
       allowed = reservation.allowed;
       // A reservation's decision resets later than a hit, since the reservation may stay open until its end.
       decisions.push(allowed ? decision : reservation.decision);
@@ -52,6 +54,7 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   } finally {
     for (const reservation of open) allowed ? reservation.settle() : reservation.cancel();
   }
+  publishAll(sums, decisions, allowed, performance.now() - start);
   return { allowed, decisions: spread(decisions) };
 }
 

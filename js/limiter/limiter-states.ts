@@ -110,8 +110,11 @@ export class LimiterStates {
     return removed;
   }
 
-  /** Reads all states of a snapshot into an empty limiter, or none on an error. `made` are its policies. */
-  restore(made: ReadPolicies, { keys, open, former, names }: ReadSnapshot): void {
+  /**
+   * Reads all states of a snapshot into a limiter without these keys, or none on an error. `made` are its policies. With
+   * `warns`, a policy that starts unused is named on the console.
+   */
+  restore(made: ReadPolicies, { keys, open, former, names }: ReadSnapshot, warns = true): void {
     const now = checkTime(this.#options.clock());
     const all = keys.map(([key, lists], at) => {
       const states = new ShapedStates(this.names);
@@ -137,7 +140,7 @@ export class LimiterStates {
     let afresh = 0;
     for (const [key, states] of all) afresh |= this.#load(-1, key, states, now, false);
     for (const [position, name] of this.#read.names.entries())
-      if ((afresh >>> position) & 1)
+      if (warns && (afresh >>> position) & 1)
         console.warn(`tollgate: the policy ${name} starts unused; the snapshot has another shape for it.`);
     for (const [key, states] of all) {
       this.#load(this.slotOf(key), key, states, now, true);

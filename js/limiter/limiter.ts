@@ -1,5 +1,6 @@
 import { checkIsObject, copiedOptions } from "../checks.ts";
 import { invalidField, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { Publisher } from "../events/publisher.ts";
 import { banLength, banPosition } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
@@ -25,7 +26,7 @@ import { hitKind, operation, settlements, status, storedVersion } from "../wasm/
 import { Results } from "../wasm/results.ts";
 import { saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
-import { readOptions, readReserveOptions, readTtl } from "./options.ts";
+import { givenOptions, type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { storedKey } from "./stored-key.ts";
@@ -46,17 +47,22 @@ import { storedKey } from "./stored-key.ts";
 export class RateLimiter {
   /** Copies of the policies it was made with. */
   readonly policies: readonly Policy[];
+  /** @internal */
+  readonly publisher: Publisher;
 
   readonly #read: ReadPolicies;
   readonly #clock: () => number;
   readonly #results: Results;
   readonly #states: LimiterStates;
+  readonly #options: ReadOptions;
   #ttl: number | undefined;
 
   constructor(policies: Policies, options: Options = {}) {
     const read = readOptions(options);
+    this.#options = read;
     this.#read = new ReadPolicies(policies);
     this.policies = this.#read.policies;
+    this.publisher = new Publisher("memory", read.onDecision);
     this.#clock = read.clock;
     this.#results = new Results(this.#read.names);
     this.#states = new LimiterStates(this.#read, read);
@@ -89,8 +95,8 @@ export class RateLimiter {
    */
   hit(key: Key, cost: Costs = 1, policies?: Policies): Decision {
     // Kept short, so that engines inline it into the caller's loop.
-    if (policies !== undefined || typeof cost !== "number")
-      return this.#hitWith(key, cost, policies, hitKind.hit);
+    if (policies !== undefined || typeof cost !== "number" || this.publisher.isHeard)
+      return this.#decideWith("hit", key, cost, policies, hitKind.hit);
     const states = this.#states;
     const now = this.#clock();
     if (typeof now !== "number") throw invalidTime(now);
@@ -148,7 +154,7 @@ export class RateLimiter {
     const { ttl, policies } = readReserveOptions(options);
     const isByPolicy = typeof cost !== "number";
     const reserved = { bits: randomBits(), ttl: ttl ?? this.#defaultTtl(), end: 0 };
-    const decision = this.#hitWith(key, cost, policies, hitKind.reserve, reserved);
+    const decision = this.#decideWith("reserve", key, cost, policies, hitKind.reserve, reserved);
     const { bits, end } = reserved;
     const id = decision.allowed ? idText({ key, bits, end, isByPolicy }) : "";
     return new Reservation(this.#settling, key, decision, id, decision.allowed ? end : 0);
@@ -314,6 +320,41 @@ export class RateLimiter {
     return limiter;
   }
 
+  /**
+   * Validates policies, and returns them with their shapes.
+   * @internal
+   */
+  static read(policies: Policies): ReadPolicies {
+    return ReadPolicies.of(policies);
+  }
+
+  /**
+   * Returns an empty limiter with the same options under other policies.
+   * @internal
+   */
+  sibling(policies: Policies): RateLimiter {
+    return new RateLimiter(policies, givenOptions(this.#options));
+  }
+
+  /**
+   * Whether the key has states.
+   * @internal
+   */
+  has(key: Key): boolean {
+    if (this.#states.hasMoves) this.#states.prepare(checkTime(this.#clock()));
+    return this.#states.slots.has(key);
+  }
+
+  /**
+   * Moves a key into a sibling, with its states of all shapes and its reservations.
+   * @internal
+   */
+  moveTo(sibling: RateLimiter, key: Key): void {
+    const read = readSnapshot(this.snapshot(key));
+    sibling.#states.restore(this.#read, read, false);
+    this.#states.release(this.#states.slotOf(key));
+  }
+
   /** Frees the memory. That of a limiter that is not disposed of is freed with it, by the garbage collector. */
   [Symbol.dispose](): void {
     this.#states.dispose();
@@ -325,6 +366,21 @@ export class RateLimiter {
     extendUntil: (id: string, ttl: Duration) =>
       this.#states.disposed ? "closed" : this.#extendUntil(id, ttl),
   };
+
+  /** Hits or reserves as `#hitWith` does, and publishes the decision if it has a listener. */
+  #decideWith(
+    operation: "hit" | "reserve",
+    key: Key,
+    cost: Costs,
+    policies: Policies | undefined,
+    kind: number,
+    reserved?: Reserved,
+  ): Decision {
+    if (!this.publisher.isHeard) return this.#hitWith(key, cost, policies, kind, reserved);
+    return this.publisher.decided(operation, key, cost, () =>
+      this.#hitWith(key, cost, policies, kind, reserved),
+    );
+  }
 
   /** Hits, peeks or reserves, with the policies of this call if it has any. Sets the end of a reservation. */
   #hitWith(

@@ -5,12 +5,13 @@ import { oneOf } from "../policy/policy.ts";
 import type { Options, ReserveOptions } from "../types.ts";
 import { schema } from "../wasm/generated.ts";
 
-const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean"];
+const known = ["clock", "maxKeys", "onFull", "cleanPeriod", "keyOlderThan", "beforeClean", "onDecision"];
 
 /** The options of a limiter after validation, with numbers for Rust. */
 export interface ReadOptions {
   readonly clock: () => number;
   readonly beforeClean: Options["beforeClean"];
+  readonly onDecision: Options["onDecision"];
   readonly maxKeys: number;
   readonly denies: boolean;
   readonly cleanPeriod: number;
@@ -21,8 +22,8 @@ export interface ReadOptions {
 /** Reads and validates a limiter's options. Each is read once. */
 export function readOptions(given: Options): ReadOptions {
   const options = copiedOptions(given, known);
-  checkFunctions(options, ["clock", "beforeClean"]);
-  const { clock = Date.now, beforeClean } = options;
+  checkFunctions(options, ["clock", "beforeClean", "onDecision"]);
+  const { clock = Date.now, beforeClean, onDecision } = options;
   const wrong = (name: keyof Options, expected: string) =>
     invalidField("invalid_option", name, options[name], expected);
   const maxKeys = options.maxKeys ?? schema.defaultMaxKeys;
@@ -36,7 +37,23 @@ export function readOptions(given: Options): ReadOptions {
   };
   const cleanPeriod = duration("cleanPeriod", schema.defaultCleanPeriod);
   const keyOlderThan = duration("keyOlderThan", 0);
-  return { clock, beforeClean, maxKeys, denies: onFull === "deny", cleanPeriod, keyOlderThan };
+  const denies = onFull === "deny";
+  return { clock, beforeClean, onDecision, maxKeys, denies, cleanPeriod, keyOlderThan };
+}
+
+/** Returns options as a caller gives them. */
+export function givenOptions({
+  clock,
+  beforeClean,
+  onDecision,
+  maxKeys,
+  denies,
+  cleanPeriod,
+  keyOlderThan: age,
+}: ReadOptions): Options {
+  const onFull = denies ? "deny" : "evict";
+  const keyOlderThan = age || undefined;
+  return { clock, beforeClean, onDecision, maxKeys, onFull, cleanPeriod, keyOlderThan };
 }
 
 /** Parses the `ttl` of a reservation into milliseconds; `undefined` if invalid or too long. */

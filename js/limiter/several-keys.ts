@@ -1,4 +1,5 @@
 import { invalidField, TollgateError, wrongAmount } from "../errors/error.ts";
+import type { Publisher } from "../events/publisher.ts";
 import { isRecord } from "../policy/costs.ts";
 import { isInteger } from "../policy/durations.ts";
 import { ReadPolicies, readCall } from "../policy/policies.ts";
@@ -51,6 +52,21 @@ export const byOwnPolicies: Summing<{ readonly policies: readonly Policy[] }> = 
   namesOf: ({ policies }) => ReadPolicies.of(policies).names,
   callOf: (policies) => readCall(policies).numbers.join(),
 };
+
+/** Publishes the decisions of several keys, each once, by the limiters that have listeners. */
+export function publishAll<KeyOf extends Key>(
+  hits: readonly HitOf<{ readonly publisher?: Publisher }, KeyOf>[],
+  decisions: readonly Decision[],
+  allowed: boolean,
+  duration: number,
+): void {
+  for (const [place, { limiter, key, cost = 1 }] of hits.entries()) {
+    const { publisher } = limiter;
+    const decision = decisions[place] as Decision;
+    if (publisher?.isHeard)
+      publisher.publish({ operation: "hitAll", key, cost, decision, allowed, duration });
+  }
+}
 
 /** All hits of one limiter on one key, as one hit. */
 interface Sum<Limiter, KeyOf> extends HitOf<Limiter, KeyOf> {

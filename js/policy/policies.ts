@@ -102,7 +102,7 @@ export interface ReadCall {
 /** Reads the policies of one call. A single policy, the common case, takes the fewest steps. */
 export function readCall(policies: Policies): ReadCall {
   if (Array.isArray(policies)) {
-    const { numbers, policies: copies } = new ReadPolicies(policies);
+    const { numbers, policies: copies } = ReadPolicies.of(policies);
     return { numbers, copies };
   }
   const copies = copyOf(policies);

@@ -1,4 +1,11 @@
 export { type ErrorCode, TollgateError } from "../errors/error.ts";
+export type {
+  DecidedBy,
+  DecidedOperation,
+  DecisionMessage,
+  LimiterKind,
+  OnDecision,
+} from "../events/messages.ts";
 export type { AsyncLimiter } from "../limiter/async-limiter.ts";
 export type { FallbackLimiter, FallbackReservation } from "../limiter/fallback.ts";
 export type { AllHits, HitOf } from "../limiter/several-keys.ts";

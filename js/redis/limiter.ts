@@ -1,7 +1,9 @@
 import { copiedOptions } from "../checks.ts";
 import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
+import { isStoreError } from "../errors/store-error.ts";
+import { AsyncPublisher } from "../events/async-publisher.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
-import { Fallback, isStoreError } from "../limiter/fallback.ts";
+import { Fallback } from "../limiter/fallback.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";
@@ -59,8 +61,11 @@ const format = 2;
 export class RedisLimiter implements AsyncLimiter {
   /** Copies of the policies it was created with. */
   readonly policies: readonly Policy[];
+  /** @internal */
+  readonly publisher: AsyncPublisher;
 
   readonly #read: ReadPolicies;
+  readonly #options: RedisOptions;
   readonly #texts: OperationTexts;
   readonly #replicas: Replicas;
   readonly #logs: KeyLogs;
@@ -76,7 +81,9 @@ export class RedisLimiter implements AsyncLimiter {
 
   constructor(policies: Policies, options: RedisOptions) {
     const readOptions = readRedisOptions(options);
+    this.#options = readOptions.copy;
     const read = new ReadPolicies(policies);
+    this.publisher = new AsyncPublisher("redis", readOptions.onDecision);
     this.#read = read;
     this.policies = read.policies;
     this.#reserveOnlyPosition = read.origins.findIndex(({ algorithm }) => algorithm === "concurrency");
@@ -114,6 +121,12 @@ export class RedisLimiter implements AsyncLimiter {
    * rate.
    */
   hit(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
+    if (!this.publisher.isHeard) return this.#hit(key, cost, policies);
+    const hit = () => this.#hit(key, cost, policies);
+    return this.publisher.awaited("hit", key, cost, hit, (decision) => decision);
+  }
+
+  #hit(key: string, cost: Costs, policies: Policies | undefined): Promise<Decision> {
     if (policies !== undefined) return this.#decide("h", key, cost, policies);
     // A hit with cost 0 is a peek.
     if (this.#leasedHits !== undefined && typeof cost === "number" && cost > 0)
@@ -146,7 +159,13 @@ export class RedisLimiter implements AsyncLimiter {
    * if (reservation.allowed) await reservation.settle({ tpm: 1234 });
    * ```
    */
-  async reserve(key: string, cost: Costs = 1, options: ReserveOptions = {}): Promise<AsyncReservation> {
+  reserve(key: string, cost: Costs = 1, options: ReserveOptions = {}): Promise<AsyncReservation> {
+    const reserve = () => this.#reserve(key, cost, options);
+    if (!this.publisher.isHeard) return reserve();
+    return this.publisher.awaited("reserve", key, cost, reserve, ({ decision }) => decision);
+  }
+
+  async #reserve(key: string, cost: Costs, options: ReserveOptions): Promise<AsyncReservation> {
     const { ttl = this.#replicas.defaultTtl, policies } = readReserveOptions(options);
     const isByPolicy = typeof cost !== "number";
     const bits = randomBits();
@@ -161,6 +180,7 @@ export class RedisLimiter implements AsyncLimiter {
       const reservation = isStoreError(error) ? await this.#fallback.reserve(key, cost, ttl) : undefined;
       if (reservation === undefined) throw error;
       this.#counters.decidedWithout++;
+      this.publisher.without(reservation.decision, error);
       return reservation;
     }
   }
@@ -243,6 +263,14 @@ export class RedisLimiter implements AsyncLimiter {
     return (await this.#perform("r", key, { text: `r${Number(reservations)}`, isFreeing: true })) === 1;
   }
 
+  /**
+   * Returns a limiter under other policies, over the same keys.
+   * @internal
+   */
+  sibling(policies: Policies): RedisLimiter {
+    return new RedisLimiter(policies, this.#options);
+  }
+
   /** Frees the memory. The client stays connected. */
   [Symbol.dispose](): void {
     this.#logs.dispose();
@@ -309,7 +337,7 @@ export class RedisLimiter implements AsyncLimiter {
       // Throws for an invalid key and for a disposed limiter.
       this.#logs.get(key);
       const decided = leasedHits.hit(key, cost);
-      if (!(decided instanceof Promise)) return Promise.resolve(decided);
+      if (!(decided instanceof Promise)) return Promise.resolve(this.publisher.local(decided));
       return decided.catch((error) => this.#decideByFallback("hit", key, cost, error));
     } catch (error) {
       return Promise.reject(error);
@@ -361,10 +389,12 @@ export class RedisLimiter implements AsyncLimiter {
     cost: Costs,
     error: unknown,
   ): Decision | Promise<Decision> {
-    const decision = isStoreError(error) ? this.#fallback.decide(kind, key, cost) : undefined;
-    if (decision === undefined) throw error;
+    const decided = isStoreError(error) ? this.#fallback.decide(kind, key, cost) : undefined;
+    if (decided === undefined) throw error;
     this.#counters.decidedWithout++;
-    return decision;
+    return decided instanceof Promise
+      ? decided.then((decision) => this.publisher.without(decision, error))
+      : this.publisher.without(decided, error);
   }
 
   /** Returns the decision of a hit that the cached states deny; `undefined` if Redis must decide. */
@@ -381,6 +411,6 @@ export class RedisLimiter implements AsyncLimiter {
     if (denied === undefined) return undefined;
     log.isUsed = true;
     this.#counters.localDenials++;
-    return denied;
+    return this.publisher.local(denied);
   }
 }

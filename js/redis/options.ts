@@ -1,5 +1,6 @@
-import { copiedOptions } from "../checks.ts";
+import { checkFunctions, copiedOptions } from "../checks.ts";
 import { integer, invalidField } from "../errors/error.ts";
+import type { OnDecision } from "../events/messages.ts";
 import { type FallbackLimiter, type OnError, onErrorValues } from "../limiter/fallback.ts";
 import { isInteger, milliseconds } from "../policy/durations.ts";
 import { oneOf } from "../policy/policy.ts";
@@ -10,6 +11,8 @@ import type { LeaseOptions, RedisOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadRedisOptions {
+  /** A copy of the options, for another limiter. */
+  readonly copy: RedisOptions;
   readonly runner: Runner;
   readonly prefix: string;
   readonly name: string | undefined;
@@ -21,6 +24,7 @@ export interface ReadRedisOptions {
   readonly restore: boolean;
   /** The duration of leases in milliseconds; 0 if there are none. */
   readonly leaseTtl: number;
+  readonly onDecision: OnDecision | undefined;
 }
 
 const optionNames = [
@@ -33,6 +37,7 @@ const optionNames = [
   "maxKeys",
   "restore",
   "leases",
+  "onDecision",
 ];
 
 const defaultMaxKeys = 100_000;
@@ -45,6 +50,7 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
   const options = copiedOptions(given, optionNames);
   const invalid = (name: keyof RedisOptions, expected: string) =>
     invalidField("invalid_option", name, options[name], expected);
+  checkFunctions(options, ["onDecision"]);
   const { client, prefix = "tollgate:", name, onError = "throw", maxKeys = defaultMaxKeys } = options;
   const timeout = milliseconds(options.timeout ?? 250);
   if (timeout === undefined || timeout > maxTimeout)
@@ -54,11 +60,24 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
     throw invalid("name", "1 to 64 letters, digits or any of _ . -");
   if (!onErrorValues.includes(onError)) throw invalid("onError", oneOf(onErrorValues));
   if (!isInteger(maxKeys, 1, schema.maxKeys)) throw invalid("maxKeys", integer(1, schema.maxKeys));
-  const { restore = true } = options;
+  const { restore = true, onDecision } = options;
   if (typeof restore !== "boolean") throw invalid("restore", "true or false");
   const fallback = readFallback(options.fallback);
   const leaseTtl = readLeaseTtl(options.leases);
-  return { runner: runnerOf(client), prefix, name, timeout, onError, fallback, maxKeys, restore, leaseTtl };
+  const runner = runnerOf(client);
+  return {
+    copy: options,
+    runner,
+    prefix,
+    name,
+    timeout,
+    onError,
+    fallback,
+    maxKeys,
+    restore,
+    leaseTtl,
+    onDecision,
+  };
 }
 
 function readLeaseTtl(leases: unknown): number {

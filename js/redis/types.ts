@@ -1,3 +1,4 @@
+import type { OnDecision } from "../events/messages.ts";
 import type { FallbackLimiter } from "../limiter/fallback.ts";
 import type { Duration } from "../types.ts";
 
@@ -74,6 +75,8 @@ export interface RedisOptions {
    * default. The fleet never admits more; near the limit a hit may be denied while other processes have unspent leases.
    */
   readonly leases?: boolean | LeaseOptions | undefined;
+  /** Called with every decision of `hit`, `reserve` and `hitAll`, after it was made. What it throws is only logged. */
+  readonly onDecision?: OnDecision | undefined;
 }
 
 /** Counters of a limiter since it was created. */

@@ -1,9 +1,19 @@
-import { type AllHits, checkLimiter, type HitOf, type Summing, summed } from "../limiter/several-keys.ts";
+import { unpublished } from "../events/caller.ts";
+import type { Publisher } from "../events/publisher.ts";
+import {
+  type AllHits,
+  checkLimiter,
+  type HitOf,
+  publishAll,
+  type Summing,
+  summed,
+} from "../limiter/several-keys.ts";
 import type { Costs } from "../types.ts";
 import type { AsyncReservation } from "./async-reservation.ts";
 
 /** The part of a limiter elsewhere that a decision over several keys needs. */
 interface Reserving {
+  readonly publisher?: Publisher;
   reserve(
     key: string,
     cost: Costs | undefined,
@@ -20,10 +30,11 @@ export async function reserveAll<Limiter extends Reserving>(
   summing: Summing<Limiter>,
 ): Promise<AllHits> {
   const [sums, spread] = summed<Limiter, string>(hits, check, summing);
+  const start = performance.now();
   const outcomes = await Promise.allSettled(
     // Those of a RemoteLimiter are undefined: it accepts none.
     sums.map(({ limiter, key, cost, policies }) =>
-      limiter.reserve(key, cost, { ttl, policies: policies as undefined }),
+      unpublished(() => limiter.reserve(key, cost, { ttl, policies: policies as undefined })),
     ),
   );
   const reservations = outcomes.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
@@ -33,7 +44,9 @@ export async function reserveAll<Limiter extends Reserving>(
   // If a message is lost, the reservation is charged at its end.
   else await Promise.allSettled(reservations.map((reservation) => reservation.cancel()));
   if (failed !== undefined) throw failed.reason;
-  return { allowed, decisions: spread(reservations.map(({ decision }) => decision)) };
+  const decisions = reservations.map(({ decision }) => decision);
+  publishAll(sums, decisions, allowed, performance.now() - start);
+  return { allowed, decisions: spread(decisions) };
 }
 
 const check = (limiter: Reserving): void =>

@@ -2,8 +2,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { invalidField, keyAccepts } from "../errors/error.ts";
+import { isStoreError } from "../errors/store-error.ts";
+import { AsyncPublisher } from "../events/async-publisher.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
-import { Fallback, isStoreError } from "../limiter/fallback.ts";
+import { Fallback } from "../limiter/fallback.ts";
 import { Ledger, type LedgerReservation } from "../limiter/ledger.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds } from "../policy/durations.ts";
@@ -55,7 +57,10 @@ import type { StoreOptions, StoreStats } from "./types.ts";
 export class StoreLimiter implements AsyncLimiter {
   /** Copies of the policies it was created with. */
   readonly policies: readonly Policy[];
+  /** @internal */
+  readonly publisher: AsyncPublisher;
 
+  readonly #options: StoreOptions;
   readonly #ledger: Ledger;
   readonly #prefix: string;
   readonly #exchange: Exchange;
@@ -73,8 +78,10 @@ export class StoreLimiter implements AsyncLimiter {
 
   constructor(policies: Policies, options: StoreOptions) {
     const read = readStoreOptions(options);
+    this.#options = read.copy;
     this.#ledger = new Ledger(policies);
     this.policies = this.#ledger.policies;
+    this.publisher = new AsyncPublisher("store", read.onDecision);
     this.#prefix = read.prefix;
     this.#exchange = new Exchange(read, this.#ledger, this.#counters);
     this.#fallback = new Fallback(read.onError, read.fallback, this.policies, this.#ledger.names);
@@ -91,7 +98,9 @@ export class StoreLimiter implements AsyncLimiter {
    * rate.
    */
   hit(key: string, cost: Costs = 1, policies?: Policies): Promise<Decision> {
-    return this.#decide("hit", key, cost, policies);
+    const decide = () => this.#decide("hit", key, cost, policies);
+    if (!this.publisher.isHeard) return decide();
+    return this.publisher.awaited("hit", key, cost, decide, (decision) => decision);
   }
 
   /** Returns what a hit would return. Changes no state. */
@@ -104,7 +113,13 @@ export class StoreLimiter implements AsyncLimiter {
    * ends and it is charged in full. The default `ttl` is that of a concurrency policy, or one minute. A key has at most
    * 128 open reservations.
    */
-  async reserve(key: string, cost: Costs = 1, options: ReserveOptions = {}): Promise<AsyncReservation> {
+  reserve(key: string, cost: Costs = 1, options: ReserveOptions = {}): Promise<AsyncReservation> {
+    const reserve = () => this.#reserve(key, cost, options);
+    if (!this.publisher.isHeard) return reserve();
+    return this.publisher.awaited("reserve", key, cost, reserve, ({ decision }) => decision);
+  }
+
+  async #reserve(key: string, cost: Costs, options: ReserveOptions): Promise<AsyncReservation> {
     const costs = copiedCosts(cost);
     const copy = copied(options);
     const policies = copiedCall(copy?.policies);
@@ -119,6 +134,7 @@ export class StoreLimiter implements AsyncLimiter {
         : undefined;
       if (reservation === undefined) throw error;
       this.#counters.decidedWithout++;
+      this.publisher.without(reservation.decision, error);
       return reservation;
     }
   }
@@ -188,6 +204,14 @@ export class StoreLimiter implements AsyncLimiter {
     return this.#perform(key, true, (ledger, now) => ledger.reset(now, copy));
   }
 
+  /**
+   * Returns a limiter under other policies, over the same keys.
+   * @internal
+   */
+  sibling(policies: Policies): StoreLimiter {
+    return new StoreLimiter(policies, this.#options);
+  }
+
   /** Frees the memory. The store stays open. */
   [Symbol.dispose](): void {
     this.#isDisposed = true;
@@ -227,10 +251,10 @@ export class StoreLimiter implements AsyncLimiter {
     try {
       return await this.#perform(key, kind === "hit", (ledger, now) => ledger[kind](now, costs, call));
     } catch (error) {
-      const decision = isStoreError(error) ? this.#fallback.decide(kind, key, costs) : undefined;
+      const decision = isStoreError(error) ? await this.#fallback.decide(kind, key, costs) : undefined;
       if (decision === undefined) throw error;
       this.#counters.decidedWithout++;
-      return decision;
+      return this.publisher.without(decision, error);
     }
   }
 

@@ -1,5 +1,6 @@
 import { checkFunctions, copiedOptions } from "../checks.ts";
 import { integer, invalidField } from "../errors/error.ts";
+import type { OnDecision } from "../events/messages.ts";
 import { type FallbackLimiter, type OnError, onErrorValues } from "../limiter/fallback.ts";
 import { isInteger, milliseconds } from "../policy/durations.ts";
 import { oneOf } from "../policy/policy.ts";
@@ -8,6 +9,8 @@ import type { Store, StoreOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadStoreOptions {
+  /** A copy of the options, for another limiter. */
+  readonly copy: StoreOptions;
   readonly store: Store;
   readonly clock: () => number;
   readonly prefix: string;
@@ -15,11 +18,12 @@ export interface ReadStoreOptions {
   readonly maxTries: number;
   readonly onError: OnError;
   readonly fallback: FallbackLimiter | undefined;
+  readonly onDecision: OnDecision | undefined;
 }
 
-const optionNames = ["store", "clock", "prefix", "timeout", "maxTries", "onError", "fallback"];
+const optionNames = ["store", "clock", "prefix", "timeout", "maxTries", "onError", "fallback", "onDecision"];
 
-/** Ten processes that hit one key without a pause needed 57 at the most. With more, the time limit comes first. */
+/** Ten processes that hit one key without a pause needed 36 at the most. With more, the time limit comes first. */
 const defaultMaxTries = 100;
 
 const maxTimeout = 30_000;
@@ -32,9 +36,9 @@ export function readStoreOptions(given: StoreOptions): ReadStoreOptions {
   const options = copiedOptions(given, optionNames);
   const invalid = (name: keyof StoreOptions, expected: string) =>
     invalidField("invalid_option", name, options[name], expected);
-  checkFunctions(options, ["clock"]);
+  checkFunctions(options, ["clock", "onDecision"]);
   const { store, clock = Date.now, prefix = "", maxTries = defaultMaxTries } = options;
-  const { onError = "throw", fallback } = options;
+  const { onError = "throw", fallback, onDecision } = options;
   if (!isStore(store)) throw invalid("store", "an object with the methods get and swap");
   if (typeof prefix !== "string" || prefix.length > maxPrefix || !isWellFormed(prefix))
     throw invalid("prefix", `a string of at most ${maxPrefix} characters`);
@@ -45,7 +49,7 @@ export function readStoreOptions(given: StoreOptions): ReadStoreOptions {
   if (!onErrorValues.includes(onError)) throw invalid("onError", oneOf(onErrorValues));
   if (fallback !== undefined && !isFallback(fallback))
     throw invalid("fallback", "a limiter such as new RateLimiter(…)");
-  return { store, clock, prefix, timeout, maxTries, onError, fallback };
+  return { copy: options, store, clock, prefix, timeout, maxTries, onError, fallback, onDecision };
 }
 
 const isStore = (store: unknown): store is Store => {

@@ -1,3 +1,4 @@
+import type { OnDecision } from "../events/messages.ts";
 import type { FallbackLimiter } from "../limiter/fallback.ts";
 import type { Duration } from "../types.ts";
 
@@ -34,6 +35,8 @@ export interface StoreOptions {
   readonly onError?: "throw" | "allow" | "deny" | undefined;
   /** Decides `hit`, `peek` and `reserve` if the store fails, instead of `onError`. */
   readonly fallback?: FallbackLimiter | undefined;
+  /** Called with every decision of `hit`, `reserve` and `hitAll`, after it was made. What it throws is only logged. */
+  readonly onDecision?: OnDecision | undefined;
 }
 
 /** Counters of a limiter since it was created. */

@@ -1,4 +1,6 @@
 import { invalidField, TollgateError } from "../errors/error.ts";
+import { unpublished } from "../events/caller.ts";
+import { muted } from "../events/publisher.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { AsyncReservation } from "../reservation/async-reservation.ts";
 import type { Costs, Decision, Duration, Key, Policy } from "../types.ts";
@@ -47,7 +49,7 @@ export class Fleet implements Budget {
 
   async take(key: Key, cost: Costs): Promise<Timed> {
     if (this.#isClosed) throw disposed();
-    return this.#decision(key, cost, await this.#limiter.hit(fleetKey(key), cost));
+    return this.#decision(key, cost, await unpublished(() => this.#limiter.hit(fleetKey(key), cost)));
   }
 
   /** Reserves instead of a hit; `reserved` is called at once with a reservation that was allowed. */
@@ -58,9 +60,10 @@ export class Fleet implements Budget {
     reserved: (reservation: AsyncReservation) => void,
   ): Promise<Timed> {
     if (this.#isClosed) throw disposed();
-    if (this.#limiter.reserve === undefined)
+    const reserve = this.#limiter.reserve?.bind(this.#limiter);
+    if (reserve === undefined)
       throw new TollgateError("invalid_operation", "run: the limiter has no reserve; use acquire");
-    const reservation = await this.#limiter.reserve(fleetKey(key), cost, { ttl });
+    const reservation = await unpublished(() => reserve(fleetKey(key), cost, { ttl }));
     const timed = this.#decision(key, cost, reservation.decision);
     if (timed.decision.allowed) reserved(reservation);
     return timed;
@@ -111,7 +114,7 @@ export class Fleet implements Budget {
     const { decision, now, cost } = last;
     const used = decision.limit - decision.remaining;
     let at: number | undefined = now;
-    const copy = new RateLimiter(policy, { clock: () => at ?? clock(), maxKeys: 1 });
+    const copy = muted(new RateLimiter(policy, { clock: () => at ?? clock(), maxKeys: 1 }));
     copy.hit("", used);
     if (!decision.allowed) {
       // It was used at a time after which this hit has to wait for as long as the limiter said.

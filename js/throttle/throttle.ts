@@ -1,5 +1,6 @@
 import { copiedOptions } from "../checks.ts";
 import type { TollgateError } from "../errors/error.ts";
+import { muted } from "../events/publisher.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { step } from "../limiter/step.ts";
 import type { AsyncReservation } from "../reservation/async-reservation.ts";
@@ -61,7 +62,8 @@ export class Throttle extends BasicThrottle {
       budget: fleet,
       limitsOf: (free, clock) => {
         if (fleet) return fleet.limits();
-        const made = new RateLimiter(free, { clock });
+        // Nobody is denied here: a call that does not fit waits.
+        const made = muted(new RateLimiter(free, { clock }));
         limiter ??= made;
         return limitsOf(made);
       },
@@ -139,7 +141,8 @@ export class Throttle extends BasicThrottle {
     ttl: Duration = schema.maxTtl,
     reserved: (reservation: Reservation) => void,
   ): Decision {
-    const reservation = (this.#limiter as RateLimiter).reserve(key, costs, { ttl });
+    const limiter = this.#limiter as RateLimiter;
+    const reservation = limiter.reserve(key, costs, { ttl });
     if (reservation.allowed) reserved(reservation);
     return reservation.decision;
   }
@@ -150,6 +153,6 @@ const limitsOf = (limiter: RateLimiter): Limits => ({
   peek: (key, cost) => limiter.peek(key, cost),
   // The end of running work is not known.
   ahead: (key, clock) =>
-    runOnly(limiter.policies) ? undefined : RateLimiter.restore(limiter.snapshot(key), { clock }),
+    runOnly(limiter.policies) ? undefined : muted(RateLimiter.restore(limiter.snapshot(key), { clock })),
   [Symbol.dispose]: () => limiter[Symbol.dispose](),
 });

@@ -60,8 +60,8 @@ export async function unpack(folder, names) {
 }
 
 /**
- * Writes `bin/<name>` in `folder`: a script that runs the unpacked program with its own libraries. Its paths are
- * relative to the script, since the folder is renamed at the end.
+ * Writes `bin/<name>` in `folder`: a script that runs the unpacked program, or one of the machine by its name, with the
+ * unpacked libraries. Its paths are relative to the script, since the folder is renamed at the end.
  */
 export function wrap(folder, name, program, settings = "") {
   const libraries = libraryFolders(folder).map((each) => `$here/${relative(folder, each)}`);
@@ -70,7 +70,7 @@ export function wrap(folder, name, program, settings = "") {
     'here=$(cd "$(dirname "$0")/.." && pwd)',
     `export LD_LIBRARY_PATH="${libraries.join(":")}\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"`,
     ...(settings ? [`export ${settings}`] : []),
-    `exec "$here/${program}" "$@"`,
+    `exec ${program.includes("/") ? `"$here/${program}"` : program} "$@"`,
   ];
   const file = join(folder, "bin", name);
   mkdirSync(dirname(file), { recursive: true });

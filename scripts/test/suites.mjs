@@ -132,7 +132,7 @@ const ofPackage = [
   { name: "typedoc", run: typedoc },
   nodeSuite(
     "package in Node",
-    ["errors", "http", "limiter", "policy", "reservation", "throttle", "wasm"],
+    ["errors", "events", "http", "limiter", "metrics", "policy", "reservation", "throttle", "wasm"],
     ["--expose-gc"],
     { env: seeded },
   ),

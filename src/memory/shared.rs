@@ -287,6 +287,58 @@ impl<K: Hash + Eq, C: Clock> SharedLimiter<K, C> {
         self.shard(key).expires_at_policy(key, policy)
     }
 
+    /// Bans the key, or changes the end of its ban. Returns the end: [`Limiter::ban`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn ban<Q>(&self, key: &Q, length: impl Into<Span>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shard(key).ban(key, length)
+    }
+
+    /// The same for one of several bans, by its name: [`Limiter::ban_policy`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn ban_policy<Q>(&self, key: &Q, length: impl Into<Span>, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shard(key).ban_policy(key, length, policy)
+    }
+
+    /// Lifts the ban of the key. Returns whether one held: [`Limiter::unban`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn unban<Q>(&self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shard(key).unban(key)
+    }
+
+    /// The same for one of several bans, by its name: [`Limiter::unban_policy`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn unban_policy<Q>(&self, key: &Q, policy: Option<&str>) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shard(key).unban_policy(key, policy)
+    }
+
     /// Removes the key's states. Returns whether there were any: [`Limiter::reset`].
     ///
     /// # Errors

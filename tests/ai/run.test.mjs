@@ -180,16 +180,23 @@ describe("a limiter that fails", () => {
       inc: (...args) => inner.inc(...args),
     };
     const promises = [];
-    const waitUntil = (promise) => promises.push(promise);
+    let isStored = false;
+    const waitUntil = (promise) =>
+      promises.push(
+        promise.then(() => {
+          isStored = true;
+        }),
+      );
     await budgetRun({ ...options, limiter, waitUntil })(({ report }) => report(usage), of);
     assert.equal(inner.get("user:42", "tokens"), 1_500);
     await settled();
     await time.move(1_000);
     assert.equal(inner.get("user:42", "tokens"), 1_500);
+    assert.deepEqual([promises.length, isStored], [1, false]);
     await time.move(2_000);
     assert.equal(inner.get("user:42", "tokens"), 790);
-    assert.equal(promises.length, 1);
     await Promise.all(promises);
+    assert.equal(isStored, true);
   });
 });
 

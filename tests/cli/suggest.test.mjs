@@ -41,6 +41,45 @@ test("the limit is the smallest under which so many keys are never denied, for e
   }
 });
 
+test("a bucket without a rate gets the smallest one for its capacity", async () => {
+  const hits = traffic({ clients: 40 });
+  const buckets = [
+    [(refillRate) => ({ algorithm: "token_bucket", capacity: 5, refillRate, per: "1m" }), "refillRate"],
+    [(leakRate) => ({ algorithm: "leaky_bucket", capacity: 4, leakRate, per: "1h" }), "leakRate"],
+  ];
+  for (const [policyOf, field] of buckets)
+    for (const percent of [50, 97.5, 100]) {
+      const { [field]: _, ...given } = policyOf(1);
+      const args = ["--policy", json(given), "--suggest", String(percent)];
+      const { suggestions, candidates } = await replay(args, { input: logOf(hits) });
+      assert.deepEqual(candidates, []);
+      const [{ limit, keysDenied, policy, keys, others }] = suggestions;
+      assert.equal(keys, 40);
+      assert.deepEqual(policy, policyOf(limit));
+      const share = (rate) => {
+        const told = looped(hits, policyOf(rate));
+        return (told.keys - told.keysDenied) / told.keys;
+      };
+      assert.ok(share(limit) >= percent / 100 && (limit === 1 || share(limit - 1) < percent / 100));
+      assert.equal(keysDenied, looped(hits, policyOf(limit)).keysDenied);
+      assert.ok(others.every(({ limit }, at) => at === 0 || limit >= others[at - 1].limit));
+    }
+});
+
+test("a rate for hits that never fit is none", async () => {
+  const args = [
+    "--policy",
+    '{"algorithm":"token_bucket","capacity":2}',
+    "--cost",
+    "bytes",
+    "--suggest",
+    "100",
+  ];
+  const { stdout, code } = await tollgate(["replay", ...args], { input: logOf(traffic(), "json") });
+  assert.equal(code, 0);
+  assert.match(stdout, /^token_bucket, 2 at once, … per 1s +none /m);
+});
+
 test("costs count, and a policy without a limit is only suggested one", async () => {
   const hits = traffic({ clients: 40 }).map((hit) => ({ ...hit, bytes: hit.bytes + 1 }));
   const policyOf = (limit) => ({ algorithm: "sliding_window", limit, scale: "1m" });

@@ -75,11 +75,11 @@ test("beside a limiter with its own policies it is an error, as the words of oth
       code: /^invalid_|unknown_field/,
       message,
     });
+  rejects({ limiter: new RateLimiter(policy), ban }, /^ban: .* use one of its policies: \{ algorithm: "ban"/);
   rejects(
-    { limiter: new RateLimiter(policy), ban },
-    /^ban: .* use one of its policies: \{ algorithm: "ban"/,
+    { policy, ban: 5 },
+    'ban: 5 is not accepted; use an object such as { after: 5, scale: "10m", for: "1h" }',
   );
-  rejects({ policy, ban: 5 }, 'ban: 5 is not accepted; use an object such as { after: 5, scale: "10m", for: "1h" }');
   rejects({ policy, ban: true }, /^ban: true is not accepted; use an object/);
   rejects({ policy, ban: { after: 5, for: "1h" } }, /^scale is required/);
   rejects({ policy, ban: { after: 5, scale: "1m", for: "1h", factor: 2 } }, /^most is required/);

@@ -1,4 +1,4 @@
-// Every decision and every error is published on Node's diagnostics_channel.
+// Every decision and every error is published once on Node's diagnostics_channel, with the request.
 
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
@@ -41,6 +41,51 @@ for (const [name, framework] of Object.entries(frameworks)) {
         [name, "user:42", false, ["api"], "2"],
       ],
     );
+  });
+
+  test(`${name}: a decision is published once, whoever makes it`, async (t) => {
+    const messages = heard(t, "tollgate:decision");
+    const own = { policies: [policyOf(1)], hit: async () => limiterOf(policyOf(1)).peek("x") };
+    const object = { hit: async () => limiterOf(policyOf(1)).peek("x") };
+    const limiters = {
+      memory: { limiter: limiterOf(policyOf(1)) },
+      "memory, reserved": { limiter: limiterOf(policyOf(1)), charge: "failures" },
+      other: { limiter: own },
+      "other, by a limiter of Tollgate": {
+        limiter: { policies: [policyOf(1)], hit: (key) => limiterOf(policyOf(1)).hit(key) },
+      },
+      object: { limiter: { getByName: () => object }, policy: policyOf(1) },
+    };
+    for (const guard of Object.values(limiters))
+      await ask(await served(t, framework, { "/": { guards: [{ ...guard, key: () => "user:42" }] } }));
+    assert.deepEqual(
+      messages.map(({ limiter, operation, adapter, by, allowed, request }) => [
+        limiter,
+        operation,
+        adapter,
+        by,
+        allowed,
+        request !== undefined,
+      ]),
+      [
+        ["memory", "hit", name, "limiter", true, true],
+        ["memory", "reserve", name, "limiter", true, true],
+        ["other", "hit", name, "limiter", true, true],
+        ["memory", "hit", name, "limiter", true, true],
+        ["object", "hit", name, "limiter", true, true],
+      ],
+    );
+  });
+
+  test(`${name}: a listener that throws breaks no response`, async (t) => {
+    const logged = t.mock.method(console, "error", () => {});
+    for (const onDecision of [() => assert.fail("mine"), async () => assert.fail("mine")]) {
+      const guard = { limiter: limiterOf(policyOf(1)), key: () => "user:42", onDecision };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
+      assert.deepEqual([(await ask(url)).status, (await ask(url)).status], [200, 429]);
+    }
+    const ours = logged.mock.calls.filter(({ arguments: [text] }) => /onDecision/.test(text));
+    assert.equal(ours.length, 4);
   });
 
   test(`${name}: every error, with what became of the request; without a listener one warning`, async (t) => {

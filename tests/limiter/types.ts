@@ -69,7 +69,10 @@ same<
 // @ts-expect-error: no such algorithm
 new RateLimiter({ algorithm: "gcra", limit: 1, scale: "1s" });
 new RateLimiter({ algorithm: "fixed_window", limit: 1, scale: "1s" });
-new RateLimiter([window, { algorithm: "ban", after: 5, scale: "10m", for: "1h", factor: 2, most: "1d", name: "b" }]);
+new RateLimiter([
+  window,
+  { algorithm: "ban", after: 5, scale: "10m", for: "1h", factor: 2, most: "1d", name: "b" },
+]);
 // @ts-expect-error: a ban has a length
 new RateLimiter({ algorithm: "ban", after: 5, scale: "10m" });
 // @ts-expect-error: a ban has no unit

@@ -9,7 +9,7 @@ import { adapters } from "../../scripts/package.mjs";
 const text = (...path) => readFileSync(inProject(...path), "utf8");
 const manifest = (...path) => JSON.parse(text(...path, "package.json"));
 const examples = readdirSync(inProject("examples"));
-const tests = ["tests/package", "tests/cloudflare/rust-worker"]
+const tests = ["tests/package", "tests/cloudflare/rust-worker", "tests/metrics"]
   .flatMap((folder) => readdirSync(inProject(folder)).map((name) => [folder, name]))
   .filter(([, name]) => name.endsWith(".test.mjs"))
   .map((path) => text(...path))

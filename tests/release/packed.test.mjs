@@ -39,6 +39,8 @@ const inPackage = [
   "dist/learn.js",
   "dist/leases.js",
   "dist/leases.workerd.js",
+  "dist/metrics.cjs",
+  "dist/metrics.js",
   "dist/node.cjs",
   "dist/node.js",
   "dist/react.cjs",

@@ -10,6 +10,7 @@ import type { TollgateEnv } from "../env.ts";
 import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
+import { type Admission, newMark } from "./admission.ts";
 import {
   checkAmount,
   checkId,
@@ -184,16 +185,29 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     amount: number,
     policy?: string,
     credit = false,
+    admission?: Admission,
   ): Numbers | ErrorInfo {
-    return answered(() => this.#count(operation, policies, amount, policy, credit === true));
+    return answered(() =>
+      this.#admitted(policies, admission, () =>
+        this.#count(operation, policies, amount, policy, credit === true),
+      ),
+    );
   }
 
   /** Charges what the holder of a lease reports, decides a hit and renews the lease, for the Worker. */
-  lease(policies: string, cost: number, report: string, credit = false): Numbers | ErrorInfo {
+  lease(
+    policies: string,
+    cost: number,
+    report: string,
+    credit = false,
+    admission?: Admission,
+  ): Numbers | ErrorInfo {
     return answered(() => {
       checkTexts(policies, report);
       checkAmount("lease", cost);
-      return this.#call((object) => object.lease(policies, cost, report, credit === true, Date.now()));
+      return this.#admitted(policies, admission, () =>
+        this.#call((object) => object.lease(policies, cost, report, credit === true, Date.now())),
+      );
     });
   }
 
@@ -201,11 +215,18 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
    * Reserves a cost for five seconds, for a decision over several keys, and first settles other reservations. Returns the
    * id after the numbers.
    */
-  hold(policies: string, cost: number, settles: readonly string[] = []): Numbers | ErrorInfo {
+  hold(
+    policies: string,
+    cost: number,
+    settles: readonly string[] = [],
+    admission?: Admission,
+  ): Numbers | ErrorInfo {
     return answered(() => {
       checkTexts(policies, ...settles);
       checkAmount("reserve", cost);
-      return this.#call((object) => object.hold(policies, cost, [...settles], Date.now()));
+      return this.#admitted(policies, admission, () =>
+        this.#call((object) => object.hold(policies, cost, [...settles], Date.now())),
+      );
     });
   }
 
@@ -232,6 +253,16 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     const key = this.#key();
     for (const state of JSON.parse(ended) as Ended[]) reportEnded(this.env, key, state);
     if (empty) await this.ctx.storage.deleteAll();
+  }
+
+  /** Performs an operation under a limit on new keys: on a key that is new only if it is admitted, which is marked. */
+  #admitted(policies: string, admission: Admission | undefined, work: () => Numbers): Numbers {
+    if (admission === undefined) return work();
+    const { keptFor, isAdmitted } = admission;
+    checkTexts(policies);
+    const isNew = this.#call((object) => object.isNew(policies, keptFor, Date.now()));
+    if (!isNew) return work();
+    return isAdmitted === true ? work() + newMark : newMark;
   }
 
   #count(

@@ -1,8 +1,8 @@
 export { type ErrorCode, TollgateError } from "../../errors/error.ts";
 export type {
   Algorithm,
-  CalendarPolicy,
   BanPolicy,
+  CalendarPolicy,
   ConcurrencyPolicy,
   Decision,
   Duration,

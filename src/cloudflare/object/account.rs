@@ -83,6 +83,14 @@ impl<S: Storage> Account<S> {
         reply
     }
 
+    /// Returns whether nothing is stored of the key. A row that is stored from now on is kept for `kept_for` milliseconds
+    /// at least, so that a key is new once in that time.
+    pub(crate) fn is_new(&mut self, policies: &str, kept_for: u64, now: u64) -> Result<bool, ThrownError> {
+        self.load(policies, now)?;
+        self.row.keep_for(kept_for);
+        Ok(self.states.as_ref().is_none_or(|states| states.0.is_empty()))
+    }
+
     /// Returns the policies of the last operation.
     pub(crate) fn policies(&self) -> Option<&Policies> {
         self.memory.as_ref().map(|memory| memory.ledger.policies())

@@ -234,6 +234,7 @@ mod tests {
             Policy::token_bucket(9, 2, "1s").unwrap(),
             Policy::leaky_bucket(9, 2, "1s").unwrap(),
             Policy::concurrency(9, "1s").unwrap(),
+            Policy::ban(3, "2s", "1s").unwrap().growing(2, "5s").unwrap(),
         ];
         let mut settlements = [0; 3];
         for round in 0..400 {

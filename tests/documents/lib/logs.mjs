@@ -31,9 +31,10 @@ export function writeLogs(folder) {
   const events = hits.map(({ time, user = "nobody", bytes }) =>
     JSON.stringify({ at: new Date(time).toISOString(), account: user, tokens: bytes }),
   );
+  const logins = hits.slice(290).map((hit) => ({ ...hit, ip: "10.0.0.1", path: "/login" }));
   mkdirSync(folder);
   for (const [name, content] of Object.entries({
-    "access.log": logOf(hits.slice(200)),
+    "access.log": logOf(hits.slice(200)) + logOf(logins).replaceAll('" 200 ', '" 401 '),
     "access.log.1": logOf(hits.slice(100, 200)),
     "access.log.2.gz": gzipSync(logOf(hits.slice(0, 100))),
     "requests.csv": logOf(hits, "csv"),

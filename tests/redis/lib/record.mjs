@@ -22,12 +22,16 @@ const policies = [
     { algorithm: "concurrency", limit: 9, ttl: "20s", name: "running" },
     { algorithm: "token_bucket", capacity: 30, refillRate: 3, name: "tokens & more" },
   ],
+  [
+    { algorithm: "ban", after: 3, scale: "10s", for: "1s", factor: 2, most: "20s", name: "too often" },
+    { algorithm: "fix_window_per_key", limit: 5, scale: "2s", name: "window" },
+  ],
 ];
 
 /** The same policies with other numbers, as a later version has them. */
 const later = (policy) => {
   if (Array.isArray(policy)) return policy.map(later);
-  const [field] = ["limit", "capacity"].filter((name) => name in policy);
+  const [field] = ["limit", "capacity", "after"].filter((name) => name in policy);
   return { ...policy, [field]: policy[field] + 5, ...(policy.scale === "10s" && { scale: "15s" }) };
 };
 
