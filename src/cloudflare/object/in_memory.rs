@@ -56,6 +56,8 @@ impl Storage for RowInMemory {
         self.row.as_ref().map_or(Ok(States::default()), states).map_err(LoadError::Unreadable)
     }
 
+    fn keep_for(&mut self, _: u64) {}
+
     fn save(&mut self, states: &States, _: u64) -> Result<(), ThrownError> {
         self.row = if states.0.is_empty() { None } else { Some(codec::encode(1, states)) };
         Ok(())
