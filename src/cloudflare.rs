@@ -32,6 +32,8 @@ pub use client::Limits;
 pub use error::LimitsError;
 pub use object::RateLimiterObject;
 #[doc(hidden)]
+pub use object::in_memory::ObjectInMemory;
+#[doc(hidden)]
 pub use protocol::wire;
 #[doc(hidden)]
 pub use thrown::ThrownError;

@@ -1,14 +1,24 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { cpuOf } from "./cpu.mjs";
 
 /**
- * Asks several servers in turn, over and over, on a number of connections to each, and prints how many answers came and
- * how long that took, round by round. In a process of its own and over plain sockets: it must not be what is measured.
+ * Asks several servers in turn, over and over, on a number of connections to each, and prints how many answers came in a
+ * second and the CPU time of each in microseconds, round by round. In a process of its own and over plain sockets: it must not be what is measured.
  * The turns are short, so that a noisy moment strikes none alone.
  */
-const { ports, path, keys, status, refresh, lead, connections, rounds, turn, warmUp } = JSON.parse(
-  process.argv[2],
-);
+const {
+  servers: given,
+  path,
+  keys,
+  status,
+  refresh,
+  lead,
+  connections,
+  rounds,
+  turn,
+  warmUp,
+} = JSON.parse(process.argv[2]);
 
 const requests = Array.from({ length: keys }, (_, number) =>
   Buffer.from(
@@ -105,14 +115,19 @@ async function measure(server) {
     await drive(server, () => performance.now() - from > lead);
   }
   if (refresh) await drive(server, (counts) => sum(counts) >= keys);
-  const from = performance.now();
+  const [from, cpu] = [performance.now(), cpuOf(server.pid)];
   const counts = await drive(server, () => performance.now() - from > turn);
-  const seconds = (performance.now() - from) / 1_000;
+  const [seconds, spent] = [(performance.now() - from) / 1_000, cpuOf(server.pid) - cpu];
   if (counts[status] !== sum(counts)) fail(new Error(`${path} answered ${JSON.stringify(counts)}`));
-  return counts[status] / seconds;
+  return { rate: counts[status] / seconds, cpu: (spent * 1_000) / counts[status] };
 }
 
-const servers = ports.map((port) => ({ port, asked: 0, since: Number.NEGATIVE_INFINITY, connections: [] }));
+const servers = given.map((server) => ({
+  ...server,
+  asked: 0,
+  since: Number.NEGATIVE_INFINITY,
+  connections: [],
+}));
 for (const server of servers) await warm(server);
 const results = servers.map(() => []);
 for (let round = 0; round < rounds; round += 1)

@@ -32,14 +32,17 @@ const onlyDenied = [withoutCache];
 const measured = (kind) =>
   Object.keys(subjects).filter((name) => !(kind === "denied" ? onlyAllowed : onlyDenied).includes(name));
 
-/** Answers a second of each in turn: the medians of all rounds. */
+/** Answers a second of each in turn, and the CPU time of an answer in microseconds: the medians of all rounds. */
 async function measure(started, kind, keys) {
   process.stderr.write(`  ${kind}, ${words[keys]}\n`);
   const names = measured(kind);
-  const ports = names.map((name) => started[name].port);
-  const args = [load, JSON.stringify({ ...common, ...kinds[kind], keys, ports })];
+  const servers = names.map((name) => ({ port: started[name].port, pid: started[name].pid }));
+  const args = [load, JSON.stringify({ ...common, ...kinds[kind], keys, servers })];
   const { stdout } = await promisify(execFile)(process.execPath, args);
-  const medians = JSON.parse(stdout).map(median);
+  const medians = JSON.parse(stdout).map((rounds) => ({
+    rate: median(rounds.map(({ rate }) => rate)),
+    cpu: median(rounds.map(({ cpu }) => cpu ?? Number.NaN)),
+  }));
   return Object.fromEntries(names.map((name, at) => [name, medians[at]]));
 }
 
@@ -64,19 +67,25 @@ export async function speed() {
   });
   const ratios = comparisons.map(([kind, own, otherKind, other]) => [
     `${kind}, ${own} ÷ ${otherKind}, ${other}`,
-    ...counts.map((keys) => (results[kind][keys][own] / results[otherKind][keys][other]).toFixed(2)),
+    ...counts.flatMap((keys) => {
+      const [one, hand] = [results[kind][keys][own], results[otherKind][keys][other]];
+      return [(one.rate / hand.rate).toFixed(2), (hand.cpu / one.cpu).toFixed(2)];
+    }),
   ]);
   const rates = Object.keys(kinds).flatMap((kind) =>
     measured(kind).map((name) => [
       `${kind}, ${name}`,
-      ...counts.map((keys) => results[kind][keys][name].toFixed(0)),
+      ...counts.flatMap((keys) => {
+        const { rate, cpu } = results[kind][keys][name];
+        return [rate.toFixed(0), cpu.toFixed(0)];
+      }),
     ]),
   );
-  const columns = counts.map((keys) => words[keys]);
+  const columns = (first, second) => counts.flatMap((keys) => [`${words[keys]}: ${first}`, second]);
   return [
     "### Speed",
-    `workerd by itself, ${common.connections} connections, objects on a disk; the medians of ${common.rounds} rounds in which all take turns of ${common.turn} ms, for allowed hits each after two seconds that are not counted. An allowed hit writes a row before it is answered, a denied one writes none. The objects are called by RPC from the same Worker of a few lines, which answers by itself; the gateways pass on to another Worker. By hand is a token bucket in JavaScript with the same row, alarm and headers. Tollgate's also log their denials.`,
-    table(["hits a second, as ratios", ...columns], ratios),
-    table(["hits a second", ...columns], rates),
+    `workerd by itself, ${common.connections} connections, objects on a disk; the medians of ${common.rounds} rounds in which all take turns of ${common.turn} ms, for allowed hits each after two seconds that are not counted. An allowed hit writes a row before it is answered, a denied one writes none. The objects are called by RPC from the same Worker of a few lines, which answers by itself; the gateways pass on to another Worker. By hand is a token bucket in JavaScript with the same row, alarm and headers. Tollgate's also log their denials. CPU time is that of all threads of workerd; on a busy machine it says more than the hits a second.`,
+    table(["as ratios, by", ...columns("hits a second", "CPU of a hit")], ratios),
+    table(["", ...columns("hits a second", "µs of CPU a hit")], rates),
   ].join("\n\n");
 }

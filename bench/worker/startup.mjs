@@ -1,9 +1,10 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import { prepare, start } from "../../scripts/lib/workerd.mjs";
 import { median, table } from "../results.mjs";
+import { cpuOf } from "./cpu.mjs";
 import { gateway, upstream, worker } from "./subjects.mjs";
 
 const rounds = 21;
@@ -14,17 +15,6 @@ const programs = {
   "the same with the wasm beside it, unused": passOn,
   "Tollgate's gateway": { entry: inProject("js/cloudflare/worker.ts"), upstream, bindings: gateway({}) },
 };
-
-/** Returns the CPU time of all threads of a process, in milliseconds; undefined where the system does not say. */
-function cpuOf(pid) {
-  try {
-    const threads = readdirSync(`/proc/${pid}/task`);
-    const times = threads.map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8"));
-    return times.reduce((sum, line) => sum + Number.parseInt(line, 10) / 1e6, 0);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Returns the time from the start of the process to its first answer, and the CPU time of that, in milliseconds. */
 async function firstAnswer(folder) {

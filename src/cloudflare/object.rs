@@ -3,6 +3,7 @@
 pub(crate) mod account;
 mod codec;
 mod credit;
+pub(super) mod in_memory;
 pub(crate) mod random;
 mod row;
 #[cfg(test)]

@@ -6,22 +6,25 @@
 use alloc::string::String;
 use core::fmt::Write;
 
-use super::known::{Known, KnownKeys, LocalLease, PendingRenewal};
-use super::size::wanted;
+use super::known::{Known, KnownKeys, LocalLease, PendingRenewal, Refusals};
+use super::size::{Turn, turn};
 use crate::growth::OutOfMemory;
 use crate::{Decision, Reason, ReservationId};
 
 /// How long a denial is remembered at most, in milliseconds. A `set` or `reset` takes effect that late.
 const LONGEST_DENIAL: u64 = 2_000;
 
+/// The duration of the longest leases, as a multiple of the holder's ttl.
+const LONGEST_TURN: u64 = 8;
+
 /// How long a holder waits for the reply to a renewal, in milliseconds.
 const LONGEST_RENEWAL: u64 = 2_000;
 
 /// The holder of leases: for each of its keys the lease, the last denial and the recent traffic.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Holder {
     keys: KnownKeys,
-    /// The duration of leases to request.
+    /// The duration of the leases of hot keys. Those of slower keys last longer.
     ttl: u64,
     remembers_denials: bool,
 }
@@ -73,8 +76,14 @@ pub struct Reply {
 /// How long a denial may be repeated while no reservation is open, in milliseconds.
 pub const CERTAIN: u64 = LONGEST_DENIAL;
 
+/// Returns the duration of the longest leases of a holder, for keys with few hits.
+fn longest_turn(ttl: u64) -> u64 {
+    (ttl * LONGEST_TURN).min(super::MAX_LEASE_TTL)
+}
+
 impl Holder {
-    /// Returns a holder of at most `capacity` keys, which requests leases of `ttl` milliseconds.
+    /// Returns a holder of at most `capacity` keys, which requests leases of `ttl` milliseconds for hot keys, and longer
+    /// ones for slower keys.
     pub fn new(capacity: usize, ttl: u64, remembers_denials: bool) -> Self {
         Self { keys: KnownKeys::new(capacity), ttl: ttl.clamp(1, super::MAX_LEASE_TTL), remembers_denials }
     }
@@ -96,6 +105,7 @@ impl Holder {
             return Step::Decided { decision, renewal: None };
         }
         known.traffic.add(cost, now, ttl);
+        known.slow_traffic.add(cost, now, longest_turn(ttl));
         known.drop_lost_renewal(now);
         if let Some(decision) = known.spend(cost, now) {
             let renewal = if known.is_due(now) { known.report(now, ttl) } else { None };
@@ -217,33 +227,39 @@ impl Known {
         }
     }
 
-    /// Starts a renewal and returns its report; `None` if there is too little traffic for a lease.
+    /// Starts a renewal and returns its report; `None` if there is too little traffic for a lease, if what is left of the
+    /// lease is enough, or if the issuer has just refused one.
     fn report(&mut self, now: u64, ttl: u64) -> Option<Report> {
-        let size = wanted(self.traffic.recent(now, ttl), self.size);
-        let (id, used) = match self.lease.as_mut().filter(|lease| (lease.latest..lease.until).contains(&now)) {
-            Some(lease) => (Some(lease.id), core::mem::take(&mut lease.spent)),
-            None => (None, 0),
+        let longest = longest_turn(ttl);
+        let slow = (self.slow_traffic.recent(now, longest), self.slow_traffic.time(now, longest));
+        let Turn { size, lasts } = turn(self.traffic.recent(now, ttl), ttl, slow, longest, self.size)?;
+        let lease = self.lease.as_mut().filter(|lease| (lease.latest..lease.until).contains(&now));
+        let (id, used, left) = match lease {
+            Some(lease) => (Some(lease.id), &mut lease.spent, lease.left),
+            None => (None, &mut 0, 0),
         };
-        if size == 0 && id.is_none() {
+        if left >= size || self.refusals.is_backing_off(now) {
             return None;
         }
-        // With too little traffic an open lease is reported but not grown; a size of 0 would give it back.
-        let size = size.max(1);
+        let used = core::mem::take(used);
         // Other hits wait for a renewal only if a lease was granted before.
         let unclaimed = if self.lease.is_some() { size } else { 0 };
         (self.size, self.pending) = (size, Some(PendingRenewal { since: now, unclaimed }));
-        Some(Report { id, used, size, ttl })
+        Some(Report { id, used, size, ttl: lasts })
     }
 
     /// Replaces the lease by the one that a renewal returned.
     fn renewed(&mut self, reply: Reply, sent_at: u64, now: u64) {
         self.pending = None;
-        // Spent since the renewal was sent: the next one reports it.
-        let spent = self.lease.take().map_or(0, |lease| lease.spent);
+        let former = self.lease.take();
         let Some(lease) = reply.lease else {
             self.size = 1;
+            self.refusals.add(now);
             return;
         };
+        self.refusals = Refusals::default();
+        // Spent since the renewal was sent: the next one reports it. Another lease has nothing to do with it.
+        let spent = former.filter(|former| former.id.bits() == lease.id.bits()).map_or(0, |former| former.spent);
         self.size = lease.amount.min(self.size).max(1);
         self.lease = Some(LocalLease {
             id: lease.id,

@@ -1,8 +1,9 @@
 //! The keys of a holder: a bounded number, of which the least recently used are dropped.
 
 use alloc::collections::VecDeque;
-use alloc::rc::Rc;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -11,34 +12,68 @@ use super::traffic::Traffic;
 use crate::growth::OutOfMemory;
 use crate::{Decision, ReservationId};
 
-/// The number of slots for the times of last hits, by the hash of the key: a power of two.
+/// The most slots for the times of last hits, by the hash of the key. A holder of few keys has fewer.
 const TIMES: usize = 4_096;
+
+/// Half of the first pause after a refused lease, in milliseconds. It is short, since a window may end at any time.
+const FIRST_BACK_OFF: u64 = 50;
+
+/// The number of refusals after which pauses no longer grow.
+const MAX_REFUSALS: u32 = 5;
 
 /// The most recently used keys that the search for a key to drop skips.
 const MAX_SKIPPED: usize = 8;
 
 /// The keys of a holder.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(super) struct KnownKeys {
     capacity: usize,
-    keys: HashMap<Rc<str>, Known>,
+    keys: HashMap<Arc<str>, Known>,
     /// The keys in the order of the search for one to drop.
-    order: VecDeque<Rc<str>>,
+    order: VecDeque<Arc<str>>,
     /// When a key of each hash was last hit. Keys may share a slot; a key may then look recently hit without being so.
     times: Vec<u64>,
 }
 
+impl fmt::Debug for KnownKeys {
+    /// Without the times of last hits, which are many.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.keys).finish()
+    }
+}
+
 /// The data of one key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     /// Set by each use; the search for a key to drop skips the key once and clears it.
     is_used: bool,
     pub(super) denial: Option<Denial>,
     pub(super) lease: Option<LocalLease>,
+    /// The traffic of the last ttl.
     pub(super) traffic: Traffic,
+    /// The traffic of the longest turn.
+    pub(super) slow_traffic: Traffic,
     /// The size of the last lease.
     pub(super) size: u64,
     pub(super) pending: Option<PendingRenewal>,
+    pub(super) refusals: Refusals,
+}
+
+/// The refusals of a lease in a row. After each one the holder requests none for twice as long as before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Refusals {
+    count: u32,
+    since: u64,
+}
+
+impl Refusals {
+    pub(super) fn add(&mut self, now: u64) {
+        (self.count, self.since) = ((self.count + 1).min(MAX_REFUSALS), now);
+    }
+
+    pub(super) fn is_backing_off(&self, now: u64) -> bool {
+        self.count > 0 && now.abs_diff(self.since) < FIRST_BACK_OFF << self.count
+    }
 }
 
 /// A renewal that was sent and has no reply yet.
@@ -50,7 +85,7 @@ pub(super) struct PendingRenewal {
 }
 
 /// A denial of all hits of at least `cost`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Denial {
     pub(super) cost: u64,
     pub(super) since: u64,
@@ -59,7 +94,7 @@ pub(super) struct Denial {
 }
 
 /// A lease as the holder spends it. Times are those of the holder's clock.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LocalLease {
     pub(super) id: ReservationId,
     pub(super) amount: u64,
@@ -128,10 +163,11 @@ impl KnownKeys {
     /// Records a hit of a key. Returns whether the last one was less than `period` ago.
     fn touch(&mut self, key: &str, now: u64, period: u64) -> Result<bool, OutOfMemory> {
         if self.times.is_empty() {
-            self.times.try_reserve_exact(TIMES)?;
-            self.times.resize(TIMES, 0);
+            let slots = self.capacity.clamp(1, TIMES);
+            self.times.try_reserve_exact(slots)?;
+            self.times.resize(slots, 0);
         }
-        let place = DefaultHashBuilder::hash_one(self.keys.hasher(), key) as usize % TIMES;
+        let place = DefaultHashBuilder::hash_one(self.keys.hasher(), key) as usize % self.times.len();
         let Some(time) = self.times.get_mut(place) else { return Ok(false) };
         let last = core::mem::replace(time, now);
         Ok(last > 0 && now.abs_diff(last) < period)
@@ -147,8 +183,8 @@ impl KnownKeys {
         }
         self.keys.try_reserve(1)?;
         self.order.try_reserve(1)?;
-        let key: Rc<str> = key.into();
-        self.order.push_back(Rc::clone(&key));
+        let key: Arc<str> = key.into();
+        self.order.push_back(Arc::clone(&key));
         self.keys.insert(key, Known::default());
         Ok(())
     }

@@ -22,13 +22,18 @@ impl Traffic {
         self.spent.saturating_add(faded as u64)
     }
 
+    /// Returns the time in which [`recent`](Self::recent) was spent: less than `period` if the first cost came since.
+    pub(crate) fn time(&self, now: u64, period: u64) -> u64 {
+        if self.before > 0 { period } else { now.saturating_sub(self.since).min(period) }
+    }
+
     fn roll(&mut self, now: u64, period: u64) {
-        match now.checked_sub(self.since) {
+        match now.checked_sub(self.since).filter(|_| self.spent > 0 || self.before > 0) {
             Some(age) if age < period => {}
             Some(age) if age < 2 * period => {
                 *self = Self { since: self.since + period, spent: 0, before: self.spent };
             }
-            // The last cost is too long ago, or the clock has stepped back.
+            // There was no cost, the last one is too long ago, or the clock has stepped back.
             _ => *self = Self { since: now, spent: 0, before: 0 },
         }
     }
@@ -47,6 +52,17 @@ mod tests {
         traffic.add(1, 6_500, 1_000);
         assert_eq!(traffic.recent(6_999, 1_000), 1);
         assert_eq!(traffic.recent(9_000, 1_000), 0);
+    }
+
+    #[test]
+    fn the_first_costs_were_spent_since_the_first_one() {
+        let mut traffic = Traffic::default();
+        for (now, time) in [(5_000, 0), (5_400, 400), (6_000, 1_000), (6_500, 1_000)] {
+            traffic.add(1, now, 1_000);
+            assert_eq!(traffic.time(now, 1_000), time);
+        }
+        traffic.add(1, 9_000, 1_000);
+        assert_eq!(traffic.time(9_000, 1_000), 0);
     }
 
     #[test]

@@ -452,7 +452,7 @@ describe("operations that are sent as if there were no leases", () => {
     "a key that is hit now and then": async (limiter, moved) => {
       for (let number = 0; number < 20; number++) {
         await limiter.hit("a");
-        await moved.pass(600);
+        await moved.pass(1_200);
       }
     },
     "many keys that are hit once": (limiter) => times(100, (number) => limiter.hit(`${number}`)),

@@ -1,6 +1,6 @@
 //! One key's account: its states in memory, and in a stored row that survives the memory.
 
-use worker::{console_error, console_warn};
+use worker::console_error;
 
 use crate::cloudflare::object::credit::{Credit, WAKE};
 use crate::cloudflare::object::row::{LoadError, Row, Storage};
@@ -14,7 +14,7 @@ use crate::{Answer, Error, Ledger, Operation, Policies, ReservationId};
 const LOGGED_BYTES: usize = 256;
 
 /// One key's account.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Account<S = Row> {
     /// The object's id, for the log.
     id: String,
@@ -41,7 +41,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The states in memory, under the policies of the last operation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Memory {
     /// The policies as JSON, as the operation had them.
     policies: String,
@@ -177,7 +177,7 @@ impl<S: Storage> Account<S> {
             }
         };
         if !afresh.is_empty() {
-            console_warn!("{}", serde_json::json!({ "event": "afresh", "policies": afresh }));
+            self.row.warn(&serde_json::json!({ "event": "afresh", "policies": afresh }).to_string());
         }
         self.memory = Some(Memory {
             policies: policies.into(),

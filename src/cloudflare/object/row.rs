@@ -2,6 +2,7 @@
 
 use js_sys::{JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
+use worker::console_warn;
 
 use crate::Error;
 use crate::cloudflare::object::codec::{self, Stored};
@@ -50,7 +51,7 @@ const MIN_ALARM_DELAY: u64 = 600_000;
 const QUARANTINE: u64 = 7 * 86_400_000;
 
 /// The stored row of one key, and its alarm.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Row {
     storage: RawStorage,
     kv: SyncKv,
@@ -97,6 +98,8 @@ pub(crate) trait Storage {
     fn clear(&mut self);
     /// Moves an unreadable row to another key, where it is kept for a week. Returns its bytes.
     fn quarantine(&mut self, now: u64) -> Result<Vec<u8>, ThrownError>;
+    /// Writes a warning to the log.
+    fn warn(&self, line: &str);
     /// Returns 128 cryptographically random bits.
     fn random(&mut self) -> Result<u128, ThrownError>;
 }
@@ -163,6 +166,10 @@ impl Storage for Row {
         self.delete()?;
         self.set_alarm(now + QUARANTINE)?;
         Ok(bytes_of(&value))
+    }
+
+    fn warn(&self, line: &str) {
+        console_warn!("{line}");
     }
 
     fn random(&mut self) -> Result<u128, ThrownError> {

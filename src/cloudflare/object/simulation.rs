@@ -15,9 +15,10 @@ mod plan;
 mod policies;
 mod random;
 mod scenario;
+mod used;
 mod world;
 
 /// The key, as a holder knows it under each plan.
-const KEYS: [&str; 4] = ["0 key", "1 key", "2 key", "3 key"];
+const KEYS: [&str; 5] = ["0 key", "1 key", "2 key", "3 key", "4 key"];
 
 const START: u64 = 1_800_000_000_000;

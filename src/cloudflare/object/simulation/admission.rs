@@ -69,8 +69,8 @@ fn an_object_whose_clock_steps_back_admits_no_more() {
             let seed = 2_000_000 + number as u64 * 1_000 + round;
             let (load, faults) = any_scenario(&mut Random(seed ^ 0x7041));
             let stepped = [100, 1_000, 5_000][round as usize % 3];
-            // The times of reservations' uses ignore the object's clock.
-            let faults = Faults { stepped, reserved: 0, ..faults };
+            // The times of reservations' uses and of changes ignore the object's clock.
+            let faults = Faults { stepped, reserved: 0, changed: 0, ..faults };
             let mut world = World::new(policy, load, faults, seed, Features::ALL);
             world.run(load);
             check(policy, &world);
@@ -101,7 +101,7 @@ fn several_policies_in_one_decision_each_hold() {
 }
 
 #[test]
-fn several_plans_on_one_key_each_hold_also_when_a_limit_changes() {
+fn several_plans_on_one_key_each_hold_also_when_a_limit_or_a_scale_changes() {
     let all: Vec<Policy> = policies().into_iter().filter(|policy| policy.algorithm() != "fix_window_per_key").collect();
     for round in 0..60_u64 {
         let seed = 4_000_000 + round;
@@ -119,16 +119,27 @@ fn several_plans_on_one_key_each_hold_also_when_a_limit_changes() {
             }
             _ => first.clone(),
         };
+        // Another scale, or another `per`, is another shape, with a budget of its own beside the former one.
+        let other = match first.algorithm() {
+            "fix_window" => Policy::fix_window(first.limit(), first.scale() * 2).unwrap(),
+            "sliding_window" => Policy::sliding_window(first.limit(), first.scale() / 2).unwrap(),
+            "sliding_counter" => Policy::sliding_counter(first.limit(), first.scale() * 2).unwrap(),
+            "token_bucket" => Policy::token_bucket(first.limit(), 1, first.scale() * 2).unwrap(),
+            _ => Policy::leaky_bucket(first.limit(), 1, first.scale() * 2).unwrap(),
+        };
+        let other = other.named("first").unwrap();
         let plans = vec![
             Plan::new(&[(0, &first)]),
             Plan::new(&[(0, &first), (1, &second)]),
             Plan::new(&[(1, &second)]),
             Plan::new(&[(0, &lower)]),
+            Plan::new(&[(2, &other)]),
         ];
         let (load, faults) = any_scenario(&mut random);
         let mut world = World::with_plans(plans, first.scale(), load, faults, seed, Features::ALL);
         world.run(load);
         check_at(0, &first, &world);
         check_at(1, &second, &world);
+        check_at(2, &other, &world);
     }
 }

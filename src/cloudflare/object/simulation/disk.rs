@@ -74,6 +74,8 @@ impl Storage for Disk {
         Ok(self.row.take().unwrap_or_default())
     }
 
+    fn warn(&self, _: &str) {}
+
     fn random(&mut self) -> Result<u128, ThrownError> {
         Ok(u128::from(self.random.next()) << 64 | u128::from(self.random.next()))
     }

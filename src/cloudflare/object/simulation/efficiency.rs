@@ -45,6 +45,19 @@ fn a_hot_key_costs_few_messages_and_rows() {
 }
 
 #[test]
+fn a_key_with_a_few_hits_a_second_gets_longer_leases() {
+    let policy = Policy::fix_window(100_000, "1h").unwrap();
+    for (rate, saved) in [(1, 3), (4, 12), (20, 20)] {
+        let load = Load { isolates: 1, hits: 4_000, rate, bursts: false, max_cost: 1 };
+        let mut world = World::new(&policy, load, Faults::default(), 7, Features { credit: false, leases: true });
+        world.run(load);
+        check(&policy, &world);
+        assert_eq!(world.admitted(), 4_000);
+        assert!(world.messages < 4_000 / saved, "{rate} hits a second: {} messages", world.messages);
+    }
+}
+
+#[test]
 fn a_cold_key_and_one_near_its_limit_ask_for_every_hit() {
     let policy = Policy::fix_window(100_000, "1m").unwrap();
     let cold = Load { isolates: 3, hits: 2_000, rate: 1, bursts: false, max_cost: 1 };
@@ -52,8 +65,8 @@ fn a_cold_key_and_one_near_its_limit_ask_for_every_hit() {
     world.run(cold);
     let mut plain = World::new(&policy, cold, Faults::default(), 7, Features::NONE);
     plain.run(cold);
-    // Two hits of an isolate within a second are rare, and a lease of two saves a message.
-    assert!(world.messages.abs_diff(plain.messages) * 100 <= plain.messages, "{}", world.messages);
+    // A hit in three seconds at each isolate is worth a lease now and then.
+    assert!(world.messages <= plain.messages, "{}", world.messages);
 
     let near = Policy::fix_window(15, "1m").unwrap();
     let load = Load { isolates: 3, hits: 2_000, rate: 300, bursts: false, max_cost: 1 };

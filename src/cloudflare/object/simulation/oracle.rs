@@ -1,11 +1,10 @@
 //! The definitions of the policies, against which the uses are checked.
 
-use std::collections::BTreeSet;
-
 use super::START;
 use super::random::Random;
 use super::scenario::Load;
-use super::world::{Use, World};
+use super::used::{Effect, Used};
+use super::world::{Change, World};
 use crate::{Answer, Ledger, Operation, Policy};
 
 /// Asserts that the uses are no more than the definition of the policy allows.
@@ -15,63 +14,44 @@ pub(super) fn check(policy: &Policy, world: &World) {
 
 /// Asserts the same for the policy at a position, of the uses under plans with that policy.
 pub(super) fn check_at(position: usize, policy: &Policy, world: &World) {
-    let is_counted = |used: &&Use| world.plans[used.plan].positions.contains(&position);
-    let mut uses: Vec<(u64, u64)> = world.uses.iter().filter(is_counted).map(|used| (used.at, used.cost)).collect();
-    uses.sort_unstable();
-    let (limit, scale) = (u128::from(policy.limit()), policy.scale());
-    let within = |from: u64, to: u64| {
-        let (first, last) = (uses.partition_point(|&(at, _)| at < from), uses.partition_point(|&(at, _)| at < to));
-        uses[first..last.max(first)].iter().map(|&(_, cost)| u128::from(cost)).sum::<u128>()
-    };
-    match policy.algorithm() {
-        "fix_window" => {
-            let windows: BTreeSet<u64> = uses.iter().map(|(at, _)| at - at % scale).collect();
-            for start in windows {
-                assert!(within(start, start + scale) <= limit, "{policy:?} from {start}");
-            }
-        }
-        "fix_window_per_key" => {
-            let mut edges = vec![0];
-            edges.extend(world.window_starts.iter().flat_map(|&start| [start, start + scale]));
-            edges.push(u64::MAX);
-            for edge in edges.windows(2).filter(|edge| edge[0] < edge[1]) {
-                assert!(within(edge[0], edge[1]) <= limit, "{policy:?} from {edge:?}");
-            }
-        }
-        "sliding_window" => {
-            let (mut first, mut sum) = (0, 0);
-            for &(at, cost) in &uses {
-                sum += u128::from(cost);
-                while uses[first].0 + scale <= at {
-                    sum -= u128::from(uses[first].1);
-                    first += 1;
-                }
-                assert!(sum <= limit, "{policy:?} at {at}: {sum}");
-            }
-        }
-        "sliding_counter" => {
-            let (mut start, mut previous, mut current) = (0, 0_u128, 0_u128);
-            for &(at, cost) in &uses {
-                let window = at - at % scale;
-                if window != start {
-                    previous = if window == start + scale { current } else { 0 };
-                    (start, current) = (window, 0);
-                }
-                current += u128::from(cost);
-                let weighted = previous * u128::from(scale - (at - window)) + current * u128::from(scale);
-                assert!(weighted <= limit * u128::from(scale), "{policy:?} at {at}");
-            }
-        }
-        _ => {
-            // The level of a bucket, in parts of a hit.
-            let (rate, mut level, mut last) = (u128::from(policy.algorithm.rate()), 0_u128, 0);
-            for &(at, cost) in &uses {
-                level = level.saturating_sub(rate * u128::from(at - last)) + u128::from(cost) * u128::from(scale);
-                last = at;
-                assert!(level <= limit * u128::from(scale), "{policy:?} at {at}: {level}");
+    let mut used = Used::new(policy);
+    for (at, effect) in effects(position, policy, world) {
+        used.apply(effect, at);
+        assert!(used.is_within_limit(), "{policy:?} at {at}: {used:?}");
+    }
+}
+
+/// Returns the effects on the policy at a position, in order.
+fn effects(position: usize, policy: &Policy, world: &World) -> Vec<(u64, Effect)> {
+    let mut all: Vec<(u64, usize, Effect)> = Vec::new();
+    if policy.algorithm() == "fix_window_per_key" {
+        for (number, &start) in world.window_starts.iter().enumerate() {
+            all.push((start, 0, Effect::Edge));
+            let end = start + policy.scale();
+            if world.window_starts.get(number + 1).is_none_or(|&next| next >= end) {
+                all.push((end, 0, Effect::Edge));
             }
         }
     }
+    let applies = |plan: usize| world.plans[plan].positions.contains(&position);
+    for (number, used) in world.uses.iter().enumerate().filter(|(_, used)| applies(used.plan)) {
+        all.push((used.at, number + 1, Effect::Use(used.cost)));
+    }
+    for changed in &world.changes {
+        let plan = &world.plans[changed.plan];
+        let applies = match changed.change {
+            Change::Reset => {
+                plan.names.iter().any(|name| Some(name.as_str()) == policy.name().or(Some(policy.algorithm())))
+            }
+            Change::Set { .. } | Change::Refund { .. } => plan.positions[0] == position,
+        };
+        if applies {
+            all.push((changed.at, changed.uses + 1, Effect::Change(changed.change)));
+        }
+    }
+    // Of one time, in the order in which they happened: a change comes before the next use.
+    all.sort_by_key(|&(at, number, effect)| (at, number, matches!(effect, Effect::Use(_))));
+    all.into_iter().map(|(at, _, effect)| (at, effect)).collect()
 }
 
 /// Returns the amount that one exact limiter admits of the same traffic without delays.

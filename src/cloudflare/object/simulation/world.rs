@@ -3,6 +3,9 @@
 mod at_isolate;
 mod at_object;
 mod faults;
+mod operator;
+
+pub(super) use operator::{Change, Changed};
 
 use super::START;
 use super::disk::Disk;
@@ -45,6 +48,8 @@ pub(super) struct World {
     isolates: Vec<Isolate>,
     events: Events,
     pub(super) uses: Vec<Use>,
+    /// What the operator has changed.
+    pub(super) changes: Vec<Changed>,
     /// The starts of the key's own windows.
     pub(super) window_starts: Vec<u64>,
     /// How far the object's clock is behind the true time.
@@ -86,6 +91,7 @@ impl World {
             isolates,
             events: Events::default(),
             uses: Vec::new(),
+            changes: Vec::new(),
             window_starts: Vec::new(),
             clock_behind: 0,
             latest_clock: 0,

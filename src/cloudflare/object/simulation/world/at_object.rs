@@ -10,7 +10,7 @@ use crate::{Costs, Operation, Renewal, ReservationId, Settlement};
 
 impl World {
     /// Applies an operation at the object; `None` if the storage failed.
-    fn apply(&mut self, plan: usize, operation: Operation<'_>, now: u64) -> Option<Reply> {
+    pub(super) fn apply(&mut self, plan: usize, operation: Operation<'_>, now: u64) -> Option<Reply> {
         let policies = &self.plans[plan].json;
         let request = Request { operation, settles: &[], policies, credit: self.features.credit };
         let reply = self.account.apply(request, now - self.clock_behind);
@@ -76,7 +76,7 @@ impl World {
     }
 
     /// Records the start of the key's own window.
-    fn record_window_start(&mut self, now: u64) {
+    pub(super) fn record_window_start(&mut self, now: u64) {
         if let Some(start) = self.account.first_number().map(|start| start as u64)
             && (start..start + self.scale).contains(&now)
             && self.window_starts.last() != Some(&start)
