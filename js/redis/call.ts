@@ -12,6 +12,9 @@ export interface Base {
   readonly mark: string;
 }
 
+/** What is done with a call whose reply was read: its operations get their results or an error, or it is sent again. */
+export type Next = "settle" | "again" | "fail";
+
 /** A call for one key. It may be sent several times, until Redis has executed it or it times out. */
 export class Call {
   readonly log: KeyLog;
@@ -33,6 +36,10 @@ export class Call {
   results: readonly Result[] | undefined;
   /** When the last state of its key ends, once the results are known; 0 if nothing was changed. */
   endsAt = 0;
+
+  next: Next = "settle";
+  /** The error of a call that fails. */
+  error: unknown;
 
   constructor(log: KeyLog, batch: Batch, deadline: number) {
     this.log = log;

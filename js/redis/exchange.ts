@@ -1,12 +1,12 @@
 import { inWords, type TollgateError } from "../errors/error.ts";
 import { replay } from "../wasm/generated.ts";
-import { Call } from "./call.ts";
+import { Call, type Next } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";
 import { Deadlines } from "./deadlines.ts";
 import { isCrossSlot, isNoScript, rejectedOperation, stateLost, unanswered, unreadableValue } from "./errors.ts";
 import type { KeyLog } from "./key-log.ts";
-import { divided, Message } from "./message.ts";
+import { divided, Message, maxKeys } from "./message.ts";
 import { type Operation, takeBatch } from "./operation.ts";
 import type { Outcome, Replicas, Result } from "./replicas.ts";
 import { type Reply, readReply } from "./reply.ts";
@@ -38,6 +38,13 @@ export class Exchange {
   readonly #clock = new RedisClock();
   /** The keys whose calls are sent at the end of this tick. */
   readonly #ready: KeyLog[] = [];
+  #isScheduled = false;
+  /** The timer of keys that wait for a reply to others. */
+  #waiting: ReturnType<typeof setTimeout> | undefined;
+  /** How many keys the messages have that have no reply yet. */
+  #keysUnderWay = 0;
+  /** How long a reply takes, in milliseconds: an average of the last ones. */
+  #roundTrip = 1;
   /** How many calls timed out and have no reply yet. */
   #abandoned = 0;
   /** When the last call was tried in spite of those. */
@@ -63,13 +70,36 @@ export class Exchange {
 
   #enqueue(log: KeyLog): void {
     log.isBusy = true;
-    if (this.#ready.push(log) === 1) setImmediate(() => this.#flush());
+    if (this.#ready.push(log) === 1) this.#schedule();
   }
 
-  /** Sends the calls of all keys that are ready. */
-  #flush(): void {
-    this.#sendAll(this.#ready.splice(0).map((log) => this.#start(log)));
+  /** Sends what is ready at the end of this tick. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#flush);
   }
+
+  /**
+   * Sends the calls of all keys that are ready. While more than twice as many are under way, these wait for the next reply,
+   * for half a round trip at most: otherwise a busy process would send ever smaller messages.
+   */
+  readonly #flush = (): void => {
+    this.#isScheduled = false;
+    if (this.#ready.length === 0) return;
+    if (2 * this.#ready.length < Math.min(this.#keysUnderWay, 2 * maxKeys)) {
+      // In a process that was blocked, timers fire before the replies that have arrived are read. Those come first.
+      this.#waiting ??= setTimeout(() => setImmediate(this.#flushNow), this.#roundTrip / 2);
+      return;
+    }
+    this.#flushNow();
+  };
+
+  readonly #flushNow = (): void => {
+    clearTimeout(this.#waiting);
+    this.#waiting = undefined;
+    if (this.#ready.length > 0) this.#sendAll(this.#ready.splice(0).map((log) => this.#start(log)));
+  };
 
   /** Starts a call with the pending operations of a key. */
   #start(log: KeyLog): Call {
@@ -147,9 +177,18 @@ export class Exchange {
     const { runner, counters } = this.#parts;
     const { keys } = message;
     const reply = byText ? runner.byText(keys, args) : runner.bySha(keys, args);
+    this.#keysUnderWay += keys.length;
+    const ended = () => {
+      this.#keysUnderWay -= keys.length;
+      if (this.#ready.length > 0) this.#schedule();
+    };
     reply.then(
-      (reply) => this.#receive(message, reply),
+      (reply) => {
+        ended();
+        this.#receive(message, reply);
+      },
       (error) => {
+        ended();
         const calls = this.#awaited(message);
         if (!byText && isNoScript(error) && calls.length === keys.length) {
           counters.scriptLoads++;
@@ -189,6 +228,7 @@ export class Exchange {
       if (reply === undefined)
         throw unanswered(message.calls[0]?.log.name as string, `the reply of the script is ${inWords(raw)}`);
       const now = performance.now();
+      this.#roundTrip += (now - message.sentAt - this.#roundTrip) / 8;
       for (const { log } of awaited) log.clock.update(reply.now, message.sentAt, now);
       this.#clock.update(reply.now, message.sentAt, now);
       if (reply.texts.length === 0) this.#sendLater(awaited, now);
@@ -208,25 +248,37 @@ export class Exchange {
   /** Replays the replies for all keys of a message, and ends or repeats their calls. */
   #handleAll(message: Message, { texts, now }: Reply): void {
     const { calls, tag } = message;
-    const isLost = ({ isEnded, log }: Call) => isEnded || log.isDropped;
-    const slots = Uint32Array.from(calls, (call) => (isLost(call) ? replay.noSlot : call.log.slot));
+    const slots = new Uint32Array(calls.length);
+    let index = 0;
+    for (const { isEnded, log } of calls) slots[index++] = isEnded || log.isDropped ? replay.noSlot : log.slot;
     const outcomes = this.#parts.replicas.replayAll(slots, texts, tag, now);
-    const steps = calls.map((call, index): (() => void) | undefined => {
-      if (call.isEnded) return undefined;
+    index = 0;
+    for (const call of calls) {
+      const [text, outcome] = [texts[index] as string, outcomes?.[index] as Outcome];
+      index++;
+      if (call.isEnded) continue;
       try {
         if (call.log.isDropped) throw stateLost();
         if (outcomes === undefined) throw unreadableValue(call.log.name, replay.status.outOfMemory);
-        return this.#step(call, texts[index] as string, outcomes[index] as Outcome, tag, now);
+        call.next = this.#read(call, text, outcome, tag, now);
       } catch (error) {
-        return () => this.#fail(call, error);
+        call.next = "fail";
+        call.error = error;
       }
-    });
+    }
     // Last, since they call what callers gave, which may use the wasm again.
-    for (const step of steps) step?.();
+    const again: Call[] = [];
+    for (const call of calls) {
+      if (call.isEnded) continue;
+      if (call.next === "settle") this.#settle(call);
+      else if (call.next === "again") again.push(call);
+      else this.#fail(call, call.error);
+    }
+    if (again.length > 0) this.#sendAll(again);
   }
 
   /** Reads the reply for a key by its kind, which `log.lua` explains. Returns what is to be done then. */
-  #step(call: Call, reply: string, outcome: Outcome, tag: string, now: number): () => void {
+  #read(call: Call, reply: string, outcome: Outcome, tag: string, now: number): Next {
     const { log } = call;
     const wish = reply.startsWith("*") || reply.startsWith("!") ? reply.charAt(0) : "";
     const kind = reply.charAt(wish.length);
@@ -242,17 +294,17 @@ export class Exchange {
         log.isTooLong = wish === "!";
         return this.#replayed(call, outcome, now);
       case "x":
-        return () => this.#restore(call, now);
+        return this.#restore(call, now);
       case "o":
         return this.#meet(call, text, now);
       case "l":
         this.#checkRead(call, outcome.status, text);
         log.update(true, text, "!");
         call.base = { kind: "b", text: this.#parts.replicas.base(log.slot, true), mark: "" };
-        return () => this.#sendAll([call]);
+        return "again";
       default:
         this.#checkRead(call, replay.status.malformed, text);
-        return () => {};
+        return "again";
     }
   }
 
@@ -281,19 +333,18 @@ export class Exchange {
   }
 
   /** Ends an executed call once its key lives long enough, and otherwise sends it again. */
-  #replayed(call: Call, outcome: Outcome, now: number): () => void {
+  #replayed(call: Call, outcome: Outcome, now: number): Next {
     const { log, batch } = call;
-    const again = () => this.#sendAll([call]);
     if (log.isUnreadable) {
       log.isUnreadable = false;
-      return again;
+      return "again";
     }
     if (call.ttl > 0) log.livesUntil = Math.max(log.livesUntil, now + call.ttl);
     if (call.results === undefined) this.#readResults(call, outcome, now);
-    if (batch.writes.length === 0 || call.endsAt <= log.livesUntil) return () => this.#settle(call);
+    if (batch.writes.length === 0 || call.endsAt <= log.livesUntil) return "settle";
     // Without a longer time to live, Redis would drop states before they end.
     call.ttl = 2 * (call.endsAt - now);
-    return again;
+    return "again";
   }
 
   /** Reads the results of a call whose entry was replayed. */
@@ -316,7 +367,7 @@ export class Exchange {
   }
 
   /** Sends a call again whose key Redis has lost, with a base that restores the key unless its states have ended. */
-  #restore(call: Call, now: number): void {
+  #restore(call: Call, now: number): Next {
     const { replicas, restore } = this.#parts;
     const { log } = call;
     if (restore && replicas.endsAt(log.slot, now) > 0) {
@@ -326,11 +377,11 @@ export class Exchange {
       log.forget();
       call.base = undefined;
     }
-    this.#sendAll([call]);
+    return "again";
   }
 
   /** Sends a call again whose key was lost and has other states, with a base that adds to those what only the own ones know. */
-  #meet(call: Call, value: string, now: number): () => void {
+  #meet(call: Call, value: string, now: number): Next {
     const { replicas, restore } = this.#parts;
     const { log } = call;
     if (!restore) replicas.forget(log.slot);
@@ -339,7 +390,7 @@ export class Exchange {
     log.update(true, value, "!");
     const isKept = status === replay.status.kept;
     call.base = isKept ? this.#markedBase("m", replicas.base(log.slot, false)) : undefined;
-    return () => this.#sendAll([call]);
+    return "again";
   }
 
   #markedBase(kind: "m" | "r", text: string): { kind: "m" | "r"; text: string; mark: string } {

@@ -16,8 +16,10 @@ export class KeyLog {
   readonly clock: RedisClock = new RedisClock();
   /** The mark of the last replayed entry; empty if none was replayed. */
   mark = "";
-  /** The last three characters of the time at which its line began. */
+  /** The time at which its line began, as its value has it. */
   #line = "";
+  /** What of it calls send. */
+  #endOfLine = "";
   /** The key does not expire in Redis before this time, by Redis's clock. */
   livesUntil = 0;
   /** Set by each use; eviction skips the key once and clears it. */
@@ -50,16 +52,21 @@ export class KeyLog {
 
   /** What is known, as calls send it. */
   get known(): string {
-    return this.mark === "" ? nothingKnown : this.mark + this.#line;
+    return this.mark === "" ? nothingKnown : this.mark + this.#endOfLine;
   }
 
   /** Updates what is known after entries or a whole value were replayed. `ownMark` is that of the call's entries. */
   update(isWhole: boolean, text: string, ownMark: string): void {
     this.isShared = isWhole || text.indexOf("!") !== text.length - markLength;
     if (isWhole) {
-      this.livesUntil = 0;
       this.mark = "";
-      this.#line = copied(text.slice(5, 8));
+      const line = text.slice(1, 8);
+      if (line !== this.#line) {
+        // The key was created anew since its time to live was set.
+        this.livesUntil = 0;
+        this.#line = copied(line);
+        this.#endOfLine = this.#line.slice(4);
+      }
     }
     if (text === "") return;
     // Copied, since a slice would keep the whole reply in memory.
@@ -68,7 +75,7 @@ export class KeyLog {
 
   /** Forgets what is known, so that the next call reads the whole value. */
   forget(): void {
-    this.mark = "";
+    this.mark = this.#line = this.#endOfLine = "";
     this.livesUntil = 0;
     this.isLong = this.isTooLong = false;
   }

@@ -1,7 +1,7 @@
 import type { Call } from "./call.ts";
 
 /** The most keys in one message: more gain nothing, and delay what other processes send. */
-const maxKeys = 32;
+export const maxKeys = 32;
 
 /** One call of the script for several keys. */
 export class Message {
@@ -25,9 +25,11 @@ export class Message {
   args(deadline: number, policies: string, ttl: number): string[] {
     const args = [`${deadline}`, this.tag, policies, `${ttl}`];
     for (const call of this.calls) args.push(call.log.known + call.operations);
-    for (const [index, { base, ttl }] of this.calls.entries()) {
-      if (base !== undefined) args.push(`${index + 1}`, base.kind, base.text);
-      if (ttl > 0) args.push(`${index + 1}`, "t", `${ttl}`);
+    let place = 0;
+    for (const { base, ttl } of this.calls) {
+      place++;
+      if (base !== undefined) args.push(`${place}`, base.kind, base.text);
+      if (ttl > 0) args.push(`${place}`, "t", `${ttl}`);
     }
     return args;
   }

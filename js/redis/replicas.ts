@@ -116,14 +116,16 @@ export class Replicas {
    */
   replayAll(slots: Uint32Array, texts: readonly string[], own: string, now: number): Outcome[] | undefined {
     // A line end is in no value, so a text that has one cannot be read; its kind says so.
-    const lines = texts.map((text) => (text.includes("\n") ? "?" : text)).join("\n");
-    const address = run(() => this.#replicas.replayAll(slots, lines, own, now));
+    const lines = texts.map((text) => (text.includes("\n") ? "?" : text));
+    const address = run(() => this.#replicas.replayAll(slots, lines.join("\n"), own, now));
     if (address === 0) return undefined;
     const numbers = this.#memory();
-    return texts.map((text, index) => {
-      const at = (address >>> 3) + index * numbersPerOutcome;
-      const status = text.includes("\n") ? replay.status.malformed : (numbers[at] as number);
-      return { status, first: numbers[at + 1] as number, endsAt: numbers[at + 2] as number };
+    let at = address >>> 3;
+    return lines.map((line) => {
+      const status = line === "?" ? replay.status.malformed : (numbers[at] as number);
+      const outcome = { status, first: numbers[at + 1] as number, endsAt: numbers[at + 2] as number };
+      at += numbersPerOutcome;
+      return outcome;
     });
   }
 

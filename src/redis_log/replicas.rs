@@ -146,7 +146,7 @@ impl Replicas {
         self.outcomes.clear();
         for (&slot, line) in slots.iter().zip(replies.split('\n')) {
             let first = self.results.count();
-            let line = line.strip_prefix('*').unwrap_or(line);
+            let line = line.strip_prefix(['*', '!']).unwrap_or(line);
             let mut chars = line.chars();
             let replayed = match chars.next() {
                 _ if slot == NO_SLOT => Ok(Replayed::default()),
