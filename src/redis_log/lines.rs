@@ -138,7 +138,11 @@ impl Lines {
             && self.all().any(|own| {
                 // The entries of the line in force are in the value.
                 own.start != value.current.start
-                    && value.former.iter().find(|line| line.start == own.start).is_none_or(|line| own.entries > line.entries)
+                    && value
+                        .former
+                        .iter()
+                        .find(|line| line.start == own.start)
+                        .is_none_or(|line| own.entries > line.entries)
             })
     }
 

@@ -307,7 +307,12 @@ impl Replica {
     }
 
     /// Counts what another operation than a hit charged. What it gave back stays counted.
-    fn charge_answer(&mut self, operation: &Operation<'_>, position: usize, answer: &Answer) -> Result<(), ReplayError> {
+    fn charge_answer(
+        &mut self,
+        operation: &Operation<'_>,
+        position: usize,
+        answer: &Answer,
+    ) -> Result<(), ReplayError> {
         let lines = &mut self.lines;
         match (operation, answer) {
             (Operation::Inc { cost, .. }, _) => lines.charged().add_at(position, (*cost).max(0) as u64)?,
