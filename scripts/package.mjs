@@ -344,7 +344,9 @@ const scriptBySha = {
   name: "script by SHA",
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.lua$/ }, ({ path }) => {
-      const lines = readFileSync(path, "utf8").split("\n").map((line) => line.trim());
+      const lines = readFileSync(path, "utf8")
+        .split("\n")
+        .map((line) => line.trim());
       const script = lines.filter((line) => line !== "" && !line.startsWith("--")).join("\n");
       const sha = createHash("sha1").update(script).digest("hex");
       return { contents: `export const [script, scriptSha] = ${JSON.stringify([script, sha])};` };

@@ -4,7 +4,14 @@ import { Call, type Next } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";
 import { Deadlines } from "./deadlines.ts";
-import { isCrossSlot, isNoScript, rejectedOperation, stateLost, unanswered, unreadableValue } from "./errors.ts";
+import {
+  isCrossSlot,
+  isNoScript,
+  rejectedOperation,
+  stateLost,
+  unanswered,
+  unreadableValue,
+} from "./errors.ts";
 import type { KeyLog } from "./key-log.ts";
 import { divided, Message, maxKeys } from "./message.ts";
 import { type Operation, takeBatch } from "./operation.ts";
@@ -240,7 +247,10 @@ export class Exchange {
 
   /** Sends calls again that came too late by the last estimate of Redis's time, unless they really are. */
   #sendLater(calls: readonly Call[], now: number): void {
-    const [late, early] = [calls.filter(({ deadline }) => deadline <= now), calls.filter((call) => call.deadline > now)];
+    const [late, early] = [
+      calls.filter(({ deadline }) => deadline <= now),
+      calls.filter((call) => call.deadline > now),
+    ];
     for (const call of late) this.#fail(call, this.#timeoutError(call.log));
     if (early.length > 0) this.#sendAll(early);
   }
@@ -250,7 +260,8 @@ export class Exchange {
     const { calls, tag } = message;
     const slots = new Uint32Array(calls.length);
     let index = 0;
-    for (const { isEnded, log } of calls) slots[index++] = isEnded || log.isDropped ? replay.noSlot : log.slot;
+    for (const { isEnded, log } of calls)
+      slots[index++] = isEnded || log.isDropped ? replay.noSlot : log.slot;
     const outcomes = this.#parts.replicas.replayAll(slots, texts, tag, now);
     index = 0;
     for (const call of calls) {

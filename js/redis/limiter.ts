@@ -311,7 +311,8 @@ export class RedisLimiter implements AsyncLimiter {
   #issuer(ttl: number): LeaseIssuer {
     return {
       hit: async (key, cost) =>
-        (this.#denyLocally(key, cost) ?? (await this.#perform("h", key, { text: hitText(`${cost}`, "") }))) as Decision,
+        (this.#denyLocally(key, cost) ??
+          (await this.#perform("h", key, { text: hitText(`${cost}`, "") }))) as Decision,
       // A report without a hit may give back an amount that then can be used.
       renew: async (key, cost, text) =>
         (await this.#perform("l", key, { text, ttl, isFreeing: cost === 0 })) as Numbers,
