@@ -1,50 +1,6 @@
-export { type ErrorCode, TollgateError } from "./errors/error.ts";
-export { type IpKeyOptions, ipKey } from "./http/address.ts";
+// `tollgate/js` exports the same without these two, which only servers need.
+
 export { type HeaderOptions, problemBody, rateLimitHeaders } from "./http/headers.ts";
-export { hitAll } from "./limiter/hit-all.ts";
+export { type AddressRanges, inRanges } from "./http/ranges.ts";
 export { Ledger, type LedgerReservation, type SavedLedger } from "./limiter/ledger.ts";
-export { RateLimiter } from "./limiter/limiter.ts";
-export type { AllHits, HitOf } from "./limiter/several-keys.ts";
-export { type Operation, type Step, step } from "./limiter/step.ts";
-export { Reservation } from "./reservation/reservation.ts";
-export type { Timer } from "./throttle/alarm.ts";
-export type {
-  AcquireOptions,
-  BasicThrottle,
-  ThrottleChange,
-  ThrottleOptions,
-} from "./throttle/basic-throttle.ts";
-export type { BatchOptions, BatchResult } from "./throttle/batch.ts";
-export type { FetchOptions } from "./throttle/fetch.ts";
-export type { Place, QueueState } from "./throttle/places.ts";
-export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
-export type { Running, RunOptions } from "./throttle/run.ts";
-export { Throttle } from "./throttle/throttle.ts";
-export { throttledFetch } from "./throttle/throttled-fetch.ts";
-export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
-export type {
-  Algorithm,
-  CalendarPolicy,
-  ConcurrencyPolicy,
-  Costs,
-  Decision,
-  Duration,
-  Expired,
-  Extension,
-  Key,
-  LeakyBucketPolicy,
-  Options,
-  Policies,
-  Policy,
-  PolicyBase,
-  ReserveOptions,
-  Settlement,
-  Shape,
-  Snapshot,
-  State,
-  StoredKey,
-  StoredState,
-  TokenBucketPolicy,
-  UtcOffset,
-  WindowPolicy,
-} from "./types.ts";
+export * from "./without-wasm.ts";

@@ -81,13 +81,34 @@ export interface ConcurrencyPolicy extends PolicyBase {
   readonly ttl?: Duration | undefined;
 }
 
+/** A time in which a key is denied because the other policies of its list denied it too often, or by hand. */
+export interface BanPolicy {
+  /** The ban. */
+  readonly algorithm: "ban";
+  /** How many denials begin a ban, from 1 to 1,000. The last of them already is the ban. */
+  readonly after: number;
+  /** How long denials are counted, from the first one on. */
+  readonly scale: Duration;
+  /** How long a ban lasts; with a factor, the first one. */
+  readonly for: Duration;
+  /** How much longer each ban lasts than the last one, from 1 (the default) to 1,000; above 1 it needs `most`. */
+  readonly factor?: number | undefined;
+  /** How long the longest ban lasts. */
+  readonly most?: Duration | undefined;
+  /** For logs and limiters with several policies; `ban` by default. */
+  readonly name?: string | undefined;
+  /** A ban has no unit. */
+  readonly unit?: undefined;
+}
+
 /** An algorithm and its numbers. */
 export type Policy =
   | WindowPolicy
   | CalendarPolicy
   | TokenBucketPolicy
   | LeakyBucketPolicy
-  | ConcurrencyPolicy;
+  | ConcurrencyPolicy
+  | BanPolicy;
 
 /** The cost: one number under all policies, or one for each by its name. A policy that is left out costs 1. */
 export type Costs = number | Readonly<Record<string, number>>;
@@ -136,7 +157,7 @@ export interface Decision {
   /** The names of the policies that denied. */
   readonly violated: readonly string[];
   /** Why it was denied, if not by a limit. */
-  readonly reason?: "full" | "error";
+  readonly reason?: "full" | "error" | "banned";
 }
 
 /** An expired state, as `beforeClean` receives it. */

@@ -1,4 +1,4 @@
-// `tollgate/js`: the package without WebAssembly, and without the headers, which only servers need.
+// What `tollgate` and `tollgate/js` both export. Headers and `Ledger` are left out here, since only servers need them.
 
 export { type ErrorCode, TollgateError } from "./errors/error.ts";
 export { type IpKeyOptions, ipKey } from "./http/address.ts";
@@ -11,11 +11,13 @@ export type { Timer } from "./throttle/alarm.ts";
 export type {
   AcquireOptions,
   BasicThrottle,
+  FairCall,
   ThrottleChange,
   ThrottleOptions,
 } from "./throttle/basic-throttle.ts";
 export type { BatchOptions, BatchResult } from "./throttle/batch.ts";
 export type { FetchOptions } from "./throttle/fetch.ts";
+export type { FleetLimiter, FleetOptions } from "./throttle/fleet.ts";
 export type { Place, QueueState } from "./throttle/places.ts";
 export type { Fetch, FetchRequest, FetchResponse, Signal } from "./throttle/platform.ts";
 export type { Running, RunOptions } from "./throttle/run.ts";
@@ -24,6 +26,7 @@ export { throttledFetch } from "./throttle/throttled-fetch.ts";
 export type { WrapOptions, Wrapped } from "./throttle/wrap.ts";
 export type {
   Algorithm,
+  BanPolicy,
   CalendarPolicy,
   ConcurrencyPolicy,
   Costs,

@@ -12,9 +12,11 @@ const benches = {
   native: () => show("cargo", ["bench", "-p", "tollgate-benches", "--", "--save"]),
   node: node("bench/node/main.mjs"),
   throttle: node("bench/throttle/main.mjs"),
+  ai: node("bench/ai/main.mjs"),
   replay: node("bench/replay/main.mjs"),
   frameworks: node("bench/frameworks/main.mjs"),
   redis: node("bench/redis/main.mjs"),
+  store: node("bench/store/main.mjs"),
   worker: node("bench/worker/main.mjs"),
 };
 

@@ -40,6 +40,7 @@ export async function buildPackage() {
     await bundleReact(dist);
     await bundleRedis(dist);
     await bundleStore(dist);
+    await bundleAi(dist);
     await bundleWorker(dist);
     await bundleCommand(dist);
   });
@@ -153,6 +154,7 @@ async function bundleClient(dist) {
  */
 const throttleChunks = (format) => ({
   "shared-chunk": `./shared.${format === "cjs" ? "cjs" : "js"}`,
+  "learn-chunk": `./learn.${format === "cjs" ? "cjs" : "js"}`,
   "without-wasm": "./throttle-js.js",
 });
 
@@ -160,7 +162,7 @@ const throttleChunks = (format) => ({
 const chunksBeside = (format) => ({
   name: "chunks beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/(shared-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
+    onResolve({ filter: /\/(shared-chunk|learn-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
       kind === "dynamic-import"
         ? { path: throttleChunks(format)[basename(path, ".ts")], external: true }
         : undefined,
@@ -179,6 +181,8 @@ async function bundleThrottle(dist) {
     putWasmLast(file, 1);
     const shared = [inProject("js/throttle/shared-chunk.ts")];
     await bundleAs(join(dist, `shared.${extension}`), { entryPoints: shared, format });
+    const learned = [inProject("js/throttle/learn-chunk.ts")];
+    await bundleAs(join(dist, `learn.${extension}`), { entryPoints: learned, format });
   }
   const script = [inProject("js/throttle/small/without-wasm.ts")];
   await bundleAs(join(dist, "throttle-js.js"), { entryPoints: script, format: "esm", minify: true });
@@ -376,6 +380,15 @@ async function bundleStore(dist) {
       });
 }
 
+/** `tollgate/ai`: budgets over the limiter that they are given, so that it has no wasm. */
+async function bundleAi(dist) {
+  for (const [extension, format] of [
+    ["js", "esm"],
+    ["cjs", "cjs"],
+  ])
+    await bundleAs(join(dist, `ai.${extension}`), { entryPoints: [inProject("js/ai/index.ts")], format });
+}
+
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
 async function bundleWorker(dist) {
   await bundleAs(join(dist, "cloudflare.js"), {
@@ -394,6 +407,7 @@ const typed = {
     "redis/index",
     "store/index",
     "testing/index",
+    "ai/index",
     "throttle/small/index",
     "without-wasm",
   ],

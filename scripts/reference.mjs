@@ -7,7 +7,7 @@ import { afterSetUp, toBuild } from "./setup.mjs";
 
 /** Writes the crate's reference to target/doc. A warning fails it: a broken link, or an item without documentation. */
 export const rustdoc = () =>
-  show("cargo", ["doc", "--no-deps", "--features", "system-clock,cloudflare"], {
+  show("cargo", ["doc", "--no-deps", "--features", "cloudflare,system-clock,tower"], {
     env: { ...process.env, RUSTDOCFLAGS: "-D warnings" },
   });
 

@@ -2,6 +2,7 @@ import { isMain } from "./lib/main.mjs";
 import { report } from "./lib/say.mjs";
 import { isMissing, setUp } from "./lib/steps.mjs";
 import { browser } from "./setup/browser.mjs";
+import { hermes } from "./setup/hermes.mjs";
 import { miri } from "./setup/miri.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
 import { packages } from "./setup/packages.mjs";
@@ -10,7 +11,7 @@ import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, miri, redis];
+export const toTest = [...toBuild, browser, hermes, miri, redis];
 export const toBench = [...toBuild, redis];
 
 /**

@@ -5,6 +5,7 @@
 //! nothing because they commit nothing.
 
 pub(crate) mod any;
+pub(crate) mod ban;
 pub(crate) mod bucket;
 pub(crate) mod calendar;
 pub(crate) mod concurrency;
@@ -242,7 +243,7 @@ impl Act {
 
     /// Returns whether the operation is denied if its amount does not fit.
     #[inline(always)]
-    fn can_be_denied(self) -> bool {
+    pub(crate) fn can_be_denied(self) -> bool {
         matches!(self, Self::Hit(_) | Self::Count(_))
     }
 

@@ -10,16 +10,17 @@ use alloc::vec::Vec;
 
 use crate::algorithm::Act;
 use crate::algorithm::any::AnyAlgorithm;
+use crate::algorithm::ban::Ban;
 use crate::growth::push;
 use crate::key::open_reservations::Reserved;
-use crate::key::policy_states::ReserveOnly;
+use crate::key::policy_states::Uncountable;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
 use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
 use crate::policy::schema::{MAX_STORED_RESERVATIONS, MAX_TTL};
 use crate::policy::{build_algorithm, denied};
 use crate::store::ledger::is_storable;
-use crate::{Decision, Denied, Options, Settlement};
+use crate::{Decision, Denied, MAX, Options, Settlement};
 
 pub use one_key::OneKey;
 
@@ -43,6 +44,10 @@ pub struct PolicyNumbers {
     pub rate: u64,
     /// The stored `scale` or `per`: below 0 a unit of the calendar.
     pub scale: i64,
+    /// The length of a ban; its `after` is the limit, and its factor the rate. Ignored for the other algorithms.
+    pub length: u64,
+    /// The longest ban.
+    pub most: u64,
 }
 
 impl PolicyNumbers {
@@ -53,7 +58,11 @@ impl PolicyNumbers {
 
     /// Returns the algorithm; `None` if a bucket would take too long to fill, or if the scale is invalid for the algorithm.
     pub(crate) fn algorithm(&self) -> Option<AnyAlgorithm> {
-        build_algorithm(self.algorithm, self.limit, self.rate, Scale::from_number(self.scale, self.algorithm)?)
+        let scale = Scale::from_number(self.scale, self.algorithm)?;
+        if self.algorithm == schema::BAN {
+            return Ban::new(self.limit, self.rate, scale.length(), self.length, self.most).map(AnyAlgorithm::Ban);
+        }
+        build_algorithm(self.algorithm, self.limit, self.rate, scale)
     }
 }
 
@@ -90,8 +99,8 @@ pub enum Failure {
     Amount,
     /// The policies of a call do not match.
     Mismatch,
-    /// The policy at this position counts reservations alone.
-    ReserveOnly(usize),
+    /// The policy at this position counts reservations alone, or denials.
+    Uncountable(usize),
     /// The policy or state at this position cannot be used.
     At(usize),
 }
@@ -102,9 +111,9 @@ impl From<OutOfMemory> for Failure {
     }
 }
 
-impl From<ReserveOnly> for Failure {
-    fn from(ReserveOnly(position): ReserveOnly) -> Self {
-        Self::ReserveOnly(position)
+impl From<Uncountable> for Failure {
+    fn from(Uncountable(position): Uncountable) -> Self {
+        Self::Uncountable(position)
     }
 }
 
@@ -271,6 +280,14 @@ impl SlotLimiter {
     pub fn set(&mut self, slot: Option<u32>, position: usize, count: u64, now: u64) -> Result<u64, Failure> {
         self.slots.policy_states().check_countable(position)?;
         self.change(slot, position, Act::Set(count), now)
+    }
+
+    /// Begins a ban at a position, or changes its end; without a length, lifts it. Returns when it ends or would have ended.
+    pub fn hold(&mut self, slot: Option<u32>, position: usize, length: Option<u64>, now: u64) -> Result<u64, Failure> {
+        match length {
+            Some(1..=MAX) | None => Ok(self.slots.hold(slot, position, length, now)?),
+            Some(_) => Err(Failure::Amount),
+        }
     }
 
     /// Returns the highest count that a policy may be set to.

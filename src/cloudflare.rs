@@ -20,6 +20,8 @@
 mod address;
 mod client;
 mod error;
+#[cfg(feature = "tower")]
+mod layer;
 #[allow(missing_docs, reason = "the code that #[durable_object] generates has no documentation")]
 mod object;
 mod protocol;

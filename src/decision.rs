@@ -104,6 +104,8 @@ pub enum Reason {
     Full,
     /// The store failed, and such hits are denied.
     Error,
+    /// The key was denied too often, or banned by hand: a policy of algorithm `ban` holds.
+    Banned,
 }
 
 impl Reason {
@@ -116,6 +118,7 @@ impl Reason {
         match self {
             Self::Full => "full",
             Self::Error => "error",
+            Self::Banned => "banned",
         }
     }
 }

@@ -124,6 +124,20 @@ pub enum Error {
         /// The operation.
         operation: &'static str,
     },
+    /// An addition or a count for a policy that is a ban.
+    BanOnly {
+        /// The policy's name.
+        policy: Box<str>,
+        /// The operation.
+        operation: &'static str,
+    },
+    /// A ban or its end for a policy that is not a ban, or without a name where there are several.
+    UnknownBan {
+        /// The name; `None` if it was left out.
+        found: Option<Box<str>>,
+        /// The names of the limiter's bans.
+        known: Vec<Box<str>>,
+    },
     /// One number to settle a reservation of costs by policy.
     SettleByPolicy {
         /// The number.
@@ -191,6 +205,8 @@ impl Error {
             Self::InvalidState { .. } => "invalid_state",
             Self::UnsupportedVersion { .. } => "unsupported_version",
             Self::ReserveOnly { .. } => "reserve_only",
+            Self::BanOnly { .. } => "ban_only",
+            Self::UnknownBan { .. } => "unknown_policy",
             Self::SettleByPolicy { .. } => "invalid_cost",
             Self::InvalidReservation { .. } => "invalid_reservation",
             Self::OutOfMemory => "out_of_memory",
@@ -211,7 +227,7 @@ impl Error {
             Self::InvalidKey { .. } => Some("key"),
             Self::InvalidCost { .. } | Self::InvalidInc { .. } => Some("cost"),
             Self::InvalidCount { .. } => Some("count"),
-            Self::UnknownPolicy { .. } => Some("policy"),
+            Self::UnknownPolicy { .. } | Self::UnknownBan { .. } => Some("policy"),
             Self::SettleByPolicy { .. } => Some("used"),
             Self::InvalidReservation { .. } => Some("id"),
             _ => None,
@@ -265,6 +281,10 @@ impl Error {
             Self::InvalidState { .. } => wording::INVALID_STATE,
             Self::UnsupportedVersion { .. } => wording::UNSUPPORTED_VERSION,
             Self::ReserveOnly { .. } => wording::RESERVE_ONLY,
+            Self::BanOnly { .. } => wording::BAN_ONLY,
+            Self::UnknownBan { known, .. } if known.is_empty() => wording::NO_BAN,
+            Self::UnknownBan { found: Some(_), .. } => wording::UNKNOWN_BAN,
+            Self::UnknownBan { found: None, .. } => wording::POLICY_REQUIRED,
             Self::SettleByPolicy { .. } => wording::SETTLE_BY_POLICY,
             Self::OutOfMemory => wording::OUT_OF_MEMORY,
             Self::InvalidPolicy { expected: Expected::UniqueName, .. } => wording::NAMED_TWICE,
@@ -284,7 +304,7 @@ impl Error {
             Self::UnknownField { field, algorithm, known } => {
                 fill(f, text, &["found", "algorithm", "known"], &[&Quoted(field), algorithm, &Listed(known)])
             }
-            Self::UnknownPolicy { found, known } => {
+            Self::UnknownPolicy { found, known } | Self::UnknownBan { found, known } => {
                 let found = Quoted(found.as_deref().unwrap_or_default());
                 fill(f, text, &["found", "known"], &[&found, &Listed(known)])
             }
@@ -293,7 +313,7 @@ impl Error {
             Self::Full { max_keys } => fill(f, text, &["found"], &[max_keys]),
             Self::InvalidState { problem } => fill(f, text, &["problem"], &[problem]),
             Self::UnsupportedVersion { found, supported } => fill(f, text, &["found", "expected"], &[found, supported]),
-            Self::ReserveOnly { policy, operation } => {
+            Self::ReserveOnly { policy, operation } | Self::BanOnly { policy, operation } => {
                 fill(f, text, &["policy", "operation"], &[&Quoted(policy), operation])
             }
             Self::SettleByPolicy { found } => fill(f, text, &["found"], &[found]),

@@ -4,12 +4,18 @@ use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::calendar::Calendar;
 use crate::algorithm::window::{Kind, Window};
 use crate::boundary::PolicyNumbers;
-use crate::{Decision, Policies, Violated};
+use crate::{Decision, Policies, Reason, Violated};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 /// The `type` of the problem body of a denial.
 pub const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+/// The `type` of the problem body of a denial by a ban.
+pub const BANNED_PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
+
+const TITLE: &str = "Request cannot be satisfied as assigned quota has been exceeded";
+const BANNED_TITLE: &str = "Request not satisfied due to detection of abnormal request pattern";
 
 /// Returns the headers for a decision, by the draft of the IETF's HTTP API group
 /// (draft-ietf-httpapi-ratelimit-headers-11).
@@ -51,6 +57,8 @@ pub struct Quota<'a> {
     unit: &'a str,
     /// 0 if it is not constant.
     period: u64,
+    /// Whether the policy is a ban, which has no quota.
+    is_ban: bool,
 }
 
 /// The unit of a quota that has no other, which is not written.
@@ -59,7 +67,8 @@ const DEFAULT_UNIT: &str = "requests";
 impl<'a> Quota<'a> {
     fn new(algorithm: &AnyAlgorithm, name: &'a str, unit: Option<&'a str>) -> Self {
         let default = if algorithm.is_concurrency() { "concurrent-requests" } else { DEFAULT_UNIT };
-        Self { name, limit: algorithm.limit(), unit: unit.unwrap_or(default), period: period(algorithm) }
+        let (limit, is_ban) = (algorithm.limit(), algorithm.is_ban());
+        Self { name, limit, unit: unit.unwrap_or(default), period: period(algorithm), is_ban }
     }
 
     /// Returns the quota of a policy that is known by its numbers; `None` if they are out of range.
@@ -68,10 +77,10 @@ impl<'a> Quota<'a> {
     }
 }
 
-/// Returns the period of a policy; 0 for months, whose length varies, and for work in progress, which has none.
+/// Returns the period of a policy; 0 for months, whose length varies, and for work in progress and bans, which have none.
 fn period(algorithm: &AnyAlgorithm) -> u64 {
     match algorithm {
-        AnyAlgorithm::Concurrency(_) => 0,
+        AnyAlgorithm::Concurrency(_) | AnyAlgorithm::Ban(_) => 0,
         AnyAlgorithm::Window(Window { kind: Kind::Calendar(calendar), .. }) if calendar.unit() == Calendar::Month => 0,
         AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_) | AnyAlgorithm::Bucket(_) => algorithm.period(),
     }
@@ -90,23 +99,25 @@ pub fn write_headers<'a>(
             text.push('\n');
         }
     };
-    fields(decision, quotas, &mut push);
-    if legacy {
+    let has_quota = fields(decision, quotas, &mut push);
+    if legacy && has_quota {
         for (name, value) in legacy_headers(decision) {
             push(name, value);
         }
     }
 }
 
-/// Passes each header to `push`: `RateLimit-Policy`, `RateLimit`, and `Retry-After` after a denial that ends.
+/// Passes each header to `push`: `RateLimit-Policy`, `RateLimit`, and `Retry-After` after a denial that ends. Returns
+/// whether there is a quota, as there is none under bans alone.
 fn fields<'a>(
     decision: &Decision,
     quotas: impl Iterator<Item = Quota<'a>>,
     push: &mut dyn FnMut(&'static str, String),
-) {
+) -> bool {
     let (mut policies, mut remainder) = (String::new(), String::new());
-    for (position, quota) in quotas.enumerate() {
-        policies.push_str(if position == 0 { "" } else { ", " });
+    let is_banned = decision.reason == Some(Reason::Banned);
+    for (position, quota) in quotas.enumerate().filter(|(_, quota)| !quota.is_ban) {
+        policies.push_str(if policies.is_empty() { "" } else { ", " });
         push_quoted(&mut policies, quota.name);
         push_parameter(&mut policies, ";q=", quota.limit);
         if quota.unit != DEFAULT_UNIT {
@@ -116,20 +127,26 @@ fn fields<'a>(
         if quota.period >= 1_000 {
             push_parameter(&mut policies, ";w=", seconds(quota.period));
         }
-        if position == decision.policy {
+        // During a ban, nothing remains of any quota.
+        if position == decision.policy || is_banned {
+            remainder.push_str(if remainder.is_empty() { "" } else { ", " });
             push_quoted(&mut remainder, quota.name);
+            push_parameter(&mut remainder, ";r=", decision.remaining);
+            match window(decision) {
+                0 => {}
+                seconds => push_parameter(&mut remainder, ";t=", seconds),
+            }
         }
     }
-    push_parameter(&mut remainder, ";r=", decision.remaining);
-    match window(decision) {
-        0 => {}
-        seconds => push_parameter(&mut remainder, ";t=", seconds),
+    let has_quota = !remainder.is_empty();
+    if has_quota {
+        push("RateLimit-Policy", policies);
+        push("RateLimit", remainder);
     }
-    push("RateLimit-Policy", policies);
-    push("RateLimit", remainder);
     if let Some(seconds) = retry_after(decision) {
         push("Retry-After", seconds.to_string());
     }
+    has_quota
 }
 
 /// Adds a parameter that is an integer of structured fields, which has at most 15 digits.
@@ -213,16 +230,26 @@ pub fn retry_after(decision: &Decision) -> Option<u64> {
 /// ```
 pub fn problem_body(decision: &Decision, policies: &Policies) -> String {
     let mut body = String::new();
-    write_problem(&mut body, decision.violated, |position| policies.name(position));
+    write_problem(&mut body, decision.violated, decision.reason, |position| policies.name(position));
     body
 }
 
 /// Writes the body of a denial by the policies at these positions.
-pub fn write_problem<'a>(body: &mut String, violated: Violated, name: impl Fn(usize) -> &'a str) {
+pub fn write_problem<'a>(
+    body: &mut String,
+    violated: Violated,
+    reason: Option<Reason>,
+    name: impl Fn(usize) -> &'a str,
+) {
+    let (kind, title) = match reason {
+        Some(Reason::Banned) => (BANNED_PROBLEM_TYPE, BANNED_TITLE),
+        Some(Reason::Full | Reason::Error) | None => (PROBLEM_TYPE, TITLE),
+    };
     body.push_str("{\"type\":\"");
-    body.push_str(PROBLEM_TYPE);
-    body.push_str("\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",");
-    body.push_str("\"status\":429,\"violated-policies\":[");
+    body.push_str(kind);
+    body.push_str("\",\"title\":\"");
+    body.push_str(title);
+    body.push_str("\",\"status\":429,\"violated-policies\":[");
     for (at, position) in violated.iter().enumerate() {
         body.push_str(if at == 0 { "" } else { "," });
         push_quoted(body, name(position));

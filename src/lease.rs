@@ -16,7 +16,7 @@ use crate::key::policy_states::{Entry, PolicyStates};
 use crate::key::reservation::{bits_of, random_of};
 use crate::number::check_cost;
 use crate::policy::costs::PositionCosts;
-use crate::{Decision, Error, Expected, Found, ReservationId, Span};
+use crate::{Decision, Error, Expected, Found, Reason, ReservationId, Span};
 
 #[doc(hidden)]
 pub mod holder;
@@ -100,7 +100,7 @@ impl AnyAlgorithm {
     fn window_end(&self, entry: Entry<'_>, now: u64) -> Option<u64> {
         match self {
             Self::Window(window) if !window.slides() => window.end_in_force(entry.words, now).checked_sub(1),
-            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) => None,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_) => None,
         }
     }
 
@@ -108,6 +108,7 @@ impl AnyAlgorithm {
     fn longest_lease(&self) -> u64 {
         match self {
             Self::Window(window) if !window.slides() => MAX_LEASE_TTL,
+            Self::Ban(_) => MAX_LEASE_TTL,
             Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) => {
                 self.period() / PARTS_OF_PERIOD
             }
@@ -138,9 +139,14 @@ impl KeyMut<'_> {
     ) -> Result<(Decision, Option<Lease>), OutOfMemory> {
         outcome.changed |= self.expire(now)?;
         let rest = self.report(renewal, now, outcome)?;
-        let decision = self.hit(&PositionCosts::All(cost), now, outcome);
+        // While the holder may spend the rest, a hit that does not fit is not yet a violation.
+        let decision = self.hit_in_renewal(&PositionCosts::All(cost), rest == 0, now, outcome);
         if outcome.out_of_memory {
             return Err(OutOfMemory);
+        }
+        if decision.reason == Some(Reason::Banned) {
+            // The holder drops the lease, and its end charges what is left of it.
+            return Ok((decision, None));
         }
         let counts_down = self.algorithms.get(decision.policy).is_some_and(AnyAlgorithm::counts_down);
         // The unspent part of the lease is free for the holder.
@@ -153,12 +159,17 @@ impl KeyMut<'_> {
         Ok((decision, lease))
     }
 
+    /// Returns the least and the largest amount of the reservation at an index.
+    fn bounds(&self, index: usize) -> (u64, u64) {
+        self.extra.open.bounds(index, self.policy_states.bans())
+    }
+
     /// Returns the reservation at an index as a lease.
     fn lease(&self, index: usize, counts_down: bool, now: u64) -> Option<Lease> {
         let reserved = self.extra.open.get(index)?;
         // An id may be that of a reservation, which lasts longer.
         let (end, lasts) = (reserved.end(), reserved.end().saturating_sub(now).min(MAX_LEASE_TTL));
-        let (amount, _) = self.extra.open.bounds(index);
+        let (amount, _) = self.bounds(index);
         // A policy that was added since has nothing of it: then it may not be spent, and its end charges it.
         if amount == 0 {
             return None;
@@ -176,14 +187,14 @@ impl KeyMut<'_> {
         }
         self.on_holders(bits, |key, index| {
             key.extra.open.spend(index, renewal.used);
-            let (_, largest) = key.extra.open.bounds(index);
+            let (_, largest) = key.bounds(index);
             if renewal.size == 0 || largest == 0 {
                 key.extra.open.remove(index, 1);
             }
             key.refresh(now);
         });
         outcome.changed = true;
-        let rest = self.extra.open.find(bits).map_or(0, |index| self.extra.open.bounds(index).0);
+        let rest = self.extra.open.find(bits).map_or(0, |index| self.bounds(index).0);
         Ok(if renewal.size == 0 { 0 } else { rest })
     }
 
@@ -204,10 +215,10 @@ impl KeyMut<'_> {
         if granted <= rest || end < now + SHORTEST || !self.policy_states.may_lease() {
             return Ok(found);
         }
-        let open = &mut self.extra.open;
+        let (open, bans) = (&mut self.extra.open, self.policy_states.bans());
         let bits = match found.and_then(|index| Some((index, open.get(index)?))) {
             Some((index, reserved)) => {
-                open.grow(index, granted);
+                open.grow(index, granted, bans);
                 open.extend(index, now, reserved.end().max(end) - now);
                 reserved.bits()
             }
@@ -215,7 +226,8 @@ impl KeyMut<'_> {
                 let policies = self.policy_states.algorithms().len();
                 open.make_room(policies, false)?;
                 let reserved = Reserved::new(bits_of(renewal.random), now, end - now);
-                open.insert(reserved, repeat_n(granted, policies), repeat_n([0; 2], policies));
+                let amounts = (0..policies).map(|position| if bans.contains(position) { 0 } else { granted });
+                open.insert(reserved, amounts, repeat_n([0; 2], policies));
                 reserved.bits()
             }
         };

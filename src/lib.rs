@@ -19,13 +19,15 @@
 //! - [`rate_limit_headers`] and [`problem_body`]: the answer over HTTP.
 //! - [`guide`]: a tour of all of it.
 
-#![cfg_attr(not(any(test, feature = "cloudflare")), no_std)]
+#![cfg_attr(not(any(test, feature = "cloudflare", feature = "tower")), no_std)]
 #![cfg_attr(not(feature = "cloudflare"), forbid(unsafe_code))]
 
 extern crate alloc;
-#[cfg(all(feature = "system-clock", not(any(test, feature = "cloudflare"))))]
+#[cfg(all(any(feature = "sync", feature = "system-clock"), not(any(test, feature = "cloudflare", feature = "tower"))))]
 extern crate std;
 
+#[cfg(any(feature = "cloudflare", feature = "tower"))]
+mod address;
 // Where algorithms are matched, a new one must not fall into a wildcard.
 #[deny(clippy::wildcard_enum_match_arm)]
 mod algorithm;
@@ -54,6 +56,8 @@ mod store;
 #[cfg(feature = "cloudflare")]
 pub mod cloudflare;
 pub mod guide;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 pub use algorithm::calendar::Calendar;
 #[cfg(feature = "system-clock")]
@@ -63,12 +67,14 @@ pub use decision::{Decision, Reason, Violated};
 pub use error::expected::Expected;
 pub use error::found::Found;
 pub use error::{Error, Mismatch};
-pub use headers::{PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
+pub use headers::{BANNED_PROBLEM_TYPE, PROBLEM_TYPE, legacy_headers, problem_body, rate_limit_headers, retry_after};
 pub use key::check_key;
 pub use key::reservation::{Reservation, ReservationId, Reserve, Reserving, Settlement};
 pub use lease::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL, Renewal};
 pub use memory::limiter::{Cleaned, Limiter};
 pub use memory::options::{OnFull, Options};
+#[cfg(feature = "sync")]
+pub use memory::shared::SharedLimiter;
 pub use number::MAX;
 pub use policy::costs::Costs;
 pub use policy::duration::Span;
@@ -86,4 +92,5 @@ pub use store::{Store, StoreError, StoreLimiter};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/embed.md")]
+#[doc = include_str!("../docs/rust.md")]
 struct Documents;

@@ -4,4 +4,6 @@ pub(crate) mod chunked;
 pub(crate) mod index;
 pub(crate) mod limiter;
 pub(crate) mod options;
+#[cfg(feature = "sync")]
+pub(crate) mod shared;
 pub(crate) mod slots;

@@ -12,6 +12,7 @@ mod value;
 use alloc::boxed::Box;
 
 use crate::algorithm::any::AnyAlgorithm;
+use crate::algorithm::ban::Ban;
 use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::calendar::{Calendar, CalendarScale, parse_offset};
 use crate::algorithm::concurrency::Concurrency;
@@ -22,8 +23,8 @@ use crate::policy::duration::Span;
 use crate::policy::scale::Scale;
 use crate::{Error, Expected};
 use schema::{
-    ALGORITHM_SCHEMAS, ALGORITHMS, AMOUNTS, AlgorithmSchema, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET,
-    MAX_NAME, MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
+    ALGORITHM_SCHEMAS, ALGORITHMS, AMOUNTS, AlgorithmSchema, BAN, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY,
+    LEAKY_BUCKET, MAX_BAN_COUNT, MAX_NAME, MAX_TTL, Role, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
 
 pub use draft::PolicyDraft;
@@ -183,6 +184,77 @@ impl Policy {
         Self::from_numbers(CONCURRENCY, limit, 1, Scale::of_time(ttl))
     }
 
+    /// Denies a key for `length` after it was denied `after` times within `scale` by the other policies of its list.
+    ///
+    /// The `after`-th denial already is the ban. While it holds, nothing is charged or counted. At most 1,000 denials begin
+    /// one. Alone in a list, it only holds bans of [`Limiter::ban`](crate::Limiter::ban). Without the feature `bans` of the
+    /// crate, which is on by default, this is an error.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, ManualClock, Policy, Reason};
+    ///
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::sliding_window(3, "1m")?, Policy::ban(2, "10m", "1h")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// for _ in 0..4 {
+    ///     limiter.hit("login:42", 1)?;
+    /// }
+    /// let denied = limiter.hit("login:42", 1)?;
+    /// assert_eq!((denied.reason, denied.retry_after), (Some(Reason::Banned), Some(3_600_000)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ban(after: u64, scale: impl Into<Span>, length: impl Into<Span>) -> Result<Self, Error> {
+        let duration =
+            |field, span: Span| span.checked().map_err(|found| Error::policy(field, found, Expected::Duration));
+        if !(1..=MAX_BAN_COUNT).contains(&after) {
+            return Err(Error::policy("after", after, Expected::BAN_COUNT));
+        }
+        let (scale, length) = (duration("scale", scale.into())?, duration("for", length.into())?);
+        Self::of_ban(after, 1, scale, length, length)
+    }
+
+    /// Returns the ban with lengths that grow: each lasts `factor` times as long as the last one, up to `most`, until a
+    /// key had none for as long as its last one lasted.
+    ///
+    /// ```
+    /// # use tollgate::Policy;
+    /// assert!(Policy::ban(5, "10m", "1h").unwrap().growing(2, "1d").is_ok());
+    /// assert!(Policy::ban(5, "10m", "1h").unwrap().growing(2, "1m").is_err());
+    /// assert!(Policy::fix_window(5, "10m").unwrap().growing(2, "1d").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The policy is not a ban, the factor is not an integer from 2 to 1,000, or `most` is less than the first length.
+    pub fn growing(self, factor: u64, most: impl Into<Span>) -> Result<Self, Error> {
+        let AnyAlgorithm::Ban(ban) = self.algorithm else {
+            return Err(Error::UnknownField {
+                field: "factor".into(),
+                algorithm: self.algorithm(),
+                known: self.schema().fields.iter().map(|field| field.name).collect(),
+            });
+        };
+        if !(2..=MAX_BAN_COUNT).contains(&factor) {
+            return Err(Error::policy("factor", factor, Expected::Integer { min: 2, max: MAX_BAN_COUNT }));
+        }
+        let most = most.into().checked().and_then(|most| if most >= ban.length { Ok(most) } else { Err(most.into()) });
+        let most = most.map_err(|found| Error::policy("most", found, Expected::MostOfBan))?;
+        let grown = Self::of_ban(ban.after.into(), factor, ban.scale, ban.length, most)?;
+        Ok(Self { algorithm: grown.algorithm, ..self })
+    }
+
+    /// Returns the ban with these numbers, which are in range.
+    pub(crate) fn of_ban(after: u64, factor: u64, scale: u64, length: u64, most: u64) -> Result<Self, Error> {
+        let ban = Ban::new(after, factor, scale, length, most);
+        let unavailable = || Error::UnknownAlgorithm { found: ALGORITHMS[BAN].into() };
+        let ban = ban.ok_or_else(|| match cfg!(feature = "bans") {
+            true => Error::policy("most", most, Expected::MostOfBan),
+            false => unavailable(),
+        })?;
+        Ok(Self { algorithm: AnyAlgorithm::Ban(ban), name: None, unit: None, denied: None })
+    }
+
     /// Returns the policy with a name, for headers, logs and limiters with several policies.
     ///
     /// ```
@@ -233,11 +305,12 @@ impl Policy {
     /// assert!(Policy::token_bucket(1, 1, "1s").unwrap().denied(Denied::Count).is_err());
     /// ```
     pub fn denied(mut self, denied: Denied) -> Result<Self, Error> {
-        if matches!(self.algorithm, AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_)) && denied == Denied::Count {
+        let is_window = matches!(self.algorithm, AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_));
+        if !is_window && denied == Denied::Count {
             return Err(Error::policy("denied", "count", Expected::FreeForBucket));
         }
-        // A concurrency limit has no such field: only open reservations count.
-        self.denied = Some(denied).filter(|_| !self.algorithm.is_concurrency());
+        // A concurrency limit and a ban have no such field.
+        self.denied = Some(denied).filter(|_| !self.algorithm.is_concurrency() && !self.algorithm.is_ban());
         Ok(self)
     }
 
@@ -256,7 +329,7 @@ impl Policy {
         self.algorithm.name()
     }
 
-    /// Returns the limit or the capacity.
+    /// Returns the limit or the capacity; of a ban [`MAX`](crate::MAX), since it binds only while it holds.
     ///
     /// ```
     /// assert_eq!(tollgate::Policy::fix_window(9, "1s").unwrap().limit(), 9);
@@ -362,9 +435,10 @@ fn unchecked_algorithm(position: usize, limit: u64, rate: u64, by: Scale) -> Any
         SLIDING_COUNTER => window(window::Kind::Sliding),
         TOKEN_BUCKET => AnyAlgorithm::Bucket(Bucket::new(Kind::Token, limit, rate, scale)),
         LEAKY_BUCKET => AnyAlgorithm::Bucket(Bucket::new(Kind::Leaky, limit, rate, scale)),
-        // No caller has a position outside the schema, and the schema has no algorithm without an arm here.
+        // No caller has a position outside the schema, and only a ban, which has other numbers, is without an arm.
         _ => AnyAlgorithm::Concurrency(Concurrency { limit, ttl: scale }),
     }
 }
 
-const _: () = assert!(ALGORITHMS.len() == 7, "each algorithm of the schema has an arm in `unchecked_algorithm`");
+const _: () =
+    assert!(ALGORITHMS.len() == 8, "each algorithm of the schema but `ban` has an arm in `unchecked_algorithm`");

@@ -49,7 +49,8 @@ fn good() -> Vec<(Value, Vec<&'static str>, &'static str)> {
         all.push((json!({ "algorithm": name, "capacity": 5, rate: 5, "per": "1s" }), vec!["capacity", rate], "per"));
     }
     all.push((json!({ "algorithm": "concurrency", "limit": 5, "ttl": "1s" }), vec!["limit"], "ttl"));
-    assert_eq!(all.len(), ALGORITHMS.len());
+    // Those of a ban are in `errors.json`.
+    assert_eq!(all.len(), ALGORITHMS.len() - 1);
     all
 }
 
@@ -153,6 +154,33 @@ fn durations() {
     assert_error(&Policy::fix_window(1, endless).unwrap_err(), "invalid_policy", &["scale: ", DURATION]);
     let error = from_json(&json!({ "algorithm": "fix_window", "limit": 1 }));
     assert_error(&error, "invalid_policy", &[&format!("scale is required ({SCALE})")]);
+}
+
+#[test]
+fn bans() {
+    let number = "an integer from 1 to 1000";
+    assert_error(&Policy::ban(0, 1, 1).unwrap_err(), "invalid_policy", &["after: 0", number]);
+    assert_error(&Policy::ban(1_001, 1, 1).unwrap_err(), "invalid_policy", &["after: 1001", number]);
+    assert_error(&Policy::ban(1, 0, 1).unwrap_err(), "invalid_policy", &["scale: 0", DURATION]);
+    assert_error(&Policy::ban(1, 1, "soon").unwrap_err(), "invalid_policy", &["for: \"soon\"", DURATION]);
+    let ban = Policy::ban(1, 1, 10).unwrap();
+    assert_error(&ban.clone().growing(1, 10).unwrap_err(), "invalid_policy", &["factor: 1", "from 2 to 1000"]);
+    assert_error(&ban.clone().growing(2, 9).unwrap_err(), "invalid_policy", &["most: 9", "at least"]);
+    assert_error(&ban.clone().denied(Denied::Count).unwrap_err(), "invalid_policy", &["denied"]);
+    let window = Policy::fix_window(1, 1).unwrap();
+    assert_error(&window.clone().growing(2, 9).unwrap_err(), "unknown_field", &["factor", "fix_window"]);
+
+    let mut limiter = Limiter::<u8, _>::new([window.clone(), ban.clone()], ManualClock::new(0)).unwrap();
+    assert_error(&limiter.set_policy(&1, 1, Some("ban")).unwrap_err(), "ban_only", &["set", "docs/bans.md"]);
+    assert_error(&limiter.inc_policy(&1, 1, Some("ban")).unwrap_err(), "ban_only", &["inc", "docs/bans.md"]);
+    assert_error(&limiter.ban(&1, 0).unwrap_err(), "invalid_option", &["for: 0", DURATION]);
+    assert_error(&limiter.ban_policy(&1, 1, Some("fix_window")).unwrap_err(), "unknown_policy", &["one of ban"]);
+    assert!(limiter.is_empty());
+    let mut none = Limiter::<u8, _>::new(window, ManualClock::new(0)).unwrap();
+    assert_error(&none.ban(&1, 1).unwrap_err(), "unknown_policy", &["has no ban"]);
+    assert_error(&none.unban(&1).unwrap_err(), "unknown_policy", &["has no ban"]);
+    let mut two = Limiter::<u8, _>::new([ban.clone(), ban], ManualClock::new(0)).unwrap();
+    assert_error(&two.unban(&1).unwrap_err(), "unknown_policy", &["where there are several (one of ban, ban-2)"]);
 }
 
 #[test]

@@ -72,11 +72,11 @@ impl Shipped {
         Float64Array::new_with_byte_offset_and_length(&self.memory(), address, 38).copy_from(&numbers);
     }
 
-    /// Makes a limiter for policies by their numbers: algorithm, limit, rate and scale of each.
+    /// Makes a limiter for policies by their numbers: algorithm, limit, rate, scale, length and `most` of each.
     fn limiter(&self, numbers: &[f64]) -> SlotLimiter {
         let call = Float64Array::new_with_byte_offset(&self.memory(), self.call("call_buffer", &[]) as u32);
         call.subarray(0, numbers.len() as u32).copy_from(numbers);
-        let policies = (numbers.len() / 4) as f64;
+        let policies = (numbers.len() / 6) as f64;
         // Hammer's traces count denied hits, of which windows alone have a choice.
         let counts = policies == 1.0 && ALGORITHMS[numbers[0] as usize].contains("window");
         self.call("create", &[policies, f64::from(u8::from(counts)), 1_000.0, 0.0, 60_000.0, 0.0, 0.0, 0.0]);
@@ -193,7 +193,8 @@ fn through_exports(policy: Policy) -> Subject {
     let rate = serde_json::to_value(&policy).expect("JSON");
     let rate = ["refillRate", "leakRate"].iter().find_map(|field| rate[field].as_f64()).unwrap_or(1.0);
     let algorithm = ALGORITHMS.iter().position(|name| *name == policy.algorithm()).expect("an algorithm");
-    let mut limiter = Shipped::new().limiter(&[algorithm as f64, policy.limit() as f64, rate, policy.scale() as f64]);
+    let (limit, scale) = (policy.limit() as f64, policy.scale() as f64);
+    let mut limiter = Shipped::new().limiter(&[algorithm as f64, limit, rate, scale, 0.0, 0.0]);
     Box::new(move |op| {
         let (key, now) = (op.key.as_str(), op.at as f64);
         Answer::Number(match op.operation() {
@@ -222,11 +223,14 @@ macro_rules! traces {
 
 traces!(fix_window fix_window_per_key sliding_window token_bucket leaky_bucket);
 
-/// A limiter of each algorithm that counts hits and one of several policies, each with a few keys in use and a reservation.
+/// A limiter of each algorithm that counts hits and one of several policies with a ban, each with a few keys in use and a
+/// reservation.
 fn in_use(wasm: &Shipped) -> Vec<SlotLimiter> {
-    let one = |algorithm: usize| vec![algorithm as f64, 5.0, 2.0, 1_000.0];
-    let mut all: Vec<_> = (0..ALGORITHMS.len() - 1).map(one).collect();
-    all.push(all.concat());
+    let one = |algorithm: usize| vec![algorithm as f64, 5.0, 2.0, 1_000.0, 1_000.0, 9_000.0];
+    let counts_hits = |algorithm: &usize| !["concurrency", "ban"].contains(&ALGORITHMS[*algorithm]);
+    let mut all: Vec<_> = (0..ALGORITHMS.len()).filter(counts_hits).map(one).collect();
+    let ban = ALGORITHMS.iter().position(|name| *name == "ban").map(one).expect("a ban");
+    all.push([all.concat(), ban].concat());
     let mut limiters: Vec<_> = all.iter().map(|numbers| wasm.limiter(numbers)).collect();
     for limiter in &mut limiters {
         for (key, cost) in [("a", 1.0), ("b", 2.0), ("c", 3.0)] {
@@ -287,7 +291,7 @@ fn a_handle_that_is_stale_wrong_or_was_never_given_changes_nothing() {
     let dropped = limiters.remove(2);
     let stale = (dropped.index, dropped.generation);
     dropped.free();
-    limiters.push(wasm.limiter(&[0.0, 5.0, 1.0, 1_000.0]));
+    limiters.push(wasm.limiter(&[0.0, 5.0, 1.0, 1_000.0, 0.0, 0.0]));
     let last = limiters.last_mut().expect("a limiter");
     assert_eq!((last.index, last.generation), (stale.0, stale.1 + 1.0));
     last.hit("a", 1.0, NOW);
@@ -339,7 +343,7 @@ fn any_slot_cost_and_time_is_a_status_and_other_limiters_stay_as_they_are() {
                 }
                 limiter.call("reset", &[slot, 0.0, number]);
                 limiter.call("reset", &[slot, 1.0, number]);
-                for operation in [GET, EXPIRES_AT, INC, SET, MAX_COUNT, 5.0, number] {
+                for operation in [GET, EXPIRES_AT, INC, SET, MAX_COUNT, 5.0, 6.0, 7.0, number] {
                     limiter.call("count", &[operation, slot, number, NOW, 0.0]);
                     limiter.call("count", &[operation, slot, 1.0, number, 0.0]);
                     limiter.call("count", &[operation, slot, 1.0, NOW, number]);

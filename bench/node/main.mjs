@@ -4,9 +4,9 @@ import { pause } from "./pause.mjs";
 import { size } from "./size.mjs";
 import { startup } from "./startup.mjs";
 import { packages } from "./subjects.mjs";
-import { throughput } from "./throughput.mjs";
+import { scripted, throughput } from "./throughput.mjs";
 
-const parts = { throughput, memory, pause, size, startup };
+const parts = { throughput, scripted, memory, pause, size, startup };
 
 await runParts(parts, packages, {
   section: "node",

@@ -2,6 +2,7 @@ import { MemoryStore } from "express-rate-limit";
 import { RateLimiter as TokenLimiter } from "limiter";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { RateLimiter } from "tollgate";
+import { RateLimiter as WithoutWasm } from "tollgate/js";
 
 const minute = 60_000;
 const plenty = 1_000_000_000;
@@ -45,9 +46,9 @@ function handWritten() {
   };
 }
 
-function ownOf(policy) {
+function ownOf(policy, Limiter = RateLimiter) {
   return (maxKeys) => {
-    const limiter = new RateLimiter(policy, { maxKeys: Math.max(maxKeys, 1) });
+    const limiter = new Limiter(policy, { maxKeys: Math.max(maxKeys, 1) });
     return (key) => limiter.hit(key, 1);
   };
 }
@@ -114,6 +115,14 @@ export const subjects = {
     },
   },
 };
+
+/** The same limiter of `tollgate/js`, by algorithm. */
+export const withoutWasm = Object.fromEntries(
+  Object.entries(policies).map(([name, policy]) => [
+    `tollgate/js ${name}`,
+    { make: ownOf(policy, WithoutWasm) },
+  ]),
+);
 
 export const packages = ["express-rate-limit", "limiter", "rate-limiter-flexible"];
 

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { table } from "../results.mjs";
-import { keysOf, subjects } from "./subjects.mjs";
+import { keysOf, subjects, withoutWasm } from "./subjects.mjs";
 
 const rounds = 7;
 const counts = [1, 1_000, 65_536, 1_000_000];
@@ -17,7 +17,7 @@ export let kept;
 
 /** Nanoseconds a hit, the best of several rounds. */
 async function measure(name, count, keeps) {
-  const { make, async } = subjects[name];
+  const { make, async } = subjects[name] ?? withoutWasm[name];
   const keys = keysOf(count);
   const hit = make(count);
   const hits = Math.max(300_000, Math.min(2 * count, 1_000_000));
@@ -45,7 +45,7 @@ async function measure(name, count, keeps) {
 function measureAll(count, { names = Object.keys(subjects), keeps = false } = {}) {
   const best = {};
   for (let turn = 0; turn < 3; turn++) {
-    for (const name of names.filter((name) => count <= (subjects[name].most ?? count))) {
+    for (const name of names.filter((name) => count <= (subjects[name]?.most ?? count))) {
       const args = [fileURLToPath(import.meta.url), name, String(count), ...(keeps ? ["keeps"] : [])];
       const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8" });
       if (status !== 0) throw new Error(stderr);
@@ -78,6 +78,19 @@ export function throughput() {
     own.slice(1).map((name) => [name, ...results.map((best) => ratio(best[name], best[fixed]))]),
   );
   return `### Time of a hit\n\n${ratios}\n\n${others}\n\n${times}\n\n${whenKept(fixed)}`;
+}
+
+/** How long a hit takes in `tollgate/js`, the same core as JavaScript, beside the wasm's. */
+export function scripted() {
+  const names = Object.keys(withoutWasm);
+  const wasmOf = (name) => name.replace("tollgate/js", "tollgate");
+  const results = [1, 1_000, 65_536].map((count) => {
+    process.stderr.write(`  tollgate/js with ${count.toLocaleString("en")} keys\n`);
+    return measureAll(count, { names: names.flatMap((name) => [name, wasmOf(name)]) });
+  });
+  const rows = names.map((name) => [name, ...results.map((best) => ratio(best[name], best[wasmOf(name)]))]);
+  const head = ["time of a hit ÷ with WebAssembly", "1 keys", "1,000 keys", "65,536 keys"];
+  return `### Without WebAssembly\n\n${table(head, rows)}`;
 }
 
 /** Who only reads a decision may have none made, where the engine inlines the hit. Here each is made, and kept. */

@@ -63,6 +63,12 @@ impl governor::clock::Clock for &Ticking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(u64);
 
+impl Moment {
+    pub(crate) const fn new(nanoseconds: u64) -> Self {
+        Self(nanoseconds)
+    }
+}
+
 impl Add<Nanos> for Moment {
     type Output = Self;
 

@@ -5,6 +5,7 @@ mod memory;
 mod pauses;
 mod peers;
 mod report;
+mod threads;
 mod throughput;
 
 use std::error::Error;
@@ -19,7 +20,18 @@ const TRAFFIC: u64 = 80;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
-    let sections = [report::machine(), throughput::report(quick)?, memory::report()?, pauses::report(quick)?];
+    let threads = arguments.iter().any(|argument| argument == "--threads");
+    let sections = if threads {
+        vec![report::machine(), threads::report(quick)?]
+    } else {
+        vec![
+            report::machine(),
+            throughput::report(quick)?,
+            threads::report(quick)?,
+            memory::report()?,
+            pauses::report(quick)?,
+        ]
+    };
     let text = sections.join("\n\n");
     println!("{text}");
     if arguments.iter().any(|argument| argument == "--save") {

@@ -1,5 +1,9 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { SqliteStore } from "./store.mjs";
+
+// SQLite sets the mode of a new file only while no other process opens it.
+new SqliteStore("limits.sqlite");
 
 const processes = Array.from({ length: 4 }, () => fork(new URL("process.mjs", import.meta.url)));
 const answers = await Promise.all(processes.map((each) => once(each, "message")));

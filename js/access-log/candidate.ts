@@ -73,8 +73,8 @@ export class PolicyCandidate implements Candidate {
       const time = times[at] as number;
       this.#now = time;
       const { allowed, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
-      if (reason !== undefined) throw full();
-      this.#tally.add(time, key, allowed, retryAfter);
+      if (reason === "full") throw full();
+      this.#tally.add(time, key, allowed, retryAfter, reason === "banned");
     }
   }
 

@@ -57,7 +57,7 @@ export class Measure {
       if (key < 0) continue;
       this.#now = times[at] as number;
       const { allowed, limit, remaining, reason } = this.#limiter.hit(key, costs[at]);
-      if (reason !== undefined) throw full();
+      if (reason === "full") throw full();
       this.#needed.raise(key, allowed ? limit - remaining : Number.POSITIVE_INFINITY);
       this.#keys = Math.max(this.#keys, key + 1);
     }

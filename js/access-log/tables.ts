@@ -21,15 +21,25 @@ export const comparisonTable = (candidates: readonly CandidateSummary[]): Table 
   ]),
 });
 
-/** Returns a candidate in five figures: name, number and share. */
-export const figuresOf = ({ hits, allowed, denied, keys, keysDenied }: CandidateSummary) =>
-  [
+/** Returns a candidate in five figures, or six if keys were banned: name, number and share. */
+export const figuresOf = ({
+  hits,
+  allowed,
+  denied,
+  keys,
+  keysDenied,
+  keysBanned = 0,
+}: CandidateSummary): readonly (readonly [name: string, number: string, share: string])[] => {
+  const banned = ["keys ever banned", count(keysBanned), percent(keysBanned, keys)] as const;
+  return [
     ["hits", count(hits), ""],
     ["allowed", count(allowed), percent(allowed, hits)],
     ["denied", count(denied), percent(denied, hits)],
     ["keys", count(keys), ""],
     ["keys ever denied", count(keysDenied), percent(keysDenied, keys)],
-  ] as const;
+    ...(keysBanned > 0 ? [banned] : []),
+  ];
+};
 
 /** Returns the table of each rule's hits. */
 export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
@@ -49,13 +59,14 @@ export const ruleNotes = ({ unlimited = 0, refused = 0 }: CandidateSummary): rea
 ];
 
 /** Returns the table of the keys that were denied most. */
-export const worstTable = ({ worst }: CandidateSummary): Table => ({
-  head: ["denied most", "denied", "of hits", "longest wait"],
-  rows: worst.map(({ key, hits, denied, longestWait }) => [
+export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table => ({
+  head: ["denied most", "denied", "of hits", "longest wait", ...(keysBanned > 0 ? ["by a ban"] : [])],
+  rows: worst.map(({ key, hits, denied, longestWait, banned = 0 }) => [
     printable(key),
     count(denied),
     count(hits),
     span(longestWait),
+    ...(keysBanned > 0 ? [count(banned)] : []),
   ]),
 });
 

@@ -8,6 +8,8 @@ export interface DeniedKey {
   readonly denied: number;
   /** The longest time after which a denied hit would have been allowed, in milliseconds; `Infinity` for never. */
   readonly longestWait: number;
+  /** How many of its hits a ban denied; left out if none. */
+  readonly banned?: number;
 }
 
 /** The result of a policy. */
@@ -18,7 +20,9 @@ export interface TallySummary {
   readonly keys: number;
   /** How many keys were denied at least once. */
   readonly keysDenied: number;
-  /** The same as a share of all keys, from 0 to 1. */
+  /** How many keys were banned at least once; left out if none. */
+  readonly keysBanned?: number;
+  /** How many keys were denied, as a share of all keys, from 0 to 1. */
   readonly shareDenied: number;
   /** The keys that were denied most often. */
   readonly worst: readonly DeniedKey[];
@@ -41,11 +45,12 @@ export class Tally {
   readonly #hitsOf = new Column();
   readonly #deniedOf = new Column();
   readonly #waitOf = new Column();
+  readonly #bannedOf = new Column();
   readonly #timeline = new Timeline();
 
   /** Counts the decision of a key's hit. */
-  add(time: number, key: number, allowed: boolean, wait: number): void {
-    this.addKey(key, allowed, wait);
+  add(time: number, key: number, allowed: boolean, wait: number, isBanned = false): void {
+    this.addKey(key, allowed, wait, isBanned);
     this.addHit(time, allowed);
   }
 
@@ -55,21 +60,23 @@ export class Tally {
     this.#timeline.add(time, allowed);
   }
 
-  addKey(key: number, allowed: boolean, wait: number): void {
+  addKey(key: number, allowed: boolean, wait: number, isBanned = false): void {
     this.#hitsOf.add(key, 1);
     this.#keys = Math.max(this.#keys, key + 1);
     if (allowed) return;
     this.#deniedOf.add(key, 1);
     this.#waitOf.raise(key, wait);
+    if (isBanned) this.#bannedOf.add(key, 1);
   }
 
   summary(nameOf: (key: number) => string, { worst, steps }: SummaryOptions): TallySummary {
-    let [keys, keysDenied] = [0, 0];
+    let [keys, keysDenied, keysBanned] = [0, 0, 0];
     const denied: number[] = [];
     for (let key = 0; key < this.#keys; key += 1) {
       if (this.#hitsOf.get(key) > 0) keys += 1;
       if (this.#deniedOf.get(key) === 0) continue;
       keysDenied += 1;
+      if (this.#bannedOf.get(key) > 0) keysBanned += 1;
       this.#insert(denied, key, worst);
     }
     return {
@@ -78,12 +85,14 @@ export class Tally {
       denied: this.#denied,
       keys,
       keysDenied,
+      ...(keysBanned > 0 ? { keysBanned } : {}),
       shareDenied: keys === 0 ? 0 : keysDenied / keys,
       worst: denied.map((key) => ({
         key: nameOf(key),
         hits: this.#hitsOf.get(key),
         denied: this.#deniedOf.get(key),
         longestWait: this.#waitOf.get(key),
+        ...(this.#bannedOf.get(key) > 0 ? { banned: this.#bannedOf.get(key) } : {}),
       })),
       timeline: this.#timeline.summary(steps),
     };

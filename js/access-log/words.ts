@@ -69,6 +69,10 @@ export function inWords(policies: Policies, showsDenied?: boolean): string {
   const policy = policies as Policy;
   const fields: Readonly<Record<string, unknown>> = { ...policy };
   const name = policy.name === undefined ? "" : `${policy.name}: `;
+  if (policy.algorithm === "ban") {
+    const { after, scale: within, for: length } = policy;
+    return `${name}ban, ${scale(length)} after ${counted(after, "denial")} in ${scale(within)}`;
+  }
   if (fields["scale"] !== undefined) {
     const shown = (showsDenied ?? fields["denied"] != null) ? deniedInWords(fields["denied"]) : "";
     return `${name}${policy.algorithm}, ${amount(fields["limit"])} in ${scale(fields["scale"])}${shown}`;

@@ -57,8 +57,9 @@ export function readConfig(path: string, environment?: string): Config {
       errors.push(at(`vars.TOLLGATE.rules[${rule}].path`, problem));
   const policies = Object.keys(isTable(table["policies"]) ? table["policies"] : {});
   const rules = tables(table["rules"]).map(({ method, path }) => [method ?? [], path].flat().join(" "));
-  const warnings = [...shortDurations(table)].map(([field, problem]) =>
-    at(`vars.TOLLGATE.${field}`, problem),
+  const made = madeUpKeys(table).map((rule) => [`rules[${rule}].path`, madeUpWarning] as const);
+  const warnings = [...shortDurations(table), ...(gateway === undefined ? [] : made)].map(
+    ([field, problem]) => at(`vars.TOLLGATE.${field}`, problem),
   );
   const notes = byAddress(table).map((rule) => at(`vars.TOLLGATE.rules[${rule}].path`, addressNote));
   return { file, gateway, policies, rules, errors, warnings, notes: gateway === undefined ? [] : notes };
@@ -66,6 +67,20 @@ export function readConfig(path: string, environment?: string): Config {
 
 const addressNote =
   "this rule counts by CF-Connecting-IP; without Cloudflare in front of the Worker, a client writes that header itself";
+
+const madeUpWarning =
+  'a client can make up keys of this rule, and each is unused; add newKeys = { limit = 100, scale = "1h" }, or a limit by "ip"';
+
+/** Returns the rules under which a client that makes up a header or a cookie is never limited. */
+function madeUpKeys(table: ConfigTable): readonly number[] {
+  const isMadeUp = ({ key }: ConfigTable) =>
+    [key ?? "ip"].flat().some((part) => /^(header|cookie):/.test(String(part)));
+  return tables([table["rules"] ?? []].flat()).flatMap((rule, at) => {
+    const limits = rule["limits"] === undefined ? [rule] : tables([rule["limits"]].flat());
+    const hasLimit = [rule["newKeys"], rule["new_keys"]].some((value) => value != null);
+    return rule["mode"] === "skip" || hasLimit || !limits.every(isMadeUp) ? [] : [at];
+  });
+}
 
 /** Returns the rules that count by the client's address. */
 function byAddress(table: ConfigTable): readonly number[] {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import * as rust from "../../build/worker/tollgate.js";
 import type { Policies } from "../index.ts";
+import { isThrownByRust, Remade, type WasmModule } from "../wasm/wasm-module.ts";
 
 /** The errors of a configuration: a field and a text each. */
 export class Misconfigured extends Error {
@@ -25,52 +26,52 @@ export interface RequestHeaders {
   get(name: string): string | undefined;
 }
 
-let isLoaded = false;
+const workerModule: WasmModule<unknown> = {
+  start: () => rust.initSync({ module: readFileSync(new URL("./tollgate-worker.wasm", import.meta.url)) }),
+  reset: rust.__wbg_reset_state,
+  isOwn: isThrownByRust,
+  generation: 0,
+};
 
 /** A gateway by a configuration, in the wasm of the Worker. */
 export class Gateway {
-  readonly #gateway: rust.Gateway;
+  readonly #gateway: Remade<rust.Gateway>;
 
   /** @throws {@link Misconfigured} with all errors of the table. */
   constructor(table: unknown) {
-    load();
     try {
-      this.#gateway = new rust.Gateway(JSON.stringify(table));
+      this.#gateway = new Remade(workerModule, () => new rust.Gateway(JSON.stringify(table)));
     } catch (thrown) {
       throw Array.isArray(thrown) ? new Misconfigured(thrown) : thrown;
     }
   }
 
   get upstream(): string | undefined {
-    return (this.#gateway.settings() as { upstream?: string }).upstream;
+    return this.#gateway.call((gateway) => gateway.settings() as { upstream?: string }).upstream;
   }
 
   /** Returns the policies of each set that rules have. */
   sets(): readonly Policies[] {
-    const sets = this.#gateway.sets() as { policies: string }[];
+    const sets = this.#gateway.call((gateway) => gateway.sets() as { policies: string }[]);
     return sets.map(({ policies }) => JSON.parse(policies));
   }
 
   /** Returns the limits of all rules, in the order of their numbers in plans. */
   limits(): readonly LimitFacts[] {
-    return this.#gateway.limits();
+    return this.#gateway.call((gateway) => gateway.limits());
   }
 
   /** Returns a policy by its name, in the form that the Worker's objects take. */
   policy(name: string): Policies {
-    const { policies } = this.#gateway.item("hit", [name], "key", 1) as { policies: string };
+    const { policies } = this.#gateway.call(
+      (gateway) => gateway.item("hit", [name], "key", 1) as { policies: string },
+    );
     const list: Policies = JSON.parse(policies);
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
   }
 
   /** Returns the plan of a request: undefined if unlimited, the rule that denies it, or lines of limit, cost and object. */
   plan(method: string, path: string, headers: RequestHeaders): string | undefined {
-    return this.#gateway.plan(method, path, false, headers);
+    return this.#gateway.call((gateway) => gateway.plan(method, path, false, headers));
   }
-}
-
-function load(): void {
-  if (isLoaded) return;
-  rust.initSync({ module: readFileSync(new URL("./tollgate-worker.wasm", import.meta.url)) });
-  isLoaded = true;
 }

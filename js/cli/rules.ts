@@ -110,8 +110,8 @@ export class RulesCandidate implements Candidate {
     let isAllowed = true;
     for (const { set, object, cost, shadow } of denied.length > 0 ? denied : limits) {
       const { allowed, retryAfter, reason } = this.#store(set).hit(object, cost * weight);
-      if (reason !== undefined) throw full();
-      if (!shadow) this.#tally.addKey(object, allowed, retryAfter);
+      if (reason === "full") throw full();
+      if (!shadow) this.#tally.addKey(object, allowed, retryAfter, reason === "banned");
       isAllowed &&= allowed;
     }
     return isAllowed;
@@ -122,7 +122,8 @@ export class RulesCandidate implements Candidate {
   }
 
   #count(rule: number, denied: boolean): void {
-    const counts = this.#rules[rule] as { hits: number; denied: number };
+    const counts = this.#rules[rule];
+    if (counts === undefined) return;
     counts.hits += 1;
     if (denied) counts.denied += 1;
   }
@@ -139,6 +140,8 @@ export class RulesCandidate implements Candidate {
 
   /** Parses a plan: the number of a rule that denies, or lines of a limit, a cost and an object, grouped by rule. */
   #parsed(text: string): Plan {
+    // Of an address in `deny`, which no rule denied.
+    if (text === "!") return { deniedBy: -1 };
     if (!text.includes(" ")) return { deniedBy: Number.parseInt(text, 10) };
     const rules: KeyLimit[][] = [];
     for (const line of text.split("\n")) {

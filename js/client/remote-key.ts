@@ -1,6 +1,7 @@
 import { copiedOptions } from "../checks.ts";
 import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
-import type { Costs, Decision } from "../types.ts";
+import { banLength } from "../policy/bans.ts";
+import type { Costs, Decision, Duration } from "../types.ts";
 
 /**
  * Sends an operation on one key, with its other fields, to the Worker.
@@ -48,6 +49,16 @@ export class RemoteKey {
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   async expiresAt(policy?: string): Promise<number> {
     return (await this.#send("expires_at", { of: policy }))["expiresAt"] as number;
+  }
+
+  /** Denies every hit for so long, or changes the end of the ban that holds. Returns the end. */
+  async ban(length: Duration, policy?: string): Promise<number> {
+    return (await this.#send("ban", { for: banLength(length), of: policy }))["until"] as number;
+  }
+
+  /** Lifts a ban and forgets past ones. Returns true if one held. */
+  async unban(policy?: string): Promise<boolean> {
+    return (await this.#send("unban", { of: policy }))["unbanned"] as boolean;
   }
 
   /**

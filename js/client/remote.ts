@@ -209,6 +209,19 @@ export class RemoteLimiter implements AsyncLimiter {
   }
 
   /**
+   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
+   * since the epoch. Among several bans, `policy` is the name of one.
+   */
+  async ban(key: string, length: Duration, policy?: string): Promise<number> {
+    return this.#at(keyField(key)).ban(length, policy);
+  }
+
+  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
+  async unban(key: string, policy?: string): Promise<boolean> {
+    return this.#at(keyField(key)).unban(policy);
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {

@@ -1,14 +1,11 @@
 import * as rust from "../../build/worker/tollgate.js";
 import module from "../../build/worker/tollgate_bg.wasm";
-import { instanceOf, Remade, runOn, type WasmModule } from "../wasm/wasm-module.ts";
-
-/** Rust throws errors, as the platform does; the engine throws a trap or an exhausted stack. */
-const isOwn = (error: unknown) => !(error instanceof WebAssembly.RuntimeError || error instanceof RangeError);
+import { instanceOf, isThrownByRust, Remade, runOn, type WasmModule } from "../wasm/wasm-module.ts";
 
 const workerModule: WasmModule<unknown> = {
   start: () => rust.initSync({ module }),
   reset: rust.__wbg_reset_state,
-  isOwn,
+  isOwn: isThrownByRust,
   generation: 0,
 };
 // While the Worker starts, which is not part of a request.

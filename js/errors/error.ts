@@ -32,6 +32,7 @@ export type ErrorCode =
   | "unknown_policy"
   | "full"
   | "reserve_only"
+  | "ban_only"
   | "invalid_reservation"
   | "invalid_state"
   | "unsupported_version"

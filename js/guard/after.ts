@@ -9,7 +9,11 @@ export const isPromise = <Value>(value: Awaitable<Value>): value is PromiseLike<
 export const after = <Value, Result>(
   value: Awaitable<Value>,
   next: (value: Value) => Awaitable<Result>,
-): Awaitable<Result> => (isPromise(value) ? value.then(next) : next(value));
+): Awaitable<Result> => {
+  if (!isPromise(value)) return next(value);
+  // The `then` of another object may call back twice, or return nothing.
+  return value instanceof Promise ? value.then(next) : Promise.resolve(value).then(next);
+};
 
 /**
  * Rejects with `unanswered` if the promise takes longer than `timeout` milliseconds; `late` is then called with the
@@ -56,6 +60,6 @@ export function deliver<Value>(
     fail(error);
     return;
   }
-  if (isPromise(value)) value.then(use).then(undefined, fail);
+  if (isPromise(value)) Promise.resolve(value).then(use).then(undefined, fail);
   else use(value);
 }

@@ -1,6 +1,9 @@
 import { ipKey } from "../http/address.ts";
 import { warnOnce } from "./warnings.ts";
 
+/** Reads what a framework knows of a client: its address, a header that was not used for it, and what to set for that. */
+export type ReadClient<Result> = (address: string | undefined, forwarded: unknown, hint: string) => Result;
+
 /** The key of requests without an address: they share one budget. */
 const unknown = "0.0.0.0";
 
@@ -29,6 +32,16 @@ export function keyOfClient(address: string | undefined, forwarded: unknown, hin
       `requests come from ${address} with X-Forwarded-For, so all clients of that proxy share one budget; ${hint}; ${guide}`,
     );
   return key;
+}
+
+/** Returns the address of a client; undefined if it is that of a proxy whose `forwarded` header was not used. */
+export function addressOfClient(
+  address: string | undefined,
+  forwarded: unknown,
+  hint: string,
+): string | undefined {
+  const key = keyOfClient(address, forwarded, hint);
+  return forwarded != null && inner.test(key) ? undefined : address;
 }
 
 /** Returns the key of an address; undefined if invalid. Some proxies forward words such as "unknown". */

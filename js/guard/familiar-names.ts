@@ -7,10 +7,12 @@ onExceeding requestPropertyName: onDecision
 standardHeaders legacyHeaders disableHeader addHeaders addHeadersOnExceeding enableDraftSpec: headers: "standard", "legacy" or "none"
 skipSuccessfulRequests: charge: "failures"
 skipFailedRequests: charge: "successes"
-requestWasSuccessful: charge, which goes by the status
+requestWasSuccessful: charge: a function of the response that returns the cost
 store redis client db binding: limiter
-allowList whitelist: skip
+allowList whitelist: skip: inRanges(["192.0.2.0/24"]), or a function
 passOnStoreError skipOnError: onError: "allow"
+blockDuration inMemoryBlockDuration inmemoryBlockDuration: ban: { after: 1, scale: "1m", for: "15m" }
+onBanReach: onDecision: a function that checks decision.reason === "banned"
 ipv6Subnet: key: (request) => ipKey(address, { ipv6Prefix: 56 })
 prefix nameSpace groupId: key
 hook: the hook to which you add it, or app.register in Fastify

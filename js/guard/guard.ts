@@ -4,6 +4,7 @@ import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
 import { publishDecision, publishError } from "./channels.ts";
+import { addressOfClient, keyOfClient, type ReadClient } from "./client.ts";
 import { type ReadGuardOptions, readGuardOptions } from "./options.ts";
 import {
   canReserve,
@@ -33,17 +34,18 @@ export interface Verdict {
   readonly status: 429 | 503;
   readonly body: string;
   /**
-   * To be called with whether the response was a success; undefined if the charge does not depend on it. Returns a
-   * promise if the limiter is asynchronous.
+   * To be called when the response has ended, with whether it was a success and a function that returns it; without
+   * arguments if it was cut short. Undefined if the charge does not depend on it. Returns a promise if the limiter is
+   * asynchronous.
    */
-  readonly finish: ((isSuccess: boolean | undefined) => unknown) | undefined;
+  readonly finish: ((isSuccess?: boolean, sent?: () => unknown) => unknown) | undefined;
 }
 
 /** The adapter of a framework. */
 export interface Adapter<Request> {
   readonly name: string;
-  /** Returns the default key of a request. `platform` is the server's further argument, if it has one. */
-  keyOf(request: Request, platform?: unknown): Key;
+  /** Reads the client of a request. `platform` is the server's further argument, if it has one. */
+  client<Result>(request: Request, read: ReadClient<Result>, platform?: unknown): Result;
 }
 
 const none: Fields = {};
@@ -76,17 +78,17 @@ interface SourcedDecision {
 }
 
 /** Decides about requests, for any framework. */
-export class Guard<Request, Arguments extends readonly unknown[]> {
-  readonly options: ReadGuardOptions<Request, Arguments>;
+export class Guard<Request, Arguments extends readonly unknown[], Response> {
+  readonly options: ReadGuardOptions<Request, Arguments, Response>;
   readonly #adapter: Adapter<Request>;
   readonly #sources: Sources;
   readonly #fallback: Source | undefined;
 
-  constructor(options: GuardOptions<Request, Arguments>, adapter: Adapter<Request>) {
+  constructor(options: GuardOptions<Request, Arguments, Response>, adapter: Adapter<Request>) {
     this.options = readGuardOptions(options);
     this.#adapter = adapter;
-    const { policy, limiter, charge, fallback, policyFor } = this.options;
-    this.#sources = new Sources(policy, limiter, policyFor !== undefined);
+    const { policy, limiter, charge, fallback, policyFor, ban } = this.options;
+    this.#sources = new Sources(policy, limiter, policyFor !== undefined, ban !== undefined);
     this.#fallback = fallbackOf(fallback);
     if (
       charge !== "all" &&
@@ -99,21 +101,28 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   check(request: Request, platform?: unknown): Awaitable<Verdict> {
     const { skip } = this.options;
     if (skip === undefined) return this.#keyed(request, platform);
+    if ("ranges" in skip) {
+      const address = this.#adapter.client(request, addressOfClient, platform);
+      return address !== undefined && skip(address) ? passed : this.#keyed(request, platform);
+    }
     return after(skip(request), (isSkipped) => (isSkipped ? passed : this.#keyed(request, platform)));
   }
 
   #keyed(request: Request, platform: unknown): Awaitable<Verdict> {
     const { key, cost, policyFor } = this.options;
-    return after(key === undefined ? this.#adapter.keyOf(request, platform) : key(request), (key) => {
-      checkKey(key);
-      return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
-        checkCosts(cost);
-        if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
-        return after(policyFor(request), (policies) =>
-          this.#ask(request, key, cost, this.#source(request, policies)),
-        );
-      });
-    });
+    return after(
+      key === undefined ? this.#adapter.client(request, keyOfClient, platform) : key(request),
+      (key) => {
+        checkKey(key);
+        return after(typeof cost === "function" ? cost(request) : cost, (cost) => {
+          checkCosts(cost);
+          if (policyFor === undefined) return this.#ask(request, key, cost, this.#source(request, undefined));
+          return after(policyFor(request), (policies) =>
+            this.#ask(request, key, cost, this.#source(request, policies)),
+          );
+        });
+      },
+    );
   }
 
   #source(request: Request, policies: Parameters<Sources["of"]>[1]): Source {
@@ -194,14 +203,18 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 
   /** Returns a function that closes a reservation once. A response that was cut short is charged. */
-  #finish(reservation: SettleableDecision): (isSuccess: boolean | undefined) => unknown {
+  #finish(reservation: SettleableDecision): NonNullable<Verdict["finish"]> {
     let isOpen = true;
-    return (isSuccess) => {
+    return (isSuccess, sent) => {
       if (!isOpen) return undefined;
       isOpen = false;
       const { charge } = this.options;
+      if (typeof charge === "function" && isSuccess !== undefined) {
+        const used = chargeOf(charge as (response: unknown) => Costs, sent);
+        return close(() => reservation.settle(used));
+      }
       const isFree = charge !== "all" && isSuccess === (charge === "failures");
-      return close(isFree ? reservation.cancel : reservation.settle);
+      return close(isFree ? reservation.cancel : () => reservation.settle());
     };
   }
 
@@ -226,7 +239,7 @@ export class Guard<Request, Arguments extends readonly unknown[]> {
   }
 }
 
-function fallbackOf(fallback: GuardOptions<never>["fallback"]): Source | undefined {
+function fallbackOf(fallback: GuardOptions<never, never, never>["fallback"]): Source | undefined {
   if (fallback === undefined) return undefined;
   const limiter = isLimiter(fallback) ? fallback : new RateLimiter(fallback);
   return sourceOf(limiter, limiter.policies ?? []);
@@ -267,6 +280,18 @@ function written<Text>(write: () => Text): Text | undefined {
       "policy",
       `the limiter decides by other policies than those given, so there are no headers: ${error}`,
     );
+    return undefined;
+  }
+}
+
+/** Returns the charge of a response; undefined, for what was reserved, if the function failed. */
+function chargeOf(charge: (response: unknown) => Costs, sent?: () => unknown): Costs | undefined {
+  try {
+    const used = charge(sent?.());
+    checkCosts(used);
+    return used;
+  } catch (error) {
+    warnOnce("charge", `charge failed, so what was reserved is charged: ${error}`);
     return undefined;
   }
 }

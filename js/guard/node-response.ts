@@ -32,13 +32,20 @@ export function deny(response: NodeResponse, { status, body }: Verdict): void {
   response.end(body);
 }
 
-/** Calls `finish` of the verdict when the response has ended: sent whole, or cut short. */
-export function watch(response: NodeResponse, { finish }: Verdict): void {
+/**
+ * Calls `finish` of the verdict when the response has ended: sent whole, or cut short. `sent` returns the response as the
+ * framework has it.
+ */
+export function watch(
+  response: NodeResponse,
+  { finish }: Verdict,
+  sent: () => unknown = () => response,
+): void {
   if (finish === undefined) return;
   if (response.destroyed ?? response.stream?.destroyed) {
-    finish(undefined);
+    finish();
     return;
   }
-  response.once("finish", () => finish(response.statusCode < 400));
-  response.once("close", () => finish(undefined));
+  response.once("finish", () => finish(response.statusCode < 400, sent));
+  response.once("close", () => finish());
 }

@@ -1,13 +1,14 @@
-import type { Costs } from "../types.ts";
+import type { Costs, Policies } from "../types.ts";
+import { after } from "./after.ts";
 import { wrongOption } from "./errors.ts";
 import { insteadOf } from "./familiar-names.ts";
-import type { Awaitable, GuardOptions } from "./types.ts";
+import type { Awaitable, BanOptions, GuardOptions } from "./types.ts";
 
 /** Validated options, with their defaults. */
-export interface ReadGuardOptions<Request, Arguments extends readonly unknown[]>
-  extends GuardOptions<Request, Arguments> {
+export interface ReadGuardOptions<Request, Arguments extends readonly unknown[], Response>
+  extends GuardOptions<Request, Arguments, Response> {
   readonly cost: Costs | ((request: Request) => Awaitable<Costs>);
-  readonly charge: "all" | "failures" | "successes";
+  readonly charge: "all" | "failures" | "successes" | ((response: Response) => Costs);
   readonly headers: "standard" | "legacy" | "none";
   readonly timeout: number;
 }
@@ -21,8 +22,9 @@ const accepted: Readonly<Record<string, string>> = {
   key: aFunction,
   cost: "",
   policyFor: aFunction,
-  skip: aFunction,
-  charge: '"all", "failures" or "successes"',
+  ban: "",
+  skip: `inRanges([…]) or ${aFunction}`,
+  charge: `"all", "failures", "successes" or ${aFunction}`,
   headers: '"standard", "legacy" or "none"',
   onDenied: `"deny", "allow" or ${aFunction}`,
   onError: `"allow", "deny", "throw" or ${aFunction}`,
@@ -43,9 +45,9 @@ function check(name: string, found: unknown): void {
 }
 
 /** Reads and validates the options of a guard. Each is read once. */
-export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
-  given: GuardOptions<Request, Arguments>,
-): ReadGuardOptions<Request, Arguments> {
+export function readGuardOptions<Request, Arguments extends readonly unknown[], Response>(
+  given: GuardOptions<Request, Arguments, Response>,
+): ReadGuardOptions<Request, Arguments, Response> {
   if (typeof given !== "object" || given === null) throw wrongOption("options", given, "an object");
   const options = { ...given };
   for (const [name, found] of Object.entries(options)) check(name, found);
@@ -54,7 +56,27 @@ export function readGuardOptions<Request, Arguments extends readonly unknown[]>(
   if (typeof timeout !== "number" || !(timeout > 0 && timeout < 2 ** 31))
     throw wrongOption("timeout", timeout, "a number of milliseconds up to 2147483647");
   const { cost = 1, charge = "all", headers = "standard" } = options;
-  return { ...options, cost, charge, headers, timeout };
+  return { ...options, ...withBan(options), cost, charge, headers, timeout };
+}
+
+/** Returns the policies with the ban as one more of each list. */
+function withBan<Request, Arguments extends readonly unknown[]>({
+  ban,
+  policy,
+  policyFor,
+}: GuardOptions<Request, Arguments>): Pick<GuardOptions<Request, Arguments>, "policy" | "policyFor"> {
+  if (ban === undefined) return {};
+  if (typeof ban !== "object" || ban === null || Array.isArray(ban)) {
+    const after = typeof ban === "number" ? ban : 5;
+    throw wrongOption("ban", ban, `an object such as { after: ${after}, scale: "10m", for: "1h" }`);
+  }
+  const added = { algorithm: "ban", ...(ban as BanOptions) } as const;
+  const both = (policies: Policies | undefined) =>
+    policies === undefined ? undefined : [...[policies].flat(), added];
+  return {
+    policy: both(policy),
+    policyFor: policyFor && ((request) => after(policyFor(request), both)),
+  };
 }
 
 const examplePolicy = '{ algorithm: "sliding_window", limit: 100, scale: "1m" } or the like';

@@ -1,4 +1,4 @@
-import { keyOfClient } from "./client.ts";
+import type { ReadClient } from "./client.ts";
 import type { NodeResponse } from "./node-response.ts";
 
 /** The further arguments that servers pass to a fetch handler, as far as they have the client's address. */
@@ -39,16 +39,20 @@ function serverOf(platform: unknown): Platform {
   return given.server ?? given;
 }
 
-/** Returns the key of a fetch handler's client, by the argument that its server passes beside the request. */
-export function keyOfPlatform(request: Headed, platform: unknown): string {
-  if (isWorkerd) return keyOfClient(request.headers.get("CF-Connecting-IP") ?? undefined, undefined, hint);
+/** Reads the client of a fetch handler, by the argument that its server passes beside the request. */
+export function clientOfPlatform<Result>(
+  request: Headed,
+  read: ReadClient<Result>,
+  platform: unknown,
+): Result {
+  if (isWorkerd) return read(request.headers.get("CF-Connecting-IP") ?? undefined, undefined, hint);
   const server = serverOf(platform);
   const { incoming } = server;
   // Node's own headers: those of the request are created when they are first read.
   if (incoming?.headers !== undefined)
-    return keyOfClient(incoming.socket?.remoteAddress, incoming.headers["x-forwarded-for"], hint);
+    return read(incoming.socket?.remoteAddress, incoming.headers["x-forwarded-for"], hint);
   const address = server.remoteAddr?.hostname ?? server.requestIP?.(request)?.address;
-  return keyOfClient(address, request.headers.get("X-Forwarded-For"), hint);
+  return read(address, request.headers.get("X-Forwarded-For"), hint);
 }
 
 /** The context of a Worker, which waits for work after the response. */

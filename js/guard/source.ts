@@ -1,6 +1,7 @@
 import type { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
-import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+import type { ReadPolicies } from "../policy/policies.ts";
+import type { Costs, Decision, Key, Policy, ReserveOptions } from "../types.ts";
 import { after } from "./after.ts";
 import { wrongOption } from "./errors.ts";
 import type { AnyLimiter, Awaitable, GuardLimiter, GuardNamespace, GuardObject } from "./types.ts";
@@ -8,8 +9,8 @@ import type { AnyLimiter, Awaitable, GuardLimiter, GuardNamespace, GuardObject }
 /** The decision of a reservation, and functions that close the reservation. */
 export interface SettleableDecision {
   readonly decision: Decision;
-  /** Charges the reservation. */
-  readonly settle: () => unknown;
+  /** Charges the reservation: what was used, or all of it. */
+  readonly settle: (used?: Costs) => unknown;
   /** Gives the reservation back. */
   readonly cancel: () => unknown;
 }
@@ -27,8 +28,12 @@ export interface Source {
 const isReserveOnly = (policies: readonly Policy[]) =>
   policies.some(({ algorithm }) => algorithm === "concurrency");
 
-/** Returns a source over a limiter with the methods of `RateLimiter`; `call` has the policies of each call. */
-export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], call?: Policies): Source {
+/**
+ * Returns a source over a limiter with the methods of `RateLimiter`; `plan` has the policies of each call, if they are not
+ * the limiter's own.
+ */
+export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], plan?: ReadPolicies): Source {
+  const call = plan?.policies;
   const keyOf = limiter instanceof RateLimiter ? (key: Key) => key : storedKey;
   return {
     policies,
@@ -37,13 +42,20 @@ export function sourceOf(limiter: GuardLimiter, policies: readonly Policy[], cal
       call === undefined ? limiter.hit(keyOf(key), costs) : limiter.hit(keyOf(key), costs, call),
     reserve(key, costs) {
       if (!canReserve(limiter)) throw noReservations();
-      return after(limiter.reserve(keyOf(key), costs, call && { policies: call }), ({ decision, id }) => ({
+      const options = plan && reserveOptions(plan);
+      return after(limiter.reserve(keyOf(key), costs, options), ({ decision, id }) => ({
         decision,
-        settle: () => limiter.settle(id),
+        settle: (used) => (used === undefined ? limiter.settle(id) : limiter.settle(id, used)),
         cancel: () => limiter.cancel(id),
       }));
     },
   };
+}
+
+/** Returns the options of a reservation under a plan. By default it would last as long as one of the limiter's own. */
+export function reserveOptions({ policies, origins }: ReadPolicies): ReserveOptions {
+  const lifetimes = origins.flatMap(({ algorithm, scale }) => (algorithm === "concurrency" ? [scale] : []));
+  return lifetimes.length === 0 ? { policies } : { policies, ttl: Math.max(...lifetimes) };
 }
 
 /** Returns the key for a store outside the process, which takes only strings: the id of a user may be a number. */
@@ -70,7 +82,8 @@ export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Po
       if (!canReserve(object)) throw noReservations();
       return after(object.reserve(policies, costs), ({ decision, id }) => ({
         decision,
-        settle: () => object.settle(policies, id),
+        settle: (used) =>
+          used === undefined ? object.settle(policies, id) : object.settle(policies, id, used),
         cancel: () => object.cancel(policies, id),
       }));
     },
@@ -86,10 +99,3 @@ export const isLimiter = (value: unknown): value is AnyLimiter =>
   typeof value === "object" &&
   value !== null &&
   (typeof (value as Partial<GuardLimiter>).hit === "function" || isNamespace(value as AnyLimiter));
-
-/** Validates policies, and returns a copy of them. */
-export function checkedPolicies(policies: Policies): readonly Policy[] {
-  const limiter = new RateLimiter(policies);
-  limiter[Symbol.dispose]();
-  return limiter.policies;
-}

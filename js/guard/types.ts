@@ -1,4 +1,5 @@
-import type { Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
+import type { AddressRanges } from "../http/ranges.ts";
+import type { BanPolicy, Costs, Decision, Key, Policies, Policy, ReserveOptions } from "../types.ts";
 
 /** A value, or a promise of one. */
 export type Awaitable<Value> = Value | PromiseLike<Value>;
@@ -33,8 +34,8 @@ export interface GuardObject {
   hit(policies: Policies, costs?: Costs): Awaitable<Decision>;
   /** Sets `costs` aside until they are settled. Needed for `charge: "failures"` and `"successes"`. */
   reserve?(policies: Policies, costs?: Costs): Awaitable<GuardReservation>;
-  /** Charges a reservation. */
-  settle?(policies: Policies, id: string): unknown;
+  /** Charges a reservation: what was used, or all of it. */
+  settle?(policies: Policies, id: string, used?: Costs): unknown;
   /** Gives a reservation back. */
   cancel?(policies: Policies, id: string): unknown;
 }
@@ -51,8 +52,11 @@ export type AnyLimiter = GuardLimiter | GuardNamespace;
 /** What happens to a request if the limiter fails. */
 export type ErrorVerdict = "allow" | "deny" | "throw";
 
-/** The options of a guard. `Request` is the framework's own, `Arguments` are those of its handlers. */
-export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request]> {
+/** The fields of a ban, without its algorithm. */
+export type BanOptions = Omit<BanPolicy, "algorithm">;
+
+/** The options of a guard. `Request` and `Response` are the framework's own, `Arguments` are those of its handlers. */
+export interface GuardOptions<Request, Arguments extends readonly unknown[] = [Request], Response = unknown> {
   /** The policy, or several that are one decision. Required, unless `limiter` has its own or `policyFor` returns them. */
   readonly policy?: Policies | undefined;
   /**
@@ -64,12 +68,24 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly key?: ((request: Request) => Awaitable<Key>) | undefined;
   /** The cost of a request; 1 by default. */
   readonly cost?: Costs | ((request: Request) => Awaitable<Costs>) | undefined;
-  /** Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. */
+  /**
+   * Returns the policy of a request, for instance by the plan of its user; `undefined` for the guard's own. It may be
+   * asynchronous, and there may be any number of policies. Those with the same name, algorithm and `scale` share what was
+   * used.
+   */
   readonly policyFor?: ((request: Request) => Awaitable<Policies | undefined>) | undefined;
-  /** Returns true for a request that is not limited. */
-  readonly skip?: ((request: Request) => Awaitable<boolean>) | undefined;
-  /** Which requests are charged, by their response: all by default. A status below 400 is a success. */
-  readonly charge?: "all" | "failures" | "successes" | undefined;
+  /**
+   * Denies a key for a while after it was denied too often: a policy of algorithm `ban` beside `policy`. A limiter that has
+   * its own policies has the ban among them.
+   */
+  readonly ban?: BanOptions | undefined;
+  /** Returns true for a request that is not limited; `inRanges([…])` for clients by their addresses. */
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | AddressRanges | undefined;
+  /**
+   * Which requests are charged, by their response: all by default. A status below 400 is a success. A function returns the
+   * charge of a response; until then `cost` is reserved.
+   */
+  readonly charge?: "all" | "failures" | "successes" | ((response: Response) => Costs) | undefined;
   /** `RateLimit` and `RateLimit-Policy` (the default), these and the older `X-RateLimit-*`, or none. */
   readonly headers?: "standard" | "legacy" | "none" | undefined;
   /** The response to a denied request: a 429 (the default), its usual response (`"allow"`), or that of the function. */

@@ -37,3 +37,6 @@ export const denialFields = {
 /** Returns the response to a request that does not go on. */
 export const denial = ({ status, body, fields }: Verdict): Response =>
   new Response(body, { status, headers: { ...denialFields, ...fields } });
+
+/** Returns the response to a request whose handler threw. */
+export const failure = (status = 500): Response => new Response(null, { status });

@@ -45,18 +45,37 @@ const zone = /^[\w.~-]+$/;
 
 /** Parses an address of a header or a socket, and returns its key; undefined if invalid. */
 function keyOf(given: string, prefix: number): string | undefined {
+  const found = hostOf(given);
+  if (found === undefined || !found.includes(":")) return found;
+  return networkOf(found, prefix);
+}
+
+/**
+ * Parses an address of a header or a socket into its groups of 16 bits: two for IPv4, eight for IPv6. Undefined if
+ * invalid.
+ */
+export function addressOf(given: string): readonly number[] | undefined {
+  const found = hostOf(given);
+  if (found === undefined) return undefined;
+  if (!found.includes(":")) return pairsOf(found);
+  const groups = addressGroups(found);
+  return groups !== undefined && isMapped(groups) ? groups.slice(6) : groups;
+}
+
+/** Returns an IPv4 address, or a text that may be one of IPv6, without what is around it; undefined if it is neither. */
+function hostOf(given: string): string | undefined {
   if (given.length > longest) return undefined;
   const text = withoutBlanks(given);
   const colon = text.indexOf(":");
   if (colon < 0) return dotted.test(text) ? text : undefined;
   if (text[0] === "[") {
     const end = text.indexOf("]");
-    const rest = text.slice(end + 1);
-    return rest === "" || isPort(rest) ? networkOf(text.slice(1, end), prefix) : undefined;
+    const [host, rest] = [text.slice(1, end), text.slice(end + 1)];
+    return host.includes(":") && (rest === "" || isPort(rest)) ? host : undefined;
   }
   // The address of every IPv4 client of a socket that listens on "::" has this form.
   if (text.startsWith("::ffff:") && dotted.test(text.slice(7))) return text.slice(7);
-  if (text.indexOf(":", colon + 1) >= 0) return networkOf(text, prefix);
+  if (text.indexOf(":", colon + 1) >= 0) return text;
   const host = text.slice(0, colon);
   return dotted.test(host) && isPort(text.slice(colon)) ? host : undefined;
 }
@@ -73,15 +92,24 @@ const isBlank = (code: number) => code === 32 || code === 9;
 
 const isPort = (text: string) => port.test(text) && Number(text.slice(1)) < 65_536;
 
-/** Returns the key of an IPv6 address; undefined if invalid. The client's choice of a zone id is checked and dropped. */
-function networkOf(text: string, prefix: number): string | undefined {
+/** Parses an IPv6 address. The client's choice of a zone id is checked and dropped. */
+function addressGroups(text: string): number[] | undefined {
   const percent = text.indexOf("%");
   if (percent >= 0 && !zone.test(text.slice(percent + 1))) return undefined;
-  const groups = groupsOf(percent < 0 ? text : text.slice(0, percent));
+  return groupsOf(percent < 0 ? text : text.slice(0, percent));
+}
+
+/** Returns true for an IPv4 address that is written as IPv6. */
+export const isMapped = ([a, b, c, d, e, f]: readonly number[]) => !(a || b || c || d || e) && f === 0xffff;
+
+/** Returns the key of an IPv6 address; undefined if invalid. */
+function networkOf(text: string, prefix: number): string | undefined {
+  const groups = addressGroups(text);
   if (groups === undefined) return undefined;
-  const [a, b, c, d, e, f, high = 0, low = 0] = groups;
-  const isMapped = !(a || b || c || d || e) && f === 0xffff;
-  if (isMapped) return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+  if (isMapped(groups)) {
+    const [high = 0, low = 0] = groups.slice(6);
+    return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+  }
   const count = Math.ceil(prefix / 16);
   let key = "";
   for (let at = 0; at < count; at += 1) {

@@ -80,7 +80,7 @@ const linesOf = (read: HeaderPolicies, numbers: Float64Array, legacy: boolean): 
 
 /** Makes a template from headers that Rust writes with the marks: a call of the wasm takes longer than the hit. */
 function templateOf(read: HeaderPolicies, position: number): Template {
-  const numbers = new Float64Array([1, 1, probe, 0, otherProbe * 1_000, position]);
+  const numbers = new Float64Array([1, 1, probe, 0, otherProbe * 1_000, position, 0]);
   const [, policy = "", , field = ""] = linesOf(read, numbers, false);
   const first = field.lastIndexOf(String(probe));
   const second = field.lastIndexOf(String(otherProbe));
@@ -106,6 +106,7 @@ interface DecisionNumbers {
   readonly moreAfter: number;
   /** The position of its policy. */
   readonly position: number;
+  readonly isBanned: boolean;
   /** A bit for each policy that denied, by its position. */
   readonly violated: number;
 }
@@ -115,7 +116,16 @@ const isWait = (wait: number) => Number.isInteger(wait) && wait >= 0;
 
 /** Reads and checks a decision under policies of these names. Each of its fields is read once. */
 function readDecision(decision: Decision, names: readonly string[]): DecisionNumbers {
-  const { allowed, limit, remaining, retryAfter, moreAfter, policy, violated: denied } = decision ?? {};
+  const {
+    allowed,
+    limit,
+    remaining,
+    retryAfter,
+    moreAfter,
+    policy,
+    violated: denied,
+    reason,
+  } = decision ?? {};
   const position = names.indexOf(policy);
   const violated = Array.isArray(denied) ? bitsOf(denied, names) : undefined;
   const isDecision =
@@ -130,7 +140,16 @@ function readDecision(decision: Decision, names: readonly string[]): DecisionNum
     const expected = "a decision that hit or peek returned under these policies";
     throw invalidField("invalid_decision", "decision", decision, expected);
   }
-  return { allowed, limit, remaining, retryAfter, moreAfter, position, violated };
+  return {
+    allowed,
+    limit,
+    remaining,
+    retryAfter,
+    moreAfter,
+    position,
+    violated,
+    isBanned: reason === "banned" && !allowed,
+  };
 }
 
 /** Returns the positions of the names as bits; undefined if a name is unknown. */
@@ -165,10 +184,14 @@ export function rateLimitHeaders(
   const { legacy = false } = options;
   if (typeof legacy !== "boolean") throw invalidField("invalid_option", "legacy", legacy, "true or false");
   const read = readPolicies(policies);
-  const { allowed, limit, remaining, retryAfter, moreAfter, position } = readDecision(decision, read.names);
+  const { allowed, limit, remaining, retryAfter, moreAfter, position, isBanned } = readDecision(
+    decision,
+    read.names,
+  );
   if (allowed && !legacy && remaining <= longest && moreAfter <= longest)
     return filled(read.templates[position] ?? templateOf(read, position), remaining, moreAfter);
-  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, moreAfter, position]);
+  const flags = [position, Number(isBanned)];
+  const numbers = new Float64Array([Number(allowed), limit, remaining, retryAfter, moreAfter, ...flags]);
   const lines = linesOf(read, numbers, legacy);
   const headers: Record<string, string> = {};
   for (let at = 0; at + 1 < lines.length; at += 2) headers[lines[at] as string] = lines[at + 1] as string;
@@ -190,7 +213,7 @@ export function rateLimitHeaders(
  */
 export function problemBody(decision: Decision, policies: Policies): string {
   const read = readPolicies(policies);
-  const { allowed: isAllowed, violated } = readDecision(decision, read.names);
+  const { allowed: isAllowed, violated, isBanned } = readDecision(decision, read.names);
   if (isAllowed) throw invalidField("invalid_decision", "decision", "allowed", "a decision that was denied");
-  return run(() => problem_body(violated, read.lines));
+  return run(() => problem_body(violated, isBanned, read.lines));
 }

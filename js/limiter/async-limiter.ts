@@ -26,6 +26,10 @@ export interface AsyncLimiter {
   get(key: string, policy?: string): Promise<number>;
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(key: string, policy?: string): Promise<number>;
+  /** Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end. */
+  ban(key: string, length: Duration, policy?: string): Promise<number>;
+  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
+  unban(key: string, policy?: string): Promise<boolean>;
   /** Removes the key's states, and returns true if there were any. */
   reset(key: string, options?: { readonly reservations?: boolean | undefined }): Promise<boolean>;
 }

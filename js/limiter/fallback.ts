@@ -66,8 +66,12 @@ export class Fallback {
   ) {
     this.#onError = onError;
     this.#limiter = limiter;
-    const [first] = policies as [Policy, ...Policy[]];
-    this.#first = ["limit" in first ? first.limit : first.capacity, names[0] as string];
+    // A ban has no limit.
+    const position = Math.max(
+      0,
+      policies.findIndex(({ algorithm }) => algorithm !== "ban"),
+    );
+    this.#first = [limitOf(policies[position] as Policy), names[position] as string];
   }
 
   /** Returns the decision of a hit or a peek; `undefined` if the error is to be thrown. */
@@ -94,6 +98,12 @@ export class Fallback {
     const [limit, policy] = this.#first;
     return errorDecision(this.#onError === "allow", limit, policy);
   }
+}
+
+/** Returns the limit or the capacity of a policy. */
+function limitOf(policy: Policy): number {
+  if (policy.algorithm === "ban") return Number.MAX_SAFE_INTEGER;
+  return "limit" in policy ? policy.limit : policy.capacity;
 }
 
 /** Returns the methods that settle a reservation of the fallback. */

@@ -1,4 +1,6 @@
 import { reserveOnly } from "../errors/error.ts";
+import { hasBan } from "../policy/bans.ts";
+import { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Key } from "../types.ts";
 import type { RateLimiter } from "./limiter.ts";
 import { type AllHits, byOwnPolicies, checkLimiter, type HitOf, summed } from "./several-keys.ts";
@@ -29,7 +31,10 @@ export function hitAll(hits: readonly HitOf<RateLimiter>[]): AllHits {
   try {
     for (const { limiter, key, cost, policies } of sums) {
       // First, since a denied reservation may count.
-      const decision = limiter.peekFree(key, cost, policies);
+      let decision = limiter.peekFree(key, cost, policies);
+      // Under several policies it charges nothing, and counts toward a ban.
+      if (!decision.allowed && hasBan(ReadPolicies.of(limiter.policies)))
+        decision = limiter.hit(key, cost, policies);
       allowed &&= decision.allowed;
       if (!allowed) {
         decisions.push(decision);

@@ -2,14 +2,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { copiedOptions } from "../checks.ts";
-import {
-  invalidField,
-  outOfMemory,
-  reserveOnly,
-  TollgateError,
-  wrongAmount,
-  wrongInc,
-} from "../errors/error.ts";
+import { invalidField, outOfMemory, TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
 import { mismatch, ReadPolicies, readCall } from "../policy/policies.ts";
@@ -195,6 +189,19 @@ export class Ledger {
     return this.#count(now, "expiresAt", 0, policy);
   }
 
+  /**
+   * Denies every hit for so long, or changes the end of the ban that holds. Returns the end, in milliseconds since the
+   * epoch.
+   */
+  ban(now: number, length: Duration, policy?: string): number {
+    return this.#count(now, "ban", banLength(length), policy, banPosition(this.#read, policy));
+  }
+
+  /** Lifts a ban and forgets past ones. Returns true if one held. */
+  unban(now: number, policy?: string): boolean {
+    return this.#count(now, "unban", 0, policy, banPosition(this.#read, policy)) > 0;
+  }
+
   /** Removes the states, and returns true if there were any. Reservations stay open, unless `reservations` is true. */
   reset(now: number, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations = false } = copiedOptions(options, ["reservations"]);
@@ -255,11 +262,11 @@ export class Ledger {
 
   #count(
     now: number,
-    kind: "inc" | "set" | "get" | "expiresAt",
+    kind: "inc" | "set" | "get" | "expiresAt" | "ban" | "unban",
     amount: number,
     policy: string | undefined,
+    position: number = this.#read.position(policy),
   ): number {
-    const position = this.#read.position(policy);
     const limiter = kind === "get" || kind === "expiresAt" ? this.#ready(now) : this.#writable(now);
     const count = (kind: number, amount: number) =>
       limiter.run(({ count }, index, generation) =>
@@ -324,8 +331,8 @@ export class Ledger {
 
   /** Returns the error for a status below 0. */
   #error(code: number, operation: string, cost?: unknown, call?: unknown): TollgateError {
-    if (code <= status.reserveOnly && code > status.at)
-      return reserveOnly(this.#read.names[status.reserveOnly - code], operation);
+    if (code <= status.uncountable && code > status.at)
+      return uncountable(this.#read, status.uncountable - code, operation);
     if (code === status.mismatch) return mismatch(this.#read, new ReadPolicies(call));
     if (code <= status.at) return rejected(new ReadPolicies(call), code, true);
     return code === status.invalidCost ? wrongAmount("cost", cost) : outOfMemory();

@@ -1,5 +1,6 @@
 import { checkKey } from "../checks.ts";
-import { inWords, outOfMemory, reserveOnly, TollgateError, worded, wrongAmount } from "../errors/error.ts";
+import { inWords, outOfMemory, TollgateError, worded, wrongAmount } from "../errors/error.ts";
+import { uncountable } from "../policy/bans.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key } from "../types.ts";
@@ -109,8 +110,11 @@ export class LimiterStates {
     return removed;
   }
 
-  /** Reads all states of a snapshot into an empty limiter, or none on an error. `made` are its policies. */
-  restore(made: ReadPolicies, { keys, open, former, names }: ReadSnapshot): void {
+  /**
+   * Reads all states of a snapshot into a limiter without these keys, or none on an error. `made` are its policies. With
+   * `warns`, a policy that starts unused is named on the console.
+   */
+  restore(made: ReadPolicies, { keys, open, former, names }: ReadSnapshot, warns = true): void {
     const now = checkTime(this.#options.clock());
     const all = keys.map(([key, lists], at) => {
       const states = new ShapedStates(this.names);
@@ -136,7 +140,7 @@ export class LimiterStates {
     let afresh = 0;
     for (const [key, states] of all) afresh |= this.#load(-1, key, states, now, false);
     for (const [position, name] of this.#read.names.entries())
-      if ((afresh >>> position) & 1)
+      if (warns && (afresh >>> position) & 1)
         console.warn(`tollgate: the policy ${name} starts unused; the snapshot has another shape for it.`);
     for (const [key, states] of all) {
       this.#load(this.slotOf(key), key, states, now, true);
@@ -158,8 +162,8 @@ export class LimiterStates {
 
   /** Returns the error for a negative status. */
   error(code: number, cost?: unknown, now?: unknown, operation = "hit"): TollgateError {
-    if (code <= status.reserveOnly && code > status.at)
-      return reserveOnly(this.#read.names[status.reserveOnly - code], operation);
+    if (code <= status.uncountable && code > status.at)
+      return uncountable(this.#read, status.uncountable - code, operation);
     switch (code) {
       case status.invalidCost:
         return wrongAmount("cost", cost);

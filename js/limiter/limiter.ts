@@ -1,5 +1,6 @@
 import { checkIsObject, copiedOptions } from "../checks.ts";
 import { invalidField, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { banLength, banPosition } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
 import { mismatch, ReadPolicies, readCall, tooSlow } from "../policy/policies.ts";
@@ -24,7 +25,7 @@ import { hitKind, operation, settlements, status, storedVersion } from "../wasm/
 import { Results } from "../wasm/results.ts";
 import { saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
-import { readOptions, readReserveOptions, readTtl } from "./options.ts";
+import { givenOptions, type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
 import { readSnapshot } from "./snapshot.ts";
 import { storedKey } from "./stored-key.ts";
@@ -50,10 +51,12 @@ export class RateLimiter {
   readonly #clock: () => number;
   readonly #results: Results;
   readonly #states: LimiterStates;
+  readonly #options: ReadOptions;
   #ttl: number | undefined;
 
   constructor(policies: Policies, options: Options = {}) {
     const read = readOptions(options);
+    this.#options = read;
     this.#read = new ReadPolicies(policies);
     this.policies = this.#read.policies;
     this.#clock = read.clock;
@@ -204,6 +207,32 @@ export class RateLimiter {
   }
 
   /**
+   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
+   * since the epoch. A ban by hand does not make the next one longer. Among several bans, `policy` is the name of one.
+   *
+   * @example
+   * ```ts
+   * import { RateLimiter } from "tollgate";
+   *
+   * const limiter = new RateLimiter([
+   *   { algorithm: "sliding_window", limit: 10, scale: "1m" },
+   *   { algorithm: "ban", after: 5, scale: "10m", for: "1h" },
+   * ]);
+   * limiter.ban("token:42", "1d");
+   * console.log(limiter.hit("token:42").reason); // => "banned"
+   * limiter.unban("token:42");
+   * ```
+   */
+  ban(key: Key, length: Duration, policy?: string): number {
+    return this.#count(operation.ban, key, banLength(length), policy, banPosition(this.#read, policy));
+  }
+
+  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
+  unban(key: Key, policy?: string): boolean {
+    return this.#count(operation.unban, key, 0, policy, banPosition(this.#read, policy)) > 0;
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is
    * true.
    */
@@ -285,6 +314,41 @@ export class RateLimiter {
     const limiter = new RateLimiter(policies, rest);
     limiter.#states.restore(made, read);
     return limiter;
+  }
+
+  /**
+   * Validates policies, and returns them with their shapes.
+   * @internal
+   */
+  static read(policies: Policies): ReadPolicies {
+    return ReadPolicies.of(policies);
+  }
+
+  /**
+   * Returns an empty limiter with the same options under other policies.
+   * @internal
+   */
+  sibling(policies: Policies): RateLimiter {
+    return new RateLimiter(policies, givenOptions(this.#options));
+  }
+
+  /**
+   * Whether the key has states.
+   * @internal
+   */
+  has(key: Key): boolean {
+    if (this.#states.hasMoves) this.#states.prepare(checkTime(this.#clock()));
+    return this.#states.slots.has(key);
+  }
+
+  /**
+   * Moves a key into a sibling, with its states of all shapes and its reservations.
+   * @internal
+   */
+  moveTo(sibling: RateLimiter, key: Key): void {
+    const read = readSnapshot(this.snapshot(key));
+    sibling.#states.restore(this.#read, read, false);
+    this.#states.release(this.#states.slotOf(key));
   }
 
   /** Frees the memory. That of a limiter that is not disposed of is freed with it, by the garbage collector. */
@@ -374,8 +438,13 @@ export class RateLimiter {
   }
 
   /** Performs an operation on the count of one policy. */
-  #count(kind: number, key: Key, amount: number, policy?: string): number {
-    const position = this.#read.position(policy);
+  #count(
+    kind: number,
+    key: Key,
+    amount: number,
+    policy?: string,
+    position: number = this.#read.position(policy),
+  ): number {
     const now = checkTime(this.#clock());
     if (typeof amount !== "number") throw this.#wrongAmount(kind, amount, position);
     this.#states.prepare(now);
@@ -383,7 +452,12 @@ export class RateLimiter {
     const number = this.#states.limiter.run(({ count }, index, generation) =>
       count(index, generation, kind, slot, amount, now, position),
     );
-    if (kind === operation.inc || kind === operation.set) {
+    if (
+      kind === operation.inc ||
+      kind === operation.set ||
+      kind === operation.ban ||
+      kind === operation.unban
+    ) {
       this.#states.hasMoves = true;
       this.#states.moving = key;
     }

@@ -39,6 +39,19 @@ export function readOptions(given: Options): ReadOptions {
   return { clock, beforeClean, maxKeys, denies: onFull === "deny", cleanPeriod, keyOlderThan };
 }
 
+/** Returns options as a caller gives them. */
+export function givenOptions({
+  clock,
+  beforeClean,
+  maxKeys,
+  denies,
+  cleanPeriod,
+  keyOlderThan,
+}: ReadOptions): Options {
+  const onFull = denies ? "deny" : "evict";
+  return { clock, beforeClean, maxKeys, onFull, cleanPeriod, keyOlderThan: keyOlderThan || undefined };
+}
+
 /** Parses the `ttl` of a reservation into milliseconds; `undefined` if invalid or too long. */
 export function readTtl(ttl: unknown): number | undefined {
   const time = milliseconds(ttl);

@@ -1,4 +1,5 @@
-import { invalidField, outOfMemory, reserveOnly, wrongAmount, wrongInc } from "../errors/error.ts";
+import { invalidField, outOfMemory, wrongAmount, wrongInc } from "../errors/error.ts";
+import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { isTime } from "../time.ts";
 import type { Decision, Policies, State } from "../types.ts";
@@ -10,19 +11,32 @@ import { readOptions } from "./options.ts";
 import { loadStates, readState, savedNumbers, stateOf } from "./stored-states.ts";
 
 /** The operations on a key. */
-export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset";
+export type Operation = "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "ban" | "unban" | "reset";
 
-const operations: readonly string[] = ["hit", "peek", "inc", "set", "get", "expiresAt", "reset"];
+const operations: readonly string[] = [
+  "hit",
+  "peek",
+  "inc",
+  "set",
+  "get",
+  "expiresAt",
+  "ban",
+  "unban",
+  "reset",
+];
 
 /** The result of a step. */
 export interface Step {
   /** The decision of a hit or a peek. */
   readonly decision?: Decision;
-  /** The result of `inc`, `set` and `get` (the count), and of `expiresAt` (a time). */
+  /**
+   * The result of `inc`, `set` and `get` (the count), of `expiresAt` and `ban` (a time), and of `unban`: when the ban would
+   * have ended, 0 if none held.
+   */
   readonly value?: number;
   /** The state to store now; `null` if the key is as if never used. */
   readonly state: State | null;
-  /** True if the operation changed the state, so that it must be stored. */
+  /** True if the operation changed the state, so that it must be stored. A state that has ended counts as none, except for a reset. */
   readonly changed: boolean;
   /** When the state ends, in milliseconds since the epoch; 0 if there is none. */
   readonly expiresAt: number;
@@ -32,7 +46,7 @@ export interface Step {
 
 /**
  * Performs one operation on the stored state of a key. Any store that can load, compare and save can be built on it.
- * `amount` is the cost, or for `set` the count. With several policies, `policy` names one for all but hit, peek and
+ * `amount` is the cost, for `set` the count, for `ban` its length in milliseconds. With several policies, `policy` names one for all but hit, peek and
  * reset.
  *
  * @example
@@ -73,7 +87,8 @@ export function step(
     return {
       ...result,
       state: stateOf(after, names),
-      changed: `${after}` !== loaded,
+      // A stored state that has ended is removed by a reset: it would come back if the clock stepped back.
+      changed: `${after}` !== loaded || (isGone && before !== undefined),
       expiresAt,
       afresh: own.names.filter((_, position) => (afresh >>> position) & 1),
     };
@@ -112,7 +127,9 @@ function work(
     if (code < 0) throw wrongAmount("cost", amount);
     return { decision: new Results(own.names).decision(limiter.instance, code) };
   }
-  const position = own.position(policy);
+  const isBan = operation === "ban" || operation === "unban";
+  if (operation === "ban") banLength(amount);
+  const position = isBan ? banPosition(own, policy) : own.position(policy);
   const count = (kind: number) =>
     limiter.run(({ count }, index, generation) =>
       count(index, generation, kind, slot, amount, now, position),
@@ -127,6 +144,6 @@ function work(
 /** Throws if the status says that there is no memory, or that a policy counts reservations alone. */
 function checkStatus(own: ReadPolicies, operation: Operation, code: number): void {
   if (code === status.outOfMemory) throw outOfMemory();
-  if (code > status.reserveOnly || code <= status.at) return;
-  throw reserveOnly(own.names[status.reserveOnly - code], operation);
+  if (code > status.uncountable || code <= status.at) return;
+  throw uncountable(own, status.uncountable - code, operation);
 }

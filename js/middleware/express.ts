@@ -5,7 +5,7 @@
 
 import type { NextFunction, Request, RequestHandler, Response } from "express";
 import { deliver, ignore } from "../guard/after.ts";
-import { keyOfClient } from "../guard/client.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { deny, watch, writeFields } from "../guard/node-response.ts";
 import type { GuardOptions } from "../guard/types.ts";
@@ -14,21 +14,21 @@ import { warnOnce } from "../guard/warnings.ts";
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for Express. */
-export type RateLimitOptions = GuardOptions<Request, [Request, Response, NextFunction]>;
+export type RateLimitOptions = GuardOptions<Request, [Request, Response, NextFunction], Response>;
 
 const hint = 'set app.set("trust proxy", 1) for one proxy in front, or give key';
 
 const adapter = {
   name: "express",
-  keyOf: (request: Request) => {
+  client: <Result>(request: Request, read: ReadClient<Result>): Result => {
     const { ip, socket, headers } = request;
-    if (ip === socket.remoteAddress) return keyOfClient(ip, headers["x-forwarded-for"], hint);
+    if (ip === socket.remoteAddress) return read(ip, headers["x-forwarded-for"], hint);
     if (request.app.get("trust proxy") === true)
       warnOnce(
         "express",
         '"trust proxy": true takes the address that a client names; set how many proxies, such as 1',
       );
-    return keyOfClient(ip, undefined, hint);
+    return read(ip, undefined, hint);
   },
 };
 

@@ -1,6 +1,6 @@
 import type { HookHandlerDoneFunction as Done, FastifyReply, FastifyRequest } from "fastify";
 import { deliver, ignore } from "../guard/after.ts";
-import { keyOfClient } from "../guard/client.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { watch } from "../guard/node-response.ts";
@@ -14,8 +14,8 @@ const hint = 'set Fastify({ trustProxy: "10.0.0.1" }) with the address of your p
 
 const adapter = {
   name: "fastify",
-  keyOf: ({ ip, socket, headers }: FastifyRequest) =>
-    keyOfClient(ip, ip === socket?.remoteAddress ? headers["x-forwarded-for"] : undefined, hint),
+  client: <Result>({ ip, socket, headers }: FastifyRequest, read: ReadClient<Result>): Result =>
+    read(ip, ip === socket?.remoteAddress ? headers["x-forwarded-for"] : undefined, hint),
 };
 
 /** Returns a hook that limits requests. */
@@ -31,7 +31,7 @@ export function limitingHook(options: RateLimitOptions): Hook {
     // Only the plugin decorates requests: a property that some have and some have not makes all slower.
     if (decision !== undefined && "rateLimit" in request) request.rateLimit = decision;
     if (passes) {
-      watch(reply.raw, verdict);
+      watch(reply.raw, verdict, () => reply);
       done();
     } else if (typeof onDenied === "function" && decision !== undefined)
       deliver(() => onDenied(decision, request, reply), ignore, failed(done));

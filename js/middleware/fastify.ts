@@ -13,7 +13,7 @@ import { install, readPluginOptions } from "./fastify-plugin.ts";
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for a hook, and for the `config.rateLimit` of a route. */
-export type RateLimitOptions = GuardOptions<FastifyRequest, [FastifyRequest, FastifyReply]>;
+export type RateLimitOptions = GuardOptions<FastifyRequest, [FastifyRequest, FastifyReply], FastifyReply>;
 
 /** The options of `rateLimit` as a plugin. */
 export interface RateLimitPluginOptions extends RateLimitOptions {

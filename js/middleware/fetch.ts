@@ -7,14 +7,14 @@ import { isPromise } from "../guard/after.ts";
 import { wrongOption } from "../guard/errors.ts";
 import { Guard, type Verdict } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
-import { isContext, keyOfPlatform, nodeResponseOf } from "../guard/platform-client.ts";
+import { clientOfPlatform, isContext, nodeResponseOf } from "../guard/platform-client.ts";
 import type { GuardOptions } from "../guard/types.ts";
-import { denial, withFields } from "../guard/web-response.ts";
+import { denial, failure, withFields } from "../guard/web-response.ts";
 
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for fetch handlers. `onDenied` returns the response. */
-export type RateLimitOptions = GuardOptions<Request>;
+export type RateLimitOptions = GuardOptions<Request, [Request], Response>;
 
 /** A handler of requests, with the further arguments of its server. */
 export type FetchHandler<Rest extends unknown[]> = (
@@ -60,7 +60,7 @@ export function rateLimit<Rest extends unknown[]>(
   handler: FetchHandler<Rest>,
 ): (request: Request, ...rest: Rest) => Promise<Response>;
 export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unknown[]>) {
-  const guard = new Guard<Request, [Request]>(options, { name: "fetch", keyOf: keyOfPlatform });
+  const guard = new Guard<Request, [Request], Response>(options, { name: "fetch", client: clientOfPlatform });
   const { charge, onDenied } = guard.options;
   if (handler === undefined && charge !== "all")
     throw wrongOption("charge", charge, "rateLimit(options, handler), whose response decides");
@@ -73,7 +73,7 @@ export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unkn
     return async (request: Request, platform?: unknown) => {
       const verdict = await guard.check(request, platform);
       // How the response ends is not known here.
-      verdict.finish?.(undefined);
+      verdict.finish?.();
       return verdict.passes ? undefined : denied(verdict, request);
     };
   return async (request: Request, ...rest: unknown[]) => {
@@ -83,18 +83,21 @@ export function rateLimit(options: RateLimitOptions, handler?: FetchHandler<unkn
       // Node's response writes the headers, and emits an event when it has ended.
       writeFields(outgoing, verdict);
       if (!verdict.passes) return denied({ ...verdict, fields: {} }, request);
-      watch(outgoing, verdict);
-      return handler(request, ...rest);
+      let sent: Response | undefined;
+      watch(outgoing, verdict, () => sent ?? failure(outgoing.statusCode));
+      sent = await handler(request, ...rest);
+      return sent;
     }
     if (!verdict.passes) return denied(verdict, request);
     let isSuccess = false;
+    let sent: Response | undefined;
     try {
-      const response = await handler(request, ...rest);
-      isSuccess = response.status < 400;
-      return withFields(response, verdict.fields);
+      sent = await handler(request, ...rest);
+      isSuccess = sent.status < 400;
+      return withFields(sent, verdict.fields);
     } finally {
       // A Worker stops work after its response, unless it waits for it.
-      const finished = verdict.finish?.(isSuccess);
+      const finished = verdict.finish?.(isSuccess, () => sent ?? failure());
       if (isPromise(finished)) rest.find(isContext)?.waitUntil(finished);
     }
   };

@@ -5,20 +5,24 @@
 
 import type { Context, Env, MiddlewareHandler, Next } from "hono";
 import { isPromise } from "../guard/after.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { mergeFields } from "../guard/fields.ts";
 import { type Fields, Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
-import { keyOfPlatform, nodeResponseOf, type WaitContext } from "../guard/platform-client.ts";
+import { clientOfPlatform, nodeResponseOf, type WaitContext } from "../guard/platform-client.ts";
 import type { GuardOptions } from "../guard/types.ts";
-import { denialFields, withFields } from "../guard/web-response.ts";
+import { denialFields, failure, withFields } from "../guard/web-response.ts";
 
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for Hono. `onDenied` returns the response. */
 // biome-ignore lint/suspicious/noExplicitAny: as Hono has it, so that a guard fits an app with any variables.
-export type RateLimitOptions<E extends Env = any> = GuardOptions<Context<E>, [Context<E>, Next]>;
+export type RateLimitOptions<E extends Env = any> = GuardOptions<Context<E>, [Context<E>, Next], Response>;
 
-const adapter = { name: "hono", keyOf: (c: Context) => keyOfPlatform(c.req.raw, c.env) };
+const adapter = {
+  name: "hono",
+  client: <Result>(c: Context, read: ReadClient<Result>): Result => clientOfPlatform(c.req.raw, read, c.env),
+};
 
 /** The variable with the headers of all guards that a request has passed. */
 const written = "tollgate:headers";
@@ -84,15 +88,17 @@ export function rateLimit<E extends Env = any>(options: RateLimitOptions<E>): Mi
     }
     // Node's response emits an event when it has ended.
     if (outgoing !== undefined) {
-      watch(outgoing, verdict);
+      watch(outgoing, verdict, () => (c.finalized ? c.res : failure(outgoing.statusCode)));
       return next();
     }
     let isSuccess = false;
+    let sent: Response | undefined;
     try {
       await next();
-      isSuccess = c.error === undefined && c.res.status < 400;
+      sent = c.res;
+      isSuccess = c.error === undefined && sent.status < 400;
     } finally {
-      const finished = verdict.finish?.(isSuccess);
+      const finished = verdict.finish?.(isSuccess, () => sent ?? failure());
       // A Worker stops work after its response, unless it waits for it.
       if (isPromise(finished)) contextOf(c)?.waitUntil(finished);
     }

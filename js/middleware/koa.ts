@@ -5,7 +5,7 @@
 
 import type { Context, Middleware, Next } from "koa";
 import { isPromise } from "../guard/after.ts";
-import { keyOfClient } from "../guard/client.ts";
+import type { ReadClient } from "../guard/client.ts";
 import { type Fields, Guard } from "../guard/guard.ts";
 import { watch, writeFields } from "../guard/node-response.ts";
 import type { GuardOptions } from "../guard/types.ts";
@@ -15,20 +15,20 @@ import { denialFields } from "../guard/web-response.ts";
 export type * from "../guard/types.ts";
 
 /** The options of `rateLimit` for Koa. */
-export type RateLimitOptions = GuardOptions<Context, [Context, Next]>;
+export type RateLimitOptions = GuardOptions<Context, [Context, Next], Context["res"]>;
 
 const hint = "set app.proxy = true and app.maxIpsCount = 1 for one proxy in front, or give key";
 
 const adapter = {
   name: "koa",
-  keyOf: ({ app, ip, req }: Context) => {
+  client: <Result>({ app, ip, req }: Context, read: ReadClient<Result>): Result => {
     if (app.proxy && app.maxIpsCount === 0 && app.proxyIpHeader === "X-Forwarded-For")
       warnOnce(
         "koa",
         "app.proxy without app.maxIpsCount takes the address that a client names; set how many proxies",
       );
     const forwarded = ip === req.socket.remoteAddress ? req.headers["x-forwarded-for"] : undefined;
-    return keyOfClient(ip, forwarded, hint);
+    return read(ip, forwarded, hint);
   },
 };
 

@@ -26,7 +26,7 @@ const byCopies = /* @__PURE__ */ new WeakMap<object, ReadPolicies>();
 export class ReadPolicies {
   /** The copied policies. */
   readonly policies: readonly Policy[];
-  /** Algorithm, limit, rate and scale of each policy, one after the other. */
+  /** The numbers of each policy, one after the other. */
   readonly numbers: readonly number[];
   /** The `denied` of the only policy; 0 if there are several. */
   readonly denied: number;
@@ -102,7 +102,7 @@ export interface ReadCall {
 /** Reads the policies of one call. A single policy, the common case, takes the fewest steps. */
 export function readCall(policies: Policies): ReadCall {
   if (Array.isArray(policies)) {
-    const { numbers, policies: copies } = new ReadPolicies(policies);
+    const { numbers, policies: copies } = ReadPolicies.of(policies);
     return { numbers, copies };
   }
   const copies = copyOf(policies);
@@ -128,6 +128,8 @@ export function mismatch(own: ReadPolicies, call: ReadPolicies): TollgateError {
   for (const [at, { algorithm, scale }] of own.origins.entries()) {
     const other = call.origins[at] as Shape;
     if (other.algorithm !== algorithm) return error(otherAlgorithmText, other.algorithm, algorithm);
+    // The shape of these has no scale.
+    if (algorithm === "concurrency" || algorithm === "ban") continue;
     const field = "capacity" in (own.policies[at] as object) ? "per" : "scale";
     if (other.scale !== scale)
       return error(

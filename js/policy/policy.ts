@@ -13,7 +13,9 @@ import {
   algorithmText,
   calendarOnlyText,
   durationFormsText,
+  factorForMostText,
   freeForBucketText,
+  mostOfBanText,
   nameFormsText,
   nameText,
   noCalendarText,
@@ -42,11 +44,23 @@ import {
 export interface ReadPolicy {
   readonly algorithm: string;
   readonly name: string | undefined;
-  /** The algorithm's position, the limit, the rate, and the scale as it is stored. */
-  readonly numbers: readonly [algorithm: number, limit: number, rate: number, scale: number];
+  /**
+   * The algorithm's position, the limit, the rate, the scale as it is stored, and the length and `most` of a ban, whose
+   * `after` and factor are the limit and the rate.
+   */
+  readonly numbers: PolicyNumbers;
   /** 0: left out, 1: denied hits count, 2: they are free. */
   readonly denied: number;
 }
+
+type PolicyNumbers = readonly [
+  algorithm: number,
+  limit: number,
+  rate: number,
+  scale: number,
+  length: number,
+  most: number,
+];
 
 interface AlgorithmSchema {
   readonly position: number;
@@ -54,7 +68,20 @@ interface AlgorithmSchema {
   readonly fields: Readonly<Record<string, { readonly role: Role; readonly default?: number }>>;
 }
 
-type Role = "algorithm" | "limit" | "rate" | "scale" | "utcOffset" | "ttl" | "name" | "unit" | "denied";
+type Role =
+  | "algorithm"
+  | "limit"
+  | "rate"
+  | "scale"
+  | "utcOffset"
+  | "ttl"
+  | "after"
+  | "length"
+  | "factor"
+  | "most"
+  | "name"
+  | "unit"
+  | "denied";
 
 /** The values of a policy's fields, by role. */
 type Values = { [role in Role]?: unknown };
@@ -64,15 +91,45 @@ export function readPolicy(policy: unknown): ReadPolicy {
   const entries = entriesOf(policy);
   const found = schemaOf(entries);
   const [values, twice] = valuesOf(entries, found);
+  if ("after" in found.fields) return banOf(found, values);
   const limit = amount(found, values, "limit");
   if (twice === "rate") throw givenTwice(found, twice);
   const rate = amount(found, values, "rate");
   const time = scale(found, values);
   if (twice !== undefined) throw givenTwice(found, twice);
-  const numbers = [found.position, limit, rate, time - offset(time, values)] as const;
+  const numbers = [found.position, limit, rate, time - offset(time, values), 0, 0] as const;
   const name = nameIn("name", values, nameText);
   nameIn("unit", values, unitText);
   return { algorithm: found.name, numbers, name, denied: deniedIn(found, values) };
+}
+
+/** Reads a ban. */
+function banOf(found: AlgorithmSchema, values: Values): ReadPolicy {
+  const after = count(found, values, "after");
+  const time = scale(found, values);
+  const length = scale(found, values, "length");
+  const factor = count(found, values, "factor");
+  const numbers = [found.position, after, factor, time, length, longest(values, factor, length)] as const;
+  return { algorithm: found.name, numbers, name: nameIn("name", values, nameText), denied: 0 };
+}
+
+/** Returns the length of the longest ban. */
+function longest({ most }: Values, factor: number, length: number): number {
+  const wrongMost = (expected: string) => wrong("invalid_policy", "most", most, expected);
+  if (factor === 1) {
+    if (most !== undefined) throw wrongMost(factorForMostText);
+    return length;
+  }
+  const time = milliseconds(most);
+  if (time === undefined || time < length) throw wrongMost(mostOfBanText);
+  return time;
+}
+
+/** Returns the `after` or the factor of a ban. */
+function count(found: AlgorithmSchema, values: Values, role: "after" | "factor"): number {
+  const value = values[role] ?? found.fields[role]?.default;
+  if (isInteger(value, 1, schema.maxBanCount)) return value;
+  throw wrong("invalid_policy", role, value, integer(1, schema.maxBanCount));
 }
 
 function entriesOf(policy: unknown): [string, unknown][] {
@@ -140,13 +197,16 @@ function amount(found: AlgorithmSchema, values: Values, role: "limit" | "rate"):
   throw wrong("invalid_policy", field, value, integer(1));
 }
 
-/** Returns the number of the `scale`, in UTC, the `per`, or the `ttl` of a concurrency limit. */
-function scale(found: AlgorithmSchema, values: Values): number {
-  const role = "ttl" in found.fields ? "ttl" : "scale";
+/** Returns the number of the `scale`, in UTC, the `per`, the `ttl` of a concurrency limit, or the length of a ban. */
+function scale(
+  found: AlgorithmSchema,
+  values: Values,
+  role: "ttl" | "scale" | "length" = "ttl" in found.fields ? "ttl" : "scale",
+): number {
   const hasCalendar = "utcOffset" in found.fields;
   const value = values[role];
   const time = milliseconds(value) ?? (hasCalendar ? calendarScale(value) : undefined);
-  if (time !== undefined && (role === "scale" || time <= schema.maxTtl)) return time;
+  if (time !== undefined && (role !== "ttl" || time <= schema.maxTtl)) return time;
   const field = fieldOf(found, role);
   const otherwise = value === undefined ? found.fields[field]?.default : undefined;
   if (otherwise !== undefined) return otherwise;

@@ -1,6 +1,5 @@
 import { useMemo } from "react";
-import { items } from "../throttle/fields.ts";
-import { exhausted, retryAfter } from "../throttle/retry-delay.ts";
+import { retryAfter, standardLimits } from "../throttle/server-limits.ts";
 import type { Decision } from "../types.ts";
 import { useCountdown } from "./use-countdown.ts";
 
@@ -54,8 +53,13 @@ function read(source: RateLimitSource | null | undefined) {
     return { allowed, remaining, wait: allowed ? 0 : wait };
   }
   const headers = isHeaders(source) ? source : new Headers(source as Record<string, string>);
-  const left = items(headers.get("RateLimit")).flatMap(({ numbers }) => numbers.get("r") ?? []);
-  const wait = retryAfter(headers.get("Retry-After"), Date.now()) ?? exhausted(headers);
+  const get = (name: string) => headers.get(name) ?? "";
+  const limits = standardLimits(get).filter(({ remaining }) => remaining >= 0);
+  const asked = retryAfter(get, Date.now());
+  // Of a limit that is not used up, its time is no wait.
+  const used = limits.flatMap(({ remaining, resetAfter }) => (remaining === 0 ? resetAfter || 0 : 0));
+  const wait = asked >= 0 ? asked : Math.max(0, ...used);
+  const left = limits.map(({ remaining }) => remaining);
   return { allowed: wait === 0, remaining: left.length > 0 ? Math.min(...left) : undefined, wait };
 }
 

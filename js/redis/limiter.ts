@@ -1,9 +1,10 @@
 import { copiedOptions } from "../checks.ts";
-import { invalidField, reserveOnly, type TollgateError, wrongAmount, wrongInc } from "../errors/error.ts";
+import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback, isStoreError } from "../limiter/fallback.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
+import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
@@ -65,6 +66,7 @@ export class RedisLimiter implements AsyncLimiter {
   readonly policies: readonly Policy[];
 
   readonly #read: ReadPolicies;
+  readonly #options: RedisOptions;
   readonly #texts: OperationTexts;
   readonly #replicas: Replicas;
   readonly #logs: KeyLogs;
@@ -80,6 +82,7 @@ export class RedisLimiter implements AsyncLimiter {
 
   constructor(policies: Policies, options: RedisOptions) {
     const readOptions = readRedisOptions(options);
+    this.#options = readOptions.copy;
     const read = new ReadPolicies(policies);
     this.#read = read;
     this.policies = read.policies;
@@ -211,6 +214,21 @@ export class RedisLimiter implements AsyncLimiter {
     return (await this.#perform("s", key, { text: `s${count}:${position}`, isFreeing: true })) as number;
   }
 
+  /**
+   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
+   * since the epoch by Redis's clock. Among several bans, `policy` is the name of one.
+   */
+  async ban(key: string, length: Duration, policy?: string): Promise<number> {
+    const text = `b${banLength(length)}:${banPosition(this.#read, policy)}`;
+    return (await this.#perform("b", key, { text })) as number;
+  }
+
+  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
+  async unban(key: string, policy?: string): Promise<boolean> {
+    const text = `b0:${banPosition(this.#read, policy)}`;
+    return ((await this.#perform("b", key, { text, isFreeing: true })) as number) > 0;
+  }
+
   /** Returns the key's count. */
   async get(key: string, policy?: string): Promise<number> {
     return (await this.#perform("get", key, { position: this.#read.position(policy) })) as number;
@@ -229,6 +247,14 @@ export class RedisLimiter implements AsyncLimiter {
     if (typeof reservations !== "boolean")
       throw invalidField("invalid_option", "reservations", reservations, "a boolean");
     return (await this.#perform("r", key, { text: `r${Number(reservations)}`, isFreeing: true })) === 1;
+  }
+
+  /**
+   * Returns a limiter under other policies, over the same keys.
+   * @internal
+   */
+  sibling(policies: Policies): RedisLimiter {
+    return new RedisLimiter(policies, this.#options);
   }
 
   /** Frees the memory. The client stays connected. */
@@ -260,14 +286,11 @@ export class RedisLimiter implements AsyncLimiter {
     return (await this.#perform("x", key, { text, ttl: time })) as "expired" | number;
   }
 
-  /** Checks that the policy at a position counts more than reservations. */
+  /** Checks that the policy at a position counts more than reservations or denials. */
   #checkCountable(operation: string, position: number): void {
-    if (this.#read.origins[position]?.algorithm === "concurrency")
-      throw this.#reserveOnly(operation, position);
-  }
-
-  #reserveOnly(operation: string, position: number): TollgateError {
-    return reserveOnly(this.#read.names[position], operation);
+    const { algorithm } = this.#read.origins[position] ?? {};
+    if (algorithm === "concurrency" || algorithm === "ban")
+      throw uncountable(this.#read, position, operation);
   }
 
   /** Decides a hit or a peek by Redis. */
@@ -275,7 +298,7 @@ export class RedisLimiter implements AsyncLimiter {
     try {
       const costs = this.#texts.costs(cost);
       if (kind === "h" && this.#reserveOnlyPosition >= 0)
-        throw this.#reserveOnly("hit", this.#reserveOnlyPosition);
+        throw uncountable(this.#read, this.#reserveOnlyPosition, "hit");
       const callText = this.#texts.call(policies);
       const log = this.#logs.get(key);
       const now = performance.now();

@@ -27,7 +27,7 @@ export class OperationTexts {
   /** Returns the policies of a call; empty if it has none. Throws if they do not fit those of the limiter. */
   call(policies: Policies | undefined): string {
     if (policies === undefined) return "";
-    const read = new ReadPolicies(policies);
+    const read = ReadPolicies.of(policies);
     const text = this.#replicas.callText(read.policies);
     if (text === "") throw mismatch(this.#read, read);
     return text;

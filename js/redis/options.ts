@@ -10,6 +10,8 @@ import type { LeaseOptions, RedisOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadRedisOptions {
+  /** A copy of the options, for another limiter. */
+  readonly copy: RedisOptions;
   readonly runner: Runner;
   readonly prefix: string;
   readonly name: string | undefined;
@@ -58,7 +60,8 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
   if (typeof restore !== "boolean") throw invalid("restore", "true or false");
   const fallback = readFallback(options.fallback);
   const leaseTtl = readLeaseTtl(options.leases);
-  return { runner: runnerOf(client), prefix, name, timeout, onError, fallback, maxKeys, restore, leaseTtl };
+  const runner = runnerOf(client);
+  return { copy: options, runner, prefix, name, timeout, onError, fallback, maxKeys, restore, leaseTtl };
 }
 
 function readLeaseTtl(leases: unknown): number {

@@ -233,6 +233,7 @@ export class Replicas {
       policy: this.#names[numbers[at + 6] as number] as string,
       violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };
+    if (kind === kinds.banned) return { ...decision, reason: "banned" };
     return kind === kinds.full ? { ...decision, reason: "full" } : decision;
   }
 

@@ -56,6 +56,7 @@ export class StoreLimiter implements AsyncLimiter {
   /** Copies of the policies it was created with. */
   readonly policies: readonly Policy[];
 
+  readonly #options: StoreOptions;
   readonly #ledger: Ledger;
   readonly #prefix: string;
   readonly #exchange: Exchange;
@@ -73,6 +74,7 @@ export class StoreLimiter implements AsyncLimiter {
 
   constructor(policies: Policies, options: StoreOptions) {
     const read = readStoreOptions(options);
+    this.#options = read.copy;
     this.#ledger = new Ledger(policies);
     this.policies = this.#ledger.policies;
     this.#prefix = read.prefix;
@@ -168,11 +170,32 @@ export class StoreLimiter implements AsyncLimiter {
   }
 
   /**
+   * Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end, in milliseconds
+   * since the epoch. Among several bans, `policy` is the name of one.
+   */
+  ban(key: string, length: Duration, policy?: string): Promise<number> {
+    return this.#perform(key, true, (ledger, now) => ledger.ban(now, length, policy));
+  }
+
+  /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
+  unban(key: string, policy?: string): Promise<boolean> {
+    return this.#perform(key, true, (ledger, now) => ledger.unban(now, policy));
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
     const copy = copied(options);
     return this.#perform(key, true, (ledger, now) => ledger.reset(now, copy));
+  }
+
+  /**
+   * Returns a limiter under other policies, over the same keys.
+   * @internal
+   */
+  sibling(policies: Policies): StoreLimiter {
+    return new StoreLimiter(policies, this.#options);
   }
 
   /** Frees the memory. The store stays open. */

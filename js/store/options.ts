@@ -8,6 +8,8 @@ import type { Store, StoreOptions } from "./types.ts";
 
 /** Checked options. */
 export interface ReadStoreOptions {
+  /** A copy of the options, for another limiter. */
+  readonly copy: StoreOptions;
   readonly store: Store;
   readonly clock: () => number;
   readonly prefix: string;
@@ -45,7 +47,7 @@ export function readStoreOptions(given: StoreOptions): ReadStoreOptions {
   if (!onErrorValues.includes(onError)) throw invalid("onError", oneOf(onErrorValues));
   if (fallback !== undefined && !isFallback(fallback))
     throw invalid("fallback", "a limiter such as new RateLimiter(…)");
-  return { store, clock, prefix, timeout, maxTries, onError, fallback };
+  return { copy: options, store, clock, prefix, timeout, maxTries, onError, fallback };
 }
 
 const isStore = (store: unknown): store is Store => {

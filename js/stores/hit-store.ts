@@ -2,7 +2,7 @@ import { wrongOption } from "../guard/errors.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Decision, Policies, Policy } from "../types.ts";
 import { after, isNamespace, objectsOf, usedBy, waitOf } from "./limiter.ts";
-import type { StoreLimiter, StoreNamespace } from "./types.ts";
+import type { HitLimiter, StoreNamespace } from "./types.ts";
 
 /** The hits of a client, and when they no longer count. */
 export interface HitInfo {
@@ -48,11 +48,11 @@ export class HitStore {
   readonly #clock: () => number;
   /** How many hits of a key were denied and not charged, and will be taken back. */
   readonly #denied = new Map<string, number>();
-  #limiter: StoreLimiter | undefined;
+  #limiter: HitLimiter | undefined;
   #init: HitStoreInit | undefined;
 
   /** Returns a store over a limiter; without one, over a `fix_window_per_key` in memory with the caller's numbers. */
-  constructor(limiter?: StoreLimiter | StoreNamespace, options: HitStoreOptions = {}) {
+  constructor(limiter?: HitLimiter | StoreNamespace, options: HitStoreOptions = {}) {
     const { policy, prefix = "", clock = Date.now } = options;
     this.prefix = prefix;
     this.#clock = clock;
@@ -72,7 +72,7 @@ export class HitStore {
     this.#init = { windowMs, limit, [this.takesBackDenied]: options[this.takesBackDenied] };
     const policies = this.#limiter?.policies;
     const [only] = policies?.length === 1 ? policies : [];
-    const own = only === undefined ? limit : "limit" in only ? only.limit : only.capacity;
+    const own = only === undefined ? limit : ownLimit(only, limit);
     if (typeof limit === "number" && own !== limit)
       throw wrongOption("limit", limit, `${own}, which is the limit of the store's limiter`);
     this.#limiter ??= inMemory(windowMs, limit);
@@ -127,7 +127,7 @@ export class HitStore {
     this.#denied.set(key, (this.#denied.get(key) ?? 0) + 1);
   }
 
-  #limiterOrThrow(): StoreLimiter {
+  #limiterOrThrow(): HitLimiter {
     if (this.#limiter === undefined)
       throw wrongOption("store", "before init", "it as the store of a rate limiter, or give it a limiter");
     return this.#limiter;
@@ -157,3 +157,9 @@ function inMemory(scale: number, limit: unknown): RateLimiter {
 }
 
 const nothing = () => {};
+
+/** Returns the limit or the capacity of a policy; `otherwise` for a ban, which has none. */
+function ownLimit(policy: Policy, otherwise: HitStoreInit["limit"]): HitStoreInit["limit"] {
+  if (policy.algorithm === "ban") return otherwise;
+  return "limit" in policy ? policy.limit : policy.capacity;
+}

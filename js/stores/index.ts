@@ -5,8 +5,8 @@ export { HonoStore } from "./hono-store.ts";
 export { NestStorage, type NestStorageOptions, type ThrottleRecord } from "./nest-storage.ts";
 export type {
   Awaitable,
+  HitLimiter,
   LimiterSource,
-  StoreLimiter,
   StoreNamespace,
   StoreObject,
   WindowAlgorithm,

@@ -2,13 +2,13 @@ import { isPromise } from "../guard/after.ts";
 import { wrongOption } from "../guard/errors.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Decision, Policies, Policy } from "../types.ts";
-import type { Awaitable, LimiterSource, StoreLimiter, StoreNamespace, WindowAlgorithm } from "./types.ts";
+import type { Awaitable, HitLimiter, LimiterSource, StoreNamespace, WindowAlgorithm } from "./types.ts";
 
 export const isNamespace = (value: unknown): value is StoreNamespace =>
   typeof (value as Partial<StoreNamespace> | undefined)?.getByName === "function";
 
 /** Returns a limiter over Durable Objects, with the policies as an argument of each call. */
-export function objectsOf(namespace: StoreNamespace, policies: Policies): StoreLimiter {
+export function objectsOf(namespace: StoreNamespace, policies: Policies): HitLimiter {
   const of = (key: string) => namespace.getByName(key);
   return {
     policies: Array.isArray(policies) ? policies : [policies as Policy],
@@ -25,7 +25,7 @@ export class LimitersByWindow {
   readonly #source: LimiterSource | undefined;
   readonly #algorithm: WindowAlgorithm;
   readonly #denied: "count" | "free";
-  readonly #limiters = new Map<string, StoreLimiter>();
+  readonly #limiters = new Map<string, HitLimiter>();
 
   constructor(source: LimiterSource | undefined, algorithm: WindowAlgorithm, denied: "count" | "free") {
     if (source !== undefined && typeof source !== "function" && !isNamespace(source))
@@ -39,7 +39,7 @@ export class LimitersByWindow {
     this.#denied = denied;
   }
 
-  of(name: string, limit: number, scale: number, algorithm: WindowAlgorithm = this.#algorithm): StoreLimiter {
+  of(name: string, limit: number, scale: number, algorithm: WindowAlgorithm = this.#algorithm): HitLimiter {
     const id = `${name} ${limit} ${scale} ${algorithm}`;
     let limiter = this.#limiters.get(id);
     if (limiter === undefined) {
@@ -50,7 +50,7 @@ export class LimitersByWindow {
     return limiter;
   }
 
-  #make(policy: Policy): StoreLimiter {
+  #make(policy: Policy): HitLimiter {
     const source = this.#source;
     if (source === undefined) return new RateLimiter(policy);
     return isNamespace(source) ? objectsOf(source, policy) : source(policy);

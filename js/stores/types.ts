@@ -4,7 +4,7 @@ import type { Decision, Policies, Policy, WindowPolicy } from "../types.ts";
 export type Awaitable<Value> = Value | PromiseLike<Value>;
 
 /** The part of a limiter that a store needs: methods of `RateLimiter`, whether they return values or promises. */
-export interface StoreLimiter {
+export interface HitLimiter {
   /** The policies it decides by, if it knows them. */
   readonly policies?: readonly Policy[] | undefined;
   /** Decides whether the key may act now, and charges `cost` if so. */
@@ -40,7 +40,7 @@ export interface StoreNamespace {
 }
 
 /** A function that returns the limiter of a policy, or a Durable Object namespace. */
-export type LimiterSource = ((policy: Policy) => StoreLimiter) | StoreNamespace;
+export type LimiterSource = ((policy: Policy) => HitLimiter) | StoreNamespace;
 
 /** The algorithms whose numbers are a limit and a window. */
 export type WindowAlgorithm = WindowPolicy["algorithm"];

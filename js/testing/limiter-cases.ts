@@ -82,6 +82,33 @@ export const limiterCases: readonly SettingCase[] = [
     },
   },
   {
+    name: "parallel denials count once each toward a ban",
+    async run(setting) {
+      const policies = [
+        { algorithm: "fix_window", limit: 5, scale: "1h" },
+        { algorithm: "ban", after: 9, scale: "1h", for: "1h" },
+      ] as const;
+      const limiters = fleet(setting, policies);
+      const hits = (times: number) =>
+        Promise.all(limiters.flatMap((limiter) => Array.from({ length: times }, () => limiter.hit("key"))));
+      // Of 12 hits, 5 are allowed and 7 are denied.
+      checkIs((await hits(3)).filter(({ allowed }) => allowed).length, 5, "the limit is that of one process");
+      const [first, second] = limiters as [StoreLimiter, StoreLimiter];
+      checkIs(await second.get("key", "ban"), 7, "each denial counts once, whichever process decides it");
+      checkIs((await first.hit("key")).reason, undefined, "no ban begins early");
+      checkIs((await second.hit("key")).reason, "banned", "the denial that is one too many begins a ban");
+      const before = await setting.client.get("key");
+      checkIs(
+        (await hits(2)).every(({ reason }) => reason === "banned"),
+        true,
+        "every process sees the ban",
+      );
+      await setting.client.has("key", before, "a hit on a banned key writes nothing");
+      checkIs(await second.unban("key"), true, "any process lifts a ban");
+      checkIs((await first.hit("key")).reason, undefined, "a ban that was lifted has ended for all");
+    },
+  },
+  {
     name: "a reset deletes the value",
     async run(setting) {
       const [limiter, other] = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h" }) as [

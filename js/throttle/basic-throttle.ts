@@ -1,16 +1,12 @@
-import { checkKey } from "../checks.ts";
 import { TollgateError } from "../errors/error.ts";
-import type { Costs, Decision, Key, Policies, Policy } from "../types.ts";
+import type { Decision, Key, Policies } from "../types.ts";
 import { platformTimer, type Timer } from "./alarm.ts";
 import { type BatchOptions, type BatchResult, batched } from "./batch.ts";
-import { checkAcquireOptions, checkFromZero, checkThrottleOptions } from "./checks.ts";
 import { Delays } from "./delays.ts";
-import { defaultMaxHold, type FetchOptions, fetchThrough } from "./fetch.ts";
-import type { Limits } from "./limits.ts";
+import type { FetchOptions } from "./fetch.ts";
+import { FetchThrottle, type ThrottleCore } from "./fetch-throttle.ts";
 import type { Place, QueueState } from "./places.ts";
-import type { Fetch, FetchResponse, Signal } from "./platform.ts";
-import { Queue } from "./queue.ts";
-import { SharedByTabs, type StepOf } from "./shared-by-tabs.ts";
+import type { FetchRequest, Signal } from "./platform.ts";
 import { type WrapOptions, type Wrapped, wrapped } from "./wrap.ts";
 
 /** The options of a throttle. */
@@ -23,8 +19,19 @@ export interface ThrottleOptions extends FetchOptions {
   readonly maxQueue?: number | undefined;
   /** A name under which all tabs and workers of this origin share one budget, in IndexedDB. */
   readonly shared?: string | undefined;
+  /**
+   * Returns the tenant of a call. Calls that wait for the same key with the same priority are served by tenants in turn, so
+   * that many calls of one do not delay the first of another. By default it is the call's `tenant`, or one for all.
+   */
+  readonly fair?: ((call: FairCall) => Key | undefined) | undefined;
   /** Called when the number of waiting calls has changed. */
   readonly onChange?: ((change: ThrottleChange) => void) | undefined;
+}
+
+/** A call whose tenant `fair` returns: the options of `acquire`, and the request of a `fetch`. */
+export interface FairCall extends AcquireOptions {
+  /** The request, if it is a `fetch`. */
+  readonly request?: FetchRequest | undefined;
 }
 
 /** A change of a throttle. */
@@ -45,69 +52,27 @@ export interface AcquireOptions {
   readonly maxWait?: number | undefined;
   /** The priority among waiting calls; 0 by default, higher goes first. */
   readonly priority?: number | undefined;
+  /** Who makes the call: of calls with the same key and priority, one of each tenant is served in turn. */
+  readonly tenant?: Key | undefined;
   /** Called with its place while it waits, at first and whenever the place changes. */
   readonly onChange?: ((place: Place) => void) | undefined;
 }
 
 /**
- * The core of a throttle, which decides hits.
- * @internal
- */
-export interface ThrottleCore {
-  readonly limitsOf: (policies: Policies, clock: () => number) => Limits;
-  /** Returns the function by which a shared budget decides. */
-  readonly stepOf: StepOf;
-}
-
-/**
  * A throttle waits instead of denying. `Throttle` adds the methods that need reservations.
  */
-export abstract class BasicThrottle {
-  readonly #options: ThrottleOptions;
-  readonly #clock: () => number;
-  readonly #limits: Limits;
-  readonly #budget: SharedByTabs | undefined;
+export abstract class BasicThrottle extends FetchThrottle {
   readonly #delays: Delays;
-  /** @internal */
-  protected readonly queue: Queue;
 
   /** @internal */
-  protected constructor(policies: Policies, options: ThrottleOptions, { limitsOf, stepOf }: ThrottleCore) {
-    checkThrottleOptions(options);
-    const { clock = Date.now, timer = platformTimer, shared, maxHold = defaultMaxHold } = options;
-    const free = withFreeDenials(policies);
-    const limits = limitsOf(free, clock);
-    if (shared !== undefined)
-      this.#budget = new SharedByTabs(shared, free, clock, limits, maxHold, stepOf, (key) =>
-        this.queue.serveAgain(key),
-      );
-    this.#options = options;
-    this.#clock = clock;
-    this.#limits = limits;
-    this.#delays = new Delays(timer);
-    this.queue = new Queue(limits, this.#budget, clock, timer, options);
-  }
-
-  /** How many calls wait. */
-  get pending(): number {
-    return this.queue.pending;
+  protected constructor(policies: Policies, options: ThrottleOptions, core: ThrottleCore) {
+    super(policies, options, core);
+    this.#delays = new Delays(options.timer ?? platformTimer);
   }
 
   /** Waits until the policy allows it, and returns the decision. A cost that can never fit is rejected at once. */
   acquire(options: AcquireOptions = {}): Promise<Decision> {
     return this.wait(options);
-  }
-
-  /** @internal */
-  protected wait(
-    options: AcquireOptions,
-    costs?: Costs,
-    take?: (costs: Costs) => Decision,
-  ): Promise<Decision> {
-    return new Promise((resolve, reject) => {
-      checkAcquireOptions(options);
-      this.queue.wait(options, costs ?? options.cost ?? 1, take, resolve, reject);
-    });
   }
 
   /** Returns a function each call of which waits its turn; for events of a page, only some of them. */
@@ -138,18 +103,6 @@ export abstract class BasicThrottle {
     return batched(this, this.#delays, work, options);
   }
 
-  /** A `fetch` that waits its turn, by origin, and obeys the limits that servers return. */
-  fetch(...[input, init]: Parameters<Fetch>): Promise<FetchResponse> {
-    return fetchThrough(this, this.#clock, this.#options, input, init);
-  }
-
-  /** Lets no call of a key through for a while, whatever the policy allows; with a shared budget, in no tab. */
-  hold(key: Key, milliseconds: number): void {
-    checkKey(key);
-    checkFromZero({ milliseconds }, "milliseconds");
-    this.queue.hold(key, milliseconds);
-  }
-
   /**
    * Calls a listener with the state of the queue, soon and whenever it changes. Returns a function that stops that.
    *
@@ -168,24 +121,8 @@ export abstract class BasicThrottle {
   }
 
   /** Rejects all waiting calls: with a reason, or an error with the code `cleared`. */
-  clear(reason: unknown = new TollgateError("cleared", "clear() was called")): void {
+  override clear(reason: unknown = new TollgateError("cleared", "clear() was called")): void {
     this.#delays.clear(reason);
-    this.queue.clear(reason);
+    super.clear(reason);
   }
-
-  /** Rejects all waiting calls, and frees its memory, its database and its channel to other tabs. */
-  [Symbol.dispose](): void {
-    this.#limits[Symbol.dispose]();
-    this.#budget?.close();
-    this.clear();
-    this.queue.dispose();
-  }
-}
-
-/** Returns the policies with denied hits that change no state: a waiter must not put off its own turn. */
-function withFreeDenials(policies: Policies): Policies {
-  // An invalid policy is left as it is, and the limiter rejects it.
-  const free = (policy: Policy): Policy =>
-    "scale" in Object(policy) ? ({ ...policy, denied: "free" } as Policy) : policy;
-  return Array.isArray(policies) ? policies.map(free) : free(policies as Policy);
 }

@@ -4,11 +4,11 @@ import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
 
 // Written out, since a bundler cannot drop a computed list that is not used.
 
-const acquireNames = ["key", "cost", "signal", "maxWait", "priority", "onChange"];
+const acquireNames = ["key", "cost", "signal", "maxWait", "priority", "tenant", "onChange"];
 
 /** The names of the options of `run`. */
 export const runNames: readonly string[] = [
-  ...["key", "cost", "signal", "maxWait", "priority", "onChange"],
+  ...["key", "cost", "signal", "maxWait", "priority", "tenant", "onChange"],
   ...["ttl", "cancelOnThrow"],
 ];
 const optionNames = [
@@ -18,6 +18,10 @@ const optionNames = [
   "shared",
   "keyOf",
   "retries",
+  "retry",
+  "learn",
+  "random",
+  "fair",
   "maxWait",
   "maxHold",
   "fetch",
@@ -28,12 +32,22 @@ const optionNames = [
 /** Checks the options of a throttle; its limiter checks the policies. */
 export function checkThrottleOptions(options: ThrottleOptions): void {
   checkNames(options, optionNames);
-  checkFunctions(options, ["clock", "timer", "keyOf", "fetch", "onChange"]);
+  checkFunctions(options, ["clock", "timer", "keyOf", "random", "fair", "fetch", "onChange"]);
   checkFromZero(options, "maxQueue", "calls");
   checkFromZero(options, "maxWait");
   checkFromZero(options, "maxHold");
   checkFromZero(options, "retries", "times");
-  const { shared, offline = "fail" } = options;
+  const { shared, offline = "fail", retry = "any", learn = false } = options;
+  if (retry !== "any" && retry !== "safe")
+    throw invalidField("invalid_option", "retry", retry, '"any" or "safe"');
+  if (typeof learn !== "boolean") throw invalidField("invalid_option", "learn", learn, "a boolean");
+  if (learn && shared !== undefined)
+    throw invalidField(
+      "invalid_option",
+      "learn",
+      learn,
+      "accepted with shared: other tabs use the same limits",
+    );
   if (offline !== "fail" && offline !== "wait")
     throw invalidField("invalid_option", "offline", offline, '"wait" or "fail"');
   if (shared !== undefined && typeof shared !== "string")
@@ -50,6 +64,17 @@ export function checkAcquireOptions(options: AcquireOptions): void {
   checkFromZero(options, "maxWait");
   if (typeof priority !== "number" || Number.isNaN(priority))
     throw invalidField("invalid_option", "priority", priority, "a number");
+}
+
+/** Checks the tenant of a call, if it has one. */
+export function checkTenant(tenant: unknown): void {
+  if (
+    tenant !== undefined &&
+    typeof tenant !== "bigint" &&
+    typeof tenant !== "string" &&
+    !Number.isFinite(tenant)
+  )
+    throw invalidField("invalid_option", "tenant", tenant, "a string, finite number or bigint");
 }
 
 /** Returns whether a value has the methods of a signal that are used: a missing one would fail halfway. */

@@ -1,15 +1,28 @@
 import type { Key } from "../types.ts";
-import type { BasicThrottle } from "./basic-throttle.ts";
+import type { AcquireOptions } from "./basic-throttle.ts";
+import type { LearnedLimits } from "./learned-limits.ts";
 import { isOffline } from "./offline.ts";
 import type { FetchRequest, FetchResponse } from "./platform.ts";
-import { retryDelay } from "./retry-delay.ts";
+import { serverLimits } from "./server-limits.ts";
 
 /** The options of a throttled fetch. */
 export interface FetchOptions {
   /** Returns the key whose budget a request uses; its origin by default. */
   readonly keyOf?: ((request: FetchRequest) => Key) | undefined;
-  /** How often a request is sent again after a 429 or 503, if that is safe; 3 by default. */
+  /** How often a request is sent again after it was denied; 3 by default. */
   readonly retries?: number | undefined;
+  /**
+   * Which requests are sent again after a response that says that they were not carried out, such as a 429: `"any"`, the
+   * default, or `"safe"`, those with methods that are safe to repeat. After a 503 only these are.
+   */
+  readonly retry?: "any" | "safe" | undefined;
+  /**
+   * Whether the limits that a server reports are obeyed before it denies: requests are spread evenly over the time until
+   * the limit resets.
+   */
+  readonly learn?: boolean | undefined;
+  /** Returns a number from 0 up to 1, by which waits vary; `Math.random` by default. */
+  readonly random?: (() => number) | undefined;
   /** The longest that one request may wait in all, in milliseconds; no bound by default. */
   readonly maxWait?: number | undefined;
   /** The longest that a response can make requests wait, in milliseconds; one hour by default. */
@@ -25,6 +38,9 @@ export interface FetchOptions {
 
 const firstPause = 1_000;
 
+/** How much longer waits are at the most, so that clients do not all come back at once: half, but not over five seconds. */
+const mostJitter = 5_000;
+
 /**
  * The default of `maxHold`: one hour.
  * @internal
@@ -32,48 +48,59 @@ const firstPause = 1_000;
 export const defaultMaxHold = 3_600_000;
 const safe = ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"];
 
-/** Returns whether a request may be sent again: its method is idempotent, and its body can be sent once more. */
-const isRepeatable = (request: Request, init: RequestInit | undefined) =>
-  safe.includes(request.method) && !(init?.body instanceof ReadableStream);
+/** The parts of a throttle that a fetch uses. */
+interface Turns {
+  /** The limits that servers report, if they are learned. */
+  readonly learned: Promise<LearnedLimits | undefined> | undefined;
+  wait(options: AcquireOptions, request: Request): Promise<unknown>;
+  hold(key: Key, milliseconds: number): void;
+}
 
 /**
  * Waits its turn, sends the request, obeys the limits that the server returns, and sends it again where that is safe.
  * @internal
  */
 export async function fetchThrough(
-  throttle: Pick<BasicThrottle, "acquire" | "hold">,
+  throttle: Turns,
   clock: () => number,
   options: FetchOptions,
   input: RequestInfo | URL,
   init: RequestInit | undefined,
 ): Promise<Response> {
-  const { keyOf = originOf, retries = 3, maxWait, maxHold = defaultMaxHold } = options;
+  const { keyOf = originOf, retries = 3, maxWait, maxHold = defaultMaxHold, random = Math.random } = options;
   const { fetch: send = (request) => fetch(request) } = options;
   const request = new Request(input, init);
   const key = keyOf(request);
   const until = maxWait === undefined ? undefined : clock() + maxWait;
-  const mayRepeat = isRepeatable(request, init);
-  const most = mayRepeat ? retries : 0;
-  const waitsOffline = mayRepeat && options.offline === "wait";
+  const canResend = !(init?.body instanceof ReadableStream);
+  const isSafe = canResend && safe.includes(request.method);
+  const most = isSafe || (canResend && options.retry !== "safe") ? retries : 0;
+  const waitsOffline = isSafe && options.offline === "wait";
+  const learned = await throttle.learned;
   for (let tried = 0; ; tried += 1) {
     const wait = until === undefined ? undefined : Math.max(until - clock(), 0);
-    await throttle.acquire({ key, signal: request.signal, maxWait: wait });
+    await throttle.wait({ key, signal: request.signal, maxWait: wait }, request);
+    const answered = learned?.sent(key);
     let response: Response;
     try {
       response = await send(tried < most || waitsOffline ? request.clone() : request);
     } catch (error) {
+      answered?.();
       if (!waitsOffline || !isOffline() || request.signal.aborted) throw error;
       // The next turn comes when the page is online again; no server has denied it.
       tried -= 1;
       continue;
     }
-    const delay = retryDelay(response, clock());
-    // A 429 without a time pauses too, for longer each time.
-    const wanted = delay === 0 && response.status === 429 ? firstPause * 2 ** tried : delay;
-    const pause = Math.min(wanted, maxHold);
+    const reported = serverLimits(response, clock());
+    answered?.(reported);
+    const { isDenied } = reported;
+    // A denial without a time pauses too, for longer each time.
+    const wanted = reported.wait || (isDenied ? firstPause * 2 ** tried : 0);
+    const jitter = wanted > 0 ? Math.min(Math.max(random(), 0), 1) || 0 : 0;
+    const pause = Math.min(wanted + Math.ceil(jitter * Math.min(wanted / 2, mostJitter)), maxHold);
     if (pause > 0) throttle.hold(key, pause);
-    const isDenied = response.status === 429 || response.status === 503;
-    if (!isDenied || pause === 0 || tried >= most) return response;
+    const isRepeated = isDenied || (isSafe && response.status === 503);
+    if (!isRepeated || pause === 0 || tried >= most) return response;
     // The body is not used, and would keep the connection open. An error of `cancel` does not matter.
     response.body?.cancel().catch(() => {});
   }

@@ -2,6 +2,8 @@
 export interface Item {
   readonly name: string;
   readonly numbers: ReadonlyMap<string, number>;
+  /** The string of its parameter `qu`, which says what it counts. */
+  readonly unit: string | undefined;
 }
 
 // No two alternatives begin with the same character, so matching never backtracks: the text comes from a server.
@@ -31,13 +33,15 @@ export function items(field: string | null): Item[] {
     const name = take(quoted)?.[1];
     if (name === undefined) return [];
     const numbers = new Map<string, number>();
+    let unit: string | undefined;
     for (let taken = take(parameter); taken; taken = take(parameter)) {
       const [, key = "", value = ""] = taken;
       // The last of several values counts, even if it is not an integer.
       if (/^-?\d{1,15}$/.test(value)) numbers.set(key, Number(value));
       else numbers.delete(key);
+      if (key === "qu") unit = value.slice(1, -1);
     }
-    found.push({ name: name.replace(/\\(.)/g, "$1"), numbers });
+    found.push({ name: name.replace(/\\(.)/g, "$1"), numbers, unit });
   } while (take(comma));
   take(blanks);
   return at === text.length ? found : [];

@@ -1,6 +1,7 @@
 import type { Costs, Decision, Key } from "../types.ts";
 import { never } from "./alarm.ts";
 import { Heap, type Placed } from "./heap.ts";
+import type { Timed } from "./limits.ts";
 import type { Place } from "./places.ts";
 
 /** A call that waits. */
@@ -11,7 +12,7 @@ export interface Waiter {
   /** The time at which it gives up. */
   readonly deadline: number;
   /** Takes the cost instead of a hit. */
-  readonly take: ((costs: Costs) => Decision) | undefined;
+  readonly take: ((costs: Costs) => Decision | Promise<Timed>) | undefined;
   readonly resolve: (decision: Decision) => void;
   readonly reject: (reason: unknown) => void;
   /** The rank that it is in; undefined once it has left the line. */
@@ -24,9 +25,15 @@ export interface Waiter {
   unlisten?: (() => void) | undefined;
 }
 
-/** The waiters of one priority in order of arrival: a linked list, so that any can be removed in constant time. */
+/**
+ * The waiters of one priority and one tenant in order of arrival: a linked list, so that any can be removed in constant
+ * time.
+ */
 interface Rank extends Placed {
+  readonly id: number | string;
   readonly priority: number;
+  /** Of the ranks of one priority, the one with the lowest number goes first. */
+  turn: number;
   first: Waiter | undefined;
   last: Waiter | undefined;
 }
@@ -45,7 +52,7 @@ export interface Event extends Placed {
   readonly waiter: Waiter | undefined;
 }
 
-/** The waiters of one key: the highest priority first, then in order of arrival. */
+/** The waiters of one key: the highest priority first, then tenants in turn, then in order of arrival. */
 export class Line {
   readonly key: Key;
   /** The event at which the line is served again. */
@@ -63,8 +70,12 @@ export class Line {
   readonly overdue = new Set<Waiter>();
   /** The listeners of waiters that want to know their place. */
   readonly listeners = new Map<Waiter, Listener>();
-  readonly #ranks = new Map<number, Rank>();
-  readonly #order = new Heap<Rank>((one, other) => one.priority > other.priority);
+  readonly #ranks = new Map<number | string, Rank>();
+  readonly #order = new Heap<Rank>(
+    (one, other) =>
+      one.priority > other.priority || (one.priority === other.priority && one.turn < other.turn),
+  );
+  #turns = 0;
 
   constructor(key: Key) {
     this.key = key;
@@ -94,12 +105,30 @@ export class Line {
 
   /** Yields all waiters in the order of their turns. */
   *inOrder(): Generator<Waiter> {
-    for (const rank of [...this.#ranks.values()].sort((one, other) => other.priority - one.priority))
-      for (let waiter = rank.first; waiter !== undefined; waiter = waiter.next) yield waiter;
+    const ranks = [...this.#ranks.values()].sort(
+      (one, other) => other.priority - one.priority || one.turn - other.turn,
+    );
+    for (let [at, end] = [0, 0]; at < ranks.length; at = end) {
+      const { priority } = ranks[at] as Rank;
+      while (ranks[end]?.priority === priority) end += 1;
+      // One of each tenant, again and again.
+      for (let round = ranks.slice(at, end).map(({ first }) => first); round.length > 0; ) {
+        const rest: (Waiter | undefined)[] = [];
+        for (const waiter of round) {
+          if (waiter === undefined) continue;
+          yield waiter;
+          rest.push(waiter.next);
+        }
+        round = rest;
+      }
+    }
   }
 
-  add(waiter: Waiter): void {
-    const rank = this.#ranks.get(waiter.priority) ?? this.#addRank(waiter.priority);
+  /** Adds a waiter; those of one tenant take turns with those of others. */
+  add(waiter: Waiter, tenant: Key | undefined): void {
+    const { priority } = waiter;
+    const id = tenant === undefined ? priority : `${priority} ${typeof tenant} ${tenant}`;
+    const rank = this.#ranks.get(id) ?? this.#addRank(id, priority);
     waiter.rank = rank;
     waiter.previous = rank.last;
     if (rank.last === undefined) rank.first = waiter;
@@ -107,8 +136,8 @@ export class Line {
     rank.last = waiter;
   }
 
-  /** Removes a waiter, wherever it is. */
-  remove(waiter: Waiter): void {
+  /** Removes a waiter, wherever it is. If it was served, it is the turn of the next tenant. */
+  remove(waiter: Waiter, isServed = false): void {
     const { rank, previous, next } = waiter;
     if (rank === undefined) return;
     if (previous === undefined) rank.first = next;
@@ -119,15 +148,26 @@ export class Line {
     waiter.rank = waiter.previous = waiter.next = undefined;
     this.overdue.delete(waiter);
     this.listeners.delete(waiter);
-    if (rank.first !== undefined) return;
-    this.#ranks.delete(rank.priority);
-    this.#order.remove(rank);
+    if (rank.first === undefined) {
+      this.#ranks.delete(rank.id);
+      this.#order.remove(rank);
+    } else if (isServed) {
+      this.#order.remove(rank);
+      this.#lineUp(rank);
+    }
   }
 
-  #addRank(priority: number): Rank {
-    const rank: Rank = { priority, first: undefined, last: undefined, place: -1 };
-    this.#ranks.set(priority, rank);
-    this.#order.push(rank);
+  #addRank(id: number | string, priority: number): Rank {
+    const rank: Rank = { id, priority, turn: 0, first: undefined, last: undefined, place: -1 };
+    this.#ranks.set(id, rank);
+    this.#lineUp(rank);
     return rank;
+  }
+
+  /** Puts a rank behind all others of its priority. */
+  #lineUp(rank: Rank): void {
+    this.#turns += 1;
+    rank.turn = this.#turns;
+    this.#order.push(rank);
   }
 }

@@ -4,21 +4,20 @@ import type { Costs, Decision, Key } from "../types.ts";
 import { Alarm, never, type Timer } from "./alarm.ts";
 import type { AcquireOptions, ThrottleOptions } from "./basic-throttle.ts";
 import { Heap } from "./heap.ts";
-import type { Limits } from "./limits.ts";
+import type { Budget, Limits, StoredPause, Timed } from "./limits.ts";
 import { type Event, Line, type Waiter } from "./line.ts";
 import { isOffline, whenOnline } from "./offline.ts";
 import type { QueueState } from "./places.ts";
 import { Reports } from "./reports.ts";
-import type { StoredPause, Timed } from "./shared.ts";
-import type { SharedByTabs } from "./shared-by-tabs.ts";
 import { Signals } from "./signals.ts";
 
-/** The calls that wait for a limiter, or for a budget that tabs share. Each key has a line of its own. */
+/** The calls that wait for a limiter, or for a budget that others share. Each key has a line of its own. */
 export class Queue {
   /** How many calls wait. */
   pending = 0;
-  readonly #limits: Limits;
-  readonly #budget: SharedByTabs | undefined;
+  /** What decides; learned limits take its place when they are loaded. */
+  limits: Limits;
+  readonly #budget: Budget | undefined;
   readonly #clock: () => number;
   readonly #options: ThrottleOptions;
   readonly #maxQueue: number;
@@ -34,18 +33,19 @@ export class Queue {
 
   constructor(
     limits: Limits,
-    budget: SharedByTabs | undefined,
+    budget: Budget | undefined,
     clock: () => number,
     timer: Timer,
     options: ThrottleOptions,
   ) {
-    this.#limits = limits;
+    this.limits = limits;
     this.#budget = budget;
     this.#clock = clock;
     this.#options = options;
     this.#maxQueue = options.maxQueue ?? never;
     // Other tabs use a shared budget too, and the end of being offline is not known.
-    const known = () => (budget || limits.loading || this.#isOffline() ? undefined : limits);
+    const isHidden = options.shared !== undefined;
+    const known = () => (isHidden || this.#isOffline() ? undefined : this.limits);
     this.#reports = new Reports(clock, options.onChange, () => this.pending, known);
     this.#alarm = new Alarm(timer, (due) => this.#serveDue(due));
   }
@@ -53,6 +53,7 @@ export class Queue {
   /** Waits until the limiter allows the cost; `take` takes it instead of a hit. */
   wait(
     { key = "", signal, maxWait = never, priority = 0, onChange }: AcquireOptions,
+    tenant: Key | undefined,
     cost: Costs,
     take: Waiter["take"],
     resolve: Waiter["resolve"],
@@ -61,8 +62,8 @@ export class Queue {
     signal?.throwIfAborted();
     checkKey(key);
     // A cost that can never fit does not wait for the calls before it.
-    if (cost !== 1 && !this.#limits.loading) {
-      const { retryAfter, limit } = this.#limits.peek(key, cost);
+    if (cost !== 1 && !this.limits.loading) {
+      const { retryAfter, limit } = this.limits.peek(key, cost);
       if (retryAfter === never) throw tooMuch(cost, limit);
     }
     const now = this.#clock();
@@ -81,7 +82,7 @@ export class Queue {
       next: undefined,
       take,
     };
-    this.#enter(waiter, signal, now);
+    this.#enter(waiter, tenant, signal, now);
     if (onChange === undefined || isGone(waiter)) return;
     line.listeners.set(waiter, { listen: onChange });
     this.#reports.note(line);
@@ -154,9 +155,9 @@ export class Queue {
     return line;
   }
 
-  #enter(waiter: Waiter, signal: AbortSignal | undefined, now: number): void {
+  #enter(waiter: Waiter, tenant: Key | undefined, signal: AbortSignal | undefined, now: number): void {
     const { line, deadline } = waiter;
-    line.add(waiter);
+    line.add(waiter, tenant);
     this.pending += 1;
     this.#reports.note(line);
     const isFirst = line.first() === waiter;
@@ -233,12 +234,11 @@ export class Queue {
   #decide(key: Key, waiter: Waiter): Decision | Promise<Timed | StoredPause> | undefined {
     try {
       const { cost, take } = waiter;
-      // Without `take`, costs are numbers.
       return (
         take?.(cost) ??
-        this.#budget?.take(key, cost as number, waiter.deadline) ??
-        this.#limits.loading?.then(() => ({ decision: this.#limits.hit(key, cost), now: this.#clock() })) ??
-        this.#limits.hit(key, cost)
+        this.#budget?.take(key, cost, waiter.deadline) ??
+        this.limits.loading?.then(() => ({ decision: this.limits.hit(key, cost), now: this.#clock() })) ??
+        this.limits.hit(key, cost)
       );
     } catch (error) {
       this.#reject(waiter, error);
@@ -256,9 +256,10 @@ export class Queue {
         isTurn = true;
       } else {
         // The cost that was charged for a waiter who has left meanwhile goes to the next one, if it is enough.
-        const next = isGone(waiter) && result.decision.allowed ? line.first() : waiter;
-        // Under a shared budget costs are numbers.
-        if (next !== undefined && Number(next.cost) <= Number(waiter.cost)) this.#handle(line, next, result);
+        const isLeft = isGone(waiter) && result.decision.allowed && waiter.take === undefined;
+        const next = isLeft ? line.first() : waiter;
+        if (next === waiter || (next && Number(next.cost) <= Number(waiter.cost)))
+          this.#handle(line, next, result);
       }
     } catch (error) {
       line.deciding = false;
@@ -284,7 +285,7 @@ export class Queue {
     if (isGone(waiter)) return true;
     const at = now + decision.retryAfter;
     if (decision.allowed) {
-      this.#leave(waiter);
+      this.#leave(waiter, true);
       waiter.resolve(decision);
     } else if (at === never) {
       this.#reject(waiter, tooMuch(waiter.cost, decision.limit));
@@ -368,8 +369,8 @@ export class Queue {
     waiter.reject(reason);
   }
 
-  #leave(waiter: Waiter): void {
-    waiter.line.remove(waiter);
+  #leave(waiter: Waiter, isServed = false): void {
+    waiter.line.remove(waiter, isServed);
     if (waiter.event !== undefined) this.#events.remove(waiter.event);
     waiter.unlisten?.();
     this.pending -= 1;

@@ -1,5 +1,4 @@
 import { invalidField, reserveOnly, TollgateError } from "../errors/error.ts";
-import type { Reservation } from "../reservation/reservation.ts";
 import type { Costs, Decision, Duration, Policy, Settlement } from "../types.ts";
 import type { AcquireOptions } from "./basic-throttle.ts";
 
@@ -17,8 +16,17 @@ export interface RunOptions extends Omit<AcquireOptions, "cost"> {
 export interface Running {
   /** The decision that let it through. */
   readonly decision: Decision;
-  /** Charges the used amount and frees the rest. By default all that was reserved is charged when the work ends. */
-  settle(used?: Costs): Settlement;
+  /**
+   * Charges the used amount and frees the rest. By default all that was reserved is charged when the work ends. Over a
+   * limiter outside the process it returns a promise.
+   */
+  settle(used?: Costs): Settlement | Promise<Settlement>;
+}
+
+/** A reservation in this process, or outside of it. */
+interface OpenReservation {
+  readonly decision: Decision;
+  settle(used?: Costs): Settlement | Promise<Settlement>;
 }
 
 /**
@@ -27,24 +35,32 @@ export interface Running {
  */
 export async function running<Result>(
   work: (running: Running) => Result | PromiseLike<Result>,
-  reservation: Reservation,
+  reservation: OpenReservation,
   isCancelledOnThrow: boolean,
   settled: () => void,
 ): Promise<Result> {
   const { decision } = reservation;
-  const settle = (used?: Costs): Settlement => {
+  const settle = (used?: Costs) => {
     const settlement = reservation.settle(used);
-    settled();
+    if (typeof settlement === "string") settled();
+    // The slot is free when the other limiter knows. If it does not, the reservation ends by itself.
+    else settlement.then(settled, settled);
     return settlement;
   };
+  const close = async (used?: Costs) => {
+    const settlement = settle(used);
+    // The work is done, whether or not the other limiter can be reached.
+    if (typeof settlement !== "string") await settlement.catch(() => {});
+  };
+  let result: Result;
   try {
-    const result = await work({ decision, settle });
-    settle();
-    return result;
+    result = await work({ decision, settle });
   } catch (error) {
-    settle(isCancelledOnThrow ? 0 : undefined);
+    await close(isCancelledOnThrow ? 0 : undefined);
     throw error;
   }
+  await close();
+  return result;
 }
 
 /**

@@ -1,6 +1,6 @@
-import type { Key, Policies } from "../types.ts";
-import type { Limits } from "./limits.ts";
-import type { SharedBudget, StepOn, StoredPause, Timed } from "./shared.ts";
+import type { Costs, Key, Policies } from "../types.ts";
+import type { Budget, Limits, StoredPause, Timed } from "./limits.ts";
+import type { SharedBudget, StepOn } from "./shared.ts";
 
 /** The code of shared budgets. */
 type Chunk = typeof import("./shared-chunk.ts");
@@ -9,7 +9,7 @@ type Chunk = typeof import("./shared-chunk.ts");
 export type StepOf = (policies: Policies, chunk: Chunk) => StepOn;
 
 /** A budget that tabs share. Its code is loaded for it: a page without one does not have it. */
-export class SharedByTabs {
+export class SharedByTabs implements Budget {
   readonly #clock: () => number;
   readonly #own: Limits;
   #isClosed = false;
@@ -36,11 +36,14 @@ export class SharedByTabs {
     });
   }
 
-  /** Decides a hit, as `SharedBudget` does. */
-  async take(key: Key, cost: number, deadline: number): Promise<Timed | StoredPause> {
+  /** Decides a hit, as `SharedBudget` does. Its costs are numbers. */
+  async take(key: Key, cost: Costs, deadline: number): Promise<Timed | StoredPause> {
     if (!this.#budget) await this.#loaded;
     return (
-      this.#budget?.take(key, cost, deadline) ?? { decision: this.#own.hit(key, cost), now: this.#clock() }
+      this.#budget?.take(key, cost as number, deadline) ?? {
+        decision: this.#own.hit(key, cost),
+        now: this.#clock(),
+      }
     );
   }
 

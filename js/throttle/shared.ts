@@ -2,7 +2,7 @@ import { TollgateError } from "../errors/error.ts";
 import type { Step } from "../limiter/step.ts";
 import type { Decision, Key, Policies, State } from "../types.ts";
 import { never } from "./alarm.ts";
-import type { Limits } from "./limits.ts";
+import type { Limits, StoredPause, Timed } from "./limits.ts";
 import { grace, olderThan, recordOf, type Turn, turnsIn } from "./turns.ts";
 
 const database = "tollgate";
@@ -15,21 +15,10 @@ const madeBy = (policies: Policies) =>
 /** Decides a hit or a peek on the stored state of a key. */
 export type StepOn = (state: State | null, operation: "hit" | "peek", cost: number, now: number) => Step;
 
-/** The result for a key that is paused, whatever its policy allows. */
-export interface StoredPause {
-  readonly pausedUntil: number;
-}
-
 /** A hold as it is stored. */
 interface StoredHold {
   readonly expiresAt: number;
   readonly length: number;
-}
-
-/** A decision, and when it was made: the store may be slow. */
-export interface Timed {
-  readonly decision: Decision;
-  readonly now: number;
 }
 
 /** A decision, and whether it lets calls in other tabs through sooner than they know. */

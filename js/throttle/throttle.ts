@@ -2,11 +2,16 @@ import { copiedOptions } from "../checks.ts";
 import type { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import { step } from "../limiter/step.ts";
+import type { AsyncReservation } from "../reservation/async-reservation.ts";
 import type { Reservation } from "../reservation/reservation.ts";
-import type { Decision, Policies } from "../types.ts";
+import type { Costs, Decision, Duration, Key, Policies } from "../types.ts";
 import { schema } from "../wasm/generated.ts";
 import { type AcquireOptions, BasicThrottle, type ThrottleOptions } from "./basic-throttle.ts";
 import { runNames } from "./checks.ts";
+import { Fleet, type FleetOptions, fleetOptions } from "./fleet.ts";
+import type { Limits } from "./limits.ts";
+import type { Waiter } from "./line.ts";
+import type { FetchRequest } from "./platform.ts";
 import { checkRun, type Running, type RunOptions, running, runOnly } from "./run.ts";
 
 /**
@@ -23,35 +28,60 @@ import { checkRun, type Running, type RunOptions, running, runOnly } from "./run
  * ```
  */
 export class Throttle extends BasicThrottle {
-  readonly #limiter: RateLimiter;
+  readonly #limiter: RateLimiter | undefined;
+  readonly #fleet: Fleet | undefined;
   readonly #isShared: boolean;
   /** The error of `acquire` under a policy that counts only running work. */
   readonly #runOnly: TollgateError | undefined;
 
-  constructor(policies: Policies, options: ThrottleOptions = {}) {
+  constructor(policies: Policies, options?: ThrottleOptions);
+  /**
+   * Waits for a limiter outside the process, such as a `RedisLimiter`: all processes that use it wait for one budget.
+   *
+   * @example
+   * ```ts
+   * import { Throttle } from "tollgate";
+   * import { StoreLimiter } from "tollgate/store";
+   * import { memoryStore } from "tollgate/testing";
+   *
+   * const policy = { algorithm: "token_bucket", capacity: 5, refillRate: 2 } as const;
+   * const limiter = new StoreLimiter(policy, { store: memoryStore() });
+   * const throttle = new Throttle({ limiter });
+   * const { remaining } = await throttle.acquire({ key: "api.example.com" });
+   * console.log(remaining); // => 4
+   * ```
+   */
+  constructor(options: FleetOptions);
+  constructor(given: Policies | FleetOptions, options: ThrottleOptions = {}) {
+    const { limiter: outside, ...own } = fleetOptions(given);
+    const rest: ThrottleOptions = outside ? own : options;
+    const fleet = outside && new Fleet(outside, rest.clock ?? Date.now);
     let limiter: RateLimiter | undefined;
-    super(policies, options, {
+    super(fleet ? [] : (given as Policies), rest, {
+      budget: fleet,
       limitsOf: (free, clock) => {
+        if (fleet) return fleet.limits();
         const made = new RateLimiter(free, { clock });
-        limiter = made;
-        return {
-          hit: (key, cost) => made.hit(key, cost),
-          peek: (key, cost) => made.peek(key, cost),
-          // The end of running work is not known.
-          ahead: (key, clock) =>
-            runOnly(made.policies) ? undefined : RateLimiter.restore(made.snapshot(key), { clock }),
-          [Symbol.dispose]: () => made[Symbol.dispose](),
-        };
+        limiter ??= made;
+        return limitsOf(made);
       },
       stepOf: (free) => (state, operation, cost, now) => step(free, state, operation, cost, now),
     });
-    this.#limiter = limiter as unknown as RateLimiter;
-    this.#isShared = options.shared !== undefined;
-    this.#runOnly = runOnly(this.#limiter.policies);
+    this.#limiter = limiter;
+    this.#fleet = fleet;
+    this.#isShared = rest.shared !== undefined;
+    this.#runOnly = runOnly((fleet ? outside?.policies : limiter?.policies) ?? []);
   }
 
-  override acquire(options: AcquireOptions = {}): Promise<Decision> {
-    return this.#runOnly === undefined ? super.acquire(options) : Promise.reject(this.#runOnly);
+  /** @internal */
+  protected override wait(
+    options: AcquireOptions,
+    costs?: Costs,
+    take?: Waiter["take"],
+    request?: FetchRequest,
+  ): Promise<Decision> {
+    const error = take === undefined ? this.#runOnly : undefined;
+    return error === undefined ? super.wait(options, costs, take, request) : Promise.reject(error);
   }
 
   /**
@@ -72,25 +102,54 @@ export class Throttle extends BasicThrottle {
     work: (running: Running) => Result | PromiseLike<Result>,
     options: RunOptions = {},
   ): Promise<Result> {
-    const {
-      ttl = schema.maxTtl,
-      cancelOnThrow = false,
-      cost = 1,
-      ...rest
-    } = copiedOptions(options, runNames);
+    const { ttl, cancelOnThrow = false, cost = 1, ...rest } = copiedOptions(options, runNames);
     checkRun(work, options, this.#isShared);
     const { key = "" } = rest;
-    let reservation: Reservation | undefined;
-    await this.wait(rest, cost, (costs) => {
-      reservation = this.#limiter.reserve(key, costs, { ttl });
-      // At once: the next waiter in the same turn may wait for its end.
-      if (reservation.allowed) this.queue.start(key);
-      return reservation.decision;
-    });
-    let isOpen = true;
-    return running(work, reservation as unknown as Reservation, cancelOnThrow, () => {
+    let isOpen = false;
+    let isOver = false;
+    let reservation: Reservation | AsyncReservation | undefined;
+    // At once: the next waiter in the same turn may wait for its end.
+    const reserved = (made: Reservation | AsyncReservation) => {
+      reservation = made;
+      isOpen = true;
+      this.queue.start(key);
+      if (isOver) giveBack();
+    };
+    const ended = () => {
       if (isOpen) this.queue.end(key);
       isOpen = false;
-    });
+    };
+    const take = (costs: Costs) =>
+      this.#fleet?.reserve(key, costs, ttl, reserved) ?? this.#reserve(key, costs, ttl, reserved);
+    // The call gave up while it was reserved. If that cannot be given back, it ends by itself.
+    const giveBack = () => Promise.resolve(reservation?.settle(0)).then(ended, ended);
+    try {
+      await this.wait(rest, cost, take);
+    } catch (error) {
+      isOver = true;
+      giveBack();
+      throw error;
+    }
+    return running(work, reservation as unknown as Reservation, cancelOnThrow, ended);
+  }
+
+  #reserve(
+    key: Key,
+    costs: Costs,
+    ttl: Duration = schema.maxTtl,
+    reserved: (reservation: Reservation) => void,
+  ): Decision {
+    const reservation = (this.#limiter as RateLimiter).reserve(key, costs, { ttl });
+    if (reservation.allowed) reserved(reservation);
+    return reservation.decision;
   }
 }
+
+const limitsOf = (limiter: RateLimiter): Limits => ({
+  hit: (key, cost) => limiter.hit(key, cost),
+  peek: (key, cost) => limiter.peek(key, cost),
+  // The end of running work is not known.
+  ahead: (key, clock) =>
+    runOnly(limiter.policies) ? undefined : RateLimiter.restore(limiter.snapshot(key), { clock }),
+  [Symbol.dispose]: () => limiter[Symbol.dispose](),
+});

@@ -1,5 +1,6 @@
 import type { Policies } from "../types.ts";
 import type { ThrottleOptions } from "./basic-throttle.ts";
+import type { FleetOptions } from "./fleet.ts";
 import type { Fetch } from "./platform.ts";
 import { Throttle } from "./throttle.ts";
 
@@ -15,7 +16,10 @@ import { Throttle } from "./throttle.ts";
  * console.log(response.status); // => 200
  * ```
  */
-export function throttledFetch(policies: Policies, options?: ThrottleOptions): Fetch {
-  const throttle = new Throttle(policies, options);
+export function throttledFetch(policies: Policies, options?: ThrottleOptions): Fetch;
+/** The same for a limiter outside the process, such as a `RedisLimiter`: all processes that use it wait for one budget. */
+export function throttledFetch(options: FleetOptions): Fetch;
+export function throttledFetch(policies: Policies | FleetOptions, options?: ThrottleOptions): Fetch {
+  const throttle = new Throttle(policies as Policies, options);
   return (...args: Parameters<Fetch>) => throttle.fetch(...args);
 }

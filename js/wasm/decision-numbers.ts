@@ -47,7 +47,7 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
   const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated, moreAfter] = numbers
     .split(" ")
     .map(Number) as [number, number, number, number, number, number, number, number, number];
-  return {
+  const decision = {
     allowed: allowed === 1,
     count,
     limit,
@@ -58,7 +58,11 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
     policy: names[policy] ?? "",
     violated: namesIn(violated, names),
   };
+  return allowed === banned ? { ...decision, reason: "banned" } : decision;
 }
+
+/** The first number of a denial by a ban. */
+const banned = 4;
 
 /** The first number of a denial that may end at any time: a decision does not say how long it is certain. */
 const uncertain = 2;
@@ -68,10 +72,12 @@ const uncertain = 2;
  * @internal
  */
 export function numbersOf(decision: Decision, names: readonly string[]): Numbers {
-  const { allowed, count, limit, remaining, retryAfter, resetAfter, moreAfter, policy, violated } = decision;
+  const { allowed, count, limit, remaining, retryAfter, resetAfter, moreAfter, policy, violated, reason } =
+    decision;
   const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
   const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
   const position = Math.max(0, names.indexOf(policy));
-  const first = allowed ? 1 : uncertain;
+  const denied = reason === "banned" ? banned : uncertain;
+  const first = allowed ? 1 : denied;
   return [first, count, limit, remaining, wait, resetAfter, position, bits >>> 0, moreAfter].join(" ");
 }

@@ -6,6 +6,7 @@ export const status = {
   small: 2,
   moved: 4,
   full: 8,
+  banned: 16,
   invalidCost: -1,
   invalidTime: -2,
   invalidHandle: -3,
@@ -13,12 +14,21 @@ export const status = {
   mismatch: -5,
   noRoom: -6,
   invalidAmount: -7,
-  reserveOnly: -50,
+  uncountable: -50,
   at: -100,
 } as const;
 
 /** The operations on one policy's count. */
-export const operation = { get: 0, expiresAt: 1, inc: 2, set: 3, maxCount: 4, defaultTtl: 5 } as const;
+export const operation = {
+  get: 0,
+  expiresAt: 1,
+  inc: 2,
+  set: 3,
+  maxCount: 4,
+  defaultTtl: 5,
+  ban: 6,
+  unban: 7,
+} as const;
 
 /** The kinds of `hit_with`. */
 export const hitKind = { hit: 0, peek: 1, reserve: 2, peekFree: 3, byPolicy: 4 } as const;
@@ -33,7 +43,7 @@ export const resultOffsets = { floats: 0, integers: 48, list: 80, handle: 88 } a
 export const replay = {
   status: { own: 1, foreign: 2, kept: 4, malformed: -1, version: -2, outOfMemory: -3 },
   reading: { peek: 0, get: 1, expiresAt: 2 },
-  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4 },
+  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5 },
   settlements: ["settled", "extended", "expired", "closed"],
   numbersPerResult: 10,
   numbersPerOutcome: 3,
@@ -141,6 +151,19 @@ export const algorithms = {
       unit: { role: "unit" },
     },
   },
+  ban: {
+    position: 7,
+    name: "ban",
+    fields: {
+      algorithm: { role: "algorithm" },
+      after: { role: "after" },
+      scale: { role: "scale" },
+      for: { role: "length" },
+      factor: { role: "factor", default: 1 },
+      most: { role: "most" },
+      name: { role: "name" },
+    },
+  },
 } as const;
 
 /** The units of a duration, in milliseconds. */
@@ -156,12 +179,13 @@ export const schema = {
   onFullWords: ["evict", "deny"],
   maxUtcOffset: 840,
   maxPolicies: 32,
-  perPolicy: 4,
+  perPolicy: 6,
   maxKeys: 16000000,
   defaultMaxKeys: 1000000,
   defaultCleanPeriod: 60000,
   maxKeyBytes: 1024,
   maxTtl: 86400000,
+  maxBanCount: 1000,
   defaultLeaseTtl: 1000,
   maxLeaseTtl: 10000,
   openNumbers: 10,
@@ -198,6 +222,11 @@ export const unsupportedVersionText =
   "the stored state has version {found}; this library reads version {expected}";
 export const reserveOnlyText =
   "{policy} is a concurrency limit, which {operation} cannot change; use reserve; see docs/concurrency.md";
+export const banOnlyText =
+  "{policy} is a ban, which {operation} cannot change; use ban or unban; see docs/bans.md";
+export const noBanText =
+  'policy: this limiter has no ban; add a policy such as { algorithm: "ban", after: 5, scale: "10m", for: "1h" }; see docs/bans.md';
+export const unknownBanText = "policy: {found} is not a ban of this limiter; use one of {known}";
 export const settleByPolicyText =
   "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
 export const outOfMemoryText = "there is no memory left for another key or hit";
@@ -233,6 +262,8 @@ export const policiesText = "accepted; use 1 to 32 policies";
 export const freeForBucketText = 'accepted for a bucket, which never counts denied hits; use "free"';
 export const freeAmongSeveralText =
   'accepted among several policies, where a denied hit changes nothing; use "free"';
+export const mostOfBanText = 'a duration of at least "for"; a ban with a factor needs one, such as "1d"';
+export const factorForMostText = "accepted without a factor; use it with a factor from 2 to 1000";
 export const fillableCapacityText = "a capacity that the rate fills within {max} ms";
 export const storedLimitText =
   "accepted for a sliding_window that is stored outside the process; use at most 1000, or sliding_counter; see docs/choosing.md";

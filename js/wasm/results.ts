@@ -22,7 +22,7 @@ export class Results {
   /** Returns the decision of an operation that returned `code`. */
   decision(instance: Instance, code: number): Decision {
     const single = this.#single;
-    if (single === undefined || (code & (status.small | status.full)) !== status.small)
+    if (single === undefined || (code & (status.small | status.full | status.banned)) !== status.small)
       return this.#any(instance, code);
     if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const numbers = instance.integers;
@@ -40,7 +40,7 @@ export class Results {
     };
   }
 
-  /** Returns any other decision: with large numbers, under several policies, or of a full limiter. */
+  /** Returns any other decision: with large numbers, under several policies, of a full limiter, or of a ban. */
   #any(instance: Instance, code: number): Decision {
     if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const { integers, floats } = instance;
@@ -57,6 +57,7 @@ export class Results {
       policy: this.#names[integers[6] as number] as string,
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
-    return (code & status.full) === 0 ? decision : { ...decision, reason: "full" };
+    if ((code & (status.full | status.banned)) === 0) return decision;
+    return { ...decision, reason: (code & status.full) === 0 ? "banned" : "full" };
   }
 }

@@ -12,6 +12,10 @@ export interface WasmModule<Instance> {
   generation: number;
 }
 
+/** Tells errors that Rust throws, as the platform does, from a trap or an exhausted stack, which the engine throws. */
+export const isThrownByRust = (error: unknown): boolean =>
+  !(error instanceof WebAssembly.RuntimeError || error instanceof RangeError);
+
 /** Returns the current instance, and creates one if there is none. */
 export function instanceOf<Instance>(own: WasmModule<Instance>): Instance {
   if (own.instance === undefined) {

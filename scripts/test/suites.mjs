@@ -19,7 +19,7 @@ const seed = process.env.TOLLGATE_SEED ?? "20260101";
 const seeded = { ...process.env, PROPTEST_RNG_SEED: seed, FAST_CHECK_SEED: seed };
 
 /** The native tests of all crates, with one set of features, so that each crate is compiled once. */
-const cargoTest = ["test", "--workspace", "--features", "system-clock"];
+const cargoTest = ["test", "--workspace", "--features", "system-clock,tower"];
 
 /** Clippy for the bindings, as they are compiled to wasm. */
 const clippyWasm = (name, what) => ({
@@ -54,7 +54,7 @@ const ofCrates = [
         "tollgate-worker",
         "--all-targets",
         "--features",
-        "system-clock",
+        "system-clock,tower",
         ...denyWarnings,
       ]),
   },
@@ -64,7 +64,7 @@ const ofCrates = [
     "-p",
     "tollgate",
     "--features",
-    "tollgate/cloudflare",
+    "tollgate/cloudflare,tollgate/tower",
     "--all-targets",
   ]),
   clippyWasm("npm", [
@@ -126,6 +126,7 @@ const ofPackage = [
       await show(bin("tsc"), ["-p", "tests/guard"]);
       await show(bin("tsc"), ["-p", "tests/redis"]);
       await show(bin("tsc"), ["-p", "tests/store"]);
+      await show(bin("tsc"), ["-p", "tests/ai"]);
     },
   },
   { name: "typedoc", run: typedoc },
@@ -138,6 +139,7 @@ const ofPackage = [
   nodeSuite("command", ["cli"]),
   nodeSuite("frameworks", ["guard", "stores"], [], { env: seeded }),
   nodeSuite("redis", ["redis"], [], { env: seeded }),
+  nodeSuite("language models", ["ai"], [], { env: seeded }),
   nodeSuite("own stores", ["store"], [], { env: seeded }),
   nodeSuite("release", ["release"]),
   {

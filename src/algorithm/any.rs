@@ -1,5 +1,6 @@
 //! The algorithm of a policy as an enum, and the dispatch to it.
 
+use super::ban::Ban;
 use super::bucket::{self, Bucket};
 use super::concurrency::Concurrency;
 use super::entry::{Entry, EntryMut, EntryState};
@@ -12,7 +13,7 @@ use crate::number::MAX;
 use crate::policy::build_algorithm;
 use crate::policy::scale::Scale;
 use crate::policy::schema::{
-    ALGORITHMS, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_STORED_LOG, SLIDING_COUNTER,
+    ALGORITHMS, BAN, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_STORED_LOG, SLIDING_COUNTER,
     SLIDING_WINDOW, TOKEN_BUCKET,
 };
 
@@ -28,6 +29,8 @@ pub(crate) enum AnyAlgorithm {
     Bucket(Bucket),
     /// Reservations alone.
     Concurrency(Concurrency),
+    /// Denials by the others.
+    Ban(Ban),
 }
 
 /// The capacity and the rate that a call gives for its bucket; two zeros for the limiter's own.
@@ -41,6 +44,7 @@ macro_rules! dispatch {
             $crate::algorithm::any::AnyAlgorithm::SlidingWindow($algorithm) => $body,
             $crate::algorithm::any::AnyAlgorithm::Bucket($algorithm) => $body,
             $crate::algorithm::any::AnyAlgorithm::Concurrency($algorithm) => $body,
+            $crate::algorithm::any::AnyAlgorithm::Ban($algorithm) => $body,
         }
     };
 }
@@ -57,6 +61,7 @@ impl AnyAlgorithm {
             Self::Bucket(Bucket { kind: bucket::Kind::Token, .. }) => TOKEN_BUCKET,
             Self::Bucket(Bucket { kind: bucket::Kind::Leaky, .. }) => LEAKY_BUCKET,
             Self::Concurrency(_) => CONCURRENCY,
+            Self::Ban(_) => BAN,
         }
     }
 
@@ -69,7 +74,7 @@ impl AnyAlgorithm {
     pub(crate) fn rate(&self) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.rate,
-            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) => 1,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => 1,
         }
     }
 
@@ -78,14 +83,15 @@ impl AnyAlgorithm {
         dispatch!(self, algorithm => algorithm.limit())
     }
 
-    /// Returns the window's `scale` (for the calendar, its longest window), the bucket's `per`, or the `ttl` of a
-    /// concurrency limit, in milliseconds.
+    /// Returns the window's or a ban's `scale` (for the calendar, its longest window), the bucket's `per`, or the `ttl` of
+    /// a concurrency limit, in milliseconds.
     pub(crate) fn scale(&self) -> u64 {
         match self {
             Self::Window(window) => window.scale,
             Self::SlidingWindow(window) => window.scale,
             Self::Bucket(bucket) => bucket.per,
             Self::Concurrency(concurrency) => concurrency.ttl,
+            Self::Ban(ban) => ban.scale,
         }
     }
 
@@ -93,7 +99,7 @@ impl AnyAlgorithm {
     pub(crate) fn stored_scale(&self) -> Scale {
         match self {
             Self::Window(Window { kind: window::Kind::Calendar(calendar), .. }) => (*calendar).into(),
-            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) => {
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_) => {
                 Scale::of_time(self.scale())
             }
         }
@@ -109,6 +115,11 @@ impl AnyAlgorithm {
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn act(&self, entry: EntryMut<'_>, act: Act, now: u64, outcome: &mut Outcome) -> Decision {
+        if let Self::Ban(ban) = self {
+            let (decision, view) = ban.decide(entry.words, act, now);
+            ban.keep_moved(entry.words, view, outcome);
+            return decision;
+        }
         let charged = dispatch!(self, algorithm => match EntryState::of_mut(entry) {
             Some(state) => algorithm.keep(state, algorithm.try_once(state, act, now), outcome),
             None => algorithm.try_once(EntryState::unused(), act, now).charged,
@@ -120,6 +131,9 @@ impl AnyAlgorithm {
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn peek(&self, entry: Entry<'_>, act: Act, now: u64) -> Decision {
+        if let Self::Ban(ban) = self {
+            return ban.decide(entry.words, act, now).0;
+        }
         let charged = dispatch!(self, algorithm => algorithm.try_once(EntryState::of(entry), act, now).charged);
         self.decision(charged, now)
     }
@@ -127,6 +141,11 @@ impl AnyAlgorithm {
     /// Returns whether only reservations count.
     pub(crate) fn is_concurrency(&self) -> bool {
         matches!(self, Self::Concurrency(_))
+    }
+
+    /// Returns whether denials by the other policies count.
+    pub(crate) fn is_ban(&self) -> bool {
+        matches!(self, Self::Ban(_))
     }
 
     /// Returns the latest time in the first state of an entry.
@@ -147,7 +166,7 @@ impl AnyAlgorithm {
                 EntryState::of_mut(entry).map_or(Ok(()), |log| window.prepare(log, act, now))
             }
             // These states have a fixed size.
-            Self::Window(_) | Self::Bucket(_) | Self::Concurrency(_) => Ok(()),
+            Self::Window(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_) => Ok(()),
         }
     }
 
@@ -171,6 +190,7 @@ impl AnyAlgorithm {
             },
             Self::Bucket(bucket) => bucket.level_ends_at(EntryState::of(entry), now),
             Self::Concurrency(_) => 0,
+            Self::Ban(ban) => ban.view(entry.words, now).ends_at(),
         }
     }
 
@@ -208,13 +228,15 @@ impl AnyAlgorithm {
             FIX_WINDOW | FIX_WINDOW_PER_KEY | SLIDING_COUNTER | CONCURRENCY => {
                 build_algorithm(algorithm, MAX, 1, scale)
             }
+            BAN => Ban::of_shape().map(Self::Ban),
             _ => None,
         }
     }
 
     /// Returns whether two algorithms have the same shape, so that a state of one is a state of the other.
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        self.position() == other.position() && (self.is_concurrency() || self.stored_scale() == other.stored_scale())
+        let has_scale = !self.is_concurrency() && !self.is_ban();
+        self.position() == other.position() && (!has_scale || self.stored_scale() == other.stored_scale())
     }
 
     /// Returns the algorithm of one call on the states of this algorithm; `None` if its shape is another.
@@ -224,7 +246,9 @@ impl AnyAlgorithm {
         }
         Some(match (self, call) {
             (Self::SlidingWindow(own), Self::SlidingWindow(call)) => Self::SlidingWindow(own.keeping_for(call)),
-            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => *call,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                *call
+            }
         })
     }
 
@@ -234,7 +258,9 @@ impl AnyAlgorithm {
             (Self::Bucket(own), Self::Bucket(call)) if (own.capacity, own.rate) != (call.capacity, call.rate) => {
                 [call.capacity, call.rate]
             }
-            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => [0; 2],
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                [0; 2]
+            }
         }
     }
 
@@ -242,7 +268,9 @@ impl AnyAlgorithm {
     pub(crate) fn with_call_numbers(&self, numbers: CallNumbers) -> Self {
         match (self, numbers) {
             (Self::Bucket(own), [capacity, rate]) if rate > 0 => Self::Bucket(own.with_numbers(capacity, rate)),
-            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => *self,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                *self
+            }
         }
     }
 
@@ -253,7 +281,9 @@ impl AnyAlgorithm {
             (Self::SlidingWindow(own), [log, ..]) => {
                 Self::SlidingWindow(SlidingWindow { keep: own.keep.max(log.total + amount), ..own })
             }
-            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_), _) => self,
+            (Self::Window(_) | Self::SlidingWindow(_) | Self::Bucket(_) | Self::Concurrency(_) | Self::Ban(_), _) => {
+                self
+            }
         }
     }
 }

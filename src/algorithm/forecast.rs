@@ -85,7 +85,8 @@ impl Beside<'_> {
             AnyAlgorithm::Window(_)
             | AnyAlgorithm::SlidingWindow(_)
             | AnyAlgorithm::Bucket(_)
-            | AnyAlgorithm::Concurrency(_) => (now + together).max(drained),
+            | AnyAlgorithm::Concurrency(_)
+            | AnyAlgorithm::Ban(_) => (now + together).max(drained),
         }
     }
 
@@ -104,9 +105,10 @@ impl Beside<'_> {
                 }
             }
             AnyAlgorithm::Concurrency(Concurrency { ttl, .. }) => self.slot_free_at(*ttl, charged, remaining),
-            AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_) | AnyAlgorithm::Bucket(_) => {
-                self.fits_at(charged, remaining + 1)
-            }
+            AnyAlgorithm::Window(_)
+            | AnyAlgorithm::SlidingWindow(_)
+            | AnyAlgorithm::Bucket(_)
+            | AnyAlgorithm::Ban(_) => self.fits_at(charged, remaining + 1),
         }
     }
 
@@ -137,7 +139,7 @@ impl Beside<'_> {
         let &Self { algorithm, entry, open, now, .. } = self;
         match algorithm {
             AnyAlgorithm::SlidingWindow(window) => window.fits_beside(EntryState::of(entry), charged, cost, open, now),
-            AnyAlgorithm::Window(_) | AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_) => {
+            AnyAlgorithm::Window(_) | AnyAlgorithm::Bucket(_) | AnyAlgorithm::Concurrency(_) | AnyAlgorithm::Ban(_) => {
                 self.words_fit_at(charged, cost)
             }
         }
@@ -192,7 +194,8 @@ impl Beside<'_> {
                 AnyAlgorithm::Bucket(_)
                 | AnyAlgorithm::Window(_)
                 | AnyAlgorithm::SlidingWindow(_)
-                | AnyAlgorithm::Concurrency(_),
+                | AnyAlgorithm::Concurrency(_)
+                | AnyAlgorithm::Ban(_),
                 _,
             ) => true,
         }
@@ -226,12 +229,12 @@ impl Later {
 }
 
 impl AnyAlgorithm {
-    /// Charges a state of words.
+    /// Charges a state of words by [`Act::Inc`] or [`Act::Charge`].
     fn charge_words(&self, words: &mut [u64], act: Act, now: u64) {
         match self {
             Self::Window(window) => charge(window, words, act, now),
             Self::Bucket(bucket) => charge(bucket, words, act, now),
-            Self::SlidingWindow(_) | Self::Concurrency(_) => {}
+            Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => {}
         }
     }
 
@@ -241,7 +244,7 @@ impl AnyAlgorithm {
             Self::Bucket(bucket) => bucket.rate,
             // The end of the window in force, which takes the charges before it; 0 if there is none.
             Self::Window(window @ Window { kind: Kind::Key, .. }) => window.own_end(entry.words, charged > 0, now),
-            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) => 0,
+            Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => 0,
         }
     }
 
@@ -260,7 +263,8 @@ impl AnyAlgorithm {
             newest = newest.max(amount.charged_at(self.period()));
             drained = match self {
                 Self::SlidingWindow(window) => newest + window.scale,
-                Self::Concurrency(_) => amount.end,
+                // No amount is open under a ban.
+                Self::Concurrency(_) | Self::Ban(_) => amount.end,
                 Self::Window(_) | Self::Bucket(_) => {
                     let charge = Act::Inc(amount.amount);
                     newest + self.act(state.reborrow(), charge, newest, &mut Outcome::default()).reset_after
@@ -279,6 +283,9 @@ impl AnyAlgorithm {
 /// Charges a state without a decision, which would take twice as long on each of many amounts.
 fn charge<A: Algorithm<State = [u64]>>(algorithm: &A, words: &mut [u64], act: Act, now: u64) {
     let mut view = algorithm.view(words, now);
-    algorithm.apply(&mut view, act, now);
+    if matches!(act, Act::Charge(_)) {
+        algorithm.adopt(&mut view);
+    }
+    algorithm.charge(&mut view, act.amount(), now);
     algorithm.commit(words, view);
 }

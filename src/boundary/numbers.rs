@@ -34,8 +34,8 @@ pub fn time(now: f64) -> Option<u64> {
     (now >= 0.0 && now <= MAX as f64).then_some(now as i64 as u64)
 }
 
-/// The numbers of a policy: algorithm, limit, rate and scale.
-pub const PER_POLICY: usize = 4;
+/// The numbers of a policy: algorithm, limit, rate, scale, and the length and `most` of a ban.
+pub const PER_POLICY: usize = 6;
 
 /// Converts the numbers of policies.
 ///
@@ -45,12 +45,13 @@ pub const PER_POLICY: usize = 4;
 pub fn policies(numbers: &[f64]) -> Result<Algorithms, Failure> {
     let mut algorithms = Algorithms::default();
     for numbers in numbers.as_chunks::<PER_POLICY>().0 {
-        let &[.., scale] = numbers;
-        let [algorithm, limit, rate, _] = numbers.map(|number| integer(number).unwrap_or(0));
+        let &[.., scale, _, _] = numbers;
+        let [algorithm, limit, rate, _, length, most] = numbers.map(|number| integer(number).unwrap_or(0));
         if algorithm as usize >= schema::ALGORITHMS.len() || limit == 0 || rate == 0 || scale as i64 as f64 != scale {
             return Err(Failure::At(algorithms.len()));
         }
-        algorithms.add(&PolicyNumbers { algorithm: algorithm as usize, limit, rate, scale: scale as i64 })?;
+        let (algorithm, scale) = (algorithm as usize, scale as i64);
+        algorithms.add(&PolicyNumbers { algorithm, limit, rate, scale, length, most })?;
     }
     Ok(algorithms)
 }

@@ -10,6 +10,8 @@ pub const SMALL: i32 = 2;
 pub const MOVED: i32 = 4;
 /// Denied because the limiter is full.
 pub const FULL: i32 = 8;
+/// Denied by a ban.
+pub const BANNED: i32 = 16;
 
 /// The cost is invalid.
 pub const INVALID_COST: i32 = -1;
@@ -25,8 +27,8 @@ pub const MISMATCH: i32 = -5;
 pub const NO_ROOM: i32 = -6;
 /// The cost or count of a cold operation is invalid.
 pub const INVALID_AMOUNT: i32 = -7;
-/// The policy at a position counts reservations alone: this minus the position.
-pub const RESERVE_ONLY: i32 = -50;
+/// The policy at a position counts reservations alone, or denials: this minus the position.
+pub const UNCOUNTABLE: i32 = -50;
 /// The policy or state at a position is invalid: this minus the position. The position after the last is that of a
 /// reservation.
 pub const AT: i32 = -100;
@@ -39,7 +41,7 @@ pub fn status_of(failure: Failure) -> i32 {
         Failure::Full => NO_ROOM,
         Failure::Amount => INVALID_AMOUNT,
         Failure::Mismatch => MISMATCH,
-        Failure::ReserveOnly(position) => RESERVE_ONLY - position as i32,
+        Failure::Uncountable(position) => UNCOUNTABLE - position as i32,
         Failure::At(position) => AT - position as i32,
     }
 }

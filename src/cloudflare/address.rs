@@ -1,6 +1,8 @@
 //! One key for every client: an IPv4 address as it is, an IPv6 address by its /64, which one subscriber has.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
+
+use crate::address::network;
 
 /// The key of clients whose address is unknown. They share one budget.
 const UNKNOWN: &str = "unknown";
@@ -29,15 +31,7 @@ pub fn client_address(request: &worker::Request) -> worker::Result<String> {
 /// assert_eq!(client_key("unknown"), None);
 /// ```
 pub fn client_key(address: &str) -> Option<String> {
-    match address.trim().parse::<IpAddr>().ok()?.to_canonical() {
-        IpAddr::V4(address) => Some(address.to_string()),
-        IpAddr::V6(address) => Some(network(address)),
-    }
-}
-
-fn network(address: Ipv6Addr) -> String {
-    let [a, b, c, d, ..] = address.segments();
-    format!("{a:04x}:{b:04x}:{c:04x}:{d:04x}::/64")
+    address.trim().parse::<IpAddr>().ok().map(network)
 }
 
 #[cfg(test)]

@@ -218,6 +218,28 @@ impl Limits {
         self.number("expires_at", key, 0.0, policy).await
     }
 
+    /// Denies every hit of a key for `length`, or changes the end of the ban that holds. Returns the end, in milliseconds
+    /// since the epoch. With several bans, `policy` names one.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit`](Self::hit), if no policy is a ban of that name, and if `length` is out of range.
+    pub async fn ban(&self, key: &str, length: impl Into<Span>, policy: Option<&str>) -> Result<u64, LimitsError> {
+        let length = crate::store::ledger::check_ban(length.into())?;
+        self.policies.ban_position(policy)?;
+        self.sent_number("ban", key, length as f64, policy).await
+    }
+
+    /// Lifts the ban of a key and forgets its past ones. Returns whether one held.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ban`](Self::ban).
+    pub async fn unban(&self, key: &str, policy: Option<&str>) -> Result<bool, LimitsError> {
+        self.policies.ban_position(policy)?;
+        Ok(self.sent_number("unban", key, 0.0, policy).await? > 0)
+    }
+
     /// Removes a key's states. Returns whether there were any. Reservations stay open.
     ///
     /// # Errors
@@ -288,6 +310,16 @@ impl Limits {
 
     async fn number(&self, operation: &str, key: &str, amount: f64, policy: Option<&str>) -> Result<u64, LimitsError> {
         self.policies.position(policy)?;
+        self.sent_number(operation, key, amount, policy).await
+    }
+
+    async fn sent_number(
+        &self,
+        operation: &str,
+        key: &str,
+        amount: f64,
+        policy: Option<&str>,
+    ) -> Result<u64, LimitsError> {
         let (amount, policy) = (Amount(amount), policy.map(Into::into));
         match self.send(key, Question { amount: Some(amount), policy, ..self.question(operation, None) }).await? {
             Message::Number(number) => Ok(number),

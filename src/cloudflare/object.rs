@@ -114,6 +114,13 @@ impl RateLimiterObject {
         self.apply(operation, &[], policies, false, now)
     }
 
+    /// Returns whether nothing is stored of the key, and keeps what is stored from now on for `kept_for` at least.
+    #[doc(hidden)]
+    #[wasm_bindgen(js_name = isNew)]
+    pub fn is_new(&self, policies: &str, kept_for: f64, now: f64) -> Result<bool, ThrownError> {
+        self.account.borrow_mut().is_new(policies, wire::time(kept_for)?, wire::time(now)?)
+    }
+
     /// Applies one operation in JSON, and returns the result in JSON.
     #[doc(hidden)]
     pub fn answer(&self, question: &str, now: f64) -> Result<String, ThrownError> {

@@ -6,7 +6,7 @@ use core::fmt::{self, Display, Formatter};
 use crate::error::quoting::{Listed, Quoted};
 use crate::error::wording::{self, fill};
 use crate::number::MAX;
-use crate::policy::schema::ALGORITHMS;
+use crate::policy::schema::{ALGORITHMS, MAX_BAN_COUNT};
 
 /// The accepted values of a field. The text completes a sentence that begins with "… is not".
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,10 @@ pub enum Expected {
     FillableCapacity,
     /// A limit of a log outside the process.
     StoredLimit,
+    /// The longest ban: a duration that is at least its `for`, where there is a factor.
+    MostOfBan,
+    /// A `most` with a factor.
+    FactorForMost,
     /// The id of a reservation.
     Reservation,
     /// A description of anything else.
@@ -70,6 +74,9 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// The range of `after` and `factor` of a ban.
+    pub(crate) const BAN_COUNT: Self = Self::Integer { min: 1, max: MAX_BAN_COUNT };
+
     /// Returns the accepted forms alone, for "… is required (…)".
     pub fn forms(&self) -> impl Display + '_ {
         Forms(self)
@@ -127,6 +134,8 @@ impl Display for Expected {
             Self::FreeAmongSeveral => f.write_str(wording::FREE_AMONG_SEVERAL),
             Self::FillableCapacity => fill(f, wording::FILLABLE_CAPACITY, &["max"], &[&MAX]),
             Self::StoredLimit => f.write_str(wording::STORED_LIMIT),
+            Self::MostOfBan => f.write_str(wording::MOST_OF_BAN),
+            Self::FactorForMost => f.write_str(wording::FACTOR_FOR_MOST),
             Self::Reservation => f.write_str(wording::RESERVATION),
             Self::Described(text) => f.write_str(text),
         }

@@ -43,6 +43,12 @@ texts! {
     UNSUPPORTED_VERSION = "the stored state has version {found}; this library reads version {expected}";
     /// A policy that counts reservations alone.
     RESERVE_ONLY = "{policy} is a concurrency limit, which {operation} cannot change; use reserve; see docs/concurrency.md";
+    /// A policy that is a ban.
+    BAN_ONLY = "{policy} is a ban, which {operation} cannot change; use ban or unban; see docs/bans.md";
+    /// A ban by hand without a policy for it.
+    NO_BAN = "policy: this limiter has no ban; add a policy such as { algorithm: \"ban\", after: 5, scale: \"10m\", for: \"1h\" }; see docs/bans.md";
+    /// A name that no ban of a limiter has.
+    UNKNOWN_BAN = "policy: {found} is not a ban of this limiter; use one of {known}";
     /// A single amount where amounts by policy are required.
     SETTLE_BY_POLICY = "used: {found} is one number for a reservation of costs by policy; use an object with a number for each policy";
     /// No memory.
@@ -107,6 +113,10 @@ texts! {
     FREE_FOR_BUCKET = "accepted for a bucket, which never counts denied hits; use \"free\"";
     /// The choice among several policies.
     FREE_AMONG_SEVERAL = "accepted among several policies, where a denied hit changes nothing; use \"free\"";
+    /// The longest ban.
+    MOST_OF_BAN = "a duration of at least \"for\"; a ban with a factor needs one, such as \"1d\"";
+    /// The longest ban without a factor.
+    FACTOR_FOR_MOST = "accepted without a factor; use it with a factor from 2 to 1000";
     /// A capacity.
     FILLABLE_CAPACITY = "a capacity that the rate fills within {max} ms";
     /// A limit.

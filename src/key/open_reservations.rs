@@ -5,6 +5,7 @@
 use crate::algorithm::Act;
 use crate::algorithm::any::{AnyAlgorithm, CallNumbers};
 use crate::growth::{OutOfMemory, copied, push};
+use crate::key::bans::Bans;
 use crate::number::in_range;
 use crate::policy::schema::{MAX_TTL, RESERVATION_HEAD};
 use alloc::vec::Vec;
@@ -44,6 +45,10 @@ pub(crate) struct Open {
     /// Whether a reservation ends before it was opened, because the clock stepped back.
     ends_before_start: bool,
 }
+
+/// No open reservations.
+pub(crate) static NONE_OPEN: Open =
+    Open { rows: Vec::new(), has_call_numbers: false, sums: Vec::new(), latest_start: 0, ends_before_start: false };
 
 /// One open reservation.
 #[derive(Clone, Copy, Debug)]
@@ -259,25 +264,28 @@ impl Open {
 
     /// Takes so much out of each amount of the reservation at an index. [`Open::refresh`] must follow.
     pub(crate) fn spend(&mut self, index: usize, used: u64) {
-        self.amounts_mut(index).for_each(|amount| *amount = amount.saturating_sub(used));
+        self.amounts_mut(index).for_each(|(_, amount)| *amount = amount.saturating_sub(used));
     }
 
     /// Returns the least amount of the reservation at an index, and the largest: only the least may be used under all
-    /// policies. A policy that was added since has 0 of it.
-    pub(crate) fn bounds(&self, index: usize) -> (u64, u64) {
-        let amounts = (0..self.sums.len()).map(|position| self.amount(index, position).unwrap_or(0));
+    /// policies. A policy that was added since has 0 of it; bans have no amounts.
+    pub(crate) fn bounds(&self, index: usize, bans: Bans) -> (u64, u64) {
+        let positions = (0..self.sums.len()).filter(move |&position| !bans.contains(position));
+        let amounts = positions.map(|position| self.amount(index, position).unwrap_or(0));
         (amounts.clone().min().unwrap_or(0), amounts.max().unwrap_or(0))
     }
 
-    /// Raises each amount of the reservation at an index to at least `amount`. [`Open::refresh`] must follow.
-    pub(crate) fn grow(&mut self, index: usize, amount: u64) {
-        self.amounts_mut(index).for_each(|own| *own = amount.max(*own));
+    /// Raises each amount of the reservation at an index to at least `amount`, but for bans. [`Open::refresh`] must follow.
+    pub(crate) fn grow(&mut self, index: usize, amount: u64, bans: Bans) {
+        let amounts = self.amounts_mut(index).filter(|(position, _)| !bans.contains(*position));
+        amounts.for_each(|(_, own)| *own = amount.max(*own));
     }
 
-    /// Returns the amounts under the policies that the reservation was opened under.
-    fn amounts_mut(&mut self, index: usize) -> impl Iterator<Item = &mut u64> {
+    /// Returns the amounts under the policies that the reservation was opened under, with their positions.
+    fn amounts_mut(&mut self, index: usize) -> impl Iterator<Item = (usize, &mut u64)> {
         let (width, policies) = (self.width(), self.sums.len());
-        self.rows.iter_mut().skip(index * width + HEAD).take(policies).filter(|amount| **amount != ABSENT)
+        let amounts = self.rows.iter_mut().skip(index * width + HEAD).take(policies).enumerate();
+        amounts.filter(|(_, amount)| **amount != ABSENT)
     }
 
     fn replace(&mut self, index: usize, reserved: Reserved) {
@@ -308,10 +316,13 @@ impl Open {
             *self = Self::default();
             return;
         }
-        let starts = (0..self.len()).filter_map(|index| self.get(index)).map(|reserved| reserved.end - reserved.ttl);
-        self.latest_start = starts.max().unwrap_or(0);
-        let mut all = (0..self.len()).filter_map(|index| self.get(index));
-        self.ends_before_start = all.any(|reserved| reserved.start > reserved.end);
+        (self.latest_start, self.ends_before_start) = (0, false);
+        for row in self.rows.chunks_exact(self.width()) {
+            if let Some(Reserved { start, end, ttl, .. }) = Reserved::from_words(row) {
+                self.latest_start = self.latest_start.max(end - ttl);
+                self.ends_before_start |= start > end;
+            }
+        }
         for position in 0..self.sums.len() {
             let amount = self.of(position).amounts().map(|(_, open)| open.amount).sum();
             if let Some(sum) = self.sums.get_mut(position) {

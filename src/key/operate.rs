@@ -94,7 +94,18 @@ pub(crate) struct KeyMut<'a> {
 impl KeyMut<'_> {
     /// Decides a hit, and charges all policies if all allow it.
     pub(crate) fn hit(&mut self, costs: &PositionCosts, now: u64, outcome: &mut Outcome) -> Decision {
-        self.hit_or_reserve(costs, None, now, outcome)
+        self.hit_or_reserve(costs, None, true, now, outcome)
+    }
+
+    /// Decides a hit within the renewal of a lease. A denial is a violation only if `counts` is set.
+    pub(crate) fn hit_in_renewal(
+        &mut self,
+        costs: &PositionCosts,
+        counts: bool,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        self.hit_or_reserve(costs, None, counts, now, outcome)
     }
 
     /// Decides a reservation, and opens it if all policies allow it and fewer than `most` are open.
@@ -106,13 +117,14 @@ impl KeyMut<'_> {
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        self.hit_or_reserve(costs, Some((reserved, most)), now, outcome)
+        self.hit_or_reserve(costs, Some((reserved, most)), true, now, outcome)
     }
 
     fn hit_or_reserve(
         &mut self,
         costs: &PositionCosts,
         reserve: Option<(Reserved, usize)>,
+        counts: bool,
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
@@ -123,11 +135,19 @@ impl KeyMut<'_> {
         }
         let result = self.expire(now).and_then(|moved| {
             outcome.changed |= moved;
-            let decision =
-                self.policy_states.peek_beside(self.algorithms, self.entry.as_read(), &self.extra.open, costs, now);
+            let (entry, open) = (self.entry.as_read(), &self.extra.open);
+            let verdict = self.policy_states.judge_beside(self.algorithms, entry, open, costs, counts, now);
+            let decision = verdict.decision;
             match reserve {
                 Some((reserved, most)) if decision.allowed => self.open(costs, reserved, most, now, outcome),
-                _ => self.charge(decision, costs, now, outcome),
+                _ => {
+                    self.charge(decision, costs, now, outcome)?;
+                    if verdict.is_violation {
+                        self.policy_states.count_violation(self.algorithms, self.entry.reborrow(), now);
+                        outcome.changed = true;
+                    }
+                    Ok(decision)
+                }
             }
         });
         result.unwrap_or_else(|OutOfMemory| {
@@ -183,7 +203,9 @@ impl KeyMut<'_> {
         let numbers = own.iter().zip(self.algorithms).map(|(own, call)| own.call_numbers(call));
         self.extra.open.make_room(own.len(), numbers.clone().any(|numbers| numbers != [0; 2]))?;
         self.act_on_all(&|_| Act::LOOK, now, outcome)?;
-        self.extra.open.insert(reserved, (0..own.len()).map(|position| costs.at(position)), numbers);
+        let bans = self.policy_states.bans();
+        let amount = |position| if bans.contains(position) { 0 } else { costs.at(position) };
+        self.extra.open.insert(reserved, (0..own.len()).map(amount), numbers);
         self.refresh(now);
         outcome.changed = true;
         // No state was charged: the decision's numbers are those with the new reservation.
@@ -194,6 +216,11 @@ impl KeyMut<'_> {
     fn look(&self, now: u64) -> Decision {
         let (entry, no_cost) = (self.entry.as_read(), PositionCosts::All(0));
         self.policy_states.peek_beside(self.algorithms, entry, &self.extra.open, &no_cost, now)
+    }
+
+    /// Begins or lifts a ban, and returns when it ends or would have ended.
+    pub(crate) fn hold(&mut self, position: usize, length: Option<u64>, now: u64) -> u64 {
+        self.policy_states.hold(position, self.entry.reborrow(), length, now)
     }
 
     /// Changes one policy's state unconditionally, and returns the count, open amounts included.
@@ -346,7 +373,9 @@ impl KeyMut<'_> {
         prepares: bool,
     ) -> Result<(), OutOfMemory> {
         let Some(reserved) = self.extra.open.get(index) else { return Ok(()) };
-        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate() {
+        let bans = self.policy_states.bans();
+        let charged = |(position, _): &(usize, &AnyAlgorithm)| !bans.contains(*position);
+        for (position, algorithm) in self.policy_states.algorithms().iter().enumerate().filter(charged) {
             let Some(amount) = self.extra.open.amount(index, position) else { continue };
             let mut own = self.entry.from(self.policy_states.place(position));
             let cost = match used.at(position) {

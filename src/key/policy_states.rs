@@ -8,6 +8,7 @@ use crate::algorithm::entry::Place;
 use crate::algorithm::forecast::Beside;
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
 use crate::growth::{OutOfMemory, push};
+use crate::key::bans::{Bans, Verdict};
 use crate::key::open_reservations::Open;
 use crate::number::MAX;
 use crate::policy::costs::PositionCosts;
@@ -55,16 +56,21 @@ pub(crate) struct PolicyStates {
     /// Where the state of each policy begins within an entry; after the last, where the entry ends.
     places: Vec<Place>,
     denied: Denied,
+    bans: Bans,
 }
 
-/// The policy at this position counts reservations alone: no hit, `set` or `inc` can change it.
+/// The policy at this position counts reservations alone, or denials: no `set` or `inc` can change it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ReserveOnly(pub(crate) usize);
+pub(crate) struct Uncountable(pub(crate) usize);
 
-impl ReserveOnly {
+impl Uncountable {
     /// Returns the error of an operation.
     pub(crate) fn error(self, policies: &Policies, operation: &'static str) -> Error {
-        Error::ReserveOnly { policy: policies.name(self.0).into(), operation }
+        let policy = policies.name(self.0).into();
+        match policies.iter().nth(self.0) {
+            Some(counts_denials) if counts_denials.algorithm.is_ban() => Error::BanOnly { policy, operation },
+            _ => Error::ReserveOnly { policy, operation },
+        }
     }
 }
 
@@ -84,21 +90,22 @@ impl PolicyStates {
             place.log += usize::from(matches!(algorithm, AnyAlgorithm::SlidingWindow(_)));
             push(&mut places, place)?;
         }
-        Ok(Self { denied, places, algorithms })
+        Ok(Self { denied, places, bans: Bans::of(&algorithms), algorithms })
     }
 
     /// Checks that a hit can be charged to every policy.
     #[inline]
-    pub(crate) fn check_hit(&self) -> Result<(), ReserveOnly> {
+    pub(crate) fn check_hit(&self) -> Result<(), Uncountable> {
         match self.algorithms.iter().position(AnyAlgorithm::is_concurrency) {
-            Some(position) => Err(ReserveOnly(position)),
+            Some(position) => Err(Uncountable(position)),
             None => Ok(()),
         }
     }
 
     /// Checks that the count of the policy at a position can be changed.
-    pub(crate) fn check_countable(&self, position: usize) -> Result<(), ReserveOnly> {
-        if self.algorithms[position].is_concurrency() { Err(ReserveOnly(position)) } else { Ok(()) }
+    pub(crate) fn check_countable(&self, position: usize) -> Result<(), Uncountable> {
+        let algorithm = &self.algorithms[position];
+        if algorithm.is_concurrency() || algorithm.is_ban() { Err(Uncountable(position)) } else { Ok(()) }
     }
 
     /// Returns the default duration of a reservation.
@@ -116,6 +123,11 @@ impl PolicyStates {
     /// Returns the number of words and logs of an entry.
     pub(crate) fn size(&self) -> Place {
         self.place(self.algorithms.len())
+    }
+
+    /// Returns which of the policies are bans.
+    pub(crate) fn bans(&self) -> Bans {
+        self.bans
     }
 
     /// Returns the limiter's own algorithms.
@@ -210,7 +222,7 @@ impl PolicyStates {
         now: u64,
         outcome: &mut Outcome,
     ) -> Decision {
-        let decision = self.peek_all(algorithms, entry.as_read(), costs, now);
+        let Verdict { decision, is_violation } = self.judge_all(algorithms, entry.as_read(), costs, now);
         // A denial by one policy charges none. `LOOK` lets each state that is too far ahead follow the clock.
         let act = |position| if decision.allowed { Act::Hit(costs.at(position)) } else { Act::LOOK };
         for (position, algorithm) in algorithms.iter().enumerate() {
@@ -221,6 +233,10 @@ impl PolicyStates {
         }
         for (position, algorithm) in algorithms.iter().enumerate() {
             algorithm.act(entry.from(self.place(position)), act(position), now, outcome);
+        }
+        if is_violation {
+            self.count_violation(algorithms, entry, now);
+            outcome.changed = true;
         }
         decision
     }
@@ -235,8 +251,17 @@ impl PolicyStates {
     ) -> Decision {
         match algorithms {
             [algorithm] => algorithm.peek(entry, self.hit_of(costs.at(0)), now),
-            _ => self.peek_all(algorithms, entry, costs, now),
+            _ => self.judge_all(algorithms, entry, costs, now).decision,
         }
+    }
+
+    /// Returns the verdict on a hit under several policies.
+    #[inline(always)]
+    fn judge_all(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, costs: &PositionCosts, now: u64) -> Verdict {
+        if !self.bans.is_empty() {
+            return self.judge(algorithms, entry, &Open::default(), costs, true, now);
+        }
+        Verdict { decision: self.peek_all(algorithms, entry, costs, now), is_violation: false }
     }
 
     #[inline(never)]
@@ -255,12 +280,29 @@ impl PolicyStates {
         costs: &PositionCosts,
         now: u64,
     ) -> Decision {
-        match algorithms {
+        self.judge_beside(algorithms, entry, open, costs, true, now).decision
+    }
+
+    /// The same, and whether the hit is a violation, which it can only be if `counts` is set.
+    pub(crate) fn judge_beside(
+        &self,
+        algorithms: &[AnyAlgorithm],
+        entry: Entry<'_>,
+        open: &Open,
+        costs: &PositionCosts,
+        counts: bool,
+        now: u64,
+    ) -> Verdict {
+        if !self.bans.is_empty() && algorithms.len() > 1 {
+            return self.judge(algorithms, entry, open, costs, counts, now);
+        }
+        let decision = match algorithms {
             [algorithm] => self.beside(0, algorithm, entry, open, now).peek(self.hit_of(costs.at(0))),
             _ => combined!(algorithms, position, algorithm, act = self.hit_of(costs.at(position)) => {
                 self.beside(position, algorithm, entry, open, now).peek(act)
             }),
-        }
+        };
+        Verdict { decision, is_violation: false }
     }
 
     /// Returns one policy's state and its open amounts, for a decision under an algorithm.
@@ -305,14 +347,24 @@ impl PolicyStates {
         (0..self.algorithms.len()).map(|position| self.open_ends_at(position, entry, open, now)).max().unwrap_or(0)
     }
 
-    /// Whether hits may be leased: not if denied ones count, or where only reservations do.
+    /// Whether hits may be leased: not if denied ones count, or where only reservations or denials do.
     pub(crate) fn may_lease(&self) -> bool {
-        self.denied == Denied::Free && self.check_hit().is_ok()
+        self.denied == Denied::Free && self.check_hit().is_ok() && !self.algorithms.iter().all(AnyAlgorithm::is_ban)
     }
 
     /// Returns whether a hit with this decision is charged.
     pub(crate) fn charges(&self, decision: &Decision, costs: &PositionCosts) -> bool {
-        (decision.allowed || self.denied == Denied::Count) && !costs.are_zero(self.algorithms.len())
+        (decision.allowed || self.denied == Denied::Count) && !self.are_zero(costs)
+    }
+
+    /// Returns whether a hit with this decision changes the states of a key never used. A denial then is a violation.
+    pub(crate) fn changes_unused(&self, decision: &Decision, costs: &PositionCosts) -> bool {
+        self.charges(decision, costs) || self.algorithms.len() > 1 && !self.bans.is_empty() && !self.are_zero(costs)
+    }
+
+    /// Returns whether the costs under all policies are 0. A ban takes no cost.
+    pub(crate) fn are_zero(&self, costs: &PositionCosts) -> bool {
+        (0..self.algorithms.len()).all(|position| self.bans.contains(position) || costs.at(position) == 0)
     }
 
     /// Changes one policy's state unconditionally, and returns the count.
@@ -377,7 +429,8 @@ impl PolicyStates {
             AnyAlgorithm::Bucket(_)
             | AnyAlgorithm::Window(_)
             | AnyAlgorithm::SlidingWindow(_)
-            | AnyAlgorithm::Concurrency(_) => MAX,
+            | AnyAlgorithm::Concurrency(_)
+            | AnyAlgorithm::Ban(_) => MAX,
         }
     }
 }

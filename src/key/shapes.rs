@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::algorithm::Push;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, collect, copied, push};
-use crate::key::open_reservations::{Bits, OPEN_ROW, Open, OpenRow};
+use crate::key::open_reservations::{Bits, NONE_OPEN, OPEN_ROW, Open, OpenRow};
 use crate::key::operate::{Extra, KeyMut};
 use crate::key::policy_states::{Entry, PolicyStates};
 use crate::key::states::KeyStates;
@@ -251,7 +251,7 @@ struct Stored<'a> {
 
 impl Stored<'_> {
     fn parts(&self) -> impl Iterator<Item = OpenRow> {
-        self.open.into_iter().flat_map(|open| open.parts(self.position))
+        self.open.unwrap_or(&NONE_OPEN).parts(self.position)
     }
 
     fn export(&self, push: Push<'_>) -> Result<(), OutOfMemory> {
@@ -311,7 +311,11 @@ pub(crate) fn flatten(
     })?;
     [name as i64, algorithm as i64, scale.number(), count].into_iter().try_for_each(&mut *push)?;
     stored.export(push)?;
-    stored.parts().flatten().try_for_each(push)?;
+    for part in stored.parts() {
+        for number in part {
+            push(number)?;
+        }
+    }
     Ok(true)
 }
 

@@ -9,7 +9,7 @@ use core::fmt::Write;
 use super::known::{Known, KnownKeys, LocalLease, PendingRenewal};
 use super::size::wanted;
 use crate::growth::OutOfMemory;
-use crate::{Decision, ReservationId};
+use crate::{Decision, Reason, ReservationId};
 
 /// How long a denial is remembered at most, in milliseconds. A `set` or `reset` takes effect that late.
 const LONGEST_DENIAL: u64 = 2_000;
@@ -123,6 +123,12 @@ impl Holder {
             known.renewed(reply, sent_at, now);
         }
         let Reply { cost, decision, certain, .. } = reply;
+        if decision.reason == Some(Reason::Banned)
+            && let Some(known) = self.keys.get_mut(key)
+        {
+            // The end of the lease charges it.
+            known.abandon();
+        }
         let lasts = decision.retry_after.unwrap_or(LONGEST_DENIAL).min(certain).min(LONGEST_DENIAL);
         if !decision.allowed && lasts > 0 && cost > 0 && self.remembers_denials {
             // Without memory the denial is not remembered.

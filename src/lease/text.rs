@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 
 use super::holder::CERTAIN;
 use super::{DEFAULT_LEASE_TTL, Lease, MAX_LEASE_TTL};
-use crate::{Decision, MAX, Violated};
+use crate::{Decision, MAX, Reason, Violated};
 
 /// Whether a denial can end early, other than by `set` and `reset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,9 @@ impl Certainty {
     }
 }
 
+/// The first number of a denial by a ban, which lasts until its `retry_after`, whatever is given back.
+const BANNED: u8 = 4;
+
 /// The `retry_after` of a hit that can never be allowed.
 const NEVER: &str = "-1";
 
@@ -49,7 +52,11 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
     let never = || NEVER.to_string();
     format!(
         "{} {} {} {} {} {} {} {} {}",
-        if decision.allowed { 1 } else { certainty.number() },
+        match decision.reason {
+            Some(Reason::Banned) => BANNED,
+            Some(Reason::Full | Reason::Error) | None if decision.allowed => 1,
+            Some(Reason::Full | Reason::Error) | None => certainty.number(),
+        },
         decision.count,
         decision.limit,
         decision.remaining,
@@ -65,8 +72,9 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
 pub fn to_decision(written: &str) -> Option<Decision> {
     let mut numbers = written.split(' ');
     let mut next = || numbers.next()?.parse::<i64>().ok();
+    let first = next()?;
     let decision = Decision {
-        allowed: next()? == 1,
+        allowed: first == 1,
         count: next()? as u64,
         limit: next()? as u64,
         remaining: next()? as u64,
@@ -75,7 +83,7 @@ pub fn to_decision(written: &str) -> Option<Decision> {
         policy: next()? as usize,
         violated: Violated(next()? as u32),
         more_after: next()? as u64,
-        reason: None,
+        reason: (first == i64::from(BANNED)).then_some(Reason::Banned),
     };
     numbers.next().is_none().then_some(decision)
 }
@@ -83,6 +91,9 @@ pub fn to_decision(written: &str) -> Option<Decision> {
 /// Returns how long a denial that [`from_decision`] wrote may be repeated, in milliseconds.
 pub fn certain_for(written: &str) -> u64 {
     let number = written.split(' ').next().and_then(|number| number.parse::<u8>().ok());
+    if number == Some(BANNED) {
+        return CERTAIN;
+    }
     Certainty::ALL.into_iter().find(|certainty| Some(certainty.number()) == number).map_or(0, Certainty::lasts)
 }
 

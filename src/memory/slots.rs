@@ -217,8 +217,7 @@ impl Slots {
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());
         let mut outcome = Outcome::default();
         let decision = policy_states.hit_costs(algorithms, staged.entry_mut(), costs, now, &mut outcome);
-        outcome.changed()?;
-        if policy_states.charges(&decision, costs) { self.put_new(decision, now) } else { Ok(decision) }
+        if outcome.changed()? { self.put_new(decision, now) } else { Ok(decision) }
     }
 
     /// Gives the staged states a slot, or makes the decision a denial if there is no room.
@@ -251,7 +250,7 @@ impl Slots {
         }
         let mut decision = self.policy_states.peek(algorithms, self.entry_of(slot, now, &mut None), costs, now);
         if slot.is_none()
-            && self.policy_states.charges(&decision, costs)
+            && self.policy_states.changes_unused(&decision, costs)
             && let Some(room_at) = self.no_room_until(now)
         {
             deny_full(&mut decision, room_at - now);
@@ -316,6 +315,31 @@ impl Slots {
         self.touch(slot, now);
         self.sweep(slot, now);
         Ok(count)
+    }
+
+    /// Begins or lifts a ban, and returns when it ends or would have ended. A key without a slot is given one for a ban.
+    pub(crate) fn hold(
+        &mut self,
+        slot: Option<u32>,
+        position: usize,
+        length: Option<u64>,
+        now: u64,
+    ) -> Result<u64, SlotError> {
+        let Some(slot) = slot else {
+            if length.is_none() {
+                return Ok(0);
+            }
+            let Self { policy_states, staged, .. } = self;
+            staged.clear(policy_states, now);
+            let until = policy_states.hold(position, staged.entry_mut(), length, now);
+            self.import(None, now)?;
+            return Ok(until);
+        };
+        self.clear_if_stale(slot, now);
+        let until = self.policy_states.hold(position, self.entries.get_mut(slot), length, now);
+        self.touch(slot, now);
+        self.sweep(slot, now);
+        Ok(until)
     }
 
     /// Moves the staged states and their extra into a slot. There must be room for the extra.

@@ -85,9 +85,4 @@ impl PositionCosts {
             Self::Each(costs) => costs.get(position).copied().unwrap_or(AS_RESERVED),
         }
     }
-
-    /// Returns whether the cost under each of the first `policies` policies is 0.
-    pub(crate) fn are_zero(&self, policies: usize) -> bool {
-        (0..policies).all(|position| self.at(position) == 0)
-    }
 }

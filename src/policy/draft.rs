@@ -7,9 +7,13 @@ use core::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::schema::{ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, DENIED_WORDS, Field, MAX_TTL, Role};
+use super::schema::{
+    ALGORITHM_SCHEMAS, AMOUNTS, AlgorithmSchema, BAN, DENIED_WORDS, Field, MAX_BAN_COUNT, MAX_TTL, Role,
+};
 use super::value::ValueVisitor;
 use super::{Denied, Policy, Value, unchecked_algorithm};
+use crate::algorithm::any::AnyAlgorithm;
+use crate::algorithm::ban::Ban;
 use crate::algorithm::calendar::{Calendar, CalendarScale, WrittenOffset};
 use crate::error::wording;
 use crate::number::MAX;
@@ -64,6 +68,9 @@ impl PolicyDraft {
         let Some(position) = position else { return Err(Error::UnknownAlgorithm { found: algorithm.found() }) };
         let schema = &ALGORITHM_SCHEMAS[position];
         self.check_names(schema)?;
+        if position == BAN {
+            return self.ban(schema);
+        }
         let limit = self.amount(schema, Role::Limit)?;
         let rate = self.amount(schema, Role::Rate)?;
         let scale = self.scale(schema)?;
@@ -95,6 +102,46 @@ impl PolicyDraft {
             value => return Err(Error::policy("denied", value.found(), Expected::OneOf(DENIED_WORDS))),
         };
         policy.fillable()
+    }
+
+    /// Returns the policy of a ban.
+    fn ban(&self, schema: &'static AlgorithmSchema) -> Result<Policy, Error> {
+        let (after, scale) = (self.count(schema, Role::After)?, self.duration(schema, Role::Scale)?);
+        let length = self.duration(schema, Role::Length)?;
+        let factor = self.count(schema, Role::Factor)?;
+        let most = self.role(schema, Role::Most)?;
+        let most = match (factor, most) {
+            (1, Value::Null) => length,
+            (1, most) => return Err(Error::policy("most", most.found(), Expected::FactorForMost)),
+            (_, most) => match most.as_duration() {
+                Some(most) if most >= length => most,
+                _ => return Err(Error::policy("most", most.found(), Expected::MostOfBan)),
+            },
+        };
+        let policy = Policy::of_ban(after, factor, scale, length, most)?;
+        match self.role(schema, Role::Name)? {
+            Value::Null => Ok(policy),
+            Value::Text(name) => policy.named(name),
+            value => Err(Error::policy("name", value.found(), Expected::Name)),
+        }
+    }
+
+    /// Returns the number of a field of a ban.
+    fn count(&self, schema: &AlgorithmSchema, role: Role) -> Result<u64, Error> {
+        let Some(field) = schema.field(role) else { return Ok(1) };
+        let value = self.get(field)?;
+        let count = if *value == Value::Null { field.default } else { value.as_integer() };
+        let count = count.filter(|count| (1..=MAX_BAN_COUNT).contains(count));
+        count.ok_or_else(|| Error::policy(field.name, value.found(), Expected::BAN_COUNT))
+    }
+
+    /// Returns the duration of a field of a ban.
+    fn duration(&self, schema: &AlgorithmSchema, role: Role) -> Result<u64, Error> {
+        let Some(field) = schema.field(role) else { return Ok(1) };
+        let value = self.get(field)?;
+        let is_calendar = value.as_text().and_then(Calendar::named).is_some();
+        let expected = if is_calendar { Expected::NoCalendar } else { Expected::Duration };
+        value.as_duration().ok_or_else(|| Error::policy(field.name, value.found(), expected))
     }
 
     /// Returns the value of a field; `Null` if there is none. A field in both of its spellings is an error.
@@ -238,6 +285,17 @@ impl<'de> Visitor<'de> for DraftVisitor {
     }
 }
 
+/// Writes a field that only a ban has. Without a factor, it has no `factor` and `most`.
+fn serialize_ban<M: SerializeMap>(map: &mut M, ban: &Ban, field: &Field) -> Result<(), M::Error> {
+    match field.role {
+        Role::After => map.serialize_entry(field.name, &ban.after),
+        Role::Length => map.serialize_entry(field.name, &ban.length),
+        Role::Factor if ban.factor > 1 => map.serialize_entry(field.name, &ban.factor),
+        Role::Most if ban.factor > 1 => map.serialize_entry(field.name, &ban.most),
+        _ => Ok(()),
+    }
+}
+
 impl Serialize for Policy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
@@ -258,6 +316,11 @@ impl Serialize for Policy {
                     }
                     _ => {}
                 },
+                Role::After | Role::Length | Role::Factor | Role::Most => {
+                    if let AnyAlgorithm::Ban(ban) = algorithm {
+                        serialize_ban(&mut map, ban, field)?;
+                    }
+                }
                 Role::Name | Role::Unit | Role::Denied => {}
             }
         }

@@ -124,6 +124,22 @@ impl Policies {
         found.ok_or_else(|| Error::UnknownPolicy { found: name.map(Into::into), known: self.0.names.clone() })
     }
 
+    /// Returns the position of the ban of that name. The name may be left out if there is only one ban.
+    pub(crate) fn ban_position(&self, name: Option<&str>) -> Result<usize, Error> {
+        let mut bans = self.0.list.iter().enumerate().filter(|(_, policy)| policy.algorithm.is_ban());
+        let found = match (name, bans.next(), bans.next()) {
+            (None, only, None) => only,
+            (None, ..) => None,
+            (Some(name), first, second) => {
+                first.into_iter().chain(second).chain(bans).find(|(position, _)| self.name(*position) == name)
+            }
+        };
+        found.map(|(position, _)| position).ok_or_else(|| {
+            let bans = self.0.list.iter().zip(&self.0.names).filter(|(policy, _)| policy.algorithm.is_ban());
+            Error::UnknownBan { found: name.map(Into::into), known: bans.map(|(_, name)| name.clone()).collect() }
+        })
+    }
+
     /// Returns the algorithms and their numbers, in order.
     pub(crate) fn algorithms(&self) -> Vec<AnyAlgorithm> {
         self.0.list.iter().map(|policy| policy.algorithm).collect()

@@ -25,8 +25,8 @@ pub struct Field {
     pub snake_case: Option<&'static str>,
     /// The meaning of the field.
     pub role: Role,
-    /// The default. A field without one is required, unless its role is [`Role::UtcOffset`], [`Role::Name`],
-    /// [`Role::Unit`] or [`Role::Denied`].
+    /// The default. A field without one is required, unless its role is [`Role::UtcOffset`], [`Role::Most`],
+    /// [`Role::Name`], [`Role::Unit`] or [`Role::Denied`].
     pub default: Option<u64>,
 }
 
@@ -45,6 +45,14 @@ pub enum Role {
     UtcOffset,
     /// How long a reservation lasts: a duration of at most [`MAX_TTL`].
     Ttl,
+    /// How many denials begin a ban: an integer from 1 to [`MAX_BAN_COUNT`].
+    After,
+    /// How long a ban lasts: a duration.
+    Length,
+    /// How much longer a ban lasts than the last one: an integer from 1 to [`MAX_BAN_COUNT`].
+    Factor,
+    /// The longest ban: a duration, with a factor only.
+    Most,
     /// The policy's name.
     Name,
     /// The unit of the limit, for headers.
@@ -68,6 +76,10 @@ const UTC_OFFSET: Field =
     Field { name: "utcOffset", snake_case: Some("utc_offset"), role: Role::UtcOffset, default: None };
 const PER: Field = Field { name: "per", snake_case: None, role: Role::Scale, default: Some(1_000) };
 const TTL: Field = Field { name: "ttl", snake_case: None, role: Role::Ttl, default: Some(DEFAULT_TTL) };
+const AFTER: Field = field("after", Role::After);
+const FOR: Field = field("for", Role::Length);
+const FACTOR: Field = Field { name: "factor", snake_case: None, role: Role::Factor, default: Some(1) };
+const MOST: Field = field("most", Role::Most);
 const NAME: Field = field("name", Role::Name);
 const UNIT: Field = field("unit", Role::Unit);
 const DENIED: Field = field("denied", Role::Denied);
@@ -77,6 +89,7 @@ const WINDOW_FIELDS: &[Field] = &[ALGORITHM, LIMIT, SCALE, NAME, UNIT, DENIED];
 const TOKEN_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, REFILL_RATE, PER, NAME, UNIT, DENIED];
 const LEAKY_BUCKET_FIELDS: &[Field] = &[ALGORITHM, CAPACITY, LEAK_RATE, PER, NAME, UNIT, DENIED];
 const CONCURRENCY_FIELDS: &[Field] = &[ALGORITHM, LIMIT, TTL, NAME, UNIT];
+const BAN_FIELDS: &[Field] = &[ALGORITHM, AFTER, SCALE, FOR, FACTOR, MOST, NAME];
 
 const fn algorithm(name: &'static str, fields: &'static [Field]) -> AlgorithmSchema {
     AlgorithmSchema { name, aliases: &[], fields }
@@ -91,6 +104,7 @@ pub static ALGORITHM_SCHEMAS: &[AlgorithmSchema] = &[
     algorithm("token_bucket", TOKEN_BUCKET_FIELDS),
     algorithm("leaky_bucket", LEAKY_BUCKET_FIELDS),
     algorithm("concurrency", CONCURRENCY_FIELDS),
+    algorithm("ban", BAN_FIELDS),
 ];
 
 /// The names of the algorithms.
@@ -102,6 +116,7 @@ pub const ALGORITHMS: &[&str] = &[
     "token_bucket",
     "leaky_bucket",
     "concurrency",
+    "ban",
 ];
 
 // Positions in that list.
@@ -112,6 +127,7 @@ pub(crate) const SLIDING_COUNTER: usize = 3;
 pub(crate) const TOKEN_BUCKET: usize = 4;
 pub(crate) const LEAKY_BUCKET: usize = 5;
 pub(crate) const CONCURRENCY: usize = 6;
+pub(crate) const BAN: usize = 7;
 
 /// The values of `denied`. In the bindings they are the numbers 1 and 2; 0 is a missing value.
 pub const DENIED_WORDS: &[&str] = &["count", "free"];
@@ -150,6 +166,9 @@ pub const MAX_POLICIES: usize = 32;
 
 /// The highest limit of a sliding window whose log is stored outside the process.
 pub const MAX_STORED_LOG: u64 = 1_000;
+
+/// The most denials that begin a ban, so that counting them writes little, and the highest factor of its length.
+pub const MAX_BAN_COUNT: u64 = 1_000;
 
 /// The most keys of a limiter in JavaScript: its `Map` holds no more.
 pub const MAX_KEYS_IN_JS: u64 = 16_000_000;
@@ -204,6 +223,7 @@ mod tests {
             (TOKEN_BUCKET, "token_bucket"),
             (LEAKY_BUCKET, "leaky_bucket"),
             (CONCURRENCY, "concurrency"),
+            (BAN, "ban"),
         ] {
             assert_eq!(AlgorithmSchema::position(name), Some(position));
         }

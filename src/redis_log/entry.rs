@@ -123,6 +123,11 @@ pub(super) enum Op<'a> {
         count: u64,
         position: usize,
     },
+    /// Begins a ban of some length; without one, lifts it.
+    Ban {
+        length: Option<u64>,
+        position: usize,
+    },
     Reset {
         reservations: bool,
     },
@@ -163,6 +168,10 @@ impl<'a> Op<'a> {
             }
             b'i' => Ok(Self::Inc { cost: cursor.signed()?, position: read_position(cursor)? }),
             b's' => Ok(Self::Set { count: cursor.decimal()?, position: read_position(cursor)? }),
+            b'b' => {
+                let length = Some(cursor.decimal()?).filter(|&length| length > 0);
+                Ok(Self::Ban { length, position: read_position(cursor)? })
+            }
             b'r' => Ok(Self::Reset { reservations: cursor.decimal()? == 1 }),
             b'v' => {
                 let costs = Amounts::read(cursor);

@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 use super::ReplayError;
 use super::text::Cursor;
 use crate::algorithm::any::AnyAlgorithm;
+use crate::algorithm::ban::Ban;
 use crate::algorithm::window::{self, Window};
 use crate::policy::scale::Scale;
-use crate::policy::schema::ALGORITHM_SCHEMAS;
+use crate::policy::schema::{ALGORITHM_SCHEMAS, BAN};
 use crate::store::ledger::check_stored;
 use crate::{Denied, Error, MAX, Policies, Policy};
 
@@ -42,6 +43,8 @@ impl PolicySet {
         let lifetime = |policy: &Policy| match &policy.algorithm {
             // A sliding counter weighs the hits of one window in the next one.
             AnyAlgorithm::Window(Window { kind: window::Kind::Sliding, scale, .. }) => 2 * scale,
+            // With a factor, a ban is remembered for as long as it lasted.
+            AnyAlgorithm::Ban(ban) => ban.scale.max(if ban.factor > 1 { 2 * ban.most } else { ban.most }),
             algorithm @ (AnyAlgorithm::Window(_)
             | AnyAlgorithm::SlidingWindow(_)
             | AnyAlgorithm::Bucket(_)
@@ -52,7 +55,8 @@ impl PolicySet {
 }
 
 /// Returns the text of policies, in letters, digits and `.,'%_-`: for each the position of the algorithm, limit, rate and
-/// scale; `c` or `f` if `denied` is set; and the name if there is one.
+/// scale, and of a ban how many denials begin it, factor, scale, length and `most`; `c` or `f` if `denied` is set; and the
+/// name if there is one.
 fn format_policies(policies: &Policies) -> String {
     let mut text = String::new();
     for (position, policy) in policies.iter().enumerate() {
@@ -61,7 +65,11 @@ fn format_policies(policies: &Policies) -> String {
         }
         let algorithm = &policy.algorithm;
         let scale = algorithm.stored_scale().number();
-        text.push_str(&format!("{}.{}.{}.{scale}", algorithm.position(), algorithm.limit(), algorithm.rate()));
+        if let AnyAlgorithm::Ban(Ban { after, factor, length, most, .. }) = algorithm {
+            text.push_str(&format!("{BAN}.{after}.{factor}.{scale}.{length}.{most}"));
+        } else {
+            text.push_str(&format!("{}.{}.{}.{scale}", algorithm.position(), algorithm.limit(), algorithm.rate()));
+        }
         match policy.denied {
             None => {}
             Some(Denied::Count) => text.push('c'),
@@ -105,7 +113,12 @@ fn parse_policy(text: &str) -> Result<Policy, ReplayError> {
     }
     let scale = Scale::from_number(scale, algorithm).ok_or(ReplayError::Malformed)?;
     let (limit, rate) = (limit.max(0) as u64, rate.max(0) as u64);
-    let mut policy = Policy::from_numbers(algorithm, limit, rate, scale)?;
+    let mut policy = if algorithm == BAN {
+        let (length, most) = (number()?, number()?);
+        Policy::of_ban(limit, rate, scale.length(), length.max(0) as u64, most.max(0) as u64)?
+    } else {
+        Policy::from_numbers(algorithm, limit, rate, scale)?
+    };
     if cursor.take(b'c') {
         policy = policy.denied(Denied::Count)?;
     } else if cursor.take(b'f') {

@@ -15,7 +15,7 @@ use super::text::Cursor;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::OutOfMemory;
 use crate::policy::costs::PositionCosts;
-use crate::{Answer, Decision, Error, Ledger, Operation};
+use crate::{Answer, Decision, Error, Ledger, Operation, Reason};
 
 /// The highest number of hits in one operation.
 const MAX_TIMES: u64 = 10_000;
@@ -262,6 +262,12 @@ impl Replica {
                     results.push_settlement(settlement, id.end().max(now + ttl))
                 })
             }
+            Op::Ban { length: Some(length), position } => {
+                self.apply_at(Operation::Ban { policy: None, length }, position, now, &mut results)
+            }
+            Op::Ban { length: None, position } => {
+                self.apply_at(Operation::Unban { policy: None }, position, now, &mut results)
+            }
             Op::Lease { cost, renewal } => self.apply_at(Operation::Lease { cost, renewal }, 0, now, &mut results),
         })
     }
@@ -378,6 +384,11 @@ impl Replica {
         // The decision is that of the earliest time, so that `retry_after` is never too short.
         let (decision, later) = (peek(earliest)?, peek(latest)?);
         if decision.allowed || later.allowed {
+            return Ok(false);
+        }
+        // A denial that counts toward a ban must be an entry.
+        let is_banned = [decision, later].iter().all(|decision| decision.reason == Some(Reason::Banned));
+        if self.ledger.has_bans() && !is_banned {
             return Ok(false);
         }
         results.push_decision(&decision)?;

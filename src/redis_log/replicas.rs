@@ -54,7 +54,10 @@ impl Replicas {
     /// Returns whether hits may be leased: not if denied hits count, or if a policy limits concurrency.
     pub fn may_lease(&self) -> bool {
         let own = self.sets.own();
-        own.denied_free && !own.policies.algorithms().iter().any(AnyAlgorithm::is_concurrency)
+        let algorithms = own.policies.algorithms();
+        let are_hits =
+            !algorithms.iter().any(AnyAlgorithm::is_concurrency) && !algorithms.iter().all(AnyAlgorithm::is_ban);
+        own.denied_free && are_hits
     }
 
     /// Returns the text of a call's own policies in entries; `None` if they do not match the limiter's.

@@ -27,6 +27,8 @@ pub mod kind {
     pub const NUMBER: f64 = 3.0;
     /// The operation was rejected.
     pub const REJECTED: f64 = 4.0;
+    /// A hit was denied by a ban.
+    pub const BANNED: f64 = 5.0;
 }
 
 /// The status of a replay: flags if it succeeded, a negative number if it failed.
@@ -114,6 +116,7 @@ impl Results {
         let kind = match (decision.allowed, decision.reason) {
             (true, _) => kind::ALLOWED,
             (false, Some(Reason::Full)) => kind::FULL,
+            (false, Some(Reason::Banned)) => kind::BANNED,
             (false, _) => kind::DENIED,
         };
         self.push([

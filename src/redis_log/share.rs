@@ -21,6 +21,8 @@ pub fn share(policies: &Policies, millionths: u64) -> Result<Policies, Error> {
             AnyAlgorithm::Window(_) | AnyAlgorithm::SlidingWindow(_) | AnyAlgorithm::Concurrency(_) => {
                 algorithm.stored_scale()
             }
+            // A ban has no limit to share.
+            AnyAlgorithm::Ban(_) => return Ok(policy.clone()),
         };
         let numbers =
             Policy::from_numbers(algorithm.position(), part(algorithm.limit()).max(1), algorithm.rate(), scale)?;

@@ -15,7 +15,7 @@ use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
 use crate::store::record::StoredState;
 use crate::{
-    Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement,
+    Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement, Span,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -56,6 +56,19 @@ pub enum Operation<'a> {
     /// Returns when the state ends, in milliseconds since the epoch; 0 if there is none.
     ExpiresAt {
         /// The policy that is read.
+        policy: Option<&'a str>,
+    },
+    /// Begins a ban that ends after `length`, or changes the end of the one that holds. Its result is the end, in
+    /// milliseconds since the epoch.
+    Ban {
+        /// The policy, whose algorithm is `ban`.
+        policy: Option<&'a str>,
+        /// How long it lasts from now, in milliseconds.
+        length: u64,
+    },
+    /// Lifts a ban and forgets past ones. Its result is when it would have ended; 0 if none held.
+    Unban {
+        /// The policy, whose algorithm is `ban`.
         policy: Option<&'a str>,
     },
     /// Removes the states. Reservations stay open.
@@ -105,6 +118,11 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
+    /// Returns whether the operation is a reset, which does not tell whether it changed the states.
+    fn is_reset(&self) -> bool {
+        matches!(self, Self::Reset | Self::ResetAll)
+    }
+
     /// Returns the operation's name if concurrency policies reject it; `None` otherwise.
     fn rejected_name(&self) -> Option<&'static str> {
         match self {
@@ -121,7 +139,7 @@ impl Operation<'_> {
 pub enum Answer {
     /// Of a hit or a peek.
     Decision(Decision),
-    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`: a time.
+    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`, `Ban` and `Unban`: a time.
     Number(u64),
     /// Of a reset.
     Done,
@@ -310,6 +328,11 @@ impl Ledger {
         self.policy_states.may_lease()
     }
 
+    /// Returns whether one of the policies is a ban.
+    pub(crate) fn has_bans(&self) -> bool {
+        !self.policy_states.bans().is_empty()
+    }
+
     /// Returns how many hits of cost 1 would be allowed.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn remaining(&self, now: u64) -> Result<u64, Error> {
@@ -365,7 +388,7 @@ impl Ledger {
         own.chain(self.states.extra.former.iter().map(move |former| (None, former.ends_at(now))))
     }
 
-    /// Applies an operation. Returns its result, and whether the states changed.
+    /// Applies an operation. Returns its result, and whether it changed the states.
     ///
     /// ```
     /// # use tollgate::{Ledger, Operation, Policy};
@@ -382,6 +405,7 @@ impl Ledger {
             | Operation::Set { policy, .. }
             | Operation::Get { policy }
             | Operation::ExpiresAt { policy } => self.policies().position(policy)?,
+            Operation::Ban { policy, .. } | Operation::Unban { policy } => self.policies().ban_position(policy)?,
             _ => 0,
         };
         self.apply_at(operation, position, now)
@@ -396,6 +420,7 @@ impl Ledger {
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         self.check_countable(&operation, position)?;
+        let before = operation.is_reset().then(|| self.shaped());
         let Self { policies, policy_states, states, .. } = self;
         let mut key = states.key_mut(policy_states, policy_states.algorithms());
         let mut outcome = Outcome::default();
@@ -427,15 +452,22 @@ impl Ledger {
                 outcome.changed = true;
                 Answer::Number(count)
             }
+            Operation::Ban { length, .. } => {
+                let length = check_ban(length.into())?;
+                outcome.changed = true;
+                Answer::Number(key.hold(position, Some(length), now))
+            }
+            Operation::Unban { .. } => {
+                outcome.changed = true;
+                Answer::Number(key.hold(position, None, now))
+            }
             Operation::ExpiresAt { .. } => Answer::Number(states.expires_at(policy_states, position, now)?),
             Operation::Reset => {
                 key.reset_used(now)?;
-                outcome.changed = true;
                 Answer::Done
             }
             Operation::ResetAll => {
                 key.reset_all(now);
-                outcome.changed = true;
                 Answer::Done
             }
             Operation::Reserve { costs, ttl, random } => {
@@ -468,7 +500,11 @@ impl Ledger {
                 Answer::Leased { decision, lease }
             }
         };
-        Ok((answer, outcome.changed()?))
+        let changed = match before {
+            Some(before) => self.shaped() != before,
+            None => outcome.changed()?,
+        };
+        Ok((answer, changed))
     }
 
     /// Checks that the operation does not hit or change a concurrency policy.
@@ -484,6 +520,12 @@ impl Ledger {
     fn clear(&mut self, now: u64) {
         self.states.clear(&self.policy_states, now);
     }
+}
+
+/// Checks how long a ban is to last.
+pub(crate) fn check_ban(length: Span) -> Result<u64, Error> {
+    let invalid = |found| Error::InvalidOption { option: "for".into(), found, expected: Expected::Duration };
+    length.checked().map_err(invalid)
 }
 
 /// Checks that the policies' states can be stored outside the process.

@@ -11,6 +11,8 @@ use crate::key::open_reservations::OpenRow;
 use crate::key::policy_states::PolicyStates;
 use crate::key::shapes::{Afresh, LoadError, Names, Shape, Shaped};
 use crate::key::states::KeyStates;
+#[cfg(feature = "cloudflare")]
+use crate::policy::schema::{BAN, CONCURRENCY};
 use crate::{ALGORITHMS, Error, Policies};
 
 /// The version of records and snapshots.
@@ -68,7 +70,8 @@ impl StoredState {
     /// Returns whether two states have the same shape.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn has_shape_of(&self, other: &Self) -> bool {
-        let alike = self.scale == other.scale || self.algorithm == ALGORITHMS[crate::policy::schema::CONCURRENCY];
+        let has_scale = self.algorithm != ALGORITHMS[CONCURRENCY] && self.algorithm != ALGORITHMS[BAN];
+        let alike = !has_scale || self.scale == other.scale;
         self.name == other.name && self.algorithm == other.algorithm && alike
     }
 

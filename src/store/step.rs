@@ -13,7 +13,7 @@ pub struct Step {
     pub record: Option<Record>,
     /// When the record ends, in milliseconds since the epoch; 0 if there is none.
     pub expires_at: u64,
-    /// Whether the record differs from the stored one.
+    /// Whether the operation changed the states, so that the record must be stored.
     pub changed: bool,
     /// The names of the policies that started unused because their algorithm, `scale` or `per` changed.
     pub afresh: Vec<String>,
@@ -41,4 +41,22 @@ pub fn step(policies: &Policies, record: Option<&Record>, operation: Operation<'
     };
     let (answer, changed) = ledger.apply(operation, now)?;
     Ok(Step { answer, record: ledger.record(now)?, expires_at: ledger.expires_at(now)?, changed, afresh })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+
+    #[test]
+    fn a_reset_of_a_key_never_used_changes_nothing() {
+        let policies = Policies::from(Policy::fix_window(5, "1m").unwrap());
+        let used = step(&policies, None, Operation::Hit { cost: 3 }, 0).unwrap().record;
+        for reset in [Operation::Reset, Operation::ResetAll] {
+            let changes = |record, now| step(&policies, record, reset, now).unwrap().changed;
+            assert!(!changes(None, 0) && changes(used.as_ref(), 59_999));
+            // A window that has ended would come back if the clock stepped back.
+            assert!(changes(used.as_ref(), 60_000));
+        }
+    }
 }

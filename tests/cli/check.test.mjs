@@ -240,6 +240,59 @@ api = { algorithm = "fix_window", limit = 9, scale = 0 }
   assert.match(stderr, /has no environment stage; it has staging/);
 });
 
+test("a rule whose keys a client can make up is a warning, unless something caps them", async (t) => {
+  const warned = async (rule) => {
+    const text = whole.replace('path = "/*"\npolicies = "api"', `path = "/*"\n${rule}`);
+    const at = folderWith(t, { "wrangler.toml": text });
+    const { code, stdout } = await tollgate(["check", at("wrangler.toml"), "--json"]);
+    const { errors, warnings } = JSON.parse(stdout);
+    assert.deepEqual([code, errors], [0, []], rule);
+    for (const { line, field, problem } of warnings) {
+      assert.deepEqual([line, field], [20, "vars.TOLLGATE.rules[0].path"]);
+      assert.match(
+        problem,
+        /^a client can make up keys .*; add newKeys = \{ limit = 100, scale = "1h" \}, or /,
+      );
+    }
+    return warnings.length;
+  };
+  const api = 'policies = "api"';
+  const byHeader = '{ key = "header:Authorization", policies = "api" }';
+  for (const rule of [
+    `key = "header:Authorization"\n${api}`,
+    `key = ["cookie:session"]\n${api}`,
+    `key = ["ip", "header:X-Api-Key"]\n${api}`,
+    `key = "cookie:session"\nmode = "shadow"\n${api}`,
+    `limits = [${byHeader}, { key = "cookie:id", policies = "api" }]`,
+  ])
+    assert.equal(await warned(rule), 1, rule);
+  for (const rule of [
+    api,
+    `key = ["ip", "path"]\n${api}`,
+    `key = "header:Authorization"\nnewKeys = { limit = 100, scale = "1h" }\n${api}`,
+    `key = "header:Authorization"\nnew_keys = { limit = 100, scale = "1h" }\n${api}`,
+    `limits = [{ key = "ip", policies = "api" }, ${byHeader}]`,
+    'mode = "skip"',
+  ])
+    assert.equal(await warned(rule), 0, rule);
+});
+
+test("lists of addresses and limits on new keys: each error names its entry", async (t) => {
+  const lists = 'allow = ["192.0.2.7", "192.0.2.7/24"]\ndeny = "office"\n';
+  const text = whole
+    .replace('upstream = "', `${lists}upstream = "`)
+    .replace('path = "/*"', 'path = "/*"\nnewKeys = { limit = 0, scale = "soon", per = 1 }');
+  assert.deepEqual(
+    (await found(t, text)).map(([, field]) => field.replace("vars.TOLLGATE.", "")),
+    ["allow[1]", "deny", "rules[0].newKeys.limit", "rules[0].newKeys.scale", "rules[0].newKeys.per"],
+  );
+  for (const newKeys of ["100", '"1h"', "true", "{}"])
+    assert.notEqual(
+      (await found(t, whole.replace('path = "/*"', `path = "/*"\nnewKeys = ${newKeys}`))).length,
+      0,
+    );
+});
+
 test("a duration below a second without a unit is a warning, not an error", async (t) => {
   const short = whole.replace(
     'scale = "1m" }',

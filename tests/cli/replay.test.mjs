@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
+import { RateLimiter } from "tollgate";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import { comparable, looped, sorted } from "./lib/loop.mjs";
 import { folderWith, replay, tollgate } from "./lib/tollgate.mjs";
@@ -35,6 +36,29 @@ test("every algorithm decides as in a plain loop over RateLimiter, side by side"
   assert.equal(lines, hits.length);
   assert.deepEqual([from, to], [hits[0].time, hits.at(-1).time]);
   for (const [at, policy] of policies.entries()) agrees(candidates[at], hits, policy);
+});
+
+test("a ban says who would have been banned", async () => {
+  const hits = traffic();
+  const list = [policies[0], { algorithm: "ban", after: 3, scale: "1m", for: "2m" }];
+  const { candidates } = await replay(["--policy", json(list), ...all], { input: logOf(hits) });
+  let now = 0;
+  const limiter = new RateLimiter(list, { clock: () => now });
+  const banned = new Map();
+  for (const { time, ip } of hits) {
+    now = time;
+    if (limiter.hit(ip).reason === "banned") banned.set(ip, (banned.get(ip) ?? 0) + 1);
+  }
+  assert.ok(banned.size > 0, "a comparison that proves nothing");
+  const [{ keysBanned, worst }] = candidates;
+  assert.equal(keysBanned, banned.size);
+  for (const { key, banned: found } of worst) assert.equal(found, banned.get(key), key);
+  const { stdout } = await tollgate(["replay", "--policy", json(list)], { input: logOf(hits) });
+  assert.match(stdout, /fix_window, 4 in 1m \+ ban, 2m after 3 denials in 1m/);
+  assert.match(stdout, /keys ever banned/);
+  assert.match(stdout, /by a ban/);
+  const without = await replay([...given(policies.slice(0, 1))], { input: logOf(hits) });
+  assert.equal(Object.hasOwn(without.candidates[0], "keysBanned"), false);
 });
 
 test("a list of policies is one decision", async () => {

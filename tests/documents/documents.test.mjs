@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { transform } from "esbuild";
 import { createTestHarness } from "wrangler";
 import { bin, inProject } from "../../scripts/lib/paths.mjs";
+import { after, before } from "../lib/hooks.mjs";
 import { patiently } from "../lib/patience.mjs";
 import { freshProject, run } from "../package/lib/project.mjs";
 import { blocksOf, documents } from "./lib/blocks.mjs";

@@ -64,6 +64,59 @@ for (const [name, framework] of Object.entries(frameworks)) {
           }
       });
 
+      const statusOf = (response) => response.statusCode ?? response.status;
+
+      test("a function of the response: what it returns is charged instead of the cost", async (t) => {
+        for (const [status, count] of [
+          [200, 1],
+          [404, 3],
+          [503, 0],
+        ]) {
+          const charge = (response) => ({ 200: 1, 404: 3, 503: 0 })[statusOf(response)];
+          const { limiter, url } = await serve(t, charge, () => ({ status }), { cost: 2 });
+          const response = await ask(url);
+          assert.deepEqual([response.status, response.headers.ratelimit], [status, '"api";r=1;t=120']);
+          await closed(limiter);
+          assert.equal(limiter.get("user:42"), count);
+          await new Promise(setImmediate);
+          assert.equal(limiter.closings, 1);
+        }
+      });
+
+      test("a function of the response: by policy, and of a handler that throws", async (t) => {
+        const statuses = [];
+        const charge = (response) => {
+          statuses.push(statusOf(response));
+          return { api: 2 };
+        };
+        const { limiter, url } = await serve(t, charge, async () => {
+          throw new Error("broken");
+        });
+        assert.equal((await ask(url)).status, 500);
+        await closed(limiter);
+        assert.deepEqual([statuses, limiter.get("user:42")], [[500], 2]);
+      });
+
+      test("a function of the response that fails: what was reserved is charged, and the response is as it was", async (t) => {
+        const throwing = () => {
+          throw new Error("broken");
+        };
+        for (const charge of [
+          () => -1,
+          () => 0.5,
+          () => "1",
+          () => {},
+          async () => 1,
+          () => ({}),
+          throwing,
+        ]) {
+          const { limiter, url } = await serve(t, charge, () => ({ status: 200 }), { cost: 2 });
+          assert.equal((await ask(url)).status, 200);
+          await closed(limiter);
+          assert.equal(limiter.get("user:42"), 2, String(charge));
+        }
+      });
+
       test("no burst has more tries than the limit, and a success is not charged", async (t) => {
         const asked = [];
         const gate = promised();
@@ -97,7 +150,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       });
 
       test("hanging up while the handler works does not pay", async (t) => {
-        for (const charge of ["failures", "successes"]) {
+        for (const charge of ["failures", "successes", () => 0]) {
           const asked = promised();
           const gate = promised();
           const { limiter, url } = await serve(t, charge, async () => {

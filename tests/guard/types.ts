@@ -8,7 +8,7 @@ import Fastify from "fastify";
 import { Hono } from "hono";
 import { rateLimiter } from "hono-rate-limiter";
 import Koa from "koa";
-import { type Decision, ipKey, RateLimiter } from "tollgate";
+import { type Decision, inRanges, ipKey, RateLimiter } from "tollgate";
 import { RemoteLimiter } from "tollgate/client";
 import { type DecisionMessage, rateLimit as forExpress, type GuardLimiter } from "tollgate/express";
 import { rateLimit as forFastify } from "tollgate/fastify";
@@ -47,6 +47,15 @@ app.post(
     onError: (error, request) => (error instanceof Error && request.secure ? "deny" : "allow"),
   }),
 );
+app.use(
+  forExpress({
+    policy,
+    charge: (response) => (response.statusCode === 404 ? 5 : 1),
+    skip: inRanges(["::1"]),
+  }),
+);
+// @ts-expect-error: no cost.
+app.use(forExpress({ policy, charge: () => "5" }));
 // @ts-expect-error: a policy needs a scale.
 app.use(forExpress({ policy: { algorithm: "sliding_window", limit: 100 } }));
 // @ts-expect-error: an option of another rate limiter.
@@ -57,6 +66,7 @@ app.use(forExpress({ policy, charge: "errors" }));
 const fastify = Fastify();
 fastify.addHook("onRequest", forFastify({ policy }));
 fastify.addHook("preHandler", forFastify({ policy, key: ({ ip, body }) => `${ip} ${body}` }));
+fastify.register(forFastify, { policy, charge: (reply) => (reply.statusCode === 404 ? 5 : 1) });
 fastify.get(
   "/",
   { onRequest: forFastify({ policy }), preHandler: [forFastify({ policy })] },
@@ -82,14 +92,14 @@ const fastify2 = Fastify({ http2: true });
 fastify2.addHook("onRequest", forFastify({ policy }));
 
 const hono = new Hono<{ Variables: { user: string } }>();
-hono.use(forHono({ policy }));
+hono.use(forHono({ policy, charge: ({ status }) => ({ api: status === 404 ? 5 : 1 }) }));
 hono.use("/v1/*", forHono<{ Variables: { user: string } }>({ policy, key: (c) => c.get("user") }));
 hono.get("/", forHono({ policy, onDenied: ({ retryAfter }, c) => c.json({ retryAfter }, 429) }), (c) =>
   c.text("Hello"),
 );
 
 const koa = new Koa();
-koa.use(forKoa({ policy }));
+koa.use(forKoa({ policy, charge: ({ statusCode }) => (statusCode === 404 ? 5 : 1) }));
 koa.use(
   forKoa({
     policy,

@@ -30,12 +30,32 @@ const calendars = fc.record({
 });
 const anyPolicy = fc.oneof(windows, tokenBuckets, leakyBuckets, calendars);
 const concurrency = fc.record({ algorithm: fc.constant("concurrency"), limit: limits, ttl: durations });
+const lengths = fc.integer({ min: 1, max: 5_000 });
+const bans = fc.oneof(
+  fc.record({
+    algorithm: fc.constant("ban"),
+    after: fc.integer({ min: 1, max: 4 }),
+    scale: durations,
+    for: lengths,
+  }),
+  fc.record({
+    algorithm: fc.constant("ban"),
+    after: fc.constant(1),
+    scale: durations,
+    for: fc.integer({ min: 1, max: 300 }),
+    factor: fc.integer({ min: 2, max: 4 }),
+    most: fc.integer({ min: 300, max: 5_000 }),
+  }),
+);
 /** Lists of policies that go together. */
 export const policyLists = fc.oneof(
   anyPolicy.map((policy) => [{ ...policy, denied: "free" }]),
   windows.map((policy) => [{ ...policy, denied: "count" }]),
   fc.array(anyPolicy, { minLength: 2, maxLength: 3 }),
   fc.tuple(concurrency, anyPolicy),
+  fc.tuple(anyPolicy, bans),
+  fc.tuple(bans, anyPolicy, bans),
+  fc.tuple(bans),
 );
 
 const costs = fc.oneof(fc.constant(1), fc.integer({ min: 0, max: 9 }));
@@ -57,6 +77,13 @@ export const operations = fc.record({
         amount: fc.oneof(costs, fc.integer({ min: -9, max: -1 })),
       }),
       weight: 3,
+    },
+    {
+      arbitrary: fc.record({
+        kind: fc.constantFrom("ban", "unban"),
+        ttl: fc.integer({ min: 1, max: 5_000 }),
+      }),
+      weight: 1,
     },
     {
       arbitrary: fc.record({
@@ -90,6 +117,8 @@ export async function perform(limiter, { key, op: { kind, amount, ttl, which }, 
       case "inc":
       case "set":
         return await limiter[kind](key, amount, name);
+      case "ban":
+        return await limiter.ban(key, ttl, name);
       case "reset":
         return (await limiter.reset(key, { reservations: amount > 5 })) && undefined;
       case "reserve": {

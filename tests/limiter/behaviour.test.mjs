@@ -480,3 +480,12 @@ test("a snapshot of one key holds that key alone", () => {
   assert.deepEqual(limiter.snapshot("c").keys, []);
   assert.throws(() => limiter.snapshot({}), { code: "invalid_key" });
 });
+
+test("step: a reset changes what is stored, also if it has ended, and nothing else", () => {
+  const { state } = step(second, null, "hit", 1, start);
+  const changes = (stored, now) => step(second, stored, "reset", 0, now).changed;
+  assert.deepEqual(
+    [changes(null, start), changes(state, start), changes(state, start + 1_000)],
+    [false, true, true],
+  );
+});

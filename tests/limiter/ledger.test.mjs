@@ -12,7 +12,7 @@ const policy = { algorithm: "fix_window_per_key", limit: 3, scale: "1m" };
 /** A ledger with the methods of a limiter, which is saved and loaded again as JSON whenever `isStored` says so. */
 function asLimiter(policies, clock, isStored) {
   const ledger = new Ledger(policies);
-  const methods = ["hit", "peek", "settle", "extend", "inc", "set", "get", "expiresAt", "reset", "reserve"];
+  const methods = "hit peek settle extend inc set get expiresAt reset reserve ban unban".split(" ");
   const keyed =
     (method) =>
     (_key, ...args) => {

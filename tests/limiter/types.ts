@@ -63,11 +63,20 @@ same<
   | "token_bucket"
   | "leaky_bucket"
   | "concurrency"
+  | "ban"
 >();
 
 // @ts-expect-error: no such algorithm
 new RateLimiter({ algorithm: "gcra", limit: 1, scale: "1s" });
 new RateLimiter({ algorithm: "fixed_window", limit: 1, scale: "1s" });
+new RateLimiter([
+  window,
+  { algorithm: "ban", after: 5, scale: "10m", for: "1h", factor: 2, most: "1d", name: "b" },
+]);
+// @ts-expect-error: a ban has a length
+new RateLimiter({ algorithm: "ban", after: 5, scale: "10m" });
+// @ts-expect-error: a ban has no unit
+new RateLimiter({ algorithm: "ban", after: 5, scale: "10m", for: "1h", unit: "tokens" });
 // @ts-expect-error: a window has a scale
 new RateLimiter({ algorithm: "fix_window", limit: 1 });
 // @ts-expect-error: a bucket has a capacity, not a limit
@@ -145,7 +154,7 @@ same<
     number,
     string,
     readonly string[],
-    "full" | "error" | undefined,
+    "full" | "error" | "banned" | undefined,
   ],
   [
     typeof allowed,
@@ -211,7 +220,7 @@ const stored: State | null = null;
 const stepped: Step = step(any, stored, "hit", 1, Date.now());
 const next: State | null = stepped.state;
 const answered: number | undefined = step(fixed, next, "get", 0, 0, "w").value;
-same<Operation, "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "reset">();
+same<Operation, "hit" | "peek" | "inc" | "set" | "get" | "expiresAt" | "ban" | "unban" | "reset">();
 // @ts-expect-error: no such operation
 step(window, null, "expires_at", 0, 0);
 // @ts-expect-error: the time is needed

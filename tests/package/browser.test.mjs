@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { promisify } from "node:util";
 import { build } from "vite";
 import webpack from "webpack";
+import { after, before } from "../lib/hooks.mjs";
 import { expected } from "./lib/expected.mjs";
 import { launch, outcomeOf } from "./lib/page.mjs";
 import { freshFixture } from "./lib/project.mjs";

@@ -16,6 +16,7 @@ const report = async (file) => JSON.parse(await run(process.execPath, [file], { 
 
 const inNode = {
   tollgate: true,
+  ai: true,
   client: true,
   redis: true,
   store: true,

@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { build } from "esbuild";
 import { createTestHarness } from "wrangler";
+import { after, before } from "../lib/hooks.mjs";
 import { freshFixture, run } from "./lib/project.mjs";
 
 let harness;

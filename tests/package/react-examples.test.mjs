@@ -1,8 +1,9 @@
 // The examples with React, as Vite builds and previews them from the tarball, in Chromium. Their clocks move by hand.
 
 import assert from "node:assert/strict";
-import test, { after, before, mock } from "node:test";
+import test, { mock } from "node:test";
 import { build, preview } from "vite";
+import { after, before } from "../lib/hooks.mjs";
 import { launch, patience } from "./lib/page.mjs";
 import { freshExamples } from "./lib/project.mjs";
 

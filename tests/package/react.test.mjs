@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { build } from "vite";
 import { inProject } from "../../scripts/lib/paths.mjs";
+import { after, before } from "../lib/hooks.mjs";
 import { launch, patience } from "./lib/page.mjs";
 import { freshFixture, run } from "./lib/project.mjs";
 

@@ -15,7 +15,7 @@ test("it needs no other package; frameworks are there or not", async () => {
   const manifest = JSON.parse(await run("tar", ["-xzOf", tarball, "package/package.json"]));
   for (const kind of ["dependencies", "optionalDependencies"])
     assert.deepEqual(manifest[kind] ?? {}, {}, kind);
-  const frameworks = ["express", "fastify", "hono", "koa", "react"];
+  const frameworks = ["ai", "express", "fastify", "hono", "koa", "react"];
   assert.deepEqual(Object.keys(manifest.peerDependencies), frameworks);
   for (const name of frameworks) assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
 });

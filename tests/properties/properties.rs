@@ -9,6 +9,7 @@
 mod support;
 
 mod admission;
+mod bans;
 mod calendar;
 mod clock_steps;
 mod drift;

@@ -51,7 +51,10 @@ fn a_reset_forgets_everything(kind: Kind) {
     let history = prop::collection::vec((anywhere(), acts()), 0..10);
     check((specs(kind), starts(), history, weights()), |(spec, start, history, weight)| {
         let (mut ledger, now) = after(&spec, start, &history);
-        prop_assert_eq!(ledger.apply(Operation::ResetAll, now).unwrap(), (Answer::Done, true));
+        let is_used = ledger.record(now).unwrap().is_some();
+        let (answer, changed) = ledger.apply(Operation::ResetAll, now).unwrap();
+        prop_assert!(answer == Answer::Done && (changed || !is_used));
+        prop_assert_eq!(ledger.apply(Operation::ResetAll, now).unwrap(), (Answer::Done, false));
         prop_assert_eq!(ledger.record(now).unwrap(), None);
         let cost = fit(weight, spec.limit);
         prop_assert_eq!(hit(&mut ledger, cost, now), hit(&mut spec.ledger(), cost, now));

@@ -33,7 +33,8 @@ pub(crate) const COUNTING_KINDS: [Kind; 7] =
 
 #[test]
 fn every_algorithm_is_tried() {
-    for name in tollgate::ALGORITHMS {
+    // A ban counts the denials of others: `bans.rs` tries it beside each of them.
+    for name in tollgate::ALGORITHMS.iter().filter(|name| **name != "ban") {
         let spec = |kind| Spec { kind, limit: 1, scale: 1, rate: 1, denied: Denied::Free };
         assert!(KINDS.iter().any(|&kind| spec(kind).policy().algorithm() == *name), "{name}");
     }

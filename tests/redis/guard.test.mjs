@@ -36,6 +36,30 @@ for (const [name, framework] of Object.entries(frameworks)) {
       for (const { headers } of responses) assert.equal(headers["ratelimit-policy"], '"api";q=10;w=3600');
     });
 
+    test("plans: far above the limiter's own numbers, of another shape, and an upgrade that keeps what was used", async (t) => {
+      const limiter = new RedisLimiter(policy, options());
+      const plans = {
+        free: { ...policy, limit: 20 },
+        paid: { ...policy, limit: 150 },
+        daily: { ...policy, algorithm: "fix_window", limit: 5, scale: "1d" },
+      };
+      const policyFor = async (request) => plans[framework.header(request, "X-Plan")];
+      const guards = [{ limiter, key, policyFor, timeout, onError: "throw" }];
+      const url = await served(t, framework, { "/": { guards } });
+      const passed = async (plan, times) => {
+        const headers = plan === undefined ? {} : { "X-Plan": plan };
+        const responses = await Promise.all(Array.from({ length: times }, () => ask(url, { headers })));
+        assert.equal(count(responses, 200) + count(responses, 429), times);
+        return count(responses, 200);
+      };
+      assert.equal(await passed("free", 25), 20);
+      assert.equal(await passed("paid", 140), 130);
+      assert.equal(await passed("free", 1), 0);
+      assert.equal(await passed(undefined, 1), 0);
+      assert.equal(await passed("daily", 7), 5);
+      assert.equal(await passed("paid", 1), 0);
+    });
+
     test("only failures are charged, and no burst has more tries than the limit", async (t) => {
       const limiter = new RedisLimiter({ ...policy, denied: "free" }, options());
       let status = 200;

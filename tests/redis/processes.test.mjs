@@ -57,6 +57,33 @@ describe("ten processes, clocks up to five minutes off", () => {
     });
   }
 
+  test("a ban begins with exactly the denial that is one too many", async () => {
+    const given = [
+      { algorithm: "fix_window", limit: 100, scale },
+      { algorithm: "ban", after: 400, scale, for: "365d" },
+    ];
+    for (const leases of [false, { ttl: "1s" }]) {
+      const task = { policies: given, prefix: setting.options().prefix, hits: 80, inFlight: 8, leases };
+      const reports = await fleet.run(task);
+      const sum = (name) => reports.reduce((sum, report) => sum + report[name], 0);
+      const allowed = reports.flatMap(({ counts }) => counts).length;
+      assert.equal(allowed + sum("denied"), 800);
+      if (leases === false) {
+        assert.equal(allowed, 100);
+        assert.equal(sum("banned"), 800 - 100 - 399);
+      } else {
+        // What a lease has left is lost when its holder learns of the ban.
+        assert.ok(allowed <= 100 && allowed > 0, `${allowed} allowed`);
+        assert.ok(sum("banned") > 0 && sum("denied") - sum("banned") <= 800 - allowed);
+      }
+      const limiter = new RedisLimiter(given, { ...setting.options(), prefix: task.prefix });
+      assert.equal((await limiter.hit("hot")).reason, "banned");
+      assert.equal(await limiter.unban("hot"), true);
+      assert.equal((await limiter.peek("hot", 100)).reason, undefined);
+      assert.equal(await limiter.get("hot", "ban"), 0);
+    }
+  });
+
   test("while scripts are forgotten all the time", async () => {
     let isOver = false;
     const flushing = (async () => {

@@ -12,6 +12,8 @@ const read = (file) => readFileSync(inProject(file), "utf8");
 
 /** Beside the documents and examples. Whatever else gets in was not meant to be published. */
 const inPackage = [
+  "dist/ai.cjs",
+  "dist/ai.js",
   "dist/client.cjs",
   "dist/client.js",
   "dist/client.workerd.js",
@@ -33,6 +35,8 @@ const inPackage = [
   "dist/js.js",
   "dist/koa.cjs",
   "dist/koa.js",
+  "dist/learn.cjs",
+  "dist/learn.js",
   "dist/leases.js",
   "dist/leases.workerd.js",
   "dist/node.cjs",

@@ -110,7 +110,10 @@ test("any well-formed field is read as it was meant", () => {
         }
         return { name: name.text, numbers };
       });
-      assert.deepEqual(items(written(list)), expected);
+      assert.deepEqual(
+        items(written(list)).map(({ name, numbers }) => ({ name, numbers })),
+        expected,
+      );
     }),
     { numRuns: 5_000 },
   );
@@ -196,6 +199,7 @@ function asking(headers, { status = 429, ...options } = {}) {
       timer: time.timer,
       retries: 0,
       keyOf: () => "server",
+      random: () => 0,
       fetch: async () => new Response("", { status, headers }),
       ...options,
     },

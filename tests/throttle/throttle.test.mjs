@@ -486,6 +486,7 @@ describe("memory that is left", () => {
     let next = 0;
     const { time, throttle } = start(onePerSecond, {
       keyOf: () => (next += 1),
+      retries: 0,
       fetch: async () => new Response(null, { status: 429, headers: { "Retry-After": "999999999" } }),
     });
     const bytes = await kept(async () => {
@@ -590,7 +591,7 @@ describe("invalid input", () => {
 
   test("an error names a misspelt or invalid option, with what is accepted", () => {
     const known =
-      "use one of clock, timer, maxQueue, shared, keyOf, retries, maxWait, maxHold, fetch, offline, onChange";
+      "use one of clock, timer, maxQueue, shared, keyOf, retries, retry, learn, random, fair, maxWait, maxHold, fetch, offline, onChange";
     for (const [options, message] of [
       [{ maxqueue: 1 }, `options: "maxqueue" is not an option; ${known}`],
       [{ maxQueue: -1 }, "maxQueue: -1 is not a number of calls, 0 or more"],
@@ -599,6 +600,13 @@ describe("invalid input", () => {
       [{ retries: "no" }, 'retries: "no" is not a number of times, 0 or more'],
       [{ shared: true }, "shared: true is not a string"],
       [{ offline: true }, 'offline: true is not "wait" or "fail"'],
+      [{ retry: true }, 'retry: true is not "any" or "safe"'],
+      [{ learn: 1 }, "learn: 1 is not a boolean"],
+      [
+        { learn: true, shared: "tabs" },
+        "learn: true is not accepted with shared: other tabs use the same limits",
+      ],
+      [{ random: 4 }, "random: 4 is not a function"],
       [{ timer: 5 }, "timer: 5 is not a function"],
       [{ keyOf: "origin" }, 'keyOf: "origin" is not a function'],
       ["api", 'options: "api" is not an object'],
@@ -614,7 +622,7 @@ describe("invalid input", () => {
       [null, "options: null is not an object"],
       [
         { maxwait: 1 },
-        'options: "maxwait" is not an option; use one of key, cost, signal, maxWait, priority, onChange',
+        'options: "maxwait" is not an option; use one of key, cost, signal, maxWait, priority, tenant, onChange',
       ],
       [{ signal: {} }, "signal: an object is not an AbortSignal"],
       [{ signal: { throwIfAborted() {} } }, "signal: an object is not an AbortSignal"],

@@ -1,10 +1,11 @@
 // axe finds nothing to object to in the playground, light and dark, wide and narrow, folded and not, under its own policy.
 
 import assert from "node:assert/strict";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { keepRefused, objections } from "../lib/browser/axe.mjs";
 import { launch, openPlayground } from "../lib/browser/chromium.mjs";
 import { serveSite } from "../lib/browser/site.mjs";
+import { after, before } from "../lib/hooks.mjs";
 
 let chromium;
 let site;

@@ -1,11 +1,12 @@
 // The playground on wide and narrow screens: the picker, the folds, the cards, the sizes of controls, and countable denials.
 
 import assert from "node:assert/strict";
-import test, { after, before, describe } from "node:test";
+import test, { describe } from "node:test";
 import { burstsOf } from "../../www/paint/bursts.js";
 import { launch, openPlayground } from "../lib/browser/chromium.mjs";
 import { drawn, simulations, stateOf } from "../lib/browser/playing.mjs";
 import { serveSite } from "../lib/browser/site.mjs";
+import { after, before } from "../lib/hooks.mjs";
 
 let chromium;
 let site;

@@ -3,12 +3,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import test, { after, before, describe } from "node:test";
+import test, { describe } from "node:test";
 import { inProject } from "../../scripts/lib/paths.mjs";
 import { pageFiles } from "../../scripts/page.mjs";
 import { launch, openPlayground } from "../lib/browser/chromium.mjs";
 import { drawn, playingIn, simulations, stateOf } from "../lib/browser/playing.mjs";
 import { serveSite } from "../lib/browser/site.mjs";
+import { after, before } from "../lib/hooks.mjs";
 
 let chromium;
 let site;

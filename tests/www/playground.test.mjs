@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import test, { after, before, describe } from "node:test";
+import test, { describe } from "node:test";
 import { gzipSync } from "node:zlib";
 import { RateLimiter } from "tollgate";
 import { inProject } from "../../scripts/lib/paths.mjs";
@@ -11,6 +11,7 @@ import { origin } from "../../www/state.js";
 import { launch, openPlayground } from "../lib/browser/chromium.mjs";
 import { drawn, playingIn, simulations, stateOf } from "../lib/browser/playing.mjs";
 import { serveSite } from "../lib/browser/site.mjs";
+import { after, before } from "../lib/hooks.mjs";
 
 let chromium;
 let site;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { looped } from "../cli/lib/loop.mjs";
@@ -13,6 +13,7 @@ import { logOf, traffic } from "../cli/lib/traffic.mjs";
 import { objections, pastPolicy } from "../lib/browser/axe.mjs";
 import { launch, openPage, openPlayground } from "../lib/browser/chromium.mjs";
 import { serveSite } from "../lib/browser/site.mjs";
+import { after, before } from "../lib/hooks.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-browser-"));
 const hits = traffic({ hits: 6_000, clients: 30 });

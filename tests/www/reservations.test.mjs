@@ -1,7 +1,7 @@
 // The playground shows what is reserved, settled, cancelled, extended and expired.
 
 import assert from "node:assert/strict";
-import test, { after, before, describe } from "node:test";
+import test, { describe } from "node:test";
 import { RateLimiter } from "tollgate";
 import { packedActions, unpackedActions } from "../../www/actions.js";
 import { policyOf } from "../../www/algorithms.js";
@@ -9,6 +9,7 @@ import { origin } from "../../www/state.js";
 import { launch } from "../lib/browser/chromium.mjs";
 import { drawn, playingIn, simulations, stateOf } from "../lib/browser/playing.mjs";
 import { serveSite } from "../lib/browser/site.mjs";
+import { after, before } from "../lib/hooks.mjs";
 
 let chromium;
 let site;

@@ -15,17 +15,17 @@ mod platform {
 use alloc::string::String;
 
 use tollgate::boundary::{PolicyNumbers, Quota, write_headers, write_problem};
-use tollgate::{Decision, Violated};
+use tollgate::{Decision, Reason, Violated};
 use wasm_bindgen::prelude::*;
 
 /// Returns the headers for a decision, each name and value on a line of its own; empty if a number is missing.
-/// `decision` has its numbers: allowed, limit, remaining, retry after, more after, position of the policy. `numbers`
-/// has algorithm, limit, rate and scale of each policy, `names` their names and `units` their units, one on each line;
+/// `decision` has its numbers: allowed, limit, remaining, retry after, more after, position of the policy, and whether it
+/// is banned. `numbers` has the numbers of each policy, `names` their names and `units` their units, one on each line;
 /// a line without a unit is empty.
 #[wasm_bindgen]
 pub fn headers(decision: &[f64], numbers: &[f64], names: &str, units: &str, legacy: bool) -> String {
     let mut text = String::new();
-    let &[allowed, limit, remaining, retry_after, more_after, policy] = decision else { return text };
+    let &[allowed, limit, remaining, retry_after, more_after, policy, banned] = decision else { return text };
     let decision = Decision {
         allowed: allowed != 0.0,
         count: 0,
@@ -36,7 +36,7 @@ pub fn headers(decision: &[f64], numbers: &[f64], names: &str, units: &str, lega
         more_after: more_after as u64,
         policy: policy as usize,
         violated: Violated::default(),
-        reason: None,
+        reason: reason(banned != 0.0),
     };
     let units = units.split('\n').map(|unit| Some(unit).filter(|unit| !unit.is_empty()));
     let texts = names.split('\n').zip(units);
@@ -51,20 +51,25 @@ pub fn unfillable(numbers: &[f64]) -> i32 {
     policies(numbers).position(|policy| !policy.is_fillable()).map_or(-1, |position| position as i32)
 }
 
-/// Reads algorithm, limit, rate and scale of each policy.
+/// Reads the numbers of each policy.
 fn policies(numbers: &[f64]) -> impl Iterator<Item = PolicyNumbers> {
-    numbers.as_chunks().0.iter().map(|&[algorithm, limit, rate, scale]| {
+    numbers.as_chunks().0.iter().map(|&[algorithm, limit, rate, scale, length, most]| {
         // JavaScript has checked that no rate is 0. A division by 0 would trap.
         let (algorithm, rate) = (algorithm as usize, (rate as u64).max(1));
-        PolicyNumbers { algorithm, limit: limit as u64, rate, scale: scale as i64 }
+        let [limit, length, most] = [limit, length, most].map(|number| number as u64);
+        PolicyNumbers { algorithm, limit, rate, scale: scale as i64, length, most }
     })
+}
+
+fn reason(is_banned: bool) -> Option<Reason> {
+    is_banned.then_some(Reason::Banned)
 }
 
 /// Returns the body of a denial by the policies whose bits are set.
 #[wasm_bindgen]
-pub fn problem_body(violated: u32, names: &str) -> String {
+pub fn problem_body(violated: u32, banned: bool, names: &str) -> String {
     let mut text = String::new();
     let name = |position| names.split('\n').nth(position).unwrap_or_default();
-    write_problem(&mut text, Violated::from_bits(violated), name);
+    write_problem(&mut text, Violated::from_bits(violated), reason(banned), name);
     text
 }

@@ -9,7 +9,8 @@ use core::mem::offset_of;
 use tollgate::boundary::numbers::PER_POLICY;
 use tollgate::boundary::schema::{
     ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
-    MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_STORED_LOG, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
+    MAX_BAN_COUNT, MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_STORED_LOG, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS,
+    Role,
 };
 use tollgate::boundary::{MAX_FORMER, OPEN_NUMBERS, STORED_VERSION, TEXTS, status};
 use tollgate::redis_log;
@@ -64,6 +65,7 @@ fn statuses() -> Constant {
         ("small", status::SMALL),
         ("moved", status::MOVED),
         ("full", status::FULL),
+        ("banned", status::BANNED),
         ("invalidCost", status::INVALID_COST),
         ("invalidTime", status::INVALID_TIME),
         ("invalidHandle", status::INVALID_HANDLE),
@@ -71,7 +73,7 @@ fn statuses() -> Constant {
         ("mismatch", status::MISMATCH),
         ("noRoom", status::NO_ROOM),
         ("invalidAmount", status::INVALID_AMOUNT),
-        ("reserveOnly", status::RESERVE_ONLY),
+        ("uncountable", status::UNCOUNTABLE),
         ("at", status::AT),
     ];
     let about = "Bits of a status, and, below 0, statuses of operations that failed.";
@@ -86,6 +88,8 @@ fn operations() -> Constant {
         ("set", operation::SET),
         ("maxCount", operation::MAX_COUNT),
         ("defaultTtl", operation::DEFAULT_TTL),
+        ("ban", operation::BAN),
+        ("unban", operation::UNBAN),
     ];
     (
         "The operations on one policy's count.",
@@ -165,6 +169,7 @@ fn replay() -> Constant {
                 ("full", redis_log::kind::FULL),
                 ("number", redis_log::kind::NUMBER),
                 ("rejected", redis_log::kind::REJECTED),
+                ("banned", redis_log::kind::BANNED),
             ]),
         ),
         ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
@@ -193,6 +198,10 @@ fn field_value(field: &Field) -> String {
         Role::Scale => "scale",
         Role::UtcOffset => "utcOffset",
         Role::Ttl => "ttl",
+        Role::After => "after",
+        Role::Length => "length",
+        Role::Factor => "factor",
+        Role::Most => "most",
         Role::Name => "name",
         Role::Unit => "unit",
         Role::Denied => "denied",
@@ -229,6 +238,7 @@ fn limits() -> Constant {
         ("defaultCleanPeriod", format!("{DEFAULT_CLEAN_PERIOD}")),
         ("maxKeyBytes", format!("{MAX_KEY_BYTES}")),
         ("maxTtl", format!("{MAX_TTL}")),
+        ("maxBanCount", format!("{MAX_BAN_COUNT}")),
         ("defaultLeaseTtl", format!("{DEFAULT_LEASE_TTL}")),
         ("maxLeaseTtl", format!("{MAX_LEASE_TTL}")),
         ("openNumbers", format!("{OPEN_NUMBERS}")),

@@ -55,6 +55,10 @@ pub mod operation {
     pub const MAX_COUNT: u32 = 4;
     /// Returns how long a reservation without a ttl lasts.
     pub const DEFAULT_TTL: u32 = 5;
+    /// Begins a ban, or changes the end of the one that holds, and returns the end.
+    pub const BAN: u32 = 6;
+    /// Lifts a ban, and returns when it would have ended; 0 if none held.
+    pub const UNBAN: u32 = 7;
 }
 
 /// Performs an operation on the count of the policy at a position.
@@ -82,6 +86,8 @@ pub extern "C" fn count(
             }
             (operation::MAX_COUNT, _) => Ok(limiter.max_count(position)),
             (operation::DEFAULT_TTL, _) => Ok(limiter.default_ttl()),
+            (operation::BAN, Some(length @ 1..)) => limiter.hold(slot, position, Some(length as u64), now),
+            (operation::UNBAN, _) => limiter.hold(slot, position, None, now),
             _ => Err(Failure::Amount),
         }
     })

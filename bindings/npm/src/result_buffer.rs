@@ -25,6 +25,7 @@ impl ResultBuffer {
     pub(crate) fn write_decision(&mut self, decision: &Decision) -> i32 {
         let status = match decision.reason {
             Some(Reason::Full) => status::FULL,
+            Some(Reason::Banned) => status::BANNED,
             _ => i32::from(decision.allowed) * status::ALLOWED,
         };
         let Decision { count, limit, remaining, retry_after, reset_after, more_after, .. } = *decision;

@@ -161,3 +161,47 @@ pub extern "C" fn output() -> usize {
 fn float(number: u64) -> f64 {
     number as i64 as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
+
+    /// A fixed window of two hits a minute: algorithm, limit, rate and scale.
+    const POLICY: [f64; PER_POLICY] = [0.0, 2.0, 1.0, 60_000.0];
+
+    /// Opens the states under the policy at a time, as JavaScript does.
+    fn open(states: &[f64], now: f64) -> i32 {
+        let numbers = [&POLICY, states].concat();
+        let address = with_exposed_provenance_mut(input(numbers.len()));
+        // SAFETY: `input` made room for so many numbers at the address, and no other reference to them is in use.
+        unsafe { core::slice::from_raw_parts_mut(address, numbers.len()) }.copy_from_slice(&numbers);
+        begin(1, false, false, now)
+    }
+
+    /// Copies numbers that an export wrote.
+    fn read(address: usize, count: usize) -> Vec<f64> {
+        // SAFETY: the export wrote so many numbers at the address, and no call has changed them since.
+        unsafe { core::slice::from_raw_parts(with_exposed_provenance::<f64>(address), count) }.to_vec()
+    }
+
+    // The only test, since it uses the shared state. Miri runs it too.
+    #[test]
+    fn states_cross_the_boundary_and_come_back() {
+        assert_eq!((hit(1.0, 0.0, true), save(0.0)), (status::INVALID_HANDLE, status::INVALID_HANDLE));
+        let mut states = Vec::new();
+        for (now, remaining) in [(1.0, 1.0), (2.0, 0.0)] {
+            assert_eq!((open(&states, now), hit(1.0, now, true)), (0, 0));
+            assert_eq!(read(result(), 7), [2.0 - remaining, 2.0, remaining, 0.0, 60_000.0 - now, 60_000.0 - now, 1.0]);
+            let count = save(now) as usize;
+            let saved = read(output(), count);
+            assert_eq!(saved[0], 60_000.0);
+            states = saved[1..].to_vec();
+        }
+        assert_eq!((open(&states, 3.0), hit(1.0, 3.0, true)), (0, 0));
+        assert_eq!(read(result(), 7)[2..], [0.0, 59_997.0, 59_997.0, 59_997.0, 0.0]);
+        assert_eq!(begin(9, false, false, 0.0), status_of(Failure::Mismatch));
+        assert_eq!(open(&[1.0, 2.0], 0.0), status_of(Failure::At(0)));
+        assert_eq!(begin(1, false, false, -1.0), status::INVALID_TIME);
+    }
+}

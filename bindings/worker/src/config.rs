@@ -1,7 +1,9 @@
 //! The Worker's configuration: read once for each isolate, and as a whole, so that all errors are reported at once.
 
+pub(crate) mod addresses;
 pub(crate) mod cors;
 pub(crate) mod leases;
+pub(crate) mod new_keys;
 pub(crate) mod policies;
 pub(crate) mod rules;
 
@@ -12,6 +14,7 @@ use crate::api::request_error::RequestError;
 use crate::reader::{FieldError, FieldErrors, Reader, integer, non_empty_text};
 use crate::request::path::normalise;
 use crate::request::pattern::Pattern;
+use crate::request::ranges::{Range, Verdict};
 use crate::tree::Tree;
 use cors::Cors;
 use policies::{PolicySet, named_policies};
@@ -39,6 +42,8 @@ pub(crate) struct Config {
     /// Whether the origin receives `X-Original-URL` and `X-Rewrite-URL`, by which some origins replace the URL.
     pub(crate) forward_rewrites: bool,
     pub(crate) plain_keys: bool,
+    /// The ranges of addresses that pass or are denied.
+    pub(crate) addresses: Vec<(Range, Verdict)>,
     pub(crate) named: Vec<(String, Policy)>,
     pub(crate) sets: Vec<PolicySet>,
     pub(crate) rules: Vec<Rule>,
@@ -93,6 +98,7 @@ impl Config {
             method_override: reader.boolean("methodOverride").unwrap_or(false),
             forward_rewrites: reader.boolean("forwardRewrites").unwrap_or(false),
             plain_keys: reader.choice("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
+            addresses: addresses::read(&mut reader),
             named: Vec::new(),
             sets: Vec::new(),
             rules: Vec::new(),
@@ -244,6 +250,8 @@ mod tests {
             on_misconfigured = "pass"
             cors = { origins = "https://app.example", credentials = true }
             logKeys = "plain"
+            allow = "192.0.2.7"
+            deny = ["10.0.0.0/8", "2001:db8::/32"]
             [policies]
             api = { algorithm = "token_bucket", capacity = 100, refill_rate = 10 }
             daily = { algorithm = "fix_window", limit = 1000, scale = "1d" }
@@ -259,6 +267,7 @@ mod tests {
             caseSensitive = false
             leases = false
             credit = false
+            new_keys = { limit = 100, scale = "1h" }
             [[rules]]
             path = "/*"
             key = "ip"
@@ -267,15 +276,18 @@ mod tests {
         )
         .unwrap();
         assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
+        assert_eq!(config.addresses.len(), 3);
         assert!(config.method_override && config.forward_rewrites && config.cors.credentials);
         assert_eq!((config.leases, config.credit), (Some(2_000), true));
         let leased: Vec<_> = config.rules.iter().map(|rule| (rule.leases, rule.credit)).collect();
         assert_eq!(leased, [(false, false), (true, true)]);
         assert_eq!((config.rules[0].case_sensitive, config.rules[1].case_sensitive), (false, true));
         assert_eq!((config.rules[0].on_error, config.rules[1].on_error), (OnError::Allow, OnError::Deny));
-        assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [2, 1]);
+        let new_keys: Vec<_> = config.rules.iter().map(|rule| rule.new_keys).collect();
+        assert_eq!(new_keys, [Some(rules::NewKeys { set: 0, scale: 3_600_000 }), None]);
+        assert_eq!(config.sets.iter().map(|set| set.policies.len()).collect::<Vec<_>>(), [1, 2, 1]);
         // Denied hits are free unless a policy says otherwise.
-        assert!(!tollgate::cloudflare::wire::counts_denied(&config.sets[1].policies));
+        assert!(!tollgate::cloudflare::wire::counts_denied(&config.sets[2].policies));
     }
 
     #[test]

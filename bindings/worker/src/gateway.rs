@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 use crate::api::items::{self, Item, ItemKey};
 use crate::api::request_error::RequestError;
 use crate::api::tokens;
+use crate::config::new_keys;
 use crate::config::policies::PolicySet;
 use crate::config::rules::{Limit, Mode};
 use crate::config::{Config, Headers, OnError, open_gate};
@@ -99,7 +100,9 @@ impl Gateway {
     pub fn limits(&self) -> Array {
         let limits = Array::new();
         for (position, rule) in self.config.rules.iter().enumerate() {
-            for Limit { set, key, .. } in &rule.limits {
+            for Limit { set, key, cost } in &rule.limits {
+                let is_limited = *cost > 0 && key.iter().any(new_keys::is_made_up);
+                let new_keys = rule.new_keys.filter(|_| is_limited);
                 limits.push(&object(&[
                     ("rule", (position as f64).into()),
                     ("set", (*set as f64).into()),
@@ -109,6 +112,9 @@ impl Gateway {
                     ("headers", texts(key.iter().filter_map(Part::header))),
                     ("leases", rule.leases.into()),
                     ("credit", rule.credit.into()),
+                    // The set and the period of the limit on new keys, if a client can make up a key.
+                    ("newKeys", new_keys.map_or(JsValue::UNDEFINED, |limit| (limit.set as f64).into())),
+                    ("keptFor", new_keys.map_or(0.0, |limit| limit.scale as f64).into()),
                 ]));
             }
         }
@@ -117,10 +123,11 @@ impl Gateway {
 
     /// Returns the plan of a request: `undefined` if no limit applies; a line with a limit, a cost and an object for each
     /// check; or only the position of a rule that rejects the request because a part of its key is missing, or ambiguous,
-    /// which `?` marks. `has_body` matters for OPTIONS only.
+    /// which `?` marks; `!` if the client's address is denied. `has_body` matters for OPTIONS only.
     pub fn plan(&self, method: &str, path: &str, has_body: bool, headers: &RequestHeaders) -> Option<String> {
         match plan(&self.config, plan::Request { method, path, has_body }, headers) {
             Plan::Pass => None,
+            Plan::Deny => Some("!".into()),
             Plan::Reject { rule, reason: Rejection::Missing } => Some(rule.to_string()),
             Plan::Reject { rule, reason: Rejection::Ambiguous } => Some(format!("{rule}?")),
             Plan::Check(checks) => {
@@ -136,6 +143,12 @@ impl Gateway {
     #[wasm_bindgen(js_name = tokenObject)]
     pub fn token_object(&self, headers: &RequestHeaders) -> String {
         tokens::object(headers)
+    }
+
+    /// Returns the name of the object that counts the new keys of a request's address.
+    #[wasm_bindgen(js_name = newKeysObject)]
+    pub fn new_keys_object(&self, headers: &RequestHeaders) -> String {
+        new_keys::object(headers)
     }
 
     /// Returns the response to a decision in lines: the violated policies as bits; the names and values of the headers in

@@ -9,4 +9,5 @@ pub(crate) mod method;
 pub(crate) mod path;
 pub(crate) mod pattern;
 pub(crate) mod plan;
+pub(crate) mod ranges;
 pub(crate) mod reading;

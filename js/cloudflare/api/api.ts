@@ -145,6 +145,10 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
       return forJson(named(numbers, names));
     case "expires_at":
       return { expiresAt: Number(numbers) };
+    case "ban":
+      return { until: Number(numbers) };
+    case "unban":
+      return { unbanned: Number(numbers) > 0 };
     case "reset":
       return { reset: numbers === "1" };
     default:

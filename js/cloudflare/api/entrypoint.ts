@@ -2,6 +2,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../../http/rule-key.ts";
+import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Settlement } from "../../types.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
@@ -120,6 +121,16 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return this.#number("expires_at", policy, keyField(key), 0, of);
   }
 
+  /** Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end. `of` names a ban. */
+  async ban(policy: PolicyName, key: string, length: Duration, of?: string): Promise<number> {
+    return this.#number("ban", policy, keyField(key), banLength(length), of);
+  }
+
+  /** Lifts the ban of the key and forgets its past ones. Returns whether one held. */
+  async unban(policy: PolicyName, key: string, of?: string): Promise<boolean> {
+    return (await this.#number("unban", policy, keyField(key), 0, of)) > 0;
+  }
+
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   async reset(policy: PolicyName, key: string, options: ResetOptions = {}): Promise<boolean> {
     return this.#reset(policy, keyField(key), options);
@@ -214,6 +225,7 @@ const amountFields: { readonly [name in Operation]?: string } = {
   peek: "cost",
   inc: "cost",
   set: "count",
+  ban: "for",
 };
 
 const toError = ({ code, message }: ErrorInfo) => new TollgateError(code as ErrorCode, message);

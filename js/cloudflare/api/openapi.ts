@@ -40,6 +40,7 @@ const durationUpTo = (maximum: number, inWords: string) => ({
   oneOf: [{ ...whole, minimum: 1, maximum }, text],
 });
 const duration = durationUpTo(86_400_000, "30s; at most a day");
+const length = { oneOf: [{ ...whole, minimum: 1 }, text] };
 const id = { ...text, description: "The id of a reservation, as reserve returned it." };
 const of = { ...text, description: "The name of the policy, if there are several." };
 
@@ -57,7 +58,10 @@ const decisionFields = {
   policy: text,
   violated: { type: "array", items: text },
 };
-const reason = { enum: ["full"], description: "The key has as many open reservations as it may have." };
+const reason = {
+  enum: ["full", "banned"],
+  description: "The key has as many open reservations as it may have, or a ban holds.",
+};
 const decision = object({ ...decisionFields, reason }, Object.keys(decisionFields));
 const count = object({ count: whole });
 const reserved = object({
@@ -107,6 +111,18 @@ const operations: Record<Operation, Described> = {
     { key, of },
     ["key"],
     object({ expiresAt: whole }),
+  ],
+  ban: [
+    "Denies every hit of the key for so long, or changes the end of the ban that holds.",
+    { key, for: { ...length, description: "Milliseconds, or a text such as 1h." }, of },
+    ["key", "for"],
+    object({ until: whole }),
+  ],
+  unban: [
+    "Lifts the ban of the key and forgets its past ones.",
+    { key, of },
+    ["key"],
+    object({ unbanned: { type: "boolean" } }),
   ],
   reset: [
     "Removes the key's states, and its reservations if `reservations` is true.",

@@ -1,5 +1,6 @@
 import { RpcTarget } from "cloudflare:workers";
-import type { Costs, Decision } from "../../types.ts";
+import { banLength } from "../../policy/bans.ts";
+import type { Costs, Decision, Duration } from "../../types.ts";
 import type { Operation } from "../object/object.ts";
 import type { PolicyName } from "./entrypoint.ts";
 
@@ -52,6 +53,16 @@ export class RuleTarget extends RpcTarget {
   /** Returns when the key's state ends, in milliseconds since the epoch; 0 if it has none. */
   expiresAt(policy: PolicyName, of?: string): Promise<number> {
     return this.#calls.number("expires_at", policy, 0, of);
+  }
+
+  /** Denies every hit of the key for so long, or changes the end of the ban that holds. Returns the end. `of` names a ban. */
+  async ban(policy: PolicyName, length: Duration, of?: string): Promise<number> {
+    return this.#calls.number("ban", policy, banLength(length), of);
+  }
+
+  /** Lifts the ban of the key and forgets its past ones. Returns whether one held. */
+  async unban(policy: PolicyName, of?: string): Promise<boolean> {
+    return (await this.#calls.number("unban", policy, 0, of)) > 0;
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */

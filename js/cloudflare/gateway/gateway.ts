@@ -2,6 +2,7 @@ import type { AskIssuer } from "../../lease/leases.ts";
 import { isAllowed, type Numbers, named } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { log, report } from "../log.ts";
+import { TooManyNewKeys } from "../object/admission.ts";
 import { ask, Unanswered } from "../object/ask.ts";
 import { type HoldReply, holdAll, releaseAll, settleLater } from "../object/hold.ts";
 import { problem, unanswered } from "../problem.ts";
@@ -9,6 +10,7 @@ import { expose, permit } from "./cors.ts";
 import { denial, namesOf } from "./denial.ts";
 import { forward, withOneValue } from "./forward.ts";
 import type { ClientResponse, Isolate, LimitCheck, Rejection } from "./isolate.ts";
+import { askAdmitted } from "./new-keys.ts";
 
 /** The outcome of a decision: the request passes, with headers for its response, or gets this response. */
 type Outcome = { readonly headers: ClientResponse["headers"] } | { readonly response: Response };
@@ -94,7 +96,7 @@ function decide(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Outco
 async function decideAll(call: GatewayCall, checks: readonly LimitCheck[]): Promise<Outcome> {
   const { env, context, isolate } = call;
   const now = Date.now();
-  const results = await holdAll(env, isolate, checks);
+  const results = await holdAll(env, isolate, checks, (check, send) => askAdmitted(call, check, send));
   const replies = results.filter((result): result is HoldReply => !(result instanceof Unanswered));
   const failures = results.flatMap((result, at) =>
     result instanceof Unanswered ? [failed(call, checks[at] as LimitCheck, result)] : [],
@@ -128,6 +130,10 @@ async function decideOne(call: GatewayCall, check: LimitCheck): Promise<Outcome>
   try {
     numbers = await checked(call, check);
   } catch (error) {
+    if (error instanceof TooManyNewKeys) {
+      const { check: ofAddress, numbers } = error;
+      return { response: denied(call, ofAddress, isolate.clientResponse(ofAddress.set, numbers), false) };
+    }
     if (!(error instanceof Unanswered)) throw error;
     return failed(call, check, error);
   }
@@ -156,13 +162,16 @@ function denied(
  * Returns the decision of a check. A shadow rule has no lease, which would take from others an amount that the rule never
  * uses.
  */
-function checked({ env, context, isolate }: GatewayCall, own: LimitCheck): Numbers | Promise<Numbers> {
+function checked(call: GatewayCall, own: LimitCheck): Numbers | Promise<Numbers> {
+  const { env, context, isolate } = call;
   const { policies, countsDenied } = isolate.setAt(own.set);
   const issuer: AskIssuer = async (cost, report) => {
-    const answer = await ask(env, isolate.timeout, own.object, (stub) =>
-      report === undefined
-        ? stub.count("hit", policies, cost, undefined, own.credit)
-        : stub.lease(policies, cost, report, own.credit),
+    const answer = await askAdmitted(call, own, (admission) =>
+      ask(env, isolate.timeout, own.object, (stub) =>
+        report === undefined
+          ? stub.count("hit", policies, cost, undefined, own.credit, admission)
+          : stub.lease(policies, cost, report, own.credit, admission),
+      ),
     );
     if (typeof answer !== "string") throw new Unanswered("failed", answer.message);
     return answer;
@@ -203,15 +212,20 @@ function logFields<Event>(
   } as const;
 }
 
-/** Rejects a request that lacks a part of the rule's key, or whose origin may read another key than was counted. */
-function rejected({ request, isolate }: GatewayCall, { rejectedBy: rule, isAmbiguous }: Rejection): Response {
-  log({ event: "rejected", via: "gateway", rule, reason: isAmbiguous ? "ambiguous" : "missing" });
-  const response = isAmbiguous
-    ? problem(400, "A header or cookie of the request is ambiguous", { rule })
-    : problem(403, "The request lacks a header or cookie that is required", { rule });
+/** Rejects a request that lacks a part of the rule's key, that origins may read differently, or by its address. */
+function rejected({ request, isolate }: GatewayCall, { rejectedBy: rule, reason }: Rejection): Response {
+  log({ event: "rejected", via: "gateway", ...(reason === "address" ? {} : { rule }), reason });
+  const [status, title] = rejections[reason];
+  const response = problem(status, title, reason === "address" ? {} : { rule });
   permit(response.headers, request, isolate.cors);
   return response;
 }
+
+const rejections = {
+  missing: [403, "The request lacks a header or cookie that is required"],
+  ambiguous: [400, "A header or cookie of the request is ambiguous"],
+  address: [403, "The address of the client is denied"],
+} as const;
 
 /** Returns the upstream's response with more headers. A response that switches protocols stays as it is. */
 function withHeaders(response: Response, added: ClientResponse["headers"]): Response {

@@ -40,12 +40,16 @@ export interface LimitCheck {
   /** Whether the isolate may spend a lease on it, and the object credit. */
   readonly leases: boolean;
   readonly credit: boolean;
+  /** The set that limits keys of which nothing is stored; undefined if there is no such limit. */
+  readonly newKeys: number | undefined;
+  /** How long a key is known at least, in milliseconds. */
+  readonly keptFor: number;
 }
 
-/** A request that a rule rejects: a part of its key is missing, or origins may read it differently. */
+/** A request that a rule rejects, or that is denied by its address. */
 export interface Rejection {
   readonly rejectedBy: number;
-  readonly isAmbiguous: boolean;
+  readonly reason: "missing" | "ambiguous" | "address";
 }
 
 /** An item of the API: one operation on one object. */
@@ -176,8 +180,7 @@ export class Isolate {
     const hasBody = method === "OPTIONS" && request.body !== null;
     const plan = this.#gateway.call((gateway) => gateway.plan(method, path, hasBody, headers));
     if (plan === undefined) return undefined;
-    if (!plan.includes(" "))
-      return { rejectedBy: Number.parseInt(plan, 10), isAmbiguous: plan.endsWith("?") };
+    if (!plan.includes(" ")) return rejection(plan);
     return plan.includes("\n") ? plan.split("\n").map((line) => this.#check(line)) : [this.#check(plan)];
   }
 
@@ -194,7 +197,12 @@ export class Isolate {
     const object = this.#gateway.call((gateway) => gateway.tokenObject(headers));
     const set = this.sets.length - 1;
     const facts = { rule: -1, cost: 1, shadow: false, allowOnError: true, headers: [] };
-    return { ...facts, object, set, leases: false, credit: false };
+    return { ...facts, object, set, leases: false, credit: false, newKeys: undefined, keptFor: 0 };
+  }
+
+  /** Returns the name of the object that counts the new keys of a request's address. */
+  newKeysObject({ headers }: Request): string {
+    return this.#gateway.call((gateway) => gateway.newKeysObject(headers));
   }
 
   /** Returns the key of a check in `leases`: the object's name under its policies. */
@@ -261,6 +269,12 @@ export class Isolate {
     this.#ownSecret ??= crypto.randomUUID();
     return this.#ownSecret;
   }
+}
+
+/** Returns the rejection in a plan: the position of a rule, with "?" if the key is ambiguous, or "!" for the address. */
+function rejection(plan: string): Rejection {
+  if (plan === "!") return { rejectedBy: -1, reason: "address" };
+  return { rejectedBy: Number.parseInt(plan, 10), reason: plan.endsWith("?") ? "ambiguous" : "missing" };
 }
 
 /** Returns the forwarding of an invalid configuration with `onMisconfigured = "pass"`; `undefined` for others. */

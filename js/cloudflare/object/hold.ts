@@ -2,7 +2,9 @@ import { Unsettled } from "../../reservation/unsettled.ts";
 import { isAllowed, type Numbers } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Isolate, LimitCheck } from "../gateway/isolate.ts";
+import { type Admission, TooManyNewKeys } from "./admission.ts";
 import { ask, Unanswered } from "./ask.ts";
+import type { ErrorInfo } from "./decision.ts";
 
 /** An object's reply to `hold`: its decision, and the id of the reservation, which is empty if it was denied. */
 export interface HoldReply {
@@ -24,21 +26,37 @@ export function holdAll(
   env: TollgateEnv,
   isolate: Isolate,
   checks: readonly LimitCheck[],
+  admitted: Admitted,
 ): Promise<readonly (HoldReply | Unanswered)[]> {
-  return Promise.all(checks.map((check) => hold(env, isolate, check)));
+  return Promise.all(checks.map((check) => hold(env, isolate, check, admitted)));
 }
 
-async function hold(env: TollgateEnv, isolate: Isolate, check: LimitCheck): Promise<HoldReply | Unanswered> {
+/** Sends the message of a check under the rule's limit on new keys. */
+export type Admitted = (
+  check: LimitCheck,
+  send: (admission?: Admission) => Promise<Numbers | ErrorInfo>,
+) => Promise<Numbers | ErrorInfo>;
+
+/** Reserves the cost of one check. */
+export async function hold(
+  env: TollgateEnv,
+  isolate: Isolate,
+  check: LimitCheck,
+  admitted: Admitted = (_, send) => send(),
+): Promise<HoldReply | Unanswered> {
   const { object, set, cost } = check;
   const before = unsettled.take(keyOf(isolate, check));
   try {
     const { policies } = isolate.setAt(set);
-    const answer = await ask(env, isolate.timeout, object, (stub) => stub.hold(policies, cost, before));
+    const answer = await admitted(check, (admission) =>
+      ask(env, isolate.timeout, object, (stub) => stub.hold(policies, cost, before, admission)),
+    );
     if (typeof answer !== "string") return new Unanswered("failed", answer.message);
     if (!isAllowed(answer)) return { check, numbers: answer, id: "" };
     const end = answer.lastIndexOf(" ");
     return { check, numbers: answer.slice(0, end), id: answer.slice(end + 1) };
   } catch (error) {
+    if (error instanceof TooManyNewKeys) return { check: error.check, numbers: error.numbers, id: "" };
     if (error instanceof Unanswered) return error;
     throw error;
   }

@@ -2,6 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../../build/worker/tollgate.js";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
+import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
 import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
 import { type Numbers, named } from "../../wasm/decision-numbers.ts";
@@ -9,6 +10,7 @@ import type { TollgateEnv } from "../env.ts";
 import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
+import { type Admission, newMark } from "./admission.ts";
 import {
   checkAmount,
   checkId,
@@ -28,6 +30,8 @@ export type Operation =
   | "set"
   | "get"
   | "expires_at"
+  | "ban"
+  | "unban"
   | "reset"
   | "reserve"
   | "settle"
@@ -36,7 +40,7 @@ export type Operation =
   | "lease";
 
 /** The operations that have an amount at most, and return numbers. */
-export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "reset";
+export type Counted = "hit" | "peek" | "inc" | "set" | "get" | "expires_at" | "ban" | "unban" | "reset";
 
 /**
  * The Durable Object of one key. Rust decides and stores; this class makes it callable by RPC.
@@ -146,6 +150,19 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return this.#number("expires_at", policies, 0, policy);
   }
 
+  /**
+   * Denies every hit for so long, or changes the end of the ban that holds. Returns the end, in milliseconds since the
+   * epoch. With several bans, `policy` is the name of one.
+   */
+  ban(policies: Policies, length: Duration, policy?: string): number {
+    return this.#number("ban", policies, banLength(length), policy);
+  }
+
+  /** Lifts a ban and forgets past ones. Returns whether one held. */
+  unban(policies: Policies, policy?: string): boolean {
+    return this.#number("unban", policies, 0, policy) > 0;
+  }
+
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   reset(policies: Policies, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations } = options;
@@ -168,16 +185,29 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     amount: number,
     policy?: string,
     credit = false,
+    admission?: Admission,
   ): Numbers | ErrorInfo {
-    return answered(() => this.#count(operation, policies, amount, policy, credit === true));
+    return answered(() =>
+      this.#admitted(policies, admission, () =>
+        this.#count(operation, policies, amount, policy, credit === true),
+      ),
+    );
   }
 
   /** Charges what the holder of a lease reports, decides a hit and renews the lease, for the Worker. */
-  lease(policies: string, cost: number, report: string, credit = false): Numbers | ErrorInfo {
+  lease(
+    policies: string,
+    cost: number,
+    report: string,
+    credit = false,
+    admission?: Admission,
+  ): Numbers | ErrorInfo {
     return answered(() => {
       checkTexts(policies, report);
       checkAmount("lease", cost);
-      return this.#call((object) => object.lease(policies, cost, report, credit === true, Date.now()));
+      return this.#admitted(policies, admission, () =>
+        this.#call((object) => object.lease(policies, cost, report, credit === true, Date.now())),
+      );
     });
   }
 
@@ -185,11 +215,18 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
    * Reserves a cost for five seconds, for a decision over several keys, and first settles other reservations. Returns the
    * id after the numbers.
    */
-  hold(policies: string, cost: number, settles: readonly string[] = []): Numbers | ErrorInfo {
+  hold(
+    policies: string,
+    cost: number,
+    settles: readonly string[] = [],
+    admission?: Admission,
+  ): Numbers | ErrorInfo {
     return answered(() => {
       checkTexts(policies, ...settles);
       checkAmount("reserve", cost);
-      return this.#call((object) => object.hold(policies, cost, [...settles], Date.now()));
+      return this.#admitted(policies, admission, () =>
+        this.#call((object) => object.hold(policies, cost, [...settles], Date.now())),
+      );
     });
   }
 
@@ -216,6 +253,16 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     const key = this.#key();
     for (const state of JSON.parse(ended) as Ended[]) reportEnded(this.env, key, state);
     if (empty) await this.ctx.storage.deleteAll();
+  }
+
+  /** Performs an operation under a limit on new keys: on a key that is new only if it is admitted, which is marked. */
+  #admitted(policies: string, admission: Admission | undefined, work: () => Numbers): Numbers {
+    if (admission === undefined) return work();
+    const { keptFor, isAdmitted } = admission;
+    checkTexts(policies);
+    const isNew = this.#call((object) => object.isNew(policies, keptFor, Date.now()));
+    if (!isNew) return work();
+    return isAdmitted === true ? work() + newMark : newMark;
   }
 
   #count(

@@ -1,6 +1,7 @@
 export { type ErrorCode, TollgateError } from "../../errors/error.ts";
 export type {
   Algorithm,
+  BanPolicy,
   CalendarPolicy,
   ConcurrencyPolicy,
   Decision,
@@ -15,7 +16,13 @@ export type {
   WindowPolicy,
 } from "../../types.ts";
 export type { Timer } from "../alarm.ts";
-export type { AcquireOptions, BasicThrottle, ThrottleChange, ThrottleOptions } from "../basic-throttle.ts";
+export type {
+  AcquireOptions,
+  BasicThrottle,
+  FairCall,
+  ThrottleChange,
+  ThrottleOptions,
+} from "../basic-throttle.ts";
 export type { BatchOptions, BatchResult } from "../batch.ts";
 export type { FetchOptions } from "../fetch.ts";
 export type { Place, QueueState } from "../places.ts";

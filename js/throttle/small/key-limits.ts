@@ -55,7 +55,8 @@ export class KeyLimits implements Limits {
     return this.#hit(key, cost, false);
   }
 
-  ahead(key: Key, clock: () => number): Hits {
+  ahead(key: Key, clock: () => number): Hits | undefined {
+    if (this.loading) return undefined;
     const copy = new KeyLimits(this.#policies.policies as Policies, clock);
     const states = this.#states.get(key);
     if (states) copy.#states.set(key, new KeyStates(this.#policies, states.saved()));

@@ -1,8 +1,6 @@
-import { ReadPolicies } from "../../policy/policies.ts";
 import type { Policies } from "../../types.ts";
-import { KeyStates } from "../../wasm/one-key.ts";
 import { BasicThrottle, type ThrottleOptions } from "../basic-throttle.ts";
-import { KeyLimits } from "./key-limits.ts";
+import { smallCore } from "./core.ts";
 
 /**
  * Waits instead of denying: each `acquire` is let through when the policy allows it, in order of arrival. It is the
@@ -20,9 +18,6 @@ import { KeyLimits } from "./key-limits.ts";
  */
 export class Throttle extends BasicThrottle {
   constructor(policies: Policies, options: ThrottleOptions = {}) {
-    super(policies, options, {
-      limitsOf: (free, clock) => new KeyLimits(free, clock),
-      stepOf: (free, { keyStep }) => keyStep(new ReadPolicies(free), KeyStates),
-    });
+    super(policies, options, smallCore);
   }
 }

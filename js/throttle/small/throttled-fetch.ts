@@ -1,7 +1,8 @@
 import type { Policies } from "../../types.ts";
 import type { ThrottleOptions } from "../basic-throttle.ts";
+import { FetchThrottle } from "../fetch-throttle.ts";
 import type { Fetch } from "../platform.ts";
-import { Throttle } from "./throttle.ts";
+import { smallCore } from "./core.ts";
 
 /**
  * Returns a `fetch` that waits its turn instead of collecting 429s.
@@ -15,7 +16,7 @@ import { Throttle } from "./throttle.ts";
  * console.log(response.status); // => 200
  * ```
  */
-export function throttledFetch(policies: Policies, options?: ThrottleOptions): Fetch {
-  const throttle = new Throttle(policies, options);
+export function throttledFetch(policies: Policies, options: ThrottleOptions = {}): Fetch {
+  const throttle = new FetchThrottle(policies, options, smallCore);
   return (...args: Parameters<Fetch>) => throttle.fetch(...args);
 }

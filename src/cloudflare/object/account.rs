@@ -83,6 +83,14 @@ impl<S: Storage> Account<S> {
         reply
     }
 
+    /// Returns whether nothing is stored of the key. A row that is stored from now on is kept for `kept_for` milliseconds
+    /// at least, so that a key is new once in that time.
+    pub(crate) fn is_new(&mut self, policies: &str, kept_for: u64, now: u64) -> Result<bool, ThrownError> {
+        self.load(policies, now)?;
+        self.row.keep_for(kept_for);
+        Ok(self.states.as_ref().is_none_or(|states| states.0.is_empty()))
+    }
+
     /// Returns the policies of the last operation.
     pub(crate) fn policies(&self) -> Option<&Policies> {
         self.memory.as_ref().map(|memory| memory.ledger.policies())
@@ -214,7 +222,9 @@ impl<S: Storage> Account<S> {
         let (answer, changed) = ledger.apply(operation, now)?;
         let must_save = *unsaved || changed && !(*counts_denied && is_decided(&operation) && is_denial(&answer));
         let has_credit = has_credit && ledger.may_lease();
-        if must_save && (*unsaved || !has_credit || !credit.covers(&operation, &answer, now)) {
+        // A denial that counts toward a ban changes the row, whatever the credit covers.
+        let is_violation = ledger.has_bans() && is_denial(&answer);
+        if must_save && (*unsaved || !has_credit || is_violation || !credit.covers(&operation, &answer, now)) {
             let with_credit = if has_credit { credit.renew(ledger, row.random()?, now)? } else { None };
             if !has_credit {
                 credit.close();
@@ -234,6 +244,8 @@ impl<S: Storage> Account<S> {
         // A reservation is denied for want of room also by those that are open under former shapes.
         let elsewhere = matches!(operation, Operation::Reserve { .. }) && ledger.has_open_elsewhere(now);
         let open = match ledger.has_open() || elsewhere {
+            // A denial that is not repeated by the caller counts toward a ban.
+            _ if is_violation => Certainty::Uncertain,
             false => Certainty::Certain,
             true if !elsewhere && ledger.has_open_only(leases) => Certainty::UntilLeaseEnds,
             true => Certainty::Uncertain,

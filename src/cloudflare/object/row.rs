@@ -58,6 +58,8 @@ pub(crate) struct Row {
     stored: bool,
     /// The time of the alarm; 0 if none is set.
     alarm: u64,
+    /// The least time from a write to a new alarm, in milliseconds.
+    kept_for: u64,
 }
 
 /// The error of loading a row.
@@ -79,6 +81,8 @@ impl From<JsValue> for LoadError {
 pub(crate) trait Storage {
     /// Returns the saved states.
     fn load(&mut self) -> Result<States, LoadError>;
+    /// Sets how long a new row is kept at least, in milliseconds.
+    fn keep_for(&mut self, time: u64);
     /// Replaces the row, and sets the alarm unless one is set.
     fn save(&mut self, states: &States, now: u64) -> Result<(), ThrownError>;
     /// Sets the alarm again without writing the row, which has not changed.
@@ -100,7 +104,7 @@ pub(crate) trait Storage {
 impl Row {
     pub(crate) fn new(storage: &worker::Storage) -> Self {
         let storage: RawStorage = storage.as_raw().unchecked_ref::<RawStorage>().clone();
-        Self { kv: storage.kv(), storage, stored: false, alarm: 0 }
+        Self { kv: storage.kv(), storage, stored: false, alarm: 0, kept_for: MIN_ALARM_DELAY }
     }
 }
 
@@ -114,6 +118,10 @@ impl Storage for Row {
         let Stored { alarm, states } = codec::decode(&bytes_of(&value)).map_err(LoadError::Unreadable)?;
         self.alarm = alarm;
         Ok(states)
+    }
+
+    fn keep_for(&mut self, time: u64) {
+        self.kept_for = MIN_ALARM_DELAY.max(time);
     }
 
     fn save(&mut self, states: &States, now: u64) -> Result<(), ThrownError> {
@@ -171,10 +179,10 @@ impl Row {
         Ok(())
     }
 
-    /// Returns the alarm that is set, or else the later of the key's end and [`MIN_ALARM_DELAY`] from now. An alarm that
+    /// Returns the alarm that is set, or else the later of the key's end and the least time from now. An alarm that
     /// fires too early finds the key in use and is set again, so hits need not move it.
     fn next_alarm(&self, states: &States, now: u64) -> u64 {
-        if self.alarm > now { self.alarm } else { states.ends().max(now + MIN_ALARM_DELAY) }
+        if self.alarm > now { self.alarm } else { states.ends().max(now + self.kept_for) }
     }
 
     fn set_alarm(&mut self, alarm: u64) -> Result<(), ThrownError> {

@@ -166,7 +166,7 @@ pub fn id_and_object(text: &str) -> Option<(ReservationId, &str)> {
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Message {
     Decision(NamedDecision),
-    /// Of `inc`, `set` and `get`: the count. Of `expires_at`: a time.
+    /// Of `inc`, `set` and `get`: the count. Of `expires_at`, `ban` and `unban`: a time.
     Number(u64),
     /// Of `lease`; no lease if none is open.
     Leased {
@@ -238,7 +238,8 @@ impl NamedDecision {
     pub(crate) fn under(self, policies: &Policies) -> Option<Decision> {
         let Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
-        let reason = self.reason.as_ref().map(|_| Reason::Full);
+        let banned = Reason::Banned;
+        let reason = self.reason.map(|reason| if reason == banned.as_str() { banned } else { Reason::Full });
         let mut decision = Decision { policy: position(&self.policy)?, reason, ..Decision::NOTHING };
         for name in &self.violated {
             decision.violated.add(position(name)?);
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn a_decision_keeps_its_meaning() {
         for text in
-            ["2 1 5 4 0 1000 0 0 7", "1 1 5 4 0 1000 0 0 7", "0 5 5 0 700 1000 1 2 700", "0 5 5 0 -1 1000 0 3 7"]
+            ["2 1 5 4 0 1000 0 0 7", "1 1 5 4 0 1000 0 0 7", "0 5 5 0 700 1000 1 2 700", "4 5 5 0 -1 1000 0 3 7"]
         {
             let decision = to_decision(text).unwrap();
             let json = serde_json::to_string(&NamedDecision::new(&decision, &policies())).unwrap();

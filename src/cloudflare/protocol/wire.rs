@@ -22,7 +22,7 @@ use crate::{
 pub enum Reply {
     /// Of `hit` and `peek`.
     Decision { decision: Decision, open: Certainty },
-    /// Of `inc`, `set` and `get`: the count. Of `expires_at`: a time.
+    /// Of `inc`, `set` and `get`: the count. Of `expires_at`, `ban` and `unban`: a time.
     Number(u64),
     /// Of `reset`: whether the key had been used.
     Reset(bool),
@@ -64,6 +64,8 @@ pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> R
         "set" => Operation::Set { policy, count: whole()? },
         "get" => Operation::Get { policy },
         "expires_at" => Operation::ExpiresAt { policy },
+        "ban" => Operation::Ban { policy, length: ban(&Value::Number(amount))? },
+        "unban" => Operation::Unban { policy },
         "reset" => Operation::Reset,
         _ => {
             let message = format!("operation: expected one of {OPERATIONS}");
@@ -73,7 +75,8 @@ pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> R
 }
 
 /// The operations of an object.
-const OPERATIONS: &str = "hit, peek, inc, set, get, expires_at, reset, reserve, settle, cancel, extend, lease";
+const OPERATIONS: &str =
+    "hit, peek, inc, set, get, expires_at, ban, unban, reset, reserve, settle, cancel, extend, lease";
 
 /// Returns policies as JSON.
 pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
@@ -85,6 +88,12 @@ pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
 pub fn ttl(value: &Value) -> Result<u64, Error> {
     let wrong = || Error::InvalidOption { option: "ttl".into(), found: value.found(), expected: Expected::Ttl };
     value.as_duration().filter(|ttl| *ttl <= MAX_TTL).ok_or_else(wrong)
+}
+
+/// Checks how long a ban is to last. Returns it in milliseconds.
+pub fn ban(length: &Value) -> Result<u64, Error> {
+    let wrong = || Error::InvalidOption { option: "for".into(), found: length.found(), expected: Expected::Duration };
+    length.as_duration().ok_or_else(wrong)
 }
 
 /// Checks how long a lease is to last.

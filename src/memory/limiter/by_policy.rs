@@ -7,7 +7,8 @@ use core::hash::Hash;
 use super::Limiter;
 use crate::algorithm::Act;
 use crate::number::{check_count, check_time};
-use crate::{Clock, Error};
+use crate::store::ledger::check_ban;
+use crate::{Clock, Error, Span};
 
 impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// The same as [`Limiter::inc`] for one of several policies, by its name.
@@ -104,6 +105,108 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
         Ok(self.slots.expires_at(self.index.get(key), position, now)?)
+    }
+
+    /// Bans a key for `length` from now, or changes the end of the ban that holds. Returns the end, in milliseconds since
+    /// the epoch. A ban by hand does not make the next one longer.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?, Policy::ban(5, "10m", "1h")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// assert_eq!(limiter.ban("token:42", "1d")?, 86_400_000);
+    /// assert!(!limiter.hit("token:42", 1)?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// No policy is a ban, or several are: [`Limiter::ban_policy`] names one.
+    pub fn ban<Q>(&mut self, key: &Q, length: impl Into<Span>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.ban_policy(key, length, None)
+    }
+
+    /// The same for one of several bans, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let bans = [Policy::ban(5, "10m", "1h")?.named("short")?, Policy::ban(50, "1d", "1w")?.named("long")?];
+    /// let mut limiter = Limiter::<String, _>::new(bans, ManualClock::new(0))?;
+    /// assert_eq!(limiter.ban_policy("token:42", "1d", Some("long"))?, 86_400_000);
+    /// assert!(limiter.ban("token:42", "1d").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ban_policy<Q>(&mut self, key: &Q, length: impl Into<Span>, policy: Option<&str>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.policies.ban_position(policy)?;
+        self.hold(key, position, Some(check_ban(length.into())?), now)
+    }
+
+    /// Lifts the ban of a key and forgets its past ones. Returns whether one held.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let policies = [Policy::fix_window(10, "1s")?, Policy::ban(5, "10m", "1h")?];
+    /// let mut limiter = Limiter::<String, _>::new(policies, ManualClock::new(0))?;
+    /// limiter.ban("token:42", "1d")?;
+    /// assert!(limiter.unban("token:42")?);
+    /// assert!(limiter.hit("token:42", 1)?.allowed);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unban<Q>(&mut self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.unban_policy(key, None)
+    }
+
+    /// The same for one of several bans, by its name.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, ManualClock, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut limiter = Limiter::<String, _>::new(Policy::ban(5, "10m", "1h")?.named("login")?, ManualClock::new(0))?;
+    /// assert!(!limiter.unban_policy("token:42", Some("login"))?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn unban_policy<Q>(&mut self, key: &Q, policy: Option<&str>) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let now = check_time(self.clock.now())?;
+        let position = self.policies.ban_position(policy)?;
+        Ok(self.hold(key, position, None, now)? > 0)
+    }
+
+    fn hold<Q>(&mut self, key: &Q, position: usize, length: Option<u64>, now: u64) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        let slot = self.index.get(key);
+        if slot.is_none() {
+            self.index.reserve(self.slots.slots_with_one_more())?;
+        }
+        let until = self.slots.hold(slot, position, length, now).map_err(|error| self.slots.error(error))?;
+        self.take_moves(key);
+        Ok(until)
     }
 
     /// Checks that the policy at a position counts more than reservations.

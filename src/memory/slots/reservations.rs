@@ -56,8 +56,7 @@ impl Slots {
         let mut outcome = Outcome::default();
         let mut key = staged.key_mut(policy_states, algorithms);
         let decision = key.reserve(costs, reserved, self.max_reservations, now, &mut outcome);
-        outcome.changed()?;
-        if !decision.allowed && !policy_states.charges(&decision, costs) {
+        if !outcome.changed()? {
             return Ok(decision);
         }
         self.ready_extra()?;

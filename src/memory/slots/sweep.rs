@@ -2,7 +2,7 @@
 
 use super::Slots;
 use crate::growth::OutOfMemory;
-use crate::key::open_reservations::Open;
+use crate::key::open_reservations::NONE_OPEN;
 use crate::number::NEVER;
 
 /// The number of slots that one operation examines for expired states, while a cleaning is under way.
@@ -91,9 +91,8 @@ impl Slots {
     }
 
     fn report(&mut self, slot: u32) {
-        let none_open = Open::default();
         for policy in 0..self.policy_states.algorithms().len() {
-            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &none_open);
+            let (value, ends_at) = self.policy_states.last_value(policy, self.entries.get(slot), &NONE_OPEN);
             // A state that never started has not ended either.
             if ends_at > 0 {
                 self.expired.push(Expired { slot, policy, value, expired_at: ends_at.min(self.stale_at(slot)) });

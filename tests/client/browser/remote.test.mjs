@@ -4,11 +4,12 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { inProject } from "../../../scripts/lib/paths.mjs";
 import { bundle, start, token } from "../../cloudflare/durability/workerd.mjs";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-remote-"));
 const client = (_, response) =>

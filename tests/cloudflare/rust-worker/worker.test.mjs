@@ -7,9 +7,10 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { inProject } from "../../../scripts/lib/paths.mjs";
 import { prepare, start } from "../../../scripts/lib/workerd.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 /** The limits of "examples/rust-worker/src/lib.rs". */
 const perUser = 100;

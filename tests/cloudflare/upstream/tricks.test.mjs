@@ -6,9 +6,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { inProject } from "../../../scripts/lib/paths.mjs";
 import { prepare, start } from "../../../scripts/lib/workerd.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 import { send, written } from "./raw.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-tricks-"));

@@ -9,18 +9,20 @@ const timers = new Map();
 let last = 0;
 
 globalThis.setTimeout = (work, milliseconds = 0, ...args) =>
-  start({ work: () => work(...args), milliseconds });
+  handleOf(start({ work: () => work(...args), milliseconds }));
 globalThis.clearTimeout = (timer) => timers.delete(Number(timer));
 
-globalThis.setInterval = (work, milliseconds = 0, ...args) => {
-  const timer = start({ work: () => work(...args), milliseconds, repeats: true });
+globalThis.setInterval = (work, milliseconds = 0, ...args) =>
+  handleOf(start({ work: () => work(...args), milliseconds, repeats: true }));
+globalThis.clearInterval = globalThis.clearTimeout;
+
+function handleOf(timer) {
   const unref = () => {
     const entry = timers.get(timer);
     if (entry) entry.isIdle = true;
   };
   return { unref, [Symbol.toPrimitive]: () => timer };
-};
-globalThis.clearInterval = globalThis.clearTimeout;
+}
 
 function start(entry) {
   last += 1;
@@ -30,7 +32,7 @@ function start(entry) {
 }
 
 function ring() {
-  // An interval that is not to keep the process alive does not keep time going.
+  // A timer that is not to keep the process alive does not keep time going.
   if (![...timers.values()].some(({ isIdle }) => !isIdle)) return;
   const [[timer, entry]] = [...timers].sort(([, one], [, other]) => one.at - other.at);
   now = Math.max(now, entry.at);
@@ -39,7 +41,7 @@ function ring() {
     timers.set(timer, { ...entry, at: now + entry.milliseconds });
     setImmediate(ring);
   }
-  // An idle interval does not ring instead of the timer that this turn is for.
+  // An idle timer does not ring instead of the timer that this turn is for.
   if (entry.isIdle) setImmediate(ring);
   entry.work();
 }

@@ -20,6 +20,7 @@ const ofPackage = {
   "/throttle.js": "dist/throttle.js",
   "/errors.js": "dist/errors.js",
   "/shared.js": "dist/shared.js",
+  "/learn.js": "dist/learn.js",
   "/throttle-js.js": "dist/throttle-js.js",
 };
 

@@ -1,9 +1,10 @@
 // `throttledFetch` obeys the waits that servers return, retries what it may, and nothing else.
 
 import assert from "node:assert/strict";
-import test, { after, before, describe } from "node:test";
+import test, { describe } from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 const began = 1_800_000_000_000;
 const open = {
@@ -20,6 +21,8 @@ async function answer(request, response) {
   for await (const chunk of request) body += chunk;
   requests.push(`${request.method} ${body}`.trim());
   const [status, headers = {}] = script.length > 1 ? script.shift() : script[0];
+  // The page has a clock of its own, by which the dates of the tests are.
+  response.sendDate = false;
   response
     .writeHead(status, { ...open, "Cache-Control": "no-store", ...headers })
     .end(`answer ${requests.length}`);
@@ -62,7 +65,7 @@ async function run(answers, calls, options = {}) {
         return () => clearTimeout(handle);
       };
       const policy = { algorithm: "token_bucket", capacity: 1_000, refillRate: 1_000 };
-      const throttle = new Throttle(policy, { clock: () => now, timer, ...rest });
+      const throttle = new Throttle(policy, { clock: () => now, timer, random: () => 0, ...rest });
       const outcomes = [];
       for (const { url = "/api", abort, stream, ...init } of calls) {
         if (abort) init.signal = AbortSignal.abort("stopped");
@@ -82,6 +85,15 @@ async function run(answers, calls, options = {}) {
 
 const once = [{}];
 const date = (milliseconds) => new Date(began + milliseconds).toUTCString();
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const rfc850 = (milliseconds) => {
+  const [, day, month, year, time] = date(milliseconds).split(" ");
+  return `${weekdays[new Date(began + milliseconds).getUTCDay()]}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
+};
+const dateOfC = (milliseconds) => {
+  const [weekday, day, month, year, time] = date(milliseconds).split(" ");
+  return `${weekday.slice(0, 3)} ${month} ${day.replace(/^0/, " ")} ${time} ${year}`;
+};
 
 describe("429, in the forms it comes in", () => {
   const forms = [
@@ -97,7 +109,11 @@ describe("429, in the forms it comes in", () => {
     ["Retry-After before RateLimit", { "Retry-After": "2", RateLimit: '"api";r=0;t=30' }, 2_000],
     ["a malformed Retry-After, then RateLimit", { "Retry-After": "soon", RateLimit: '"api";r=0;t=6' }, 6_000],
     ["a negative Retry-After: a pause of our own", { "Retry-After": "-5" }, 1_000],
-    ["a fraction in Retry-After: a pause of our own", { "Retry-After": "1.5" }, 1_000],
+    ["a fraction in Retry-After", { "Retry-After": "1.5" }, 1_500],
+    ["Retry-After as a date of RFC 850", { "Retry-After": rfc850(5_000) }, 5_000],
+    ["Retry-After as a date of C", { "Retry-After": dateOfC(5_000) }, 5_000],
+    ["milliseconds before Retry-After", { "Retry-After-Ms": "418", "Retry-After": "1" }, 418],
+    ["seconds until the reset", { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "8" }, 8_000],
     ["a malformed RateLimit: a pause of our own", { RateLimit: '"api;r=0;t=60' }, 1_000],
     ["from a cache: a pause of our own", { "Retry-After": "90", Age: "30" }, 1_000],
     ["with no word of a time: a pause of our own", {}, 1_000],
@@ -147,15 +163,42 @@ describe("other responses", () => {
   });
 });
 
-describe("requests that are safe to repeat", () => {
+describe("requests that are sent again", () => {
   const limited = [[429, { "Retry-After": "1" }], [200]];
+  const post = { method: "POST", body: "pay" };
 
-  test("a POST is not, but the next request waits", async () => {
-    assert.deepEqual(await run(limited, [{ method: "POST", body: "pay" }, {}]), {
+  test("a POST that was denied was not carried out", async () => {
+    assert.deepEqual(await run(limited, [post]), { outcomes: [200], waits: [1_000] });
+    assert.deepEqual(requests, ["POST pay", "POST pay"]);
+  });
+
+  for (const [status, headers] of [
+    [529, {}],
+    [403, { "Retry-After": "1" }],
+    [403, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1" }],
+  ])
+    test(`also by ${status}, ${JSON.stringify(headers)}`, async () => {
+      assert.deepEqual(await run([[status, headers], [200]], [post]), { outcomes: [200], waits: [1_000] });
+    });
+
+  test("a 403 that is no limit is passed on", async () => {
+    const headers = { "X-RateLimit-Remaining": "7", "X-RateLimit-Reset": "1" };
+    assert.deepEqual(await run([[403, headers]], [post, {}]), { outcomes: [403, 403], waits: [] });
+  });
+
+  test("after a 503 a POST is not: it may have been carried out. The next request waits", async () => {
+    const answers = [[503, { "Retry-After": "1" }], [200]];
+    assert.deepEqual(await run(answers, [post, {}]), { outcomes: [503, 200], waits: [1_000] });
+    assert.deepEqual(requests, ["POST pay", "GET"]);
+  });
+
+  test('with `retry: "safe"` a POST is not, after any denial', async () => {
+    assert.deepEqual(await run(limited, [post, {}], { retry: "safe" }), {
       outcomes: [429, 200],
       waits: [1_000],
     });
     assert.deepEqual(requests, ["POST pay", "GET"]);
+    assert.deepEqual((await run(limited, [{}], { retry: "safe" })).outcomes, [200]);
   });
 
   test("a PUT is, with its body", async () => {

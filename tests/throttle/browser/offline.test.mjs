@@ -1,9 +1,10 @@
 // `offline: "wait"`: without a network no call is let through, and none fails that may be sent again.
 
 import assert from "node:assert/strict";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 let chromium;
 let site;

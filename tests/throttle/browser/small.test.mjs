@@ -2,9 +2,10 @@
 // page whose Content-Security-Policy forbids wasm.
 
 import assert from "node:assert/strict";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 import { smallScript } from "../../lib/small-core.mjs";
 import { files, tracesIn } from "../../lib/traces.mjs";
 

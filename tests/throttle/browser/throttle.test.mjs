@@ -1,9 +1,10 @@
 // `Throttle` runs calls in order, at the exact times, with one timer, in Chromium.
 
 import assert from "node:assert/strict";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 let chromium;
 let site;

@@ -1,9 +1,10 @@
 // Tabs that wait for one budget take turns by how long they have waited: none waits longer than its share.
 
 import assert from "node:assert/strict";
-import test, { after, before } from "node:test";
+import test from "node:test";
 import { launch, openPage } from "../../lib/browser/chromium.mjs";
 import { serveSite } from "../../lib/browser/site.mjs";
+import { after, before } from "../../lib/hooks.mjs";
 
 let chromium;
 let site;

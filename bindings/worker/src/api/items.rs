@@ -46,7 +46,8 @@ impl Item {
         let PolicySet { policies, .. } = config.set(names)?;
         let is_known = match &policy {
             Some(policy) => policies.names().any(|known| known == policy),
-            None => policies.len() == 1,
+            // The object knows which of several is the ban.
+            None => policies.len() == 1 || is_on_ban(operation),
         };
         if is_on_one_policy(operation) && !is_known {
             return Err(RequestError::unknown_policy("of", policy.as_deref(), &listed(policies.names())));
@@ -85,7 +86,11 @@ fn read_item(config: &Config, operation: &str, tree: Tree) -> Result<Item, Reque
 
 /// Returns whether an operation is on one policy, which must be named if there are several.
 fn is_on_one_policy(operation: &str) -> bool {
-    matches!(operation, "inc" | "set" | "get" | "expires_at")
+    matches!(operation, "inc" | "set" | "get" | "expires_at") || is_on_ban(operation)
+}
+
+fn is_on_ban(operation: &str) -> bool {
+    matches!(operation, "ban" | "unban")
 }
 
 fn read_policy_names(reader: &mut Reader<'_>) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use tollgate::Policy;
 
+use crate::config::new_keys;
 use crate::config::policies::PolicySet;
 use crate::config::{ON_ERROR, OnError};
 use crate::reader::{FieldError, FieldErrors, Reader, integer, invalid, non_empty_text};
@@ -31,6 +32,15 @@ pub(crate) struct Rule {
     pub(crate) leases: bool,
     /// Whether objects keep allowed hits in memory, covered by a credit in the row.
     pub(crate) credit: bool,
+    /// The limit on keys that have no state yet.
+    pub(crate) new_keys: Option<NewKeys>,
+}
+
+/// The limit on new keys: the position of its policies among the sets, and its period in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewKeys {
+    pub(crate) set: usize,
+    pub(crate) scale: u64,
 }
 
 /// One of the keys that a rule counts by.
@@ -100,6 +110,12 @@ pub(crate) fn read(
     let case_sensitive = reader.boolean("caseSensitive").unwrap_or(defaults.case_sensitive);
     let leases = reader.boolean("leases").unwrap_or(defaults.leases);
     let credit = reader.boolean("credit").unwrap_or(defaults.credit);
+    let new_keys = new_keys::read(&mut reader);
+    if new_keys.is_some() && mode == Mode::Skip {
+        let problem = "is not accepted with mode \"skip\"".into();
+        reader.errors.push(FieldError { path: reader.path_of("newKeys"), problem });
+    }
+    let new_keys = new_keys.map(|read| NewKeys { set: place(read.set, sets), scale: read.scale });
     let limits = match reader.list("limits") {
         Some(list) => limits(&mut reader, list, mode, named, sets, cost),
         None => limit(&mut reader, mode, named, sets, cost).into_iter().collect(),
@@ -116,6 +132,7 @@ pub(crate) fn read(
         on_error,
         leases,
         credit,
+        new_keys,
     })
 }
 

@@ -9,6 +9,9 @@ use crate::request::digest::digest;
 /// The longest name of an object that is written out; a longer one becomes its hash.
 const MAX_NAME: usize = 512;
 
+/// The header with the client's address. Only Cloudflare can set it.
+pub(crate) const ADDRESS: &str = "cf-connecting-ip";
+
 /// The address of requests without one, which share a key.
 pub(crate) const UNKNOWN: &str = "unknown";
 
@@ -70,9 +73,9 @@ impl Part {
     }
 }
 
-/// Returns the key of the client's address. Only Cloudflare can set this header; clients without it share one key.
+/// Returns the key of the client's address; clients without one share a key.
 pub(crate) fn ip(source: &dyn Source) -> String {
-    source.header("cf-connecting-ip").and_then(|address| client_key(&address)).unwrap_or(UNKNOWN.into())
+    source.header(ADDRESS).and_then(|address| client_key(&address)).unwrap_or(UNKNOWN.into())
 }
 
 /// Encodes a value with its kind and its length, so that no value can look like another part.

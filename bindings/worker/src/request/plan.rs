@@ -6,10 +6,11 @@ use crate::config::rules::{Limit, Missing, Mode, Rule};
 use crate::config::{Base, Config};
 use crate::request::credential::Ambiguous;
 use crate::request::fold::folded;
-use crate::request::key::{self, Part, Source};
+use crate::request::key::{self, ADDRESS, Part, Source};
 use crate::request::method::{self, MethodOptions, Methods, RequestMethods};
 use crate::request::path::{normalise, normalise_ended};
 use crate::request::pattern::Match;
+use crate::request::ranges::{self, Verdict};
 use crate::request::reading::{Reading, is_plain, readings};
 
 /// The plan of a request.
@@ -17,6 +18,8 @@ use crate::request::reading::{Reading, is_plain, readings};
 pub(crate) enum Plan {
     /// No limit applies.
     Pass,
+    /// The list of denied addresses has the client's.
+    Deny,
     /// The rule at this position rejects it.
     Reject { rule: usize, reason: Rejection },
     /// Objects decide, in this order, until one denies.
@@ -56,6 +59,15 @@ pub(crate) struct Request<'a> {
 
 /// Returns the plan of a request under the first matching rule of each reading.
 pub(crate) fn plan(config: &Config, request: Request<'_>, source: &impl Source) -> Plan {
+    if !config.addresses.is_empty()
+        && let Some(address) = source.header(ADDRESS)
+    {
+        match ranges::verdict(&config.addresses, &address) {
+            Some(Verdict::Allow) => return Plan::Pass,
+            Some(Verdict::Deny) => return Plan::Deny,
+            None => {}
+        }
+    }
     let named = config.rules.iter().any(|rule| !rule.methods.is_empty());
     let options = MethodOptions { named, overrides: config.method_override };
     let methods = method::request_methods(request.method, request.has_body, options, source);

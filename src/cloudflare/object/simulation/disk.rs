@@ -40,6 +40,8 @@ impl Storage for Disk {
         self.row.as_ref().map_or(Ok(States::default()), states).map_err(LoadError::Unreadable)
     }
 
+    fn keep_for(&mut self, _: u64) {}
+
     fn save(&mut self, states: &States, _: u64) -> Result<(), ThrownError> {
         let (fails_before_writing, fails_after_writing) = (self.fails(), self.fails());
         if !fails_before_writing {

@@ -26,7 +26,8 @@ pub(super) fn policies() -> Vec<Policy> {
 #[test]
 fn every_algorithm_is_simulated_that_can_be_leased() {
     let simulated = policies();
-    for name in ALGORITHMS.iter().filter(|name| **name != "concurrency") {
+    // A ban has no amount to lease; `bans.rs` of the properties has leases beside it.
+    for name in ALGORITHMS.iter().filter(|name| !["concurrency", "ban"].contains(*name)) {
         assert!(simulated.iter().any(|policy| policy.algorithm() == *name), "{name}");
     }
 }

@@ -53,6 +53,7 @@ impl Fields {
             "settle" => fields.read_amounts(reader, "used"),
             "inc" => fields.amount = reader.amount("cost", Expected::SignedInteger, signed_integer),
             "set" => fields.amount = required_count(reader),
+            "ban" => fields.amount = required_length(reader),
             "reset" => fields.reservations = reader.boolean("reservations").unwrap_or_default(),
             _ => {}
         }
@@ -207,6 +208,16 @@ fn required_count(reader: &mut Reader<'_>) -> Option<i64> {
         reader.reject("count", &found, AMOUNT);
     }
     count.map(|count| count as i64)
+}
+
+/// Takes how long a ban is to last.
+fn required_length(reader: &mut Reader<'_>) -> Option<i64> {
+    let found = reader.take("for").unwrap_or(Tree::Null);
+    let length = Value::deserialize(found.clone()).ok().and_then(|value| wire::ban(&value).ok());
+    if length.is_none() {
+        reader.reject("for", &found, Expected::Duration);
+    }
+    length.map(|length| length as i64)
 }
 
 /// Takes the id of a reservation. Returns an empty text if it is not a text.

@@ -72,8 +72,27 @@ fn object(plan: Plan) -> String {
 pub(super) fn rules(plan: Plan) -> Vec<usize> {
     match plan {
         Plan::Check(checks) => checks.into_iter().map(|check| check.rule).collect(),
-        Plan::Pass => Vec::new(),
+        Plan::Pass | Plan::Deny => Vec::new(),
         Plan::Reject { rule, reason } => panic!("rejected by {rule}: {reason:?}"),
+    }
+}
+
+#[test]
+fn ranges_of_addresses_come_before_all_rules() {
+    let toml = "upstream = \"ORIGIN\"\nallow = \"192.0.2.7\"\ndeny = \"192.0.2.0/24\"\n[policies]\n\
+                api = { algorithm = \"fix_window\", limit = 1, scale = \"1m\" }\n\
+                [[rules]]\npath = \"/*\"\nkey = \"header:X-Key\"\nmissing = \"deny\"\npolicies = \"api\"";
+    let config = Config::read(toml::from_str(toml).unwrap()).unwrap();
+    let planned = |headers: &[(&'static str, &'static str)]| {
+        let request = Request { method: "GET", path: "/", has_body: false };
+        plan(&config, request, &key::testing::Request(headers.to_vec()))
+    };
+    assert_eq!(planned(&[("cf-connecting-ip", "192.0.2.7")]), Plan::Pass);
+    assert_eq!(planned(&[("cf-connecting-ip", "::ffff:192.0.2.8")]), Plan::Deny);
+    let missing = Plan::Reject { rule: 0, reason: Rejection::Missing };
+    // Only Cloudflare's header counts.
+    for headers in [&[("cf-connecting-ip", "192.0.3.1")], &[("x-forwarded-for", "192.0.2.7")]] {
+        assert_eq!(planned(headers), missing);
     }
 }
 

@@ -1,0 +1,23 @@
+import type { BudgetDenied } from "./denied.ts";
+
+/**
+ * Returns the response to a denied call, in the form of the errors of OpenAI's and Anthropic's APIs. It tells SDKs not to
+ * try again by themselves: the option `wait` does that.
+ */
+export function deniedResponse({ message, retryAfter, decision, reserved }: BudgetDenied): Response {
+  const headers = new Headers({ "Content-Type": "application/json", "x-should-retry": "false" });
+  const hasEnd = retryAfter !== Number.POSITIVE_INFINITY;
+  if (hasEnd) {
+    headers.set("Retry-After", String(Math.ceil(retryAfter / 1_000)));
+    headers.set("retry-after-ms", String(retryAfter));
+  }
+  const error = {
+    type: "rate_limit_error",
+    code: "budget_denied",
+    message,
+    policies: decision.violated,
+    retryAfter: hasEnd ? retryAfter : null,
+    reserved,
+  };
+  return new Response(JSON.stringify({ type: "error", error }), { status: 429, headers });
+}

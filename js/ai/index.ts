@@ -1,0 +1,14 @@
+export { type ErrorCode, TollgateError } from "../errors/error.ts";
+export type { Awaitable } from "../guard/types.ts";
+export { usd } from "../policy/money.ts";
+export type { Timer } from "../throttle/alarm.ts";
+export type { Fetch } from "../throttle/platform.ts";
+export type { Costs, Decision, Duration, Key, Policies, Policy } from "../types.ts";
+export { type BudgetMiddleware, budget } from "./budget.ts";
+export { budgetFetch, type FetchBudgetOptions } from "./budget-fetch.ts";
+export { type BudgetRun, type BudgetUse, type BudgetWork, budgetRun } from "./budget-run.ts";
+export { BudgetDenied, type Reserved } from "./denied.ts";
+export type { BudgetLimiter, BudgetNamespace, BudgetObject, BudgetReservation } from "./limiter.ts";
+export type { BudgetPolicy } from "./meters.ts";
+export type { BudgetCall, BudgetOptions, Estimate, ModelBudgetOptions } from "./options.ts";
+export type { ModelPrices } from "./prices.ts";

@@ -1,0 +1,117 @@
+import { RateLimiter } from "../limiter/limiter.ts";
+import type { ReadPolicies } from "../policy/policies.ts";
+import type { Costs, Key } from "../types.ts";
+import { reserveOptions, type Source, sourceOf } from "./source.ts";
+import type { GuardLimiter } from "./types.ts";
+
+/** How many limiters there are before those without keys are looked for. */
+const firstSweep = 1_000;
+
+/** A limiter that can make another one over the same keys. */
+interface Sibling {
+  /** Returns a limiter with other policies, over the same keys or with the same options. */
+  sibling?(policies: ReadPolicies["policies"]): GuardLimiter;
+}
+
+/**
+ * The plans over one limiter, or in memory. Plans whose policies have the same shapes share a limiter, which gets the
+ * numbers with each call: so an upgrade keeps what was used, and a thousand plans cost what one costs.
+ */
+export class Plans {
+  readonly #limiter: (GuardLimiter & Sibling) | undefined;
+  /** The limiters by the shapes of their policies. */
+  readonly #byShapes = new Map<string, GuardLimiter>();
+  #sweepAt = firstSweep;
+
+  constructor(limiter: GuardLimiter | undefined, own: ReadPolicies | undefined) {
+    this.#limiter = limiter;
+    if (limiter !== undefined && own !== undefined) this.#byShapes.set(shapesOf(own), limiter);
+  }
+
+  /** Returns the source of a plan. */
+  source(plan: ReadPolicies): Source {
+    const limiter = this.#limiterOf(plan);
+    const source = sourceOf(limiter, plan.policies, plan);
+    return isInMemory(limiter) && this.#byShapes.size > 1 ? this.#following(source, limiter, plan) : source;
+  }
+
+  #limiterOf(plan: ReadPolicies): GuardLimiter {
+    const shapes = shapesOf(plan);
+    let limiter = this.#byShapes.get(shapes);
+    if (limiter === undefined) {
+      if (this.#byShapes.size > this.#sweepAt) this.#sweep();
+      limiter = this.#newLimiter(plan);
+      this.#byShapes.set(shapes, limiter);
+    }
+    return limiter;
+  }
+
+  #newLimiter({ policies }: ReadPolicies): GuardLimiter {
+    const limiter = this.#limiter;
+    if (limiter === undefined) return new RateLimiter(policies);
+    // A limiter of the caller's own gets every plan as the third argument.
+    return limiter.sibling?.(policies) ?? limiter;
+  }
+
+  /** Drops limiters whose states have all ended; of those over a store, whose states are elsewhere, the oldest. */
+  #sweep(): void {
+    for (const [shapes, limiter] of this.#byShapes) {
+      if (limiter === this.#limiter) continue;
+      if (isInMemory(limiter)) {
+        limiter.clean();
+        if (limiter.size === 0) this.#byShapes.delete(shapes);
+      } else if (this.#byShapes.size > firstSweep) this.#byShapes.delete(shapes);
+    }
+    this.#sweepAt = 2 * Math.max(firstSweep, this.#byShapes.size);
+  }
+
+  /**
+   * Returns a source over one of several limiters in memory. A key is in one of them, with its states of all shapes, and
+   * moves when its plan has other shapes: as in a store, where all are at the key.
+   */
+  #following(source: Source, limiter: RateLimiter, plan: ReadPolicies): Source {
+    return {
+      ...source,
+      hit: (key, costs) => {
+        this.#bring(key, limiter);
+        return source.hit(key, costs);
+      },
+      reserve: (key, costs) => {
+        this.#bring(key, limiter);
+        const { decision, id } = limiter.reserve(key, costs, reserveOptions(plan));
+        return {
+          decision,
+          settle: (used) => this.#settle(id, used),
+          cancel: () => this.#settle(id, 0),
+        };
+      },
+    };
+  }
+
+  #bring(key: Key, limiter: RateLimiter): void {
+    if (limiter.has(key)) return;
+    for (const other of this.#byShapes.values())
+      if (isInMemory(other) && other.has(key)) {
+        other.moveTo(limiter, key);
+        return;
+      }
+  }
+
+  /** Settles a reservation wherever its key is by now. */
+  #settle(id: string, used?: Costs): void {
+    for (const limiter of this.#byShapes.values())
+      if (isInMemory(limiter) && limiter.settle(id, used) === "settled") return;
+  }
+}
+
+/** Returns true for a limiter in memory, also for one of another copy of the package. */
+const isInMemory = (limiter: GuardLimiter): limiter is RateLimiter =>
+  typeof (limiter as Partial<RateLimiter>).moveTo === "function";
+
+/** Returns the text of the shapes of policies, and of whether denied hits count. */
+function shapesOf({ origins, denied }: ReadPolicies): string {
+  const shapes = origins.map(({ name, algorithm, scale }) =>
+    algorithm === "concurrency" ? [name, algorithm] : [name, algorithm, scale],
+  );
+  return `${denied} ${shapes.join("\n")}`;
+}
