@@ -377,18 +377,19 @@ impl Replica {
         if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.all_open(entry::is_lease)) {
             return Ok(false);
         }
-        let peek = |now| match is_open {
+        let peek = |cost, now| match is_open {
             true => self.ledger.peek_at(&PositionCosts::All(cost), None, now),
             false => Ok(self.ledger.peek_without_open(cost, now)),
         };
         // The decision is that of the earliest time, so that `retry_after` is never too short.
-        let (decision, later) = (peek(earliest)?, peek(latest)?);
+        let (decision, later) = (peek(cost, earliest)?, peek(cost, latest)?);
         if decision.allowed || later.allowed {
             return Ok(false);
         }
         // A denial that counts toward a ban must be an entry.
-        let is_banned = [decision, later].iter().all(|decision| decision.reason == Some(Reason::Banned));
-        if self.ledger.has_bans() && !is_banned {
+        // The one that begins a ban says so as well; only a ban that holds denies a cost of 0.
+        let holds = |now| Ok::<_, ReplayError>(peek(0, now)?.reason == Some(Reason::Banned));
+        if self.ledger.has_bans() && !(holds(earliest)? && holds(latest)?) {
             return Ok(false);
         }
         results.push_decision(&decision)?;
