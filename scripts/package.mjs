@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { asText } from "./lib/astext.mjs";
@@ -346,11 +347,25 @@ async function bundleRedis(dist) {
       entryPoints: [inProject("js/redis/index.ts")],
       format,
       external: ["node:*"],
-      plugins: [...forNode.plugins, packageBeside],
+      plugins: [...forNode.plugins, packageBeside, scriptBySha],
       loader: forNode.loader,
     });
   }
 }
+
+/** Imports a script of Redis as its text, without comments and indentation, and the SHA-1 by which Redis knows it. */
+const scriptBySha = {
+  name: "script by SHA",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.lua$/ }, ({ path }) => {
+      const lines = readFileSync(path, "utf8")
+        .split("\n")
+        .map((line) => line.trim());
+      const script = lines.filter((line) => line !== "" && !line.startsWith("--")).join("\n");
+      const sha = createHash("sha1").update(script).digest("hex");
+      return { contents: `export const [script, scriptSha] = ${JSON.stringify([script, sha])};` };
+    }),
+};
 
 /** Leaves `tollgate/store` out of the cases that test stores. */
 const storeBeside = {

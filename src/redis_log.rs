@@ -1,7 +1,7 @@
 //! Replays logs of operations, for stores that only order entries and add their times, such as Redis.
 //!
-//! The value of a key is a string: a base (states, and the tokens of recent entries), then entries, each with the store's
-//! time. Every process replays the same entries in the same order through the core, so all make the same decisions; the
+//! The value of a key is a string: perhaps a base (states, and the tokens of recent entries), then entries, each with the
+//! store's time. Every process replays the same entries in the same order through the core, so all make the same decisions; the
 //! store contains no algorithm. `docs/redis.md` describes the format.
 //!
 //! This module is for the bindings of this workspace. It is not part of the public API and may change in any version.
@@ -9,6 +9,7 @@
 mod base;
 mod by_position;
 mod entry;
+mod lines;
 mod policy_set;
 mod policy_sets;
 mod replica;
@@ -17,19 +18,15 @@ mod result;
 mod share;
 mod text;
 
-pub use policy_set::Hash;
 pub use replica::Replayed;
-pub use replicas::Replicas;
-pub use result::{NUMBERS_PER_RESULT, SETTLEMENTS, kind, reading, status};
+pub use replicas::{NO_SLOT, Replicas};
+pub use result::{NUMBERS_PER_OUTCOME, NUMBERS_PER_RESULT, SETTLEMENTS, kind, reading, status};
 pub use share::share;
 
 use crate::growth::OutOfMemory;
 
-/// The version of the algorithms' behaviour. Processes with different versions would replay one log differently. Every
-/// fingerprint includes it, so that they detect the difference.
-pub const SEMANTICS: u32 = 2;
-
-/// The first character of a value: the version of its format.
+/// The first character of a value: the version of its format and of the algorithms' behaviour. Processes with different
+/// versions would replay one log differently, so they do not read each other's values.
 pub const FORMAT: char = 'a';
 
 /// The error of a text that cannot be replayed. The replica must then be discarded.

@@ -2,45 +2,55 @@ import type { KeyLog } from "./key-log.ts";
 import { type Batch, noOperations } from "./operation.ts";
 import type { Result } from "./replicas.ts";
 
-/** A call of the script for one key. It may be sent several times, until Redis has executed it or it times out. */
+/** A base that is proposed for a value. */
+export interface Base {
+  /** Its kind, which `log.lua` explains. */
+  readonly kind: "b" | "m" | "r";
+  /** Its text, with its mark unless that is the known one. */
+  readonly text: string;
+  /** Its mark; empty if that is the known one. */
+  readonly mark: string;
+}
+
+/** What is done with a call whose reply was read: its operations get their results or an error, or it is sent again. */
+export type Next = "settle" | "again" | "fail";
+
+/** A call for one key. It may be sent several times, until Redis has executed it or it times out. */
 export class Call {
   readonly log: KeyLog;
   /** Its operations; none once it has ended. */
   batch: Batch;
-  /** The number of its entry; 0 if it has none. */
-  readonly number: number;
-  /** The mark of its entry; empty if it has none. */
-  readonly mark: string;
   /** When it times out, by the local clock. */
   readonly deadline: number;
   /** Its position among the calls that may time out; -1 if it is not one of them. */
   position = -1;
-  /** Whether the text of the policies is sent. */
-  withPolicies = false;
-  /** The base that replaces the log up to the known mark; empty for none. */
-  base = "";
+  /** The proposed base. */
+  base: Base | undefined;
   /** The time to live that the key must get, in milliseconds; 0 if the policies decide. */
   ttl = 0;
-  /** When it was last sent, by the local clock. */
-  sentAt = 0;
   /** How many times it was sent. */
   sends = 0;
   /** Whether its operations are settled. A later reply is ignored. */
   isEnded = false;
   /** The results, once they are known. */
   results: readonly Result[] | undefined;
+  /** When the last state of its key ends, once the results are known; 0 if nothing was changed. */
+  endsAt = 0;
 
-  constructor(
-    log: KeyLog,
-    batch: Batch,
-    token: { readonly number: number; readonly mark: string },
-    deadline: number,
-  ) {
+  next: Next = "settle";
+  /** The error of a call that fails. */
+  error: unknown;
+
+  constructor(log: KeyLog, batch: Batch, deadline: number) {
     this.log = log;
     this.batch = batch;
-    this.number = token.number;
-    this.mark = token.mark;
     this.deadline = deadline;
+  }
+
+  /** The operations to send; empty if it has none, or none must be written now. */
+  get operations(): string {
+    // No entry is written to an unreadable value, and none is written twice.
+    return this.results === undefined && !this.log.isUnreadable ? this.batch.text : "";
   }
 
   /** Ends it, and drops its operations: otherwise they were seen to survive minor garbage collections. */
@@ -48,10 +58,5 @@ export class Call {
     this.isEnded = true;
     this.batch = noOperations;
     this.results = undefined;
-  }
-
-  /** The length of its entry in the log: 13 digits of time, the operations and the mark. */
-  get entryLength(): number {
-    return this.mark === "" ? 0 : 13 + this.batch.text.length + this.mark.length;
   }
 }

@@ -1,13 +1,15 @@
 import { invalidField } from "../errors/error.ts";
-import { script, scriptSha } from "./script.ts";
+import { script, scriptSha } from "./log.lua";
 import type { IoredisLike, NodeRedisLike, RedisSender } from "./types.ts";
 
 /** Runs the script on a client. */
 export interface Runner {
+  /** Whether the keys of a call must be in the same slot. Set when the server says so. */
+  isCluster: boolean;
   /** Runs the script by its SHA-1. */
-  bySha(key: string, args: readonly string[]): Promise<unknown>;
+  bySha(keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** Runs the script by its text. */
-  byText(key: string, args: readonly string[]): Promise<unknown>;
+  byText(keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** Returns why the client cannot send now; `undefined` if it can. */
   unavailable(): string | undefined;
   /** Returns the sockets that can be corked while several commands are written. */
@@ -41,8 +43,9 @@ const disconnected = ["reconnecting", "close", "end", "disconnecting"];
 
 function ioredisRunner(client: IoredisLike): Runner {
   return {
-    bySha: (key, args) => client.evalsha(scriptSha, 1, key, ...args),
-    byText: (key, args) => client.eval(script, 1, key, ...args),
+    isCluster: (client as { isCluster?: unknown }).isCluster === true,
+    bySha: (keys, args) => client.evalsha(scriptSha, keys.length, ...keys, ...args),
+    byText: (keys, args) => client.eval(script, keys.length, ...keys, ...args),
     unavailable: () =>
       disconnected.includes(client.status) ? `the client's status is "${client.status}"` : undefined,
     sockets: () => ioredisNodes(client).flatMap(({ stream }) => (isCorkable(stream) ? [stream] : [])),
@@ -61,10 +64,14 @@ const isCorkable = (stream: unknown): stream is Corkable =>
 
 /** node-redis writes the commands of a tick together by itself, so it has no sockets to cork. */
 function nodeRedisRunner(client: NodeRedisLike): Runner {
-  const options = (key: string, args: readonly string[]) => ({ keys: [key], arguments: args as string[] });
+  const options = (keys: readonly string[], args: readonly string[]) => ({
+    keys: keys as string[],
+    arguments: args as string[],
+  });
   return {
-    bySha: (key, args) => client.evalSha(scriptSha, options(key, args)),
-    byText: (key, args) => client.eval(script, options(key, args)),
+    isCluster: false,
+    bySha: (keys, args) => client.evalSha(scriptSha, options(keys, args)),
+    byText: (keys, args) => client.eval(script, options(keys, args)),
     unavailable() {
       const { isOpen, isReady } = client as { isOpen?: unknown; isReady?: unknown };
       if (isOpen === false) return "the client is not connected: await client.connect() first";
@@ -75,11 +82,12 @@ function nodeRedisRunner(client: NodeRedisLike): Runner {
 }
 
 function senderRunner(client: RedisSender): Runner {
-  const run = async (command: string, text: string, key: string, args: readonly string[]) =>
-    client.send(key, [command, text, "1", key, ...args]);
+  const run = async (command: string, text: string, keys: readonly string[], args: readonly string[]) =>
+    client.send(keys[0] as string, [command, text, `${keys.length}`, ...keys, ...args]);
   return {
-    bySha: (key, args) => run("EVALSHA", scriptSha, key, args),
-    byText: (key, args) => run("EVAL", script, key, args),
+    isCluster: false,
+    bySha: (keys, args) => run("EVALSHA", scriptSha, keys, args),
+    byText: (keys, args) => run("EVAL", script, keys, args),
     unavailable: () => undefined,
     sockets: () => [],
   };

@@ -5,12 +5,15 @@ export interface Timed {
   position: number;
 }
 
+/** A timer. Those of Node, Bun and Deno can be told whether they keep the process alive. */
+type Timer = ReturnType<typeof setTimeout> & { ref?(): unknown; unref?(): unknown };
+
 /** The deadlines of pending items, with one timer for all. */
 export class Deadlines<Item extends Timed> {
   readonly #timeOut: (item: Item) => void;
   /** In no order. In a Set, removed items were seen to survive minor garbage collections, which then took longer. */
   readonly #pending: Item[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
 
   /** `timeOut` is called with each item that is pending at its deadline. */
@@ -21,6 +24,7 @@ export class Deadlines<Item extends Timed> {
   add(item: Item): void {
     item.position = this.#pending.push(item) - 1;
     if (item.deadline < this.#firesAt) this.#setTimer(item.deadline);
+    else if (item.position === 0) this.#timer?.ref?.();
   }
 
   remove(item: Item): void {
@@ -30,9 +34,8 @@ export class Deadlines<Item extends Timed> {
       last.position = item.position;
     }
     item.position = -1;
-    if (this.#pending.length > 0) return;
-    clearTimeout(this.#timer);
-    this.#firesAt = Number.POSITIVE_INFINITY;
+    // The timer stays, since setting one for each item costs more, and keeps no process alive.
+    if (this.#pending.length === 0) this.#timer?.unref?.();
   }
 
   #setTimer(deadline: number): void {
@@ -40,7 +43,7 @@ export class Deadlines<Item extends Timed> {
     this.#firesAt = deadline;
     // In a process that was blocked, timers fire before the replies that have arrived are read. Those come first.
     const fire = () => setImmediate(() => this.#check());
-    this.#timer = setTimeout(fire, Math.max(0, Math.ceil(deadline - performance.now())));
+    this.#timer = setTimeout(fire, Math.max(0, Math.ceil(deadline - performance.now()))) as Timer;
   }
 
   #check(): void {

@@ -37,5 +37,10 @@ export const rejectedOperation = (): TollgateError =>
   new TollgateError("invalid_operation", "the operation does not fit the policies in force");
 
 /** Returns true for Redis's error that it does not have the script. */
-export const isNoScript = (error: unknown): boolean =>
-  String((error as { message?: unknown } | null)?.message).startsWith("NOSCRIPT");
+export const isNoScript = (error: unknown): boolean => begins(error, "NOSCRIPT");
+
+/** Returns true for the error of a node of a Cluster that the keys of a call are in several slots. */
+export const isCrossSlot = (error: unknown): boolean => begins(error, "CROSSSLOT");
+
+const begins = (error: unknown, code: string): boolean =>
+  String((error as { message?: unknown } | null)?.message).startsWith(code);

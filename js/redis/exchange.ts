@@ -1,21 +1,27 @@
 import { inWords, type TollgateError } from "../errors/error.ts";
 import { replay } from "../wasm/generated.ts";
-import { Call } from "./call.ts";
+import { Call, type Next } from "./call.ts";
 import type { Runner } from "./client.ts";
 import { RedisClock } from "./clock.ts";
 import { Deadlines } from "./deadlines.ts";
-import { isNoScript, rejectedOperation, stateLost, unanswered, unreadableValue } from "./errors.ts";
+import {
+  isCrossSlot,
+  isNoScript,
+  rejectedOperation,
+  stateLost,
+  unanswered,
+  unreadableValue,
+} from "./errors.ts";
 import type { KeyLog } from "./key-log.ts";
+import { divided, Message, maxKeys } from "./message.ts";
 import { type Operation, takeBatch } from "./operation.ts";
-import type { Replicas, Result } from "./replicas.ts";
+import type { Outcome, Replicas, Result } from "./replicas.ts";
 import { type Reply, readReply } from "./reply.ts";
 import type { Counters } from "./stats.ts";
+import { Tags } from "./tags.ts";
 
 /** How many times a call is sent at most. */
 const maxSends = 8;
-
-/** How many calls send the text of the policies after another process wrote under other policies. */
-const maxCallsWithPolicies = 16;
 
 /** How many calls may have timed out without a reply before new ones fail at once. */
 const maxAbandoned = 256;
@@ -24,22 +30,28 @@ const maxAbandoned = 256;
 export interface ExchangeParts {
   readonly runner: Runner;
   readonly replicas: Replicas;
-  /** The name of this limiter in marks: 8 letters or digits. */
-  readonly process: string;
   readonly timeout: number;
   readonly restore: boolean;
   readonly counters: Counters;
 }
 
-/** Sends the pending operations of each key, one call at a time for a key, and replays the replies. */
+/** Sends the pending operations of the keys, one call at a time for a key, and replays the replies. */
 export class Exchange {
   readonly #parts: ExchangeParts;
+  /** The text of the policies, as calls send it. */
+  readonly #policies: string;
+  readonly #tags = new Tags();
   readonly #deadlines = new Deadlines<Call>((call) => this.#timeOut(call));
   readonly #clock = new RedisClock();
   /** The keys whose calls are sent at the end of this tick. */
   readonly #ready: KeyLog[] = [];
-  /** The number of the last entry. */
-  #number = 0;
+  #isScheduled = false;
+  /** The timer of keys that wait for a reply to others. */
+  #waiting: ReturnType<typeof setTimeout> | undefined;
+  /** How many keys the messages have that have no reply yet. */
+  #keysUnderWay = 0;
+  /** How long a reply takes, in milliseconds: an average of the last ones. */
+  #roundTrip = 1;
   /** How many calls timed out and have no reply yet. */
   #abandoned = 0;
   /** When the last call was tried in spite of those. */
@@ -47,6 +59,7 @@ export class Exchange {
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
+    this.#policies = `${parts.replicas.policiesText}|`;
   }
 
   /** Adds an operation on a key. It is sent with all others of this tick. */
@@ -64,96 +77,138 @@ export class Exchange {
 
   #enqueue(log: KeyLog): void {
     log.isBusy = true;
-    if (this.#ready.push(log) === 1) setImmediate(() => this.#flush());
+    if (this.#ready.push(log) === 1) this.#schedule();
   }
 
-  /** Sends a call for each key that is ready. */
-  #flush(): void {
-    const ready = this.#ready.splice(0);
-    // Corked, so that all calls take one system call instead of one each.
-    const sockets = this.#parts.runner.sockets();
+  /** Sends what is ready at the end of this tick. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#flush);
+  }
+
+  /**
+   * Sends the calls of all keys that are ready. While more than twice as many are under way, these wait for the next reply,
+   * for half a round trip at most: otherwise a busy process would send ever smaller messages.
+   */
+  readonly #flush = (): void => {
+    this.#isScheduled = false;
+    if (this.#ready.length === 0) return;
+    if (2 * this.#ready.length < Math.min(this.#keysUnderWay, 2 * maxKeys)) {
+      // In a process that was blocked, timers fire before the replies that have arrived are read. Those come first.
+      this.#waiting ??= setTimeout(() => setImmediate(this.#flushNow), this.#roundTrip / 2);
+      return;
+    }
+    this.#flushNow();
+  };
+
+  readonly #flushNow = (): void => {
+    clearTimeout(this.#waiting);
+    this.#waiting = undefined;
+    if (this.#ready.length > 0) this.#sendAll(this.#ready.splice(0).map((log) => this.#start(log)));
+  };
+
+  /** Starts a call with the pending operations of a key. */
+  #start(log: KeyLog): Call {
+    const oldest = log.pending[0]?.since ?? performance.now();
+    if (log.deferred.length > 0) log.pending.unshift(...log.deferred.splice(0));
+    const batch = takeBatch(log.pending);
+    const call = new Call(log, batch, oldest + this.#parts.timeout);
+    this.#parts.counters.operations += batch.writes.length;
+    this.#deadlines.add(call);
+    return call;
+  }
+
+  #sendAll(calls: readonly Call[]): void {
+    const { runner } = this.#parts;
+    const messages = divided(calls, runner.isCluster);
+    if (messages.length === 1) {
+      this.#send(messages[0] as Call[]);
+      return;
+    }
+    // Corked, so that all messages take one system call instead of one each.
+    const sockets = runner.sockets();
     for (const socket of sockets) socket.cork();
-    for (const log of ready) this.#start(log);
+    for (const message of messages) this.#send(message);
     for (const socket of sockets) socket.uncork();
   }
 
-  /** Starts a call with the pending operations of a key. */
-  #start(log: KeyLog): void {
-    const { fingerprint } = this.#parts.replicas;
-    const oldest = log.pending[0]?.since ?? performance.now();
-    log.pending.unshift(...log.deferred.splice(0));
-    const batch = takeBatch(log.pending);
-    const hasEntry = batch.writes.length > 0;
-    const number = hasEntry ? ++this.#number : 0;
-    const mark = hasEntry ? `!${this.#parts.process}${number.toString(36)}.${fingerprint}` : "";
-    const call = new Call(log, batch, { number, mark }, oldest + this.#parts.timeout);
-    this.#parts.counters.operations += batch.writes.length;
-    this.#deadlines.add(call);
-    this.#send(call);
-  }
-
-  /** Sends a call, with the mark and offset that are known now. */
-  #send(call: Call): void {
-    const { log } = call;
+  /** Sends calls in one message, with what is known of their keys now. */
+  #send(all: readonly Call[]): void {
     const now = performance.now();
+    const unavailable = this.#unavailable(now);
+    const calls = all.filter((call) => {
+      const { log } = call;
+      let reason = log.isDropped ? "its states were lost in a trap" : unavailable;
+      if (reason === undefined && ++call.sends > maxSends) reason = "the call was sent too many times";
+      if (reason !== undefined) this.#fail(call, unanswered(log.name, reason));
+      return reason === undefined;
+    });
+    if (calls.length === 0) return;
+    const message = new Message(calls, this.#tags.next(), now);
     try {
-      const reason = log.isDropped ? "its states were lost in a trap" : this.#unavailable(now);
-      if (reason !== undefined) throw unanswered(log.name, reason);
-      if (++call.sends > maxSends) throw unanswered(log.name, "the call was sent too many times");
-      call.sentAt = now;
+      const latest = (calls[0] as Call).log.clock.latest(now) || this.#clock.latest(now);
+      let earliest = Number.POSITIVE_INFINITY;
+      for (const call of calls) {
+        earliest = Math.min(earliest, call.deadline);
+        this.#prepare(call, latest);
+      }
+      // Before the first reply Redis's time is unknown. A deadline of 0 makes the script return only the time.
+      const deadline = latest === 0 ? 0 : Math.ceil(latest + earliest - now);
       this.#parts.counters.calls++;
-      this.#transmit(call, this.#args(call, now), false);
+      this.#transmit(message, message.args(deadline, this.#policies, this.#ttlFor(0)), false);
     } catch (error) {
-      this.#fail(call, error);
+      for (const call of calls) this.#fail(call, error);
     }
   }
 
-  /** Returns the arguments of the script, which `script.ts` documents. */
-  #args(call: Call, now: number): string[] {
-    const { replicas, restore } = this.#parts;
+  /** Adds to a call what its key needs: a base, or a longer time to live. */
+  #prepare(call: Call, latest: number): void {
+    const { replicas } = this.#parts;
     const { log, batch } = call;
-    const latest = log.clock.latest(now) || this.#clock.latest(now);
-    // Before the first reply Redis's time is unknown. A deadline of 0 makes the script return only the time.
-    const deadline = latest === 0 ? 0 : Math.ceil(latest + call.deadline - now);
-    if (call.base === "" && log.mark !== "" && log.excess > 1) call.base = replicas.base(log.slot);
-    const withPolicies = call.withPolicies || log.mark === "" || log.callsWithPolicies > 0;
-    // No entry is written to an unreadable value, and none is written twice.
-    const writes = call.results === undefined && !log.isUnreadable;
-    const entry = writes ? batch.text + call.mark : "";
-    const args = [`${deadline} ${log.offset} ${this.#ttl(call, latest)} ${Number(restore)}`, log.mark, entry];
-    if (withPolicies || call.base !== "") args.push(withPolicies ? replicas.policiesText : "");
-    if (call.base !== "") args.push(call.base);
-    return args;
-  }
-
-  /** Returns the time to live of the key, in milliseconds; negative if it is only for a new key. */
-  #ttl(call: Call, latest: number): number {
-    const { replicas, timeout } = this.#parts;
-    if (call.ttl > 0) return call.ttl;
+    if (log.isLong && call.base === undefined && log.mark !== "")
+      call.base = { kind: "b", text: replicas.base(log.slot, !log.isShared), mark: "" };
+    if (call.ttl > 0 || batch.writes.length === 0 || log.isUnreadable) return;
     // A reservation is charged when it expires, and the charge lasts as long as any other.
-    let lifetime = replicas.longest;
-    for (const { ttl } of call.batch.writes)
-      if (ttl > 0) lifetime = Math.max(lifetime, ttl + replicas.longest);
-    const ttl = Math.max(2 * lifetime, 2 * timeout + 1_000);
-    const isDue = call.mark !== "" && !call.log.isUnreadable && latest + lifetime > call.log.livesUntil;
-    if (isDue) call.ttl = ttl;
-    return isDue ? ttl : -ttl;
+    let longest = 0;
+    for (const { ttl } of batch.writes) if (ttl > longest) longest = ttl;
+    if (latest + replicas.longest + longest > log.livesUntil) call.ttl = this.#ttlFor(longest);
   }
 
-  #transmit(call: Call, args: readonly string[], byText: boolean): void {
+  /** Returns the time to live of a key whose states last so much longer than they do after a hit. */
+  #ttlFor(longer: number): number {
+    return Math.max(2 * (this.#parts.replicas.longest + longer), 2 * this.#parts.timeout + 1_000);
+  }
+
+  #transmit(message: Message, args: readonly string[], byText: boolean): void {
     const { runner, counters } = this.#parts;
-    const { name } = call.log;
-    const reply = byText ? runner.byText(name, args) : runner.bySha(name, args);
-    const received = (reply: unknown) => this.#receive(call, reply);
-    const failed = (error: unknown) => {
-      if (call.isEnded) {
-        this.#abandoned--;
-      } else if (!byText && isNoScript(error)) {
-        counters.scriptLoads++;
-        this.#transmit(call, args, true);
-      } else this.#fail(call, unanswered(name, String((error as Error | null)?.message ?? error), error));
+    const { keys } = message;
+    const reply = byText ? runner.byText(keys, args) : runner.bySha(keys, args);
+    this.#keysUnderWay += keys.length;
+    const ended = () => {
+      this.#keysUnderWay -= keys.length;
+      if (this.#ready.length > 0) this.#schedule();
     };
-    reply.then(received, failed);
+    reply.then(
+      (reply) => {
+        ended();
+        this.#receive(message, reply);
+      },
+      (error) => {
+        ended();
+        const calls = this.#awaited(message);
+        if (!byText && isNoScript(error) && calls.length === keys.length) {
+          counters.scriptLoads++;
+          this.#transmit(message, args, true);
+        } else if (isCrossSlot(error) && keys.length > 1) {
+          runner.isCluster = true;
+          this.#sendAll(calls);
+        } else {
+          const reason = String((error as Error | null)?.message ?? error);
+          for (const call of calls) this.#fail(call, unanswered(call.log.name, reason, error));
+        }
+      },
+    );
   }
 
   /** Returns why no call can be sent now; `undefined` if one can. */
@@ -164,131 +219,194 @@ export class Exchange {
     return this.#parts.runner.unavailable();
   }
 
-  #receive(call: Call, raw: unknown): void {
-    if (call.isEnded) {
-      this.#abandoned--;
-      return;
-    }
-    const { log } = call;
+  /** Returns the calls of a message that still wait for its reply. */
+  #awaited({ calls }: Message): readonly Call[] {
+    if (!calls.some(({ isEnded }) => isEnded)) return calls;
+    const awaited = calls.filter(({ isEnded }) => !isEnded);
+    this.#abandoned -= calls.length - awaited.length;
+    return awaited;
+  }
+
+  #receive(message: Message, raw: unknown): void {
+    const awaited = this.#awaited(message);
+    if (awaited.length === 0) return;
     try {
-      const reply = readReply(raw);
-      if (reply === undefined) throw unanswered(log.name, `the reply of the script is ${inWords(raw)}`);
-      if (log.isDropped) throw stateLost();
+      const reply = readReply(raw, message.calls.length);
+      if (reply === undefined)
+        throw unanswered(message.calls[0]?.log.name as string, `the reply of the script is ${inWords(raw)}`);
       const now = performance.now();
-      log.clock.update(reply.now, call.sentAt, now);
-      this.#clock.update(reply.now, call.sentAt, now);
-      this.#handle(call, reply);
+      this.#roundTrip += (now - message.sentAt - this.#roundTrip) / 8;
+      for (const { log } of awaited) log.clock.update(reply.now, message.sentAt, now);
+      this.#clock.update(reply.now, message.sentAt, now);
+      if (reply.texts.length === 0) this.#sendLater(awaited, now);
+      else this.#handleAll(message, reply);
     } catch (error) {
-      this.#fail(call, error);
+      for (const call of awaited) if (!call.isEnded) this.#fail(call, error);
     }
   }
 
-  /** Handles a reply by its kind, which `script.ts` explains. */
-  #handle(call: Call, reply: Reply): void {
+  /** Sends calls again that came too late by the last estimate of Redis's time, unless they really are. */
+  #sendLater(calls: readonly Call[], now: number): void {
+    const [late, early] = [
+      calls.filter(({ deadline }) => deadline <= now),
+      calls.filter((call) => call.deadline > now),
+    ];
+    for (const call of late) this.#fail(call, this.#timeoutError(call.log));
+    if (early.length > 0) this.#sendAll(early);
+  }
+
+  /** Replays the replies for all keys of a message, and ends or repeats their calls. */
+  #handleAll(message: Message, { texts, now }: Reply): void {
+    const { calls, tag } = message;
+    const slots = new Uint32Array(calls.length);
+    let index = 0;
+    for (const { isEnded, log } of calls)
+      slots[index++] = isEnded || log.isDropped ? replay.noSlot : log.slot;
+    const outcomes = this.#parts.replicas.replayAll(slots, texts, tag, now);
+    index = 0;
+    for (const call of calls) {
+      const [text, outcome] = [texts[index] as string, outcomes?.[index] as Outcome];
+      index++;
+      if (call.isEnded) continue;
+      try {
+        if (call.log.isDropped) throw stateLost();
+        if (outcomes === undefined) throw unreadableValue(call.log.name, replay.status.outOfMemory);
+        call.next = this.#read(call, text, outcome, tag, now);
+      } catch (error) {
+        call.next = "fail";
+        call.error = error;
+      }
+    }
+    // Last, since they call what callers gave, which may use the wasm again.
+    const again: Call[] = [];
+    for (const call of calls) {
+      if (call.isEnded) continue;
+      if (call.next === "settle") this.#settle(call);
+      else if (call.next === "again") again.push(call);
+      else this.#fail(call, call.error);
+    }
+    if (again.length > 0) this.#sendAll(again);
+  }
+
+  /** Reads the reply for a key by its kind, which `log.lua` explains. Returns what is to be done then. */
+  #read(call: Call, reply: string, outcome: Outcome, tag: string, now: number): Next {
     const { log } = call;
-    switch (reply.kind) {
+    const wish = reply.startsWith("*") || reply.startsWith("!") ? reply.charAt(0) : "";
+    const kind = reply.charAt(wish.length);
+    const text = reply.slice(wish.length + 1);
+    switch (kind) {
       case "+":
       case "#":
       case "=":
-        this.#replay(call, reply);
-        break;
-      case "t":
-        call.withPolicies = true;
-        log.callsWithPolicies = maxCallsWithPolicies;
-        this.#send(call);
-        break;
-      case ">":
-        if (call.deadline <= performance.now()) throw this.#timeoutError(log);
-        this.#send(call);
-        break;
+      case "^":
+        this.#checkRead(call, outcome.status, text);
+        this.#update(call, kind, text, tag);
+        log.isLong = wish !== "";
+        log.isTooLong = wish === "!";
+        return this.#replayed(call, outcome, now);
       case "x":
-        this.#restore(call, reply.now);
-        break;
+        return this.#restore(call, now);
+      case "o":
+        return this.#meet(call, text, now);
       case "l":
-        this.#load(call, reply);
-        call.base = this.#parts.replicas.base(log.slot);
-        this.#send(call);
-        break;
+        this.#checkRead(call, outcome.status, text);
+        log.update(true, text, "!");
+        call.base = { kind: "b", text: this.#parts.replicas.base(log.slot, true), mark: "" };
+        return "again";
       default:
-        this.#load(call, { ...reply, kind: "=" });
-        throw unreadableValue(log.name, replay.status.malformed, reply.text);
+        this.#checkRead(call, replay.status.malformed, text);
+        return "again";
     }
   }
 
-  /** Sends a call again whose key Redis has lost, with a base that restores the key unless its states have ended. */
-  #restore(call: Call, now: number): void {
-    const { replicas, restore } = this.#parts;
-    const { log } = call;
-    if (restore && replicas.endsAt(log.slot, now) > 0) {
-      call.base = replicas.base(log.slot);
-      call.withPolicies = true;
-    } else {
-      replicas.forget(log.slot);
-      log.forget();
-      call.base = "";
-    }
-    this.#send(call);
+  /** Throws if a value or entries could not be read. */
+  #checkRead({ log }: Call, status: number, text: string): void {
+    if (status >= 0) return;
+    log.forget();
+    log.isUnreadable = true;
+    this.#parts.replicas.forget(log.slot);
+    const isLater = /^[b-z][I-M]/.test(text);
+    throw unreadableValue(log.name, isLater ? replay.status.version : status, text.slice(0, 64));
   }
 
-  /** Replays the entries or the value in a reply, and returns the status. Throws if they cannot be read. */
-  #load(call: Call, reply: Reply): number {
-    const { replicas, counters } = this.#parts;
+  /** Updates what is known of a key after a replay. */
+  #update(call: Call, kind: string, text: string, tag: string): void {
     const { log, base } = call;
-    const { kind, text, offset } = reply;
-    const isWhole = kind === "=" || kind === "l";
-    const code = isWhole
-      ? replicas.load(log.slot, text, call.number)
-      : replicas.replay(log.slot, text, call.number);
-    if (code < 0) {
-      log.forget();
-      log.isUnreadable = true;
-      throw unreadableValue(log.name, code, text.slice(0, 64));
+    const { counters } = this.#parts;
+    log.update(kind === "=" || kind === "^", text, `!${tag}`);
+    if (base === undefined) return;
+    if (kind === "#") {
+      counters.bases++;
+      if (text === "" && base.mark !== "") log.mark = base.mark;
     }
-    if (base !== "") {
-      if (offset === 1 + base.length + log.mark.length) counters.bases++;
-      if (kind === "=" && text.startsWith(base, 1)) counters.restored++;
-      call.base = "";
-    }
-    log.update(reply, call.mark, call.entryLength);
-    if (isWhole) log.livesUntil = 0;
-    if ((code & replay.status.foreign) !== 0) log.callsWithPolicies = maxCallsWithPolicies;
-    else if (log.callsWithPolicies > 0) log.callsWithPolicies--;
-    return code;
+    if (kind === "^") counters.restored++;
+    call.base = undefined;
   }
 
-  /** Replays the reply to an executed call, and settles its operations once the key lives long enough. */
-  #replay(call: Call, reply: Reply): void {
-    const { replicas } = this.#parts;
+  /** Ends an executed call once its key lives long enough, and otherwise sends it again. */
+  #replayed(call: Call, outcome: Outcome, now: number): Next {
     const { log, batch } = call;
-    const code = this.#load(call, reply);
     if (log.isUnreadable) {
       log.isUnreadable = false;
-      this.#send(call);
-      return;
+      return "again";
     }
-    if (call.ttl > 0) log.livesUntil = Math.max(log.livesUntil, reply.now + call.ttl);
-    if (call.results === undefined) this.#readResults(call, code, reply.now);
-    const ends = batch.writes.length === 0 ? 0 : replicas.endsAt(log.slot, reply.now);
-    if (ends <= log.livesUntil) {
-      this.#settle(call);
-      return;
-    }
+    if (call.ttl > 0) log.livesUntil = Math.max(log.livesUntil, now + call.ttl);
+    if (call.results === undefined) this.#readResults(call, outcome, now);
+    if (batch.writes.length === 0 || call.endsAt <= log.livesUntil) return "settle";
     // Without a longer time to live, Redis would drop states before they end.
-    call.ttl = 2 * (ends - reply.now);
-    this.#send(call);
+    call.ttl = 2 * (call.endsAt - now);
+    return "again";
   }
 
   /** Reads the results of a call whose entry was replayed. */
-  #readResults(call: Call, code: number, now: number): void {
+  #readResults(call: Call, outcome: Outcome, now: number): void {
     const { replicas } = this.#parts;
     const { log, batch } = call;
-    if (batch.writes.length > 0 && (code & replay.status.own) === 0)
+    const { writes, reads } = batch;
+    if (writes.length > 0 && (outcome.status & replay.status.own) === 0)
       throw unanswered(log.name, "the operation was counted, but its result is no longer in the log");
-    for (const operation of batch.reads) {
-      const code = replicas.read(log.slot, operation, now);
-      if (code < 0) throw unreadableValue(log.name, code);
+    const results = replicas.results(writes, outcome.first);
+    if (reads.length > 0) {
+      for (const operation of reads) {
+        const code = replicas.read(log.slot, operation, now);
+        if (code < 0) throw unreadableValue(log.name, code);
+      }
+      results.push(...replicas.results(reads));
     }
-    call.results = replicas.results([...batch.writes, ...batch.reads]);
+    call.results = results;
+    call.endsAt = outcome.endsAt;
+  }
+
+  /** Sends a call again whose key Redis has lost, with a base that restores the key unless its states have ended. */
+  #restore(call: Call, now: number): Next {
+    const { replicas, restore } = this.#parts;
+    const { log } = call;
+    if (restore && replicas.endsAt(log.slot, now) > 0) {
+      call.base = this.#markedBase("r", replicas.restoringBase(log.slot));
+    } else {
+      replicas.forget(log.slot);
+      log.forget();
+      call.base = undefined;
+    }
+    return "again";
+  }
+
+  /** Sends a call again whose key was lost and has other states, with a base that adds to those what only the own ones know. */
+  #meet(call: Call, value: string, now: number): Next {
+    const { replicas, restore } = this.#parts;
+    const { log } = call;
+    if (!restore) replicas.forget(log.slot);
+    const status = replicas.meet(log.slot, value, now);
+    this.#checkRead(call, status, value);
+    log.update(true, value, "!");
+    const isKept = status === replay.status.kept;
+    call.base = isKept ? this.#markedBase("m", replicas.base(log.slot, false)) : undefined;
+    return "again";
+  }
+
+  #markedBase(kind: "m" | "r", text: string): { kind: "m" | "r"; text: string; mark: string } {
+    const mark = `!${this.#tags.next()}`;
+    return { kind, text: text + mark, mark };
   }
 
   #settle(call: Call): void {
@@ -328,9 +446,9 @@ export class Exchange {
     const { log } = call;
     this.#deadlines.remove(call);
     if (log.freeing > 0) for (const { isFreeing } of call.batch.writes) if (isFreeing) log.freeing--;
+    const hadEntry = call.batch.text !== "";
     call.end();
     log.isBusy = false;
-    // A value that is far too long is shortened at once, even without pending operations.
-    if (log.pending.length > 0 || (log.excess > 2 && call.number > 0)) this.#enqueue(log);
+    if (log.pending.length > 0 || (log.isTooLong && hadEntry)) this.#enqueue(log);
   }
 }

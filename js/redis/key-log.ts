@@ -1,6 +1,11 @@
 import { RedisClock } from "./clock.ts";
 import type { Operation } from "./operation.ts";
-import type { Reply } from "./reply.ts";
+
+/** What a caller sends that has replayed nothing: a mark and the end of a line's beginning that no value contains. */
+const nothingKnown = " ".repeat(13);
+
+/** The length of a mark: `!` and a tag. */
+const markLength = 10;
 
 /** The log of one key in Redis, as far as this limiter has read it, and the operations that wait to be sent. */
 export class KeyLog {
@@ -11,12 +16,12 @@ export class KeyLog {
   readonly clock: RedisClock = new RedisClock();
   /** The mark of the last replayed entry; empty if none was replayed. */
   mark = "";
-  /** The end of that mark in the value. */
-  offset = 0;
+  /** The time at which its line began, as its value has it. */
+  #line = "";
+  /** What of it calls send. */
+  #endOfLine = "";
   /** The key does not expire in Redis before this time, by Redis's clock. */
   livesUntil = 0;
-  /** How many more calls send the text of the policies, because other processes write under other policies. */
-  callsWithPolicies = 0;
   /** Set by each use; eviction skips the key once and clears it. */
   isUsed = true;
   /** Operations that wait for the next call. */
@@ -33,44 +38,46 @@ export class KeyLog {
   isUnreadable = false;
   /** Whether its slot was released or lost. */
   isDropped = false;
-  #baseLength = 0;
-  /** The length of what other processes wrote between the last two entries of this one. */
-  #gap = 0;
+  /** Whether the value is long enough for a base with the next call. */
+  isLong = false;
+  /** Whether it is so long that a call is made for that alone. */
+  isTooLong = false;
+  /** Whether the last reply had entries of other processes. */
+  isShared = false;
 
   constructor(name: string, slot: number) {
     this.name = name;
     this.slot = slot;
   }
 
-  /** Updates mark and offset after a reply was replayed. `ownMark` and `ownLength` are those of the own entry. */
-  update(reply: Reply, ownMark: string, ownLength: number): void {
-    const { kind, offset, text } = reply;
-    if (kind === "=") {
-      this.offset = text.length;
-      this.#baseLength = text[1] === "b" ? text.indexOf("!") : 0;
-    } else {
-      if (kind === "#") this.#baseLength = this.offset = offset;
-      this.offset += text.length;
-      this.#gap = Math.max(0, text.length - ownLength);
+  /** What is known, as calls send it. */
+  get known(): string {
+    return this.mark === "" ? nothingKnown : this.mark + this.#endOfLine;
+  }
+
+  /** Updates what is known after entries or a whole value were replayed. `ownMark` is that of the call's entries. */
+  update(isWhole: boolean, text: string, ownMark: string): void {
+    this.isShared = isWhole || text.indexOf("!") !== text.length - markLength;
+    if (isWhole) {
+      this.mark = "";
+      const line = text.slice(1, 8);
+      if (line !== this.#line) {
+        // The key was created anew since its time to live was set.
+        this.livesUntil = 0;
+        this.#line = copied(line);
+        this.#endOfLine = this.#line.slice(4);
+      }
     }
-    if (text === "") {
-      if (kind === "=") this.mark = "";
-      return;
-    }
+    if (text === "") return;
     // Copied, since a slice would keep the whole reply in memory.
-    this.mark =
-      ownMark !== "" && text.endsWith(ownMark) ? ownMark : copied(text.slice(text.lastIndexOf("!")));
+    this.mark = text.endsWith(ownMark) ? ownMark : copied(text.slice(-markLength));
   }
 
-  /** Resets mark and offset, so that the next call reads the whole value. */
+  /** Forgets what is known, so that the next call reads the whole value. */
   forget(): void {
-    this.mark = "";
-    this.offset = this.#baseLength = this.livesUntil = 0;
-  }
-
-  /** The length of the value divided by the length from which on a shorter one is proposed. */
-  get excess(): number {
-    return this.offset / (512 + 2 * this.#baseLength + 4 * this.#gap);
+    this.mark = this.#line = this.#endOfLine = "";
+    this.livesUntil = 0;
+    this.isLong = this.isTooLong = false;
   }
 }
 

@@ -30,7 +30,6 @@ import { LeasedHits, type LeaseIssuer } from "./leased-hits.ts";
 import { type Operation, type OperationFields, operationOf } from "./operation.ts";
 import { OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
-import { processName } from "./process-name.ts";
 import { Replicas, type Reserved, type Result, sharedPolicies } from "./replicas.ts";
 import { type Counters, newCounters } from "./stats.ts";
 import type { RedisOptions, RedisStats } from "./types.ts";
@@ -38,11 +37,17 @@ import type { RedisOptions, RedisStats } from "./types.ts";
 /** How old the last reply of Redis may be for a local denial, in milliseconds. */
 const maxDenialAge = 2_000;
 
+/** Returns a hit as entries have it: a cost of 1 is left out. */
+function hitText(costs: string, callText: string): string {
+  const text = costs === "1" ? "h" : `h${costs}`;
+  return callText === "" ? text : `${text}@${callText}`;
+}
+
 /** The name of a limiter that has none: limiters with the same prefix share keys, whatever their policies are. */
 const defaultName = "default";
 
 /** Numbers the format of keys' values and the semantics of their logs. Under another number keys start unused. */
-const format = 2;
+const format = 3;
 
 /**
  * A limiter whose keys are in Redis or Valkey: one budget for all processes that use it, exact under every algorithm. The
@@ -87,8 +92,7 @@ export class RedisLimiter implements AsyncLimiter {
     this.#read = read;
     this.policies = read.policies;
     this.#reserveOnlyPosition = read.origins.findIndex(({ algorithm }) => algorithm === "concurrency");
-    const process = processName();
-    const replicas = new Replicas(read, process);
+    const replicas = new Replicas(read);
     this.#replicas = replicas;
     this.#texts = new OperationTexts(read, replicas);
     const { prefix, name = defaultName, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
@@ -98,7 +102,7 @@ export class RedisLimiter implements AsyncLimiter {
     const limiter =
       typeof fallback === "number" ? new RateLimiter(sharedPolicies(this.policies, fallback)) : fallback;
     this.#fallback = new Fallback(onError, limiter, this.policies, read.names);
-    this.#exchange = new Exchange({ runner, replicas, process, timeout, restore, counters });
+    this.#exchange = new Exchange({ runner, replicas, timeout, restore, counters });
     this.#maxDenialAgeBesideLeases = (leaseTtl || schema.defaultLeaseTtl) / 2;
     if (leaseTtl > 0 && replicas.mayLease)
       this.#leasedHits = new LeasedHits(
@@ -318,7 +322,7 @@ export class RedisLimiter implements AsyncLimiter {
       const now = performance.now();
       // A hit with cost 0 is a peek.
       const isHit = kind === "h" && !/^[0,]+$/.test(costs);
-      const text = isHit ? `h${costs}${callText === "" ? "" : `@${callText}`}` : costs;
+      const text = isHit ? hitText(costs, callText) : costs;
       return this.#add(log, isHit ? "h" : "peek", { text, callText }, now, (error) =>
         this.#decideByFallback(isHit ? "hit" : "peek", key, cost, error),
       ) as Promise<Decision>;
@@ -348,7 +352,8 @@ export class RedisLimiter implements AsyncLimiter {
   #issuer(ttl: number): LeaseIssuer {
     return {
       hit: async (key, cost) =>
-        (this.#denyLocally(key, cost) ?? (await this.#perform("h", key, { text: `h${cost}` }))) as Decision,
+        (this.#denyLocally(key, cost) ??
+          (await this.#perform("h", key, { text: hitText(`${cost}`, "") }))) as Decision,
       // A report without a hit may give back an amount that then can be used.
       renew: async (key, cost, text) =>
         (await this.#perform("l", key, { text, ttl, isFreeing: cost === 0 })) as Numbers,

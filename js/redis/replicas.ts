@@ -7,7 +7,16 @@ import { instanceOf, isLost } from "../wasm/wasm-module.ts";
 import type { Operation, Read } from "./operation.ts";
 import { redisModule, run } from "./wasm.ts";
 
-const { kind: kinds, numbersPerResult } = replay;
+const { kind: kinds, numbersPerOutcome, numbersPerResult } = replay;
+
+/** What the reply for a key came to. */
+export interface Outcome {
+  readonly status: number;
+  /** The position of the first result of the own entry. */
+  readonly first: number;
+  /** When the last state of the key ends, if the own entry was replayed; 0 otherwise. */
+  readonly endsAt: number;
+}
 
 /** The decision of a reservation, and when the reservation ends; 0 if it was denied. */
 export interface Reserved {
@@ -27,7 +36,6 @@ const noNames: readonly string[] = Object.freeze([]);
 export class Replicas {
   /** The policies as entries have them. */
   readonly policiesText: string;
-  readonly fingerprint: string;
   /** The longest lifetime of a state after a hit without debt, in milliseconds. */
   readonly longest: number;
   /** The duration of a reservation without a `ttl`, in milliseconds. */
@@ -36,20 +44,17 @@ export class Replicas {
   /** The violated policies of a denial where there is only one policy. */
   readonly #frozenNames: readonly string[];
   readonly #json: string;
-  readonly #process: string;
   #replicas: WasmReplicas;
   #generation: number;
   #numbers = new Float64Array();
 
-  constructor(read: ReadPolicies, process: string) {
+  constructor(read: ReadPolicies) {
     this.#names = read.names;
     this.#frozenNames = Object.freeze([...read.names]);
     this.#json = JSON.stringify(read.policies);
-    this.#process = process;
     this.#replicas = this.#create();
     this.#generation = redisModule.generation;
     this.policiesText = run(() => this.#replicas.policiesText());
-    this.fingerprint = run(() => this.#replicas.fingerprint());
     this.longest = run(() => this.#replicas.longest());
     this.defaultTtl = run(() => this.#replicas.defaultTtl());
   }
@@ -73,7 +78,7 @@ export class Replicas {
 
   #create(): WasmReplicas {
     instanceOf(redisModule);
-    return run(() => new WasmReplicas(this.#json, this.#process));
+    return run(() => new WasmReplicas(this.#json));
   }
 
   /** Returns the text of a call's policies; empty if they do not fit the limiter's own. */
@@ -105,19 +110,38 @@ export class Replicas {
     run(() => this.#replicas.forget(slot));
   }
 
-  /** Replays a whole value, and returns the status. `number` is that of the own entry; 0 if there is none. */
-  load(slot: number, value: string, number: number): number {
-    return run(() => this.#replicas.load(slot, value, number));
+  /**
+   * Replays the replies to one call: for each slot a text as `log.lua` replies it. `own` is the tag of the call's entries.
+   * Returns what each of them came to; `undefined` if there is no memory.
+   */
+  replayAll(slots: Uint32Array, texts: readonly string[], own: string, now: number): Outcome[] | undefined {
+    // A line end is in no value, so a text that has one cannot be read; its kind says so.
+    const lines = texts.map((text) => (text.includes("\n") ? "?" : text));
+    const address = run(() => this.#replicas.replayAll(slots, lines.join("\n"), own, now));
+    if (address === 0) return undefined;
+    const numbers = this.#memory();
+    let at = address >>> 3;
+    return lines.map((line) => {
+      const status = line === "?" ? replay.status.malformed : (numbers[at] as number);
+      const outcome = { status, first: numbers[at + 1] as number, endsAt: numbers[at + 2] as number };
+      at += numbersPerOutcome;
+      return outcome;
+    });
   }
 
-  /** Replays the entries that follow the last replayed one, and returns the status. */
-  replay(slot: number, entries: string, number: number): number {
-    return run(() => this.#replicas.replay(slot, entries, number));
+  /** Loads a value of another line than the slot's, unless the slot's states know more. Returns the status. */
+  meet(slot: number, value: string, now: number): number {
+    return run(() => this.#replicas.meet(slot, value, now));
   }
 
-  /** Returns a base with the states of a slot, without its mark. */
-  base(slot: number): string {
-    return run(() => this.#replicas.base(slot));
+  /** Returns a base with the states of a slot, without its mark. `switches` if no entry of others depends on the base's policies. */
+  base(slot: number, switches: boolean): string {
+    return run(() => this.#replicas.base(slot, switches));
+  }
+
+  /** Returns a base that restores a key, without its mark. */
+  restoringBase(slot: number): string {
+    return run(() => this.#replicas.restoringBase(slot));
   }
 
   /** Adds the result of a reading operation to the results. Returns a status below 0 if that fails. */
@@ -153,16 +177,21 @@ export class Replicas {
     return address === 0 ? undefined : (this.#parsed(this.#memory(), address >>> 3) as Decision);
   }
 
-  /** Returns the results of operations since the last replay, in their order. */
-  results(operations: readonly Operation[]): Result[] {
-    const address = run(() => this.#replicas.resultsAddress());
+  /** Returns the results of operations in their order, of which the first is at a position; by default the last ones. */
+  results(operations: readonly Operation[], first?: number): Result[] {
+    const address = run(() => this.#replicas.resultsAddress()) >>> 3;
+    const start = first ?? run(() => this.#replicas.resultsCount()) - operations.length;
     const numbers = this.#memory();
-    const results = operations.map(({ kind }, index) =>
-      this.#result(kind, numbers, (address >>> 3) + index * numbersPerResult),
-    );
+    const results: Result[] = [];
+    let hasLeases = false;
+    for (const [index, { kind }] of operations.entries()) {
+      results.push(this.#result(kind, numbers, address + (start + index) * numbersPerResult));
+      hasLeases ||= kind === "l";
+    }
     // Last, since creating a text may grow the memory and detach `numbers`.
-    for (const [index, { kind }] of operations.entries())
-      if (kind === "l" && results[index] !== undefined) results[index] = this.#lease(index);
+    if (hasLeases)
+      for (const [index, { kind }] of operations.entries())
+        if (kind === "l" && results[index] !== undefined) results[index] = this.#lease(start + index);
     return results;
   }
 

@@ -1,31 +1,29 @@
 /** A reply of the script. */
 export interface Reply {
-  /** Its first character, which `script.ts` explains. */
-  readonly kind: string;
   /** Redis's time, in milliseconds since the epoch. */
   readonly now: number;
-  /** The end of the known mark in the value; -1 if it is where the caller expected it. */
-  readonly offset: number;
-  /** Entries, or a whole value. */
-  readonly text: string;
+  /** For each key a text that begins with its kind, which `log.lua` explains; none if the deadline has passed. */
+  readonly texts: readonly string[];
 }
 
-/** The length of the kind and the 13 digits of the time. */
-const headLength = 14;
+/** How many characters the time has. */
+const stampLength = 7;
 
-/** Parses a reply of the script; `undefined` if invalid. */
-export function readReply(reply: unknown): Reply | undefined {
-  const text = typeof reply === "string" ? reply : textOfBytes(reply);
-  if (text === undefined || text.length < headLength) return undefined;
-  const kind = text[0] as string;
-  const now = Number(text.slice(1, headLength));
-  if (!Number.isSafeInteger(now)) return undefined;
-  if (kind !== "#") return { kind, now, offset: -1, text: text.slice(headLength) };
-  const colon = text.indexOf(":", headLength);
-  const offset = Number(text.slice(headLength, colon));
-  return colon < 0 ? undefined : { kind, now, offset, text: text.slice(colon + 1) };
+/** The code of the first of the 64 characters in which times are written. */
+const stampDigit = 48;
+
+/** Parses the reply to a call for so many keys; `undefined` if invalid. */
+export function readReply(reply: unknown, keys: number): Reply | undefined {
+  if (!Array.isArray(reply) || (reply.length !== 1 && reply.length !== keys + 1)) return undefined;
+  const [stamp, ...texts] = reply.map(textOf);
+  if (stamp?.length !== stampLength || texts.includes(undefined)) return undefined;
+  let now = 0;
+  for (let at = 0; at < stampLength; at++) now = 64 * now + stamp.charCodeAt(at) - stampDigit;
+  return Number.isSafeInteger(now) ? { now, texts: texts as string[] } : undefined;
 }
 
-/** Returns the text of a reply in bytes, which clients can be configured to return; `undefined` for anything else. */
-const textOfBytes = (reply: unknown): string | undefined =>
-  reply instanceof Uint8Array ? Buffer.from(reply).toString("latin1") : undefined;
+/** Returns the text of a reply, also if the client is configured to return bytes; `undefined` for anything else. */
+function textOf(reply: unknown): string | undefined {
+  if (typeof reply === "string") return reply;
+  return reply instanceof Uint8Array ? Buffer.from(reply).toString("latin1") : undefined;
+}

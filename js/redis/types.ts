@@ -81,7 +81,7 @@ export interface RedisOptions {
 
 /** Counters of a limiter since it was created. */
 export interface RedisStats {
-  /** Calls to Redis that were sent. */
+  /** Calls to Redis that were sent, each for one key or several. */
   readonly calls: number;
   /** Hits, and other operations that change a key, in these calls. */
   readonly operations: number;

@@ -41,11 +41,13 @@ export const resultOffsets = { floats: 0, integers: 48, list: 80, handle: 88 } a
 
 /** Statuses, operations and results of the replay of a log. */
 export const replay = {
-  status: { own: 1, foreign: 2, malformed: -1, version: -2, outOfMemory: -3 },
+  status: { own: 1, foreign: 2, kept: 4, malformed: -1, version: -2, outOfMemory: -3 },
   reading: { peek: 0, get: 1, expiresAt: 2 },
   kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5 },
   settlements: ["settled", "extended", "expired", "closed"],
   numbersPerResult: 10,
+  numbersPerOutcome: 3,
+  noSlot: 4294967295,
 } as const;
 
 /** The algorithms by their names, aliases included. */

@@ -7,9 +7,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::ReplayError;
-use super::entry::PROCESS_LENGTH;
+use super::entry::Tag;
 use super::text::{Cursor, push_number};
-use crate::growth::push;
+use crate::growth::{OutOfMemory, push};
 use crate::store::record::StoredState;
 use crate::{ALGORITHMS, Policies, Record};
 
@@ -17,12 +17,14 @@ use crate::{ALGORITHMS, Policies, Record};
 /// entry's deadline.
 const TOKEN_TTL: u64 = 60_000;
 
-/// The highest number among the entries of a process, and the time of its last entry. With it the store detects an entry
-/// that is sent twice.
+/// The number of tokens from which on expired ones are dropped.
+const MANY_TOKENS: usize = 64;
+
+/// The tag with the highest number among the entries of a process, and the time of its last entry. With it the store
+/// detects an entry that is sent twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) process: [u8; PROCESS_LENGTH],
-    pub(super) number: u64,
+    pub(super) tag: Tag,
     pub(super) at: u64,
 }
 
@@ -31,6 +33,22 @@ impl Token {
     pub(super) fn is_recent(&self, stamp: u64) -> bool {
         self.at + TOKEN_TTL > stamp
     }
+}
+
+/// Records the tag of an entry among the tokens.
+pub(super) fn record_token(tokens: &mut Vec<Token>, token: Token, stamp: u64) -> Result<(), OutOfMemory> {
+    if let Some(known) = tokens.iter_mut().find(|known| known.tag.process() == token.tag.process()) {
+        if token.tag.number() > known.tag.number() {
+            known.tag = token.tag;
+        }
+        known.at = known.at.max(token.at);
+        return Ok(());
+    }
+    if tokens.len() >= MANY_TOKENS {
+        tokens.retain(|token| token.is_recent(stamp));
+    }
+    tokens.try_reserve_exact(1)?;
+    push(tokens, token)
 }
 
 /// Appends lists of numbers: `,` between numbers, `;` between lists.
@@ -133,13 +151,11 @@ fn former_state(row: &[i64]) -> Option<StoredState> {
     Some(StoredState { name, algorithm: (*algorithm).into(), scale, state: state.into(), open: parts.into() })
 }
 
-/// Appends the tokens that a base of time `stamp` must contain, each as process, number and age.
+/// Appends the tokens that a base of time `stamp` must contain, each as tag and age.
 pub(super) fn push_tokens(text: &mut String, tokens: &[Token], stamp: u64) {
     for token in tokens.iter().filter(|token| token.is_recent(stamp)) {
         text.push('~');
-        text.extend(token.process.iter().map(|&byte| char::from(byte)));
-        push_number(text, token.number as i64);
-        text.push('.');
+        token.tag.push_to(text);
         push_number(text, stamp.saturating_sub(token.at) as i64);
     }
 }
@@ -148,11 +164,9 @@ pub(super) fn push_tokens(text: &mut String, tokens: &[Token], stamp: u64) {
 pub(super) fn read_tokens(cursor: &mut Cursor<'_>, stamp: u64) -> Result<Vec<Token>, ReplayError> {
     let mut tokens = Vec::new();
     while cursor.take(b'~') {
-        let process = cursor.bytes()?;
-        let number = cursor.number()? as u64;
-        cursor.expect(b'.')?;
+        let tag = Tag::read_bare(cursor)?;
         let age = u64::try_from(cursor.number()?).map_err(|_| ReplayError::Malformed)?;
-        push(&mut tokens, Token { process, number, at: stamp.saturating_sub(age) })?;
+        push(&mut tokens, Token { tag, at: stamp.saturating_sub(age) })?;
     }
     Ok(tokens)
 }
@@ -187,11 +201,21 @@ mod tests {
 
     #[test]
     fn tokens_are_kept_for_a_minute() {
-        let token = |process, number, at| Token { process: [process; PROCESS_LENGTH], number, at };
-        let (old, young) = (token(b'a', 7, 10_000), token(b'b', 1_295, 10_001));
+        let token = |tag: &[u8], at| Token { tag: Tag::new(tag).unwrap(), at };
+        let (old, young) = (token(b"aaaaa0007", 10_000), token(b"bbbbb00zz", 10_001));
         let mut text = String::new();
         push_tokens(&mut text, &[old, young], 70_000);
-        assert_eq!(text, "~bbbbbbbbzz.1aan");
+        assert_eq!(text, "~bbbbb00zz1aan");
         assert_eq!(read_tokens(&mut Cursor::new(&text), 70_000), Ok(vec![young]));
+    }
+
+    #[test]
+    fn a_token_has_the_highest_number_of_its_process() {
+        let token = |tag: &[u8], at| Token { tag: Tag::new(tag).unwrap(), at };
+        let mut tokens = Vec::new();
+        for added in [token(b"aaaaa000z", 10), token(b"bbbbb0001", 11), token(b"aaaaa0009", 12)] {
+            record_token(&mut tokens, added, 12).unwrap();
+        }
+        assert_eq!(tokens, [token(b"aaaaa000z", 12), token(b"bbbbb0001", 11)]);
     }
 }

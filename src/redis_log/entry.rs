@@ -1,7 +1,8 @@
-//! An entry of a log: a time, operations, and the mark of its writer.
+//! An entry of a log: a time, operations, and the tag of its writer.
+
+use alloc::string::String;
 
 use super::ReplayError;
-use super::policy_set::FINGERPRINT_LENGTH;
 use super::text::Cursor;
 use crate::key::open_reservations::Bits;
 use crate::key::reservation::check_ttl;
@@ -9,28 +10,56 @@ use crate::policy::costs::{AS_RESERVED, PositionCosts};
 use crate::policy::schema::MAX_POLICIES;
 use crate::{MAX, Renewal, ReservationId};
 
-/// The number of characters of a process's id.
-pub(super) const PROCESS_LENGTH: usize = 8;
+/// The number of characters of a tag.
+pub(super) const TAG_LENGTH: usize = 9;
 
-/// The number of digits of a time.
-const TIME_DIGITS: usize = 13;
+/// The number of characters of a process's id, with which its tags begin.
+pub(super) const PROCESS_LENGTH: usize = 5;
 
-/// The mark of an entry: the process that wrote it, the entry's number in that process, which increases, and the
-/// fingerprint of its policies.
+/// The number of characters of a time.
+const STAMP_LENGTH: usize = 7;
+
+/// The first of the 64 consecutive characters in which times are written, six bits in each.
+const STAMP_DIGIT: u8 = b'0';
+
+/// The tag of an entry: the process that wrote it, and the number of the call in that process, which increases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) process: [u8; PROCESS_LENGTH],
-    pub(super) number: u64,
-    pub(super) fingerprint: [u8; FINGERPRINT_LENGTH],
-}
+pub(super) struct Tag([u8; TAG_LENGTH]);
 
-impl Mark {
+impl Tag {
+    pub(super) fn new(text: &[u8]) -> Option<Self> {
+        text.first_chunk().copied().map(Self)
+    }
+
+    pub(super) fn process(&self) -> [u8; PROCESS_LENGTH] {
+        let mut process = [0; PROCESS_LENGTH];
+        process.copy_from_slice(&self.0[..PROCESS_LENGTH]);
+        process
+    }
+
+    /// Returns the number in base 36, whose texts have the order of the numbers.
+    pub(super) fn number(&self) -> [u8; TAG_LENGTH - PROCESS_LENGTH] {
+        let mut number = [0; TAG_LENGTH - PROCESS_LENGTH];
+        number.copy_from_slice(&self.0[PROCESS_LENGTH..]);
+        number
+    }
+
+    /// Reads a tag with the character before it: `!`, or `"` if the states before it were replaced.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, ReplayError> {
-        cursor.expect(b'!')?;
-        let process = cursor.bytes()?;
-        let number = cursor.number()? as u64;
-        cursor.expect(b'.')?;
-        Ok(Self { process, number, fingerprint: cursor.bytes()? })
+        match cursor.next()? {
+            b'!' | b'"' => Self::read_bare(cursor),
+            _ => Err(ReplayError::Malformed),
+        }
+    }
+
+    pub(super) fn read_bare(cursor: &mut Cursor<'_>) -> Result<Self, ReplayError> {
+        let tag: [u8; TAG_LENGTH] = cursor.bytes()?;
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if tag.iter().all(is_part) { Ok(Self(tag)) } else { Err(ReplayError::Malformed) }
+    }
+
+    pub(super) fn push_to(&self, text: &mut String) {
+        text.extend(self.0.iter().map(|&byte| char::from(byte)));
     }
 }
 
@@ -129,7 +158,11 @@ impl<'a> Op<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ReplayError> {
         match cursor.next()? {
             b'h' => {
-                let costs = Amounts::read(cursor);
+                // A hit without a cost is one of cost 1.
+                let costs = match cursor.peek() {
+                    Some(b'0'..=b'9' | b'_' | b',') => Amounts::read(cursor),
+                    _ => Amounts::All(1),
+                };
                 let times = if cursor.take(b'*') { cursor.decimal()? } else { 1 };
                 Ok(Self::Hit { costs, times, call_policies: read_call_policies(cursor)? })
             }
@@ -213,38 +246,48 @@ fn read_id(cursor: &mut Cursor<'_>) -> Result<ReservationId, ReplayError> {
     Ok(id)
 }
 
-/// Reads a time of 13 digits.
-pub(super) fn read_time(cursor: &mut Cursor<'_>) -> Result<u64, ReplayError> {
-    let digits = cursor.bytes::<TIME_DIGITS>()?;
-    digits.iter().try_fold(0, |time, digit| match digit {
-        b'0'..=b'9' => Ok(10 * time + u64::from(digit - b'0')),
+/// Reads a time.
+pub(super) fn read_stamp(cursor: &mut Cursor<'_>) -> Result<u64, ReplayError> {
+    let digits = cursor.bytes::<STAMP_LENGTH>()?;
+    digits.iter().try_fold(0, |time, digit| match digit.wrapping_sub(STAMP_DIGIT) {
+        value @ 0..64 => Ok(time << 6 | u64::from(value)),
         _ => Err(ReplayError::Malformed),
     })
+}
+
+/// Appends a time.
+pub(super) fn push_stamp(text: &mut String, time: u64) {
+    for position in (0..STAMP_LENGTH).rev() {
+        text.push(char::from(STAMP_DIGIT + (time >> (6 * position) & 63) as u8));
+    }
+}
+
+/// Reads the text of policies that differ from those of the value; `None` if they do not.
+pub(super) fn read_policies<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, ReplayError> {
+    if !cursor.take(b'@') {
+        return Ok(None);
+    }
+    let text = cursor.until(b";!\"|")?;
+    cursor.expect(b';')?;
+    Ok(Some(text))
 }
 
 /// An entry whose operations are not parsed yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
     pub(super) at: u64,
-    /// The text of its policies, if they differ from those of the entry before.
+    /// The text of its policies, if they differ from those of the value.
     pub(super) policies: Option<&'a str>,
     ops: Cursor<'a>,
-    pub(super) mark: Mark,
+    pub(super) tag: Tag,
 }
 
 impl<'a> Entry<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>) -> Result<Self, ReplayError> {
-        let at = read_time(cursor)?;
-        let policies = match cursor.take(b'@') {
-            true => {
-                let text = cursor.until(b";!")?;
-                cursor.expect(b';')?;
-                Some(text)
-            }
-            false => None,
-        };
-        let ops = Cursor::new(cursor.until(b"!")?);
-        Ok(Self { at, policies, ops, mark: Mark::read(cursor)? })
+        let at = read_stamp(cursor)?;
+        let policies = read_policies(cursor)?;
+        let ops = Cursor::new(cursor.until(b"!\"")?);
+        Ok(Self { at, policies, ops, tag: Tag::read(cursor)? })
     }
 
     /// Calls `apply` with each operation. Stops at the first error.
@@ -268,6 +311,18 @@ impl<'a> Entry<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_read_as_it_was_written() {
+        for time in [0, 63, 64, 1_800_000_000_000, (1 << 42) - 1] {
+            let mut text = String::new();
+            push_stamp(&mut text, time);
+            assert_eq!(read_stamp(&mut Cursor::new(&text)), Ok(time), "{text}");
+        }
+        for text in ["", "000000", "000000/", "000000p", "000000\u{80}"] {
+            assert_eq!(read_stamp(&mut Cursor::new(text)), Err(ReplayError::Malformed), "{text}");
+        }
+    }
 
     #[test]
     fn there_is_one_amount_for_each_policy() {

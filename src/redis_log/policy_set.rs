@@ -1,11 +1,11 @@
-//! Policies with their text and fingerprint in a log.
+//! Policies with their text in a log.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::ReplayError;
 use super::text::Cursor;
-use super::{ReplayError, SEMANTICS};
 use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::ban::Ban;
 use crate::algorithm::window::{self, Window};
@@ -14,34 +14,26 @@ use crate::policy::schema::{ALGORITHM_SCHEMAS, BAN};
 use crate::store::ledger::check_stored;
 use crate::{Denied, Error, MAX, Policies, Policy};
 
-/// The number of characters of a fingerprint: 64 bits, six in each character.
-pub(super) const FINGERPRINT_LENGTH: usize = 11;
-
-/// A hash function with 64 well-distributed bits, the same in every process.
-pub type Hash = fn(&str) -> u64;
-
-/// Policies with their text and fingerprint.
+/// Policies with their text.
 #[derive(Debug)]
 pub(super) struct PolicySet {
     pub(super) policies: Policies,
     pub(super) text: String,
-    pub(super) fingerprint: [u8; FINGERPRINT_LENGTH],
     /// Whether denied hits are free, so that they change no state.
     pub(super) denied_free: bool,
 }
 
 impl PolicySet {
-    pub(super) fn new(policies: Policies, hash: Hash) -> Result<Self, Error> {
+    pub(super) fn new(policies: Policies) -> Result<Self, Error> {
         check_stored(&policies)?;
         let text = format_policies(&policies);
-        let fingerprint = encode(hash(&format!("{SEMANTICS};{text}")));
         let denied_free = policies.denied() == Denied::Free;
-        Ok(Self { policies, text, fingerprint, denied_free })
+        Ok(Self { policies, text, denied_free })
     }
 
     /// Parses the text of policies.
-    pub(super) fn parse(text: &str, hash: Hash) -> Result<Self, ReplayError> {
-        let set = Self::new(parse_policies(text)?, hash)?;
+    pub(super) fn parse(text: &str) -> Result<Self, ReplayError> {
+        let set = Self::new(parse_policies(text)?)?;
         // The same policies always have the same text.
         if set.text == text { Ok(set) } else { Err(ReplayError::Malformed) }
     }
@@ -60,17 +52,6 @@ impl PolicySet {
         };
         self.policies.iter().map(lifetime).max().unwrap_or(0).min(MAX)
     }
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Encodes 64 bits as characters, six bits in each.
-fn encode(bits: u64) -> [u8; FINGERPRINT_LENGTH] {
-    let mut characters = [0; FINGERPRINT_LENGTH];
-    for (position, character) in characters.iter_mut().enumerate() {
-        *character = ALPHABET[(bits >> (6 * position) & 63) as usize];
-    }
-    characters
 }
 
 /// Returns the text of policies, in letters, digits and `.,'%_-`: for each the position of the algorithm, limit, rate and
@@ -165,16 +146,11 @@ fn unescape(text: &str) -> Result<String, ReplayError> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    /// FNV-1a, which is good enough for tests.
-    pub(in crate::redis_log) fn hash(text: &str) -> u64 {
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
-    }
-
     fn set(policies: impl IntoIterator<Item = Policy>) -> PolicySet {
-        PolicySet::new(Policies::new(policies).unwrap(), hash).unwrap()
+        PolicySet::new(Policies::new(policies).unwrap()).unwrap()
     }
 
     #[test]
@@ -188,25 +164,19 @@ pub(super) mod tests {
             Policy::leaky_bucket(5, 3, "1h").unwrap().denied(Denied::Free).unwrap().named("x").unwrap(),
         ]);
         for set in [one, several] {
-            let read = PolicySet::parse(&set.text, hash).unwrap();
-            assert_eq!((&read.policies, read.fingerprint), (&set.policies, set.fingerprint));
-            assert!(!set.text.bytes().any(|byte| b"!@;|~* \n".contains(&byte)), "{}", set.text);
+            let read = PolicySet::parse(&set.text).unwrap();
+            assert_eq!(read.policies, set.policies);
+            assert!(!set.text.bytes().any(|byte| b"!\"@;|~#* \n".contains(&byte)), "{}", set.text);
         }
-    }
-
-    #[test]
-    fn a_fingerprint_depends_on_numbers() {
-        let (ten, eleven) = (Policy::fix_window(10, "1m").unwrap(), Policy::fix_window(11, "1m").unwrap());
-        assert_ne!(set([ten]).fingerprint, set([eleven]).fingerprint);
     }
 
     #[test]
     fn an_invalid_text_is_an_error() {
         for text in ["", "0", "0.1.1", "0.0.1.1", "0.1.1.0", "x.1.1.1", "0.1.1.1'%", "0.1.1.1'%zz", "0.1.1.1,"] {
-            assert_eq!(PolicySet::parse(text, hash).unwrap_err(), ReplayError::Malformed, "{text}");
+            assert_eq!(PolicySet::parse(text).unwrap_err(), ReplayError::Malformed, "{text}");
         }
         for text in ["99.1.1.1", "0.1.1.1z", "0.1.1.1.5"] {
-            assert_eq!(PolicySet::parse(text, hash).unwrap_err(), ReplayError::UnsupportedVersion, "{text}");
+            assert_eq!(PolicySet::parse(text).unwrap_err(), ReplayError::UnsupportedVersion, "{text}");
         }
     }
 }

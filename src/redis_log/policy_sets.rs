@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::ReplayError;
-use super::policy_set::{Hash, PolicySet};
+use super::policy_set::PolicySet;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::push;
 use crate::{Error, Ledger, Policies};
@@ -20,7 +20,6 @@ pub(super) struct PolicySets {
     others: Vec<Arc<PolicySet>>,
     /// The algorithms of calls with policies of their own, by the text of those policies.
     calls: Vec<(String, Vec<AnyAlgorithm>)>,
-    hash: Hash,
 }
 
 /// The algorithms of one call.
@@ -36,19 +35,14 @@ pub(super) enum CallRules {
 
 impl PolicySets {
     /// Returns the sets of a limiter with these policies.
-    pub(super) fn new(policies: Policies, hash: Hash) -> Result<Self, Error> {
-        let own = Arc::new(PolicySet::new(policies, hash)?);
-        Ok(Self { own, others: Vec::new(), calls: Vec::new(), hash })
+    pub(super) fn new(policies: Policies) -> Result<Self, Error> {
+        let own = Arc::new(PolicySet::new(policies)?);
+        Ok(Self { own, others: Vec::new(), calls: Vec::new() })
     }
 
     /// Returns the limiter's own policies.
     pub(super) fn own(&self) -> &Arc<PolicySet> {
         &self.own
-    }
-
-    /// Returns the hash function of fingerprints.
-    pub(super) fn hash(&self) -> Hash {
-        self.hash
     }
 
     /// Returns the policies with this text.
@@ -57,7 +51,7 @@ impl PolicySets {
         if let Some(set) = known {
             return Ok(Arc::clone(set));
         }
-        let set = Arc::new(PolicySet::parse(text, self.hash)?);
+        let set = Arc::new(PolicySet::parse(text)?);
         cache(&mut self.others, Arc::clone(&set))?;
         Ok(set)
     }
@@ -68,7 +62,7 @@ impl PolicySets {
         let mut algorithms = match self.calls.iter().find(|(known, _)| known == text) {
             Some((_, algorithms)) => algorithms.clone(),
             None => {
-                let algorithms = PolicySet::parse(text, self.hash)?.policies.algorithms();
+                let algorithms = PolicySet::parse(text)?.policies.algorithms();
                 cache(&mut self.calls, (text.into(), algorithms.clone()))?;
                 algorithms
             }

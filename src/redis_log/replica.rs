@@ -3,36 +3,36 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt::Write;
 
 use super::ReplayError;
 use super::base::{self, Token};
-use super::entry::{self, Amounts, Entry, Mark, Op};
+use super::entry::{self, Amounts, Entry, Op, Tag};
+use super::lines::Lines;
 use super::policy_set::PolicySet;
 use super::policy_sets::{CallRules, PolicySets};
 use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::any::AnyAlgorithm;
-use crate::growth::{OutOfMemory, push};
+use crate::growth::OutOfMemory;
 use crate::policy::costs::PositionCosts;
-use crate::{Error, Ledger, Operation, Reason};
+use crate::{Answer, Decision, Error, Ledger, Operation, Reason};
 
 /// The highest number of hits in one operation.
 const MAX_TIMES: u64 = 10_000;
-
-/// The number of tokens from which on expired ones are dropped.
-const MANY_TOKENS: usize = 64;
 
 /// The states of one key, under the policies of its last entry.
 #[derive(Debug)]
 pub(super) struct Replica {
     ledger: Ledger,
     set: Arc<PolicySet>,
+    /// The policies of entries that name none.
+    default: Arc<PolicySet>,
     /// Whether an entry or a base was read. The first one determines the policies.
     started: bool,
     /// The time of the last entry.
     stamp: u64,
     tokens: Vec<Token>,
+    lines: Lines,
 }
 
 /// The kinds of operations that only read.
@@ -65,78 +65,138 @@ impl Replica {
     /// Returns the replica of a key without entries.
     pub(super) fn new(set: &Arc<PolicySet>) -> Result<Self, ReplayError> {
         let ledger = Ledger::new(set.policies.clone())?;
-        Ok(Self { ledger, set: Arc::clone(set), started: false, stamp: 0, tokens: Vec::new() })
+        Ok(Self {
+            ledger,
+            set: Arc::clone(set),
+            default: Arc::clone(set),
+            started: false,
+            stamp: 0,
+            tokens: Vec::new(),
+            lines: Lines::default(),
+        })
     }
 
-    /// Reads the base of a value, which follows its format version; without one the replica has no states.
+    /// Reads the beginning of a value, which follows its format version: the start of its line, its policies, and its base
+    /// if it has one.
     pub(super) fn load(cursor: &mut Cursor<'_>, sets: &mut PolicySets) -> Result<Self, ReplayError> {
-        if !cursor.take(b'b') {
-            return Self::new(sets.own());
+        let start = entry::read_stamp(cursor)?;
+        let default = sets.get(cursor.until(b"|!")?)?;
+        cursor.expect(b'|')?;
+        if !cursor.take(b'#') {
+            return Ok(Self { lines: Lines::new(start), ..Self::new(&default)? });
         }
-        let stamp = entry::read_time(cursor)?;
-        let set = sets.get(cursor.until(b"|!")?)?;
+        let stamp = entry::read_stamp(cursor)?;
+        let set = entry::read_policies(cursor)?.map_or_else(|| Ok(Arc::clone(&default)), |text| sets.get(text))?;
+        let lines = Lines::read(cursor, start)?;
         cursor.expect(b'|')?;
         let states = base::read_lists(cursor)?;
         let mut optional = |byte| if cursor.take(byte) { base::read_lists(cursor) } else { Ok(Vec::new()) };
         let (open, former) = (optional(b'=')?, optional(b':')?);
         cursor.expect(b'|')?;
         let tokens = base::read_tokens(cursor, stamp)?;
-        if Mark::read(cursor)?.fingerprint != set.fingerprint {
-            return Err(ReplayError::UnsupportedVersion);
-        }
-        let mut replica = Self { started: true, stamp, tokens, ..Self::new(&set)? };
+        Tag::read(cursor)?;
+        let mut replica = Self { default, started: true, stamp, tokens, lines, ..Self::new(&set)? };
         replica.ledger.load_all(&base::to_record(&set.policies, states, open, &former)?, stamp)?;
         Ok(replica)
     }
 
-    /// Returns the states after the last entry as the base of a value, without the mark of that entry.
-    pub(super) fn base(&self) -> String {
-        let mut text = String::new();
-        let _ = write!(text, "b{:013}{}|", self.stamp, self.set.text);
+    /// Returns the states after the last entry as the base of a value, without the tag of that entry. With `switches` the
+    /// policies of the states become those of entries that name none.
+    pub(super) fn base(&self, switches: bool) -> String {
+        self.base_with(&self.lines, switches)
+    }
+
+    /// Returns the base of a value that begins a new line.
+    pub(super) fn restoring_base(&self) -> Result<String, OutOfMemory> {
+        Ok(self.base_with(&self.lines.restored()?, true))
+    }
+
+    fn base_with(&self, lines: &Lines, switches: bool) -> String {
+        let default = if switches { &self.set } else { &self.default };
+        let mut text = String::with_capacity(96);
+        text.push_str(&default.text);
+        text.push_str("|#");
+        entry::push_stamp(&mut text, self.stamp);
+        if default.text != self.set.text {
+            text.push('@');
+            text.push_str(&self.set.text);
+            text.push(';');
+        }
+        lines.push_to(&mut text);
+        text.push('|');
         base::push_record(&mut text, self.set.policies.len(), self.ledger.record_all());
         text.push('|');
         base::push_tokens(&mut text, &self.tokens, self.stamp);
         text
     }
 
-    /// Replays the entries of a text. Adds the results of the caller's own entry to `results`; `own` is its process and
-    /// number.
+    /// Returns whether these states know of entries that those of a value do not, and have not ended by `now`.
+    pub(super) fn knows_more_than(&self, value: &Self, now: u64) -> bool {
+        self.started && self.lines.know_more_than(&value.lines, self.stamp) && self.ends_at(now) > 0
+    }
+
+    /// Adds what only the states of a value know: what was charged on it, though no more than each limit.
+    pub(super) fn join(&mut self, value: &Self, now: u64) -> Result<(), ReplayError> {
+        let charged = self.lines.join(&value.lines)?;
+        self.stamp = self.stamp.max(value.stamp).max(now);
+        for position in 0..self.set.policies.len() {
+            let limit = self.set.policies.iter().nth(position).map_or(0, |policy| policy.algorithm.limit());
+            let cost = charged.at(position).min(limit) as i64;
+            if cost > 0 {
+                // A limit of concurrency counts only what is open.
+                none_if_rejected(self.ledger.apply_at(Operation::Inc { policy: None, cost }, position, self.stamp))?;
+            }
+        }
+        for token in &value.tokens {
+            base::record_token(&mut self.tokens, *token, self.stamp)?;
+        }
+        self.default = Arc::clone(&value.default);
+        Ok(())
+    }
+
+    /// Replays the entries of a text. Adds the results of the caller's own entry to `results`; `own` is its tag.
     pub(super) fn replay(
         &mut self,
         cursor: &mut Cursor<'_>,
         sets: &mut PolicySets,
-        own: (&[u8], u64),
+        own: Option<Tag>,
         results: &mut Results,
     ) -> Result<Replayed, ReplayError> {
         let mut replayed = Replayed::default();
         while !cursor.is_empty() {
             let entry = Entry::read(cursor)?;
-            let is_own = entry.mark.process == *own.0 && entry.mark.number == own.1;
+            let is_own = own == Some(entry.tag);
             self.switch_policies(&entry, sets)?;
             replayed.foreign |= !Arc::ptr_eq(&self.set, sets.own());
             replayed.own |= is_own;
             let results = if is_own { Some(&mut *results) } else { None };
             self.apply(entry, sets, results)?;
-            self.record_token(&entry)?;
+            self.stamp = entry.at;
+            self.lines.count();
+            base::record_token(&mut self.tokens, Token { tag: entry.tag, at: entry.at }, entry.at)?;
         }
         Ok(replayed)
     }
 
     /// Switches to the policies of an entry.
     fn switch_policies(&mut self, entry: &Entry<'_>, sets: &mut PolicySets) -> Result<(), ReplayError> {
-        if let Some(text) = entry.policies
-            && text != self.set.text
-        {
-            let set = sets.get(text)?;
+        let set = match entry.policies {
+            Some(text) => sets.get(text)?,
+            None if Arc::ptr_eq(&self.default, &self.set) => {
+                self.started = true;
+                return Ok(());
+            }
+            None => Arc::clone(&self.default),
+        };
+        if set.text != self.set.text {
             self.ledger = if self.started { self.under(&set, entry.at)? } else { Ledger::new(set.policies.clone())? };
             // Only here, by the entry's time, so that all processes drop the same.
             self.ledger.drop_former(entry.at);
-            self.set = set;
-        } else if entry.policies.is_none() && !self.started {
-            return Err(ReplayError::Malformed);
+            self.lines.level();
         }
+        self.set = set;
         self.started = true;
-        if entry.mark.fingerprint == self.set.fingerprint { Ok(()) } else { Err(ReplayError::UnsupportedVersion) }
+        Ok(())
     }
 
     /// Returns the states under other policies. All of them are carried over, also those that have ended: all processes must
@@ -163,6 +223,7 @@ impl Replica {
                 for _ in 0..times {
                     let result =
                         self.apply_under(&algorithms, |ledger, algorithms| ledger.hit_at(&costs, algorithms, now))?;
+                    self.charge(result.as_ref(), &costs)?;
                     add_result(&mut results, result, |results, decision| results.push_decision(&decision))?;
                 }
                 Ok(())
@@ -177,6 +238,7 @@ impl Replica {
             Op::Reset { reservations } => {
                 let was_used = self.ledger.expires_at(now)? > 0;
                 let operation = if reservations { Operation::ResetAll } else { Operation::Reset };
+                self.lines.wipe(now);
                 let result = none_if_rejected(self.ledger.apply(operation, now))?;
                 add_result(&mut results, result, |results, _| results.push_number(was_used.into()))
             }
@@ -186,6 +248,7 @@ impl Replica {
                 let result = self.apply_under(&algorithms, |ledger, algorithms| {
                     ledger.reserve_at(&costs, algorithms, random, ttl, now)
                 })?;
+                self.charge(result.as_ref().map(|(decision, _)| decision), &costs)?;
                 add_result(&mut results, result, |results, (decision, end)| results.push_reservation(&decision, end))
             }
             Op::Settle { id, used } => {
@@ -207,6 +270,15 @@ impl Replica {
             }
             Op::Lease { cost, renewal } => self.apply_at(Operation::Lease { cost, renewal }, 0, now, &mut results),
         })
+    }
+
+    /// Counts what a decision charged. Denied hits may be charged as well.
+    fn charge(&mut self, decision: Option<&Decision>, costs: &PositionCosts) -> Result<(), ReplayError> {
+        let Some(decision) = decision else { return Ok(()) };
+        if decision.allowed || !self.set.denied_free {
+            self.lines.charged().add(costs, self.set.policies.len())?;
+        }
+        Ok(())
     }
 
     /// Applies an operation under the algorithms of a call. Returns `None` if it was rejected.
@@ -234,24 +306,31 @@ impl Replica {
             return Err(ReplayError::Malformed);
         }
         let result = none_if_rejected(self.ledger.apply_at(operation, position, now))?;
+        if let Some((answer, _)) = &result {
+            self.charge_answer(&operation, position, answer)?;
+        }
         add_result(results, result, |results, (answer, _)| results.push_answer(answer))
     }
 
-    /// Records the token of an entry.
-    fn record_token(&mut self, entry: &Entry<'_>) -> Result<(), ReplayError> {
-        let Mark { process, number, .. } = entry.mark;
-        self.stamp = entry.at;
-        if let Some(token) = self.tokens.iter_mut().find(|token| token.process == process) {
-            token.number = token.number.max(number);
-            token.at = entry.at;
-            return Ok(());
+    /// Counts what another operation than a hit charged. What it gave back stays counted.
+    fn charge_answer(
+        &mut self,
+        operation: &Operation<'_>,
+        position: usize,
+        answer: &Answer,
+    ) -> Result<(), ReplayError> {
+        let lines = &mut self.lines;
+        match (operation, answer) {
+            (Operation::Inc { cost, .. }, _) => lines.charged().add_at(position, (*cost).max(0) as u64)?,
+            (Operation::Set { count, .. }, _) => lines.charged().add_at(position, *count)?,
+            (Operation::Lease { cost, .. }, Answer::Leased { decision, lease }) => {
+                let cost = if decision.allowed { *cost } else { 0 };
+                let costs = PositionCosts::All(cost + lease.map_or(0, |lease| lease.amount));
+                lines.charged().add(&costs, self.set.policies.len())?;
+            }
+            _ => {}
         }
-        if self.tokens.len() >= MANY_TOKENS {
-            let stamp = self.stamp;
-            self.tokens.retain(|token| token.is_recent(stamp));
-        }
-        self.tokens.try_reserve_exact(1).map_err(OutOfMemory::from)?;
-        Ok(push(&mut self.tokens, Token { process, number, at: entry.at })?)
+        Ok(())
     }
 
     /// Adds the result of an operation that only reads, under the limiter's own policies.
@@ -298,18 +377,19 @@ impl Replica {
         if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.all_open(entry::is_lease)) {
             return Ok(false);
         }
-        let peek = |now| match is_open {
+        let peek = |cost, now| match is_open {
             true => self.ledger.peek_at(&PositionCosts::All(cost), None, now),
             false => Ok(self.ledger.peek_without_open(cost, now)),
         };
         // The decision is that of the earliest time, so that `retry_after` is never too short.
-        let (decision, later) = (peek(earliest)?, peek(latest)?);
+        let (decision, later) = (peek(cost, earliest)?, peek(cost, latest)?);
         if decision.allowed || later.allowed {
             return Ok(false);
         }
         // A denial that counts toward a ban must be an entry.
-        let is_banned = [decision, later].iter().all(|decision| decision.reason == Some(Reason::Banned));
-        if self.ledger.has_bans() && !is_banned {
+        // The one that begins a ban says so as well; only a ban that holds denies a cost of 0.
+        let holds = |now| Ok::<_, ReplayError>(peek(0, now)?.reason == Some(Reason::Banned));
+        if self.ledger.has_bans() && !(holds(earliest)? && holds(latest)?) {
             return Ok(false);
         }
         results.push_decision(&decision)?;

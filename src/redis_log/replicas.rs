@@ -4,43 +4,41 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::entry::{Amounts, PROCESS_LENGTH};
-use super::policy_set::{Hash, PolicySet};
+use super::entry::{Amounts, Tag};
+use super::policy_set::PolicySet;
 use super::policy_sets::PolicySets;
 use super::replica::{Reading, ReadingKind, Replayed, Replica};
-use super::result::{Results, reading};
+use super::result::{NUMBERS_PER_OUTCOME, Results, reading, status};
 use super::text::Cursor;
 use super::{FORMAT, ReplayError};
 use crate::algorithm::any::AnyAlgorithm;
-use crate::growth::push;
+use crate::growth::{OutOfMemory, push};
 use crate::key::policy_states::default_ttl;
 use crate::{Error, Ledger, Policies};
+
+/// A slot that no key has.
+pub const NO_SLOT: u32 = u32::MAX;
 
 /// The replicas of a limiter's keys. The caller knows which slot is that of a key.
 #[derive(Debug)]
 pub struct Replicas {
     sets: PolicySets,
-    process: [u8; PROCESS_LENGTH],
     slots: Vec<Option<Box<Replica>>>,
     free_slots: Vec<u32>,
     results: Results,
+    outcomes: Vec<f64>,
 }
 
 impl Replicas {
-    /// Returns the replicas of a limiter. `process` is the id of the process in marks: 8 letters or digits.
-    pub fn new(policies: Policies, process: [u8; 8], hash: Hash) -> Result<Self, Error> {
-        let sets = PolicySets::new(policies, hash)?;
-        Ok(Self { sets, process, slots: Vec::new(), free_slots: Vec::new(), results: Results::default() })
+    /// Returns the replicas of a limiter.
+    pub fn new(policies: Policies) -> Result<Self, Error> {
+        let sets = PolicySets::new(policies)?;
+        Ok(Self { sets, slots: Vec::new(), free_slots: Vec::new(), results: Results::default(), outcomes: Vec::new() })
     }
 
     /// Returns the text of the limiter's policies in entries.
     pub fn policies_text(&self) -> &str {
         &self.sets.own().text
-    }
-
-    /// Returns the fingerprint of the limiter's policies.
-    pub fn fingerprint(&self) -> &[u8] {
-        &self.sets.own().fingerprint
     }
 
     /// Returns how long a state lasts at most after a hit, in milliseconds, if there is no debt.
@@ -69,7 +67,7 @@ impl Replicas {
         if !matches {
             return Ok(None);
         }
-        Ok(Some(PolicySet::new(policies, self.sets.hash())?.text))
+        Ok(Some(PolicySet::new(policies)?.text))
     }
 
     /// Returns the highest count that the policy at a position may be set to.
@@ -85,7 +83,7 @@ impl Replicas {
         push(&mut self.slots, None)?;
         // Reserves room for every slot, so that `release` never allocates.
         let room = self.slots.len() - self.free_slots.len();
-        self.free_slots.try_reserve(room).map_err(crate::growth::OutOfMemory::from)?;
+        self.free_slots.try_reserve(room).map_err(OutOfMemory::from)?;
         Ok((self.slots.len() - 1) as u32)
     }
 
@@ -102,59 +100,100 @@ impl Replicas {
         }
     }
 
-    /// Replaces the replica of a slot by that of a value. `number` is that of the caller's own entry; 0 if there is none.
-    pub fn load(&mut self, slot: u32, value: &str, number: u64) -> Result<Replayed, ReplayError> {
-        self.forget(slot);
+    /// Drops the results of the calls before.
+    pub fn clear(&mut self) {
         self.results.clear();
+    }
+
+    /// Replaces the replica of a slot by that of a value, and adds the results of the entry with the tag `own`.
+    pub fn load(&mut self, slot: u32, value: &str, own: &[u8]) -> Result<Replayed, ReplayError> {
+        self.forget(slot);
         if value.is_empty() {
             return Ok(Replayed::default());
         }
-        let mut cursor = Cursor::new(value);
-        if !cursor.take(FORMAT as u8) {
-            // A later format has another letter before the base or the first entry's time.
-            let is_later = matches!(value.as_bytes(), [b'b'..=b'z', b'b' | b'0'..=b'9', ..]);
-            return Err(if is_later { ReplayError::UnsupportedVersion } else { ReplayError::Malformed });
-        }
-        let mut replica = Box::new(Replica::load(&mut cursor, &mut self.sets)?);
-        let replayed = self.replay_entries(&mut replica, cursor, number)?;
-        if let Some(place) = self.slots.get_mut(slot as usize) {
-            *place = Some(replica);
-        }
+        let (replica, replayed) = self.loaded(value, own)?;
+        self.put(slot, replica);
         Ok(replayed)
+    }
+
+    /// Loads a value that does not contain the last entry which the slot knows, and is of another line. If the slot's states
+    /// know of entries that the value does not, they stay, with what was charged on the value; returns whether they do.
+    pub fn meet(&mut self, slot: u32, value: &str, now: u64) -> Result<bool, ReplayError> {
+        let (theirs, _) = self.loaded(value, &[])?;
+        if let Some(Some(own)) = self.slots.get_mut(slot as usize)
+            && own.knows_more_than(&theirs, now)
+        {
+            own.join(&theirs, now)?;
+            return Ok(true);
+        }
+        self.put(slot, theirs);
+        Ok(false)
     }
 
     /// Replays further entries on the replica of a slot. An error drops the replica.
-    pub fn replay(&mut self, slot: u32, entries: &str, number: u64) -> Result<Replayed, ReplayError> {
-        let mut replica = self.take_replica(slot)?;
-        let replayed = self.replay_entries(&mut replica, Cursor::new(entries), number)?;
-        if let Some(place) = self.slots.get_mut(slot as usize) {
-            *place = Some(replica);
-        }
+    pub fn replay(&mut self, slot: u32, entries: &str, own: &[u8]) -> Result<Replayed, ReplayError> {
+        let mut replica = match self.slots.get_mut(slot as usize).and_then(Option::take) {
+            Some(replica) => replica,
+            None => Box::new(Replica::new(self.sets.own())?),
+        };
+        let Self { sets, results, .. } = self;
+        let replayed = replica.replay(&mut Cursor::new(entries), sets, Tag::new(own), results)?;
+        self.put(slot, replica);
         Ok(replayed)
     }
 
-    fn replay_entries(
-        &mut self,
-        replica: &mut Replica,
-        mut cursor: Cursor<'_>,
-        number: u64,
-    ) -> Result<Replayed, ReplayError> {
-        let Self { sets, process, results, .. } = self;
-        results.clear();
-        replica.replay(&mut cursor, sets, (process, number), results)
+    /// Replays the replies to one call: for each slot a line of `replies`, which begins with its kind. Returns the numbers of
+    /// the outcomes. Slots that are [`NO_SLOT`], and lines of other kinds, are skipped.
+    pub fn replay_all(&mut self, slots: &[u32], replies: &str, own: &[u8], now: u64) -> Result<&[f64], ReplayError> {
+        self.results.clear();
+        self.outcomes.clear();
+        for (&slot, line) in slots.iter().zip(replies.split('\n')) {
+            let first = self.results.count();
+            let line = line.strip_prefix(['*', '!']).unwrap_or(line);
+            let mut chars = line.chars();
+            let replayed = match chars.next() {
+                _ if slot == NO_SLOT => Ok(Replayed::default()),
+                Some('+' | '#') => self.replay(slot, chars.as_str(), own),
+                Some('=' | '^' | 'l') => self.load(slot, chars.as_str(), own),
+                _ => Ok(Replayed::default()),
+            };
+            let status = status::of(replayed);
+            let ends_at = if status > 0 { self.ends_at(slot, now) } else { 0 };
+            self.outcomes.try_reserve(NUMBERS_PER_OUTCOME).map_err(OutOfMemory::from)?;
+            self.outcomes.extend([f64::from(status), first as f64, ends_at as f64]);
+        }
+        Ok(&self.outcomes)
     }
 
-    /// Takes the replica out of a slot; a new one if the slot has none.
-    fn take_replica(&mut self, slot: u32) -> Result<Box<Replica>, ReplayError> {
-        match self.slots.get_mut(slot as usize).and_then(Option::take) {
-            Some(replica) => Ok(replica),
-            None => Ok(Box::new(Replica::new(self.sets.own())?)),
+    /// Reads a value.
+    fn loaded(&mut self, value: &str, own: &[u8]) -> Result<(Box<Replica>, Replayed), ReplayError> {
+        let mut cursor = Cursor::new(value);
+        if !cursor.take(FORMAT as u8) {
+            // A later format has another letter before the first time, which begins so until the year 2036.
+            let is_later = matches!(value.as_bytes(), [b'b'..=b'z', b'I'..=b'M', ..]);
+            return Err(if is_later { ReplayError::UnsupportedVersion } else { ReplayError::Malformed });
+        }
+        let Self { sets, results, .. } = self;
+        let mut replica = Box::new(Replica::load(&mut cursor, sets)?);
+        let replayed = replica.replay(&mut cursor, sets, Tag::new(own), results)?;
+        Ok((replica, replayed))
+    }
+
+    fn put(&mut self, slot: u32, replica: Box<Replica>) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            *place = Some(replica);
         }
     }
 
-    /// Returns the states of a slot as the base of a value, without a mark; empty if the slot has no replica.
-    pub fn base(&self, slot: u32) -> String {
-        self.replica(slot).map(Replica::base).unwrap_or_default()
+    /// Returns the states of a slot as the base of a value, without a tag; empty if the slot has no replica. With `switches`
+    /// the policies of the states become those of entries that name none.
+    pub fn base(&self, slot: u32, switches: bool) -> String {
+        self.replica(slot).map(|replica| replica.base(switches)).unwrap_or_default()
+    }
+
+    /// Returns the same of a value that is restored.
+    pub fn restoring_base(&self, slot: u32) -> Result<String, ReplayError> {
+        Ok(self.replica(slot).map(Replica::restoring_base).transpose()?.unwrap_or_default())
     }
 
     /// Adds the result of an operation that only reads. `kind` is its number in [`reading`]; `costs` and `call_policies` are

@@ -11,6 +11,10 @@ use crate::{Answer, Decision, Lease, Reason, Settlement};
 /// violated policies as bits, the end of a reservation, and more after.
 pub const NUMBERS_PER_RESULT: usize = 10;
 
+/// The count of numbers in the outcome of a key in a call: its status, the position of its first result, and the time at
+/// which its last state ends, if its own entry was replayed.
+pub const NUMBERS_PER_OUTCOME: usize = 3;
+
 /// The kinds of results.
 pub mod kind {
     /// A hit was denied.
@@ -29,16 +33,30 @@ pub mod kind {
 
 /// The status of a replay: flags if it succeeded, a negative number if it failed.
 pub mod status {
+    use super::super::{ReplayError, Replayed};
+
     /// The text contained the caller's own entry.
     pub const OWN: i32 = 1;
     /// The text contained entries under other policies.
     pub const FOREIGN: i32 = 2;
+    /// The states were kept, since they know more than the value.
+    pub const KEPT: i32 = 4;
     /// The text is not a log.
     pub const MALFORMED: i32 = -1;
     /// The text is of another version.
     pub const VERSION: i32 = -2;
     /// There is not enough memory.
     pub const OUT_OF_MEMORY: i32 = -3;
+
+    /// Returns the status of a replay.
+    pub fn of(replayed: Result<Replayed, ReplayError>) -> i32 {
+        match replayed {
+            Ok(Replayed { own, foreign }) => i32::from(own) * OWN + i32::from(foreign) * FOREIGN,
+            Err(ReplayError::Malformed) => MALFORMED,
+            Err(ReplayError::UnsupportedVersion) => VERSION,
+            Err(ReplayError::OutOfMemory) => OUT_OF_MEMORY,
+        }
+    }
 }
 
 /// The outcomes of closing or extending a reservation. A result has the position in this list.
@@ -64,6 +82,11 @@ pub(super) struct Results {
 }
 
 impl Results {
+    /// Returns how many results there are.
+    pub(super) fn count(&self) -> usize {
+        self.numbers.len() / NUMBERS_PER_RESULT
+    }
+
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
         self.leases.clear();
@@ -71,7 +94,7 @@ impl Results {
 
     /// Adds the decision of a renewal, with the lease as text.
     pub(super) fn push_lease(&mut self, decision: &Decision, lease: Option<&Lease>) -> Result<(), OutOfMemory> {
-        let index = self.numbers.len() / NUMBERS_PER_RESULT;
+        let index = self.count();
         // The replica has the states, and decides from them how long a denial lasts. The text need not contain it.
         let text = with_lease(from_decision(decision, Certainty::Uncertain), lease);
         push(&mut self.leases, (index, text))?;

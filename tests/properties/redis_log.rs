@@ -6,14 +6,18 @@ use tollgate::{Answer, Denied, Operation, Policies};
 
 use crate::support::*;
 
-const PROCESS: [u8; 8] = *b"process1";
-
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+fn replicas(spec: &Spec) -> Replicas {
+    Replicas::new(Policies::from(spec.policy())).unwrap()
 }
 
-fn replicas(spec: &Spec) -> Replicas {
-    Replicas::new(Policies::from(spec.policy()), PROCESS, hash).unwrap()
+/// A time as the script writes it.
+fn stamp(time: u64) -> String {
+    (0..7).rev().map(|digit| char::from(b'0' + (time >> (6 * digit) & 63) as u8)).collect()
+}
+
+/// The beginning of a value whose entries are under the policies of a limiter.
+fn head(start: u64, own: &Replicas) -> String {
+    format!("a{}{}|", stamp(start), own.policies_text())
 }
 
 /// Something that an entry does.
@@ -78,9 +82,12 @@ fn text_of(deed: &Deed, spec: &Spec, now: u64, made: &mut Vec<Made>) -> String {
     }
 }
 
-fn mark(number: u64, writer: &Replicas) -> String {
-    let fingerprint = core::str::from_utf8(writer.fingerprint()).unwrap();
-    format!("!process1{}.{fingerprint}", base_36(number))
+fn tag(number: u64) -> String {
+    format!("proce{:0>4}", base_36(number))
+}
+
+fn mark(number: u64) -> String {
+    format!("!{}", tag(number))
 }
 
 fn base_36(mut number: u64) -> String {
@@ -92,21 +99,21 @@ fn base_36(mut number: u64) -> String {
     digits.iter().rev().collect()
 }
 
-/// Entries as the script would write them: each with its mark, and with its policies where they differ from the last.
+/// Entries as the script would write them: each with its mark, and with its policies where they are not those of the first
+/// writer.
 fn log(specs: &[Spec], start: u64, history: &[(Move, usize, Deed)]) -> Vec<(String, String)> {
     let writers: Vec<Replicas> = specs.iter().map(replicas).collect();
-    let (mut now, mut last) = (start, None);
+    let mut now = start;
     let (mut entries, mut made) = (Vec::new(), Vec::new());
     for (number, (step, writer, deed)) in history.iter().enumerate() {
         let writer = writer % specs.len();
         now = step.from(now, specs[writer].period());
-        let text = match last == Some(writer) {
-            true => String::new(),
-            false => format!("@{};", writers[writer].policies_text()),
+        let text = match writer {
+            0 => String::new(),
+            _ => format!("@{};", writers[writer].policies_text()),
         };
-        last = Some(writer);
-        let mark = mark(number as u64 + 1, &writers[writer]);
-        entries.push((format!("{now:013}{text}{}", text_of(deed, &specs[writer], now, &mut made)), mark));
+        let text = format!("{}{text}{}", stamp(now), text_of(deed, &specs[writer], now, &mut made));
+        entries.push((text, mark(number as u64 + 1)));
     }
     entries
 }
@@ -141,30 +148,41 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
         let entries = log(&specs, start, &history);
         let mut first = replicas(&specs[0]);
         let slot = first.take().unwrap();
+        let head = head(start, &first);
+        first.load(slot, &head, b"").unwrap();
         let mut results = Vec::new();
-        let mut base = String::new();
+        let mut bases = Vec::new();
         let cut = cut.index(entries.len());
         for (number, entry) in entries.iter().enumerate() {
             let text = joined(core::slice::from_ref(entry));
-            prop_assert!(first.replay(slot, &text, number as u64 + 1).unwrap().own);
+            first.clear();
+            prop_assert!(first.replay(slot, &text, tag(number as u64 + 1).as_bytes()).unwrap().own);
             results.push((first.results().to_vec(), first.lease(0).map(String::from)));
             if number == cut {
-                base = format!("a{}{}", first.base(slot), entry.1);
+                // Where the policies switch, entries that name none would be under others.
+                bases.push((format!("{}{}{}", &head[..8], first.base(slot, false), entry.1), false));
+                if cut + 1 == entries.len() {
+                    bases.push((format!("{}{}{}", &head[..8], first.base(slot, true), entry.1), true));
+                }
             }
         }
-        let whole = format!("a{}", joined(&entries));
-        let shortened = base + &joined(&entries[cut + 1..]);
-        for (own, (value, from)) in specs.iter().flat_map(|own| [(own, (&whole, 0)), (own, (&shortened, cut + 1))]) {
+        let mut values = vec![(format!("{head}{}", joined(&entries)), 0, false)];
+        for (base, switches) in bases {
+            values.push((base + &joined(&entries[cut + 1..]), cut + 1, switches));
+        }
+        for (own, (value, from, switches)) in specs.iter().flat_map(|own| values.iter().map(move |value| (own, value)))
+        {
             let mut other = replicas(own);
             let slot = other.take().unwrap();
-            for (number, expected) in results.iter().enumerate().skip(from) {
-                prop_assert!(other.load(slot, value, number as u64 + 1).unwrap().own);
+            for (number, expected) in results.iter().enumerate().skip(*from) {
+                other.clear();
+                prop_assert!(other.load(slot, value, tag(number as u64 + 1).as_bytes()).unwrap().own);
                 let (numbers, lease) = expected;
                 prop_assert_eq!(other.results(), &numbers[..], "entry {} of {}", number, value);
                 prop_assert_eq!(other.lease(0), lease.as_deref(), "entry {} of {}", number, value);
             }
-            other.load(slot, value, 0).unwrap();
-            prop_assert_eq!(other.base(slot), first.base(0));
+            other.load(slot, value, b"").unwrap();
+            prop_assert_eq!(other.base(slot, *switches), first.base(0, *switches));
         }
         Ok(())
     });
@@ -181,7 +199,8 @@ fn results_are_those_of_a_ledger(kind: Kind) {
             now = step.from(now, spec.period());
             let Deed::Act(act) = deed else { continue };
             let operation = act.operation(&spec);
-            replicas.replay(slot, &joined(core::slice::from_ref(entry)), number as u64 + 1).unwrap();
+            replicas.clear();
+            replicas.replay(slot, &joined(core::slice::from_ref(entry)), tag(number as u64 + 1).as_bytes()).unwrap();
             prop_assert_eq!(replicas.results().len(), NUMBERS_PER_RESULT);
             let number = replicas.results()[1] as u64;
             match ledger.apply(operation, now).unwrap().0 {
@@ -204,26 +223,24 @@ fn a_lease_is_in_the_base_and_is_renewed_from_it() {
     let (mut writer, mut reader) = (replicas(&spec), replicas(&spec));
     let (slot, other) = (writer.take().unwrap(), reader.take().unwrap());
     let (random, now) = ("00000000000000000000002a", 1_800_000_000_000_u64);
-    let entry = |number: u64, at: u64, text: &str, writer: &Replicas| {
-        let policies = if number == 1 { format!("@{};", writer.policies_text()) } else { String::new() };
-        format!("{at:013}{policies}{text}{}", mark(number, writer))
-    };
-    let taken = entry(1, now, &format!("l1:,0,100,1000:{random}"), &writer);
-    assert!(writer.replay(slot, &taken, 1).unwrap().own);
+    let entry = |number: u64, at: u64, text: &str| format!("{}{text}{}", stamp(at), mark(number));
+    let taken = entry(1, now, &format!("l1:,0,100,1000:{random}"));
+    assert!(writer.replay(slot, &taken, tag(1).as_bytes()).unwrap().own);
     let end = base_36(now + 1_000);
     let id = format!("{:032x}.{end}.a", 0x2a);
     assert_eq!(writer.lease(0), Some(&format!("1 1 1000 999 0 60000 0 0 60000 {id},100,875,0")[..]));
     assert_eq!(writer.lease(1), None);
 
-    let renewed = entry(2, now + 500, &format!("h1;l2:{id},40,100,1000:{random}"), &writer);
-    let value = format!("a{}{}{renewed}", writer.base(slot), mark(1, &writer));
-    writer.replay(slot, &renewed, 2).unwrap();
-    reader.load(other, &value, 2).unwrap();
+    let renewed = entry(2, now + 500, &format!("h;l2:{id},40,100,1000:{random}"));
+    let value = format!("a{}{}{}{renewed}", stamp(now), writer.base(slot, true), mark(1));
+    writer.clear();
+    writer.replay(slot, &renewed, tag(2).as_bytes()).unwrap();
+    reader.load(other, &value, tag(2).as_bytes()).unwrap();
     for replicas in [&writer, &reader] {
         // 1, 1, 40 and 2 were used; what is open is the holder's, and so remains.
         let later = format!("1 44 1000 956 0 59500 0 0 59500 {:032x}.{}.a,100,875,0", 0x2a, base_36(now + 1_500));
         assert_eq!((replicas.lease(0), replicas.lease(1)), (None, Some(&later[..])));
-        assert_eq!(replicas.base(0), writer.base(slot));
+        assert_eq!(replicas.base(0, true).split('|').nth(2), writer.base(slot, true).split('|').nth(2));
     }
     // What is open is charged at its end, also if nobody says so.
     reader.read(other, reading::GET, "0", 0, None, now + 2_000).unwrap();
@@ -239,8 +256,8 @@ fn a_denial_is_certain_beside_leases_and_not_beside_other_reservations() {
     {
         let mut replicas = replicas(&spec);
         let slot = replicas.take().unwrap();
-        let text = format!("{now:013}@{};{open};h{}{}", replicas.policies_text(), 90, mark(1, &replicas));
-        replicas.replay(slot, &text, 1).unwrap();
+        let text = format!("{}{open};h{}{}", stamp(now), 90, mark(1));
+        replicas.replay(slot, &text, b"").unwrap();
         assert_eq!(replicas.deny(slot, 20, now, now + 1, true), beside_leases, "{open}");
         assert!(!replicas.deny(slot, 20, now, now + 1, false));
         assert!(!replicas.deny(slot, 1, now, now + 1, true));
@@ -249,7 +266,7 @@ fn a_denial_is_certain_beside_leases_and_not_beside_other_reservations() {
 
 /// A change of a text at a place: another character, one more, or one less.
 fn edits() -> impl Strategy<Value = Vec<(prop::sample::Index, u8, u8)>> {
-    let characters = prop::sample::select(&b"0123456789abhilrsz!@;:.,*~|-'%fcZ\xc3"[..]);
+    let characters = prop::sample::select(&b"0123456789abhilrsz!\"#@;:.,*~|-'%fcZ\xc3"[..]);
     prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8, characters), 0..4)
 }
 
@@ -259,10 +276,11 @@ fn no_text_is_a_panic(kind: Kind) {
         let entries = log(&specs, start, &history);
         let mut replicas = replicas(&specs[0]);
         let slot = replicas.take().unwrap();
-        let mut value = format!("a{}", joined(&entries)).into_bytes();
+        let head = head(start, &replicas);
+        let mut value = format!("{head}{}", joined(&entries)).into_bytes();
         if with_base {
-            replicas.load(slot, core::str::from_utf8(&value).unwrap(), 0).unwrap();
-            value = format!("a{}{}", replicas.base(slot), entries.last().unwrap().1).into_bytes();
+            replicas.load(slot, core::str::from_utf8(&value).unwrap(), b"").unwrap();
+            value = format!("{}{}{}", &head[..8], replicas.base(slot, false), entries.last().unwrap().1).into_bytes();
         }
         for (place, edit, character) in edits {
             let at = place.index(value.len());
@@ -273,10 +291,12 @@ fn no_text_is_a_panic(kind: Kind) {
             }
         }
         let text = String::from_utf8_lossy(&value);
-        let loaded = replicas.load(slot, &text, 1).is_ok();
-        // What was read can be written, and is then read as the same.
-        let base = replicas.base(slot);
+        let loaded = replicas.load(slot, &text, tag(1).as_bytes()).is_ok();
+        // What was read can be written.
+        let base = replicas.base(slot, true);
         prop_assert_eq!(base.is_empty(), !loaded);
+        replicas.restoring_base(slot).unwrap();
+        let _ = replicas.meet(slot, &text, start);
         replicas.read(slot, reading::GET, "0", 0, None, start).unwrap();
         replicas.deny(slot, 1, start, start + 1, true);
         Ok(())
@@ -288,8 +308,9 @@ fn texts_of_all_kinds_are_no_panic() {
     check_cases(4_000, ".{0,80}", |text| {
         let mut replicas = replicas(&Spec { kind: FixWindow, limit: 5, scale: 1_000, rate: 1, denied: Denied::Free });
         let slot = replicas.take().unwrap();
-        for value in [text.clone(), format!("a{text}"), format!("ab1800000000000{text}")] {
-            let _ = replicas.load(slot, &value, 1);
+        let start = format!("{}#{}", head(1_800_000_000_000, &replicas), stamp(1_800_000_000_000));
+        for value in [text.clone(), format!("a{text}"), start + &text] {
+            let _ = replicas.load(slot, &value, b"");
         }
         Ok(())
     });

@@ -45,7 +45,7 @@ describe("a Cluster of three nodes", () => {
         let isOver = false;
         const moving = (async () => {
           while (!isOver) {
-            await cluster.move(`${name}:2:moving:hot`);
+            await cluster.move(`${name}:3:moving:hot`);
             moves++;
           }
         })();

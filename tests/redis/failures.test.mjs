@@ -7,6 +7,7 @@ import { RedisLimiter } from "tollgate/redis";
 import { connect, freePort, startServer } from "./lib/server.mjs";
 import { allowed, through, times, withServer } from "./lib/setting.mjs";
 import { ControlledTime } from "./lib/time.mjs";
+import { stamp } from "./lib/value.mjs";
 
 const setting = withServer();
 const { options, value } = setting;
@@ -116,8 +117,8 @@ describe("a Redis that is down", () => {
       time.pass(5);
       await decisions;
     }
-    // Two rounds, after which 400 calls have no reply, and one of each round after them.
-    assert.equal(asked, 402);
+    // Two rounds, after which 400 keys have no reply, and one call of each round after them.
+    assert.equal(asked, 2 * Math.ceil(200 / 32) + 2);
     assert.equal(limiter.stats.decidedWithout, 800);
   });
 });
@@ -297,7 +298,7 @@ describe("a Redis that lost everything", () => {
     assert.equal((await limiter.hit("a")).count, 1);
     // Nor by the way, when a shorter value is proposed.
     await limiter.reset("a");
-    while ((await value(given)).text.length < 520) await limiter.inc("a");
+    while ((await value(given)).text.length < 130) await limiter.inc("a");
     await setting.redis.flushall();
     assert.equal(await limiter.inc("a"), 1);
     using time = new ControlledTime(setting.redis);
@@ -322,39 +323,42 @@ describe("a Redis that lost everything", () => {
 });
 
 describe("a key that holds something else", () => {
-  const policies = "0.10.1.31536000000";
-  const mark = (fingerprint) => `!process01.${fingerprint}`;
-  /** Values that no version ever wrote, given the fingerprint of the policies. */
+  const [now, mark] = [stamp(1_800_000_000_000), "!process01"];
+  const start = `a${now}0.10.1.31536000000|`;
+  /** Values that no version ever wrote. */
   const garbage = {
-    "a text": () => "hello world",
-    "what is not UTF-8": () => Buffer.from([97, 0, 255, 254]),
-    "half an entry": () => `a1800000000000@${policies};h1!12345`,
-    "no entry": () => `a${"x".repeat(40)}`,
-    "an entry without policies": (own) => `a1800000000000h1${mark(own)}`,
-    "policies that are none": (own) => `a1800000000000@0.0.0.0;h1${mark(own)}`,
-    "a base without states": () => "ab1800000000000",
-    "a base that ends early": (own) => `ab1800000000000${policies}|1,1|~process01${mark(own)}`,
-    "a base with other states": (own) => `ab1800000000000${policies}|1,1,1,1,1;5|${mark(own)}`,
-    "a number too large": (own) => `a1800000000000@${policies};h99999999999999999999999${mark(own)}`,
-    "more hits than any entry has": (own) => `a1800000000000@${policies};h1*99999999${mark(own)}`,
-    "a policy that is not there": (own) => `a1800000000000@${policies};i1:7${mark(own)}`,
+    "a text": "hello world",
+    "what is not UTF-8": [97, 0, 255, 254],
+    "half an entry": `${start}${now}h1!12345`,
+    "no entry": `a${"x".repeat(40)}`,
+    "no policies": `a${now}|${now}h1${mark}`,
+    "policies that are none": `a${now}0.0.0.0|${now}h1${mark}`,
+    "an entry under policies that are none": `${start}${now}@0.0.0.0;h1${mark}`,
+    "a line end": `${start}${now}h1${mark}\n`,
+    "a line end after which there is more": `${start}${now}h1${mark}\n=${start}${now}h1${mark}`,
+    "a base without states": `${start}#${now}`,
+    "a base that ends early": `${start}#${now}1,1|1,1|~process01`,
+    "a base with other states": `${start}#${now}1,1|1,1,1,1,1;5|${mark}`,
+    "a base without lines": `${start}#${now}|1,1|${mark}`,
+    "a number too large": `${start}${now}h99999999999999999999999${mark}`,
+    "more hits than any entry has": `${start}${now}h1*99999999${mark}`,
+    "a policy that is not there": `${start}${now}i1:7${mark}`,
   };
   /** Values of other versions. */
   const versions = {
-    "another format": (own) => `b1800000000000@${policies};h1${mark(own)}`,
-    "other semantics": () => `a1800000000000@${policies};h1${mark("AAAAAAAAAAA")}`,
-    "an algorithm of later": (own) => `a1800000000000@99.10.1.86400000;h1${mark(own)}`,
-    "an operation of later": (own) => `a1800000000000@${policies};z9${mark(own)}`,
-    "a field of later": (own) => `a1800000000000@${policies};h1?5${mark(own)}`,
+    "another format": `b${start.slice(1)}${now}h1${mark}`,
+    "an algorithm of later": `a${now}99.10.1.86400000|${now}h1${mark}`,
+    "an operation of later": `${start}${now}z9${mark}`,
+    "a field of later": `${start}${now}h1?5${mark}`,
   };
 
-  const check = async (make, code) => {
+  const check = async (held, code) => {
     const given = options();
     const limiter = new RedisLimiter(window, given);
     await limiter.hit("fine");
-    const { key: fine, text } = await value(given);
+    const { key: fine } = await value(given);
     const key = fine.replace(/fine$/, "bad");
-    const content = Buffer.from(make(text.slice(-11)));
+    const content = Buffer.from(held);
     await setting.redis.set(key, content);
     const operations = [() => limiter.hit("bad"), () => limiter.get("bad"), () => limiter.reset("bad")];
     for (const operation of [...operations, ...operations])
@@ -374,18 +378,45 @@ describe("a key that holds something else", () => {
     assert.equal((await limiter.hit("bad")).count, 2);
   };
 
-  for (const [name, make] of Object.entries(garbage)) test(name, () => check(make, "invalid_state"));
-  for (const [name, make] of Object.entries(versions)) test(name, () => check(make, "unsupported_version"));
+  for (const [name, held] of Object.entries(garbage)) test(name, () => check(held, "invalid_state"));
+  for (const [name, held] of Object.entries(versions)) test(name, () => check(held, "unsupported_version"));
 
   test("of another format is left as it is", async () => {
     const given = options();
     const limiter = new RedisLimiter(window, given);
     await limiter.hit("fine");
     const key = (await value(given)).key.replace(/fine$/, "bad");
-    await setting.redis.set(key, "b1800000000000…");
+    await setting.redis.set(key, `b${now}…`);
     await assert.rejects(limiter.hit("bad"), { code: "unsupported_version" });
-    assert.equal(await setting.redis.get(key), "b1800000000000…");
+    assert.equal(await setting.redis.get(key), `b${now}…`);
     assert.equal(await setting.redis.pttl(key), -1);
+  });
+
+  test("fails alone, in a call with other keys", async () => {
+    const given = options();
+    const limiter = new RedisLimiter(window, given);
+    await limiter.hit("fine");
+    const { key: fine } = await value(given);
+    const held = Object.entries({ ...garbage, ...versions });
+    for (const [name, content] of held)
+      await setting.redis.set(fine.replace(/fine$/, name), Buffer.from(content));
+    await setting.redis.lpush(fine.replace(/fine$/, "list"), "item");
+    const keys = ["fine", ...held.map(([name]) => name), "list", "new", "also fine"];
+    for (let round = 1; round <= 3; round++) {
+      const { calls } = limiter.stats;
+      const results = await Promise.allSettled(keys.map((key) => limiter.hit(key)));
+      // An entry goes to a value only after it could be read.
+      assert.ok(limiter.stats.calls <= calls + 2);
+      for (const [index, { value: decision, reason }] of results.entries()) {
+        const key = keys[index];
+        if (["fine", "new", "also fine"].includes(key))
+          assert.equal(decision?.count, key === "fine" ? round + 1 : round, `${key}: ${reason}`);
+        else {
+          assert.equal(reason?.code, key in versions ? "unsupported_version" : "invalid_state", key);
+          assert.ok(reason.message.includes(`"${fine.replace(/fine$/, key)}"`), reason.message);
+        }
+      }
+    }
   });
 
   test("a list", async () => {
@@ -394,12 +425,14 @@ describe("a key that holds something else", () => {
     await limiter.hit("fine");
     const key = (await value(given)).key.replace(/fine$/, "bad");
     await setting.redis.lpush(key, "item");
-    await assert.rejects(limiter.hit("bad"), (error) => {
-      assert.equal(error.code, "unanswered");
-      assert.ok(error.message.includes(`"${key}"`) && error.message.includes("WRONGTYPE"), error.message);
-      return true;
-    });
+    for (const operation of [() => limiter.hit("bad"), () => limiter.reset("bad"), () => limiter.hit("bad")])
+      await assert.rejects(operation(), (error) => {
+        assert.equal(error.code, "invalid_state");
+        assert.ok(error.message.includes(`"${key}"`), error.message);
+        return true;
+      });
     assert.deepEqual(await setting.redis.lrange(key, 0, -1), ["item"]);
+    assert.equal(await setting.redis.pttl(key), -1);
     assert.equal((await limiter.hit("fine")).count, 2);
   });
 });

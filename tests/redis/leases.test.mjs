@@ -436,7 +436,9 @@ describe("operations that are sent as if there were no leases", () => {
 
   /** The commands of a limiter without what is random in them. */
   const plainly = (commands) =>
-    commands.map((args) => args.slice(2).map((arg) => arg.replace(/(![\w-]{8}|~[\w-]{8}|^test:\d+:)/g, "")));
+    commands.map((args) =>
+      args.slice(2).map((arg) => arg.replace(/([!~][\w-]{5}|^test:\d+:|^[\w-]{5}(?=[0-9a-z]{4}$))/g, "")),
+    );
 
   async function commandsOf(given, leases, work) {
     using moved = new MovedTime();

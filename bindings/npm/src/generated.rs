@@ -147,6 +147,7 @@ fn replay() -> Constant {
             numbers(&[
                 ("own", redis_log::status::OWN.into()),
                 ("foreign", redis_log::status::FOREIGN.into()),
+                ("kept", redis_log::status::KEPT.into()),
                 ("malformed", redis_log::status::MALFORMED.into()),
                 ("version", redis_log::status::VERSION.into()),
                 ("outOfMemory", redis_log::status::OUT_OF_MEMORY.into()),
@@ -173,6 +174,8 @@ fn replay() -> Constant {
         ),
         ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
         ("numbersPerResult", format!("{}", redis_log::NUMBERS_PER_RESULT)),
+        ("numbersPerOutcome", format!("{}", redis_log::NUMBERS_PER_OUTCOME)),
+        ("noSlot", format!("{}", redis_log::NO_SLOT)),
     ];
     let about = "Statuses, operations and results of the replay of a log.";
     (about, "replay", object(values.map(|(name, value)| (name.into(), value))))

@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sha2::{Digest, Sha256};
 use tollgate::redis_log;
 use tollgate::{Error, Policies, Policy, PolicyDraft};
 use wasm_bindgen::prelude::*;
@@ -24,12 +23,6 @@ pub fn share(json: &str, millionths: u32) -> Result<String, JsValue> {
     serde_json::to_string(&list).map_err(|error| thrown("invalid_policy", &error))
 }
 
-/// Returns 64 bits of a text's SHA-256.
-pub(crate) fn hash(text: &str) -> u64 {
-    let digest = Sha256::digest(text);
-    digest.iter().take(8).fold(0, |bits, &byte| bits << 8 | u64::from(byte))
-}
-
 /// Returns an error as JavaScript catches it: its code and its message in two lines.
 pub(crate) fn coded(error: &Error) -> JsValue {
     thrown(error.code(), error)
@@ -42,11 +35,6 @@ fn thrown(code: &str, message: &dyn core::fmt::Display) -> JsValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hash_is_the_start_of_sha_256() {
-        assert_eq!(hash("abc"), 0xba78_16bf_8f01_cfea);
-    }
 
     #[test]
     fn a_share_keeps_the_other_fields() {

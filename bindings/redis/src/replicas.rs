@@ -2,10 +2,10 @@
 
 use alloc::string::{String, ToString};
 
-use tollgate::redis_log::{self, ReplayError, Replayed, status};
+use tollgate::redis_log::{self, Replayed, status};
 use wasm_bindgen::prelude::*;
 
-use crate::policies::{coded, hash, read};
+use crate::policies::{coded, read};
 
 /// The replicas of a limiter's keys.
 #[wasm_bindgen]
@@ -14,23 +14,16 @@ pub struct Replicas(redis_log::Replicas);
 
 #[wasm_bindgen]
 impl Replicas {
-    /// Returns the replicas of a limiter. `process` has 8 letters or digits.
+    /// Returns the replicas of a limiter.
     #[wasm_bindgen(constructor)]
-    pub fn new(policies: &str, process: &str) -> Result<Replicas, JsValue> {
-        let process = process.as_bytes().first_chunk().copied().unwrap_or([b'0'; 8]);
-        let replicas = redis_log::Replicas::new(read(policies)?, process, hash).map_err(|error| coded(&error))?;
-        Ok(Self(replicas))
+    pub fn new(policies: &str) -> Result<Replicas, JsValue> {
+        redis_log::Replicas::new(read(policies)?).map(Self).map_err(|error| coded(&error))
     }
 
     /// Returns the text of the policies in entries.
     #[wasm_bindgen(js_name = policiesText)]
     pub fn policies_text(&self) -> String {
         self.0.policies_text().to_string()
-    }
-
-    /// Returns the fingerprint of the policies.
-    pub fn fingerprint(&self) -> String {
-        self.0.fingerprint().iter().map(|&byte| char::from(byte)).collect()
     }
 
     /// Returns how long a state lasts at most after a hit, if there is no debt.
@@ -74,30 +67,43 @@ impl Replicas {
         self.0.forget(slot);
     }
 
-    /// Replaces the replica of a slot by that of a value. `number` is that of the caller's own entry; 0 if there is none.
-    pub fn load(&mut self, slot: u32, value: &str, number: f64) -> i32 {
-        let replayed = self.0.load(slot, value, number as u64);
+    /// Replays the replies to one call: for each slot a line of `replies`. Returns the address of the outcomes; 0 if there is
+    /// not enough memory. `own` is the tag of the caller's entries.
+    #[wasm_bindgen(js_name = replayAll)]
+    pub fn replay_all(&mut self, slots: &[u32], replies: &str, own: &str, now: f64) -> usize {
+        let outcomes = self.0.replay_all(slots, replies, own.as_bytes(), now as u64);
+        let address = outcomes.map_or(0, |outcomes| outcomes.as_ptr().addr());
         grow_ahead();
-        status_of(replayed)
+        address
     }
 
-    /// Replays further entries on the replica of a slot.
-    pub fn replay(&mut self, slot: u32, entries: &str, number: f64) -> i32 {
-        let replayed = self.0.replay(slot, entries, number as u64);
+    /// Loads a value of another line than the slot's. Returns [`status::KEPT`] if the slot's states know more and were kept.
+    pub fn meet(&mut self, slot: u32, value: &str, now: f64) -> i32 {
+        let met = self.0.meet(slot, value, now as u64);
         grow_ahead();
-        status_of(replayed)
+        match met {
+            Ok(kept) => i32::from(kept) * status::KEPT,
+            Err(error) => status::of(Err(error)),
+        }
     }
 
-    /// Returns the states of a slot as the base of a value, without a mark.
-    pub fn base(&self, slot: u32) -> String {
-        self.0.base(slot)
+    /// Returns the states of a slot as the base of a value, without a tag. With `switches` the policies of the states become
+    /// those of entries that name none.
+    pub fn base(&self, slot: u32, switches: bool) -> String {
+        self.0.base(slot, switches)
+    }
+
+    /// Returns the same of a value that is restored; empty if there is not enough memory.
+    #[wasm_bindgen(js_name = restoringBase)]
+    pub fn restoring_base(&self, slot: u32) -> String {
+        self.0.restoring_base(slot).unwrap_or_default()
     }
 
     /// Adds the result of an operation that only reads.
     pub fn read(&mut self, slot: u32, reading: u32, costs: &str, position: usize, call: &str, now: f64) -> i32 {
         let call = Some(call).filter(|call| !call.is_empty());
         let read = self.0.read(slot, reading, costs, position, call, now as u64);
-        status_of(read.map(|()| Replayed::default()))
+        status::of(read.map(|()| Replayed::default()))
     }
 
     /// Returns the address of the decision of a hit that is denied at every time from `earliest` to `latest`; 0 if it may be
@@ -126,19 +132,16 @@ impl Replicas {
         self.0.ends_at(slot, now as u64) as f64
     }
 
+    /// Returns how many results there are.
+    #[wasm_bindgen(js_name = resultsCount)]
+    pub fn results_count(&self) -> usize {
+        self.0.results().len() / redis_log::NUMBERS_PER_RESULT
+    }
+
     /// Returns the address of the results' numbers.
     #[wasm_bindgen(js_name = resultsAddress)]
     pub fn results_address(&self) -> usize {
         self.0.results().as_ptr().addr()
-    }
-}
-
-fn status_of(replayed: Result<Replayed, ReplayError>) -> i32 {
-    match replayed {
-        Ok(Replayed { own, foreign }) => i32::from(own) * status::OWN + i32::from(foreign) * status::FOREIGN,
-        Err(ReplayError::Malformed) => status::MALFORMED,
-        Err(ReplayError::UnsupportedVersion) => status::VERSION,
-        Err(ReplayError::OutOfMemory) => status::OUT_OF_MEMORY,
     }
 }
 

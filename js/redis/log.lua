@@ -1,0 +1,149 @@
+-- Orders and timestamps entries, for many keys in one call, and contains no algorithm. `docs/redis.md` describes the value
+-- of a key.
+--
+-- KEYS are the keys. ARGV:
+--
+-- 1. the deadline in milliseconds
+-- 2. the tag of the caller's entries
+-- 3. the text of the caller's policies, and `|`
+-- 4. the time to live of a new key in milliseconds
+-- then for each key: the mark of the last entry that the caller has replayed, the last three characters of the time at
+-- which the key's line began (13 spaces if none was replayed), and the operations of the caller's entry, perhaps none
+-- then threes of the position of a key, a kind, and a text:
+--   `t` the time to live that the key must have
+--   `b` a base that replaces what lies before the known mark
+--   `m` a base, with a mark of its own, that replaces everything up to the known mark; others must read the value again
+--   `r` the same for a key that does not exist
+--
+-- The reply is the time, then for each key a text that begins with its kind; the time alone if the deadline has passed. On
+-- success, when the caller's entry was appended now or before:
+--
+-- `+` the entries after the known mark
+-- `#` the same, and the base was taken
+-- `=` the whole value
+-- `^` the same, which the base restored
+--
+-- Before these, `*` asks for a base with the next call, and `!` for one at once. Otherwise nothing was done:
+--
+-- `x` the key does not exist, although the caller knows a mark
+-- `o` the value, which follows, is of another line than the known mark
+-- `l` the log is too long; the whole value follows
+-- `v` the value is of another version or kind; its first 64 characters follow
+local time = redis.call('TIME')
+local floor, find, sub, call = math.floor, string.find, string.sub, redis.call
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local stamp = string.char(
+  48 + floor(now / 68719476736) % 64,
+  48 + floor(now / 1073741824) % 64,
+  48 + floor(now / 16777216) % 64,
+  48 + floor(now / 262144) % 64,
+  48 + floor(now / 4096) % 64,
+  48 + floor(now / 64) % 64,
+  48 + now % 64
+)
+local replies = {stamp}
+if now > tonumber(ARGV[1]) then return replies end
+local tag, policies, count = ARGV[2], ARGV[3], #KEYS
+local mark, last_policy = '!' .. tag, 8 + #policies
+local due, bases
+for i = count + 5, #ARGV, 3 do
+  local at = tonumber(ARGV[i])
+  if ARGV[i + 1] == 't' then
+    due = due or {}
+    due[at] = ARGV[i + 2]
+  else
+    bases = bases or {}
+    bases[at] = {ARGV[i + 1], ARGV[i + 2]}
+  end
+end
+local function entry_of(value, ops)
+  if ops == '' then return '' end
+  if sub(value, 9, last_policy) ~= policies then ops = '@' .. sub(policies, 1, -2) .. ';' .. ops end
+  return stamp .. ops .. mark
+end
+-- Whether the caller's entry is in the value, or in its base.
+local function is_in(value)
+  if find(value, tag, 1, true) then return true end
+  local process = sub(tag, 1, 5)
+  local at = find(value, '~' .. process, 1, true)
+  if not at then
+    at = find(value, '!', 1, true) or 1
+    if sub(value, at + 1, at + 5) ~= process then return false end
+  end
+  return (tonumber(sub(tag, 6), 36) or 0) <= (tonumber(sub(value, at + 6, at + 9), 36) or -1)
+end
+local values = call('MGET', unpack(KEYS))
+for i = 1, count do
+  local key, arg, value = KEYS[i], ARGV[i + 4], values[i]
+  local known, ops, base, reply, is_done = sub(arg, 1, 10), sub(arg, 14), bases and bases[i], nil, true
+  if not value then
+    if base and base[1] == 'r' then
+      value, reply = 'a' .. stamp .. base[2], '^'
+    elseif sub(known, 1, 1) ~= ' ' then
+      reply, is_done = 'x', false
+    elseif ops == '' then
+      reply, is_done = '=', false
+    else
+      value, reply = 'a' .. stamp .. policies, '='
+    end
+    if value then
+      value = value .. entry_of(value, ops)
+      -- A key of another type has no value, and is left as it is.
+      if call('SET', key, value, 'PX', due and due[i] or ARGV[4], 'NX') then
+        reply = reply .. value
+      else
+        reply, is_done = 'v', false
+      end
+    end
+  else
+    local from, to = find(value, known, 1, true)
+    local tail, cut = to and sub(value, to + 1), nil
+    if #value > 128 then cut = find(value, '!', 1, true) or 0 end
+    if not tail then
+      if sub(value, 1, 1) ~= 'a' then
+        reply, is_done = 'v' .. sub(value, 1, 64), false
+      elseif is_in(value) then
+        reply, ops = '=' .. value, ''
+      elseif sub(known, 1, 1) ~= ' ' and (base and base[1] ~= 'b' or sub(value, 6, 8) ~= sub(arg, 11, 13)) then
+        reply, is_done = 'o' .. value, false
+      end
+    elseif tail ~= '' and find(tail, tag, 1, true) then
+      ops = ''
+    end
+    if is_done and ops ~= '' and cut and #value - cut > 65536 and not base then
+      reply, is_done = 'l' .. value, false
+    end
+    if is_done then
+      local entry = entry_of(value, ops)
+      local replaced
+      if tail and base then
+        local text = base[2]
+        local own = sub(text, 1, find(text, '|', 1, true))
+        -- Entries that name no policies are under those of the value.
+        if tail == '' or sub(value, 9, 8 + #own) == own then
+          if base[1] == 'm' then
+            replaced = sub(value, 1, 8) .. text .. string.gsub(tail, '!', '"') .. entry
+          elseif 2 * (8 + #text) < from then
+            replaced = sub(value, 1, 8) .. text .. known .. tail .. entry
+          end
+        elseif base[1] == 'm' then
+          reply, is_done = 'o' .. value, false
+        end
+      end
+      if replaced then
+        call('SET', key, replaced, 'KEEPTTL')
+        reply = '#' .. tail .. entry
+      elseif is_done then
+        reply = (reply or (tail and '+' .. tail or '=' .. value)) .. entry
+        if entry ~= '' then
+          -- A short value takes no more memory than it needs.
+          if #value < 160 then call('SET', key, value .. entry, 'KEEPTTL') else call('APPEND', key, entry) end
+        end
+        if cut and #value > 5 * cut - 160 then reply = (#value > 512 + 10 * cut and '!' or '*') .. reply end
+      end
+    end
+  end
+  if is_done and due and due[i] and call('PTTL', key) < tonumber(due[i]) then call('PEXPIRE', key, due[i]) end
+  replies[i + 1] = reply
+end
+return replies
