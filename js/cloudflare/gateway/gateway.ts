@@ -2,7 +2,6 @@ import type { AskIssuer } from "../../lease/leases.ts";
 import { isAllowed, type Numbers, named } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { log, report } from "../log.ts";
-import { TooManyNewKeys } from "../object/admission.ts";
 import { ask, Unanswered } from "../object/ask.ts";
 import { type HoldReply, holdAll, releaseAll, settleLater } from "../object/hold.ts";
 import { problem, unanswered } from "../problem.ts";
@@ -11,6 +10,7 @@ import { denial, namesOf } from "./denial.ts";
 import { forward, withOneValue } from "./forward.ts";
 import type { ClientResponse, Isolate, LimitCheck, Rejection } from "./isolate.ts";
 import { askAdmitted } from "./new-keys.ts";
+import { TooManyNewKeys } from "./too-many-new-keys.ts";
 
 /** The outcome of a decision: the request passes, with headers for its response, or gets this response. */
 type Outcome = { readonly headers: ClientResponse["headers"] } | { readonly response: Response };

@@ -1,10 +1,11 @@
 import { isAllowed, type Numbers } from "../../wasm/decision-numbers.ts";
-import { type Admission, newMark, TooManyNewKeys } from "../object/admission.ts";
+import { type Admission, newMark } from "../object/admission.ts";
 import { Unanswered } from "../object/ask.ts";
 import type { ErrorInfo } from "../object/decision.ts";
 import { type HoldReply, hold, releaseAll, settleLater } from "../object/hold.ts";
 import type { GatewayCall } from "./gateway.ts";
 import type { LimitCheck } from "./isolate.ts";
+import { TooManyNewKeys } from "./too-many-new-keys.ts";
 
 /** Performs an operation of a check on its object; `undefined` without a limit on new keys. */
 type Ask = (admission: Admission | undefined) => Promise<Numbers | ErrorInfo>;

@@ -1,6 +1,3 @@
-import type { Numbers } from "../../wasm/decision-numbers.ts";
-import type { LimitCheck } from "../gateway/isolate.ts";
-
 /** What an operation on a key does if nothing is stored of the key. */
 export interface Admission {
   /** How long what is stored of the key is kept at least, in milliseconds: the key is new once in that time. */
@@ -11,16 +8,3 @@ export interface Admission {
 
 /** The result of an operation that was not performed since the key is new; the end of one that was. */
 export const newMark = " new";
-
-/** The denial of a request whose address has brought too many new keys. */
-export class TooManyNewKeys extends Error {
-  /** The check of the address. */
-  readonly check: LimitCheck;
-  readonly numbers: Numbers;
-
-  constructor(check: LimitCheck, numbers: Numbers) {
-    super("the address has brought too many new keys");
-    this.check = check;
-    this.numbers = numbers;
-  }
-}

@@ -2,7 +2,8 @@ import { Unsettled } from "../../reservation/unsettled.ts";
 import { isAllowed, type Numbers } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Isolate, LimitCheck } from "../gateway/isolate.ts";
-import { type Admission, TooManyNewKeys } from "./admission.ts";
+import { TooManyNewKeys } from "../gateway/too-many-new-keys.ts";
+import type { Admission } from "./admission.ts";
 import { ask, Unanswered } from "./ask.ts";
 import type { ErrorInfo } from "./decision.ts";
 
