@@ -8,6 +8,7 @@ const config = {
   policies: {
     api: { algorithm: "token_bucket", capacity: 5, refillRate: 1 },
     daily: { algorithm: "fix_window", limit: 100, scale: "1d" },
+    strikes: { algorithm: "ban", after: 3, scale: "10m", for: "1h" },
   },
 };
 const { fetch } = workerWith(config);
@@ -365,13 +366,15 @@ describe("the OpenAPI document", () => {
     "/v1/settle": { id },
     "/v1/cancel": { id },
     "/v1/extend": { id, ttl: "1m" },
+    "/v1/ban": { key: "described", policy: "strikes", for: "1h" },
+    "/v1/unban": { key: "described", policy: "strikes" },
   };
   const itemOf = (path: string) => ({ policy: "api", ...(fieldsOf[path] ?? { key: "described" }) });
 
   it("describes every response: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(document.paths)).toHaveLength(12);
+    expect(Object.keys(document.paths)).toHaveLength(14);
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(
@@ -424,7 +427,7 @@ describe("the OpenAPI document", () => {
         keyless,
         item,
         [item, item],
-        { ...item, policy: ["api"] },
+        { ...item, policy: [item.policy] },
         [],
         Array.from({ length: 101 }, () => item),
         null,
@@ -436,7 +439,7 @@ describe("the OpenAPI document", () => {
         { ...item, policy: 7 },
         { ...item, policy: [] },
         { ...item, other: 1 },
-        { ...item, of: "api" },
+        { ...item, of: item.policy },
         { ...item, of: 7 },
         { ...item, id },
         { ...item, id: 7 },
@@ -444,6 +447,7 @@ describe("the OpenAPI document", () => {
         { ...item, reservations: 1 },
         { ...item, settles: [id] },
         { ...item, settles: [7] },
+        ...["1m", 1, 0, -1, 0.5, []].map((length) => ({ ...item, for: length })),
         { ...item, ttl: 1 },
         { ...item, ttl: 0 },
         { ...item, ttl: 10_001 },
