@@ -149,7 +149,15 @@ describe("a wait that a server sent to one tab", () => {
     globalThis.make = (
       policy = { algorithm: "token_bucket", capacity: 100, refillRate: 100 },
       options = {},
-    ) => new Throttle(policy, { shared, clock: () => time.now, timer, retries: 0, ...options });
+    ) =>
+      new Throttle(policy, {
+        shared,
+        clock: () => time.now,
+        timer,
+        random: () => 0,
+        retries: 0,
+        ...options,
+      });
     globalThis.throttle = globalThis.make();
     globalThis.timers = () => time.timers.size;
     globalThis.pass = (milliseconds) => {
