@@ -9,8 +9,8 @@ export interface ChunkReader<Chunk> {
 }
 
 /**
- * Returns a stream with the chunks of another, and settles the charge when it ends: finished, broken, cancelled, or aborted
- * while nobody reads. It reads ahead no chunk.
+ * Returns a stream with the chunks of another, and settles the charge when it ends: finished, broken, cancelled, or aborted.
+ * After an abort it passes nothing on, which would not be charged. It reads ahead no chunk.
  */
 export function metered<Chunk>(
   stream: ReadableStream<Chunk>,
@@ -20,16 +20,24 @@ export function metered<Chunk>(
 ): ReadableStream<Chunk> {
   const reader = stream.getReader();
   const settle = () => {
-    signal?.removeEventListener("abort", settle);
+    signal?.removeEventListener("abort", abort);
     return charge.settleDelivered();
   };
-  signal?.addEventListener("abort", settle);
+  const abort = () => {
+    settle();
+    // Not every stream obeys the signal. Those that do have failed by now.
+    reader.cancel(signal?.reason).catch(() => {});
+  };
+  if (signal?.aborted) abort();
+  else signal?.addEventListener("abort", abort);
   charge.isAwaited = false;
 
   /** Reads until there is a chunk to pass on; `undefined` at the end. */
   const next = async (): Promise<Chunk | undefined> => {
     for (;;) {
       const { done, value } = await reader.read();
+      // A chunk may have been on its way here.
+      signal?.throwIfAborted();
       if (done) return undefined;
       const passed = chunks.read(value);
       if (passed !== undefined) return passed;

@@ -26,7 +26,8 @@ export class EventReader {
     const text = this.#decoder.decode(chunk, { stream: true });
     if (this.#isUnread) {
       this.#onUnread(text);
-      return chunk;
+      // The first bytes of a character may be in the decoder.
+      return this.#isWhole ? this.#encoder.encode(text) : chunk;
     }
     const passed = this.#take(text);
     if (!this.#isWhole) return chunk;
@@ -50,8 +51,8 @@ export class EventReader {
     // The end of an event may be cut anywhere in its line breaks.
     ending.lastIndex = Math.max(this.#rest.length - 3, 0);
     for (let found = ending.exec(all); found !== null; found = ending.exec(all)) {
-      // The other half of a line break may come with the next chunk.
-      if (ending.lastIndex === all.length && all.endsWith("\r")) break;
+      // The other half of a line break may come with the next chunk: it stays with an event that is left out.
+      if (this.#isWhole && ending.lastIndex === all.length && all.endsWith("\r")) break;
       const event = all.slice(start, ending.lastIndex);
       if (this.#event(event)) passed += event;
       start = ending.lastIndex;
@@ -80,5 +81,8 @@ export class EventReader {
 /** An empty line after another line. */
 const ending = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)/g;
 
-/** Not by `$` and `.`, for which a line also ends at U+2028, which JSON may contain. */
-const dataLine = /(?:^|[\r\n])data: ?([^\r\n]*)/g;
+/**
+ * Not by `$` and `.`, for which a line also ends at U+2028, which JSON may contain. A stream may begin with a byte order
+ * mark.
+ */
+const dataLine = /(?:^\uFEFF?|[\r\n])data: ?([^\r\n]*)/g;

@@ -249,6 +249,61 @@ describe("a stream of chat completions", () => {
     }
   });
 
+  test("is read from its byte order mark to the first half of its last line break", async () => {
+    const { limiter, options } = setting();
+    const event = `data: ${JSON.stringify({ type: "message_delta", usage: { input_tokens: 7, output_tokens: 11 } })}`;
+    for (const text of [`\uFEFF${event}\n\n`, `${event}\r\r`, `${event}\r\n\r`]) {
+      const source = new ReadableStream({ start: (chunks) => chunks.enqueue(Buffer.from(text)) });
+      const fetch = async () => new Response(source, { headers: { "Content-Type": "text/event-stream" } });
+      const response = await ask(budgetFetch({ ...options, fetch }), "/messages", {}, { stream: true });
+      const reader = response.body.getReader();
+      assert.equal(Buffer.from((await reader.read()).value).toString(), text);
+      await reader.cancel();
+    }
+    assert.equal(countsOf(limiter).tokens, 3 * 18);
+  });
+
+  test("passes nothing on after an abort, even if its source does not obey", async () => {
+    const event = (content) =>
+      Buffer.from(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`);
+    // The abort comes before a chunk is asked for, or while one is on its way.
+    for (const isOnItsWay of [false, true]) {
+      const { limiter, options } = setting();
+      const controller = new AbortController();
+      let isCancelled = false;
+      let pulls = 0;
+      const source = new ReadableStream(
+        {
+          pull(chunks) {
+            pulls += 1;
+            chunks.enqueue(event("word"));
+            if (isOnItsWay && pulls === 2) controller.abort(new Error("enough"));
+          },
+          cancel: () => {
+            isCancelled = true;
+          },
+        },
+        { highWaterMark: 0 },
+      );
+      const fetch = async () => new Response(source, { headers: { "Content-Type": "text/event-stream" } });
+      const { signal } = controller;
+      const response = await ask(
+        budgetFetch({ ...options, countTokens: (text) => text.length, fetch }),
+        "/messages",
+        {},
+        { stream: true },
+        { signal },
+      );
+      const reader = response.body.getReader();
+      await reader.read();
+      if (!isOnItsWay) controller.abort(new Error("enough"));
+      await assert.rejects(reader.read(), { message: "enough" });
+      assert.equal(countsOf(limiter).outputTokens, 4);
+      assert.equal(countsOf(limiter).running, 0);
+      assert.ok(isCancelled);
+    }
+  });
+
   test("counts reasoning that is only in the total", async () => {
     const { limiter, options } = setting();
     const usage = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 30 };
@@ -279,19 +334,18 @@ describe("a stream of chat completions", () => {
 
   test("an event without an end is passed on unread, and costs its length", async () => {
     const { limiter, options } = setting();
-    const chunk = Buffer.from("word".repeat(250_000));
-    const source = ReadableStream.from([Buffer.from("data: "), ...Array(20).fill(chunk)]);
+    // Each chunk ends within a character.
+    const sent = Buffer.from(`data: ${"wordsé".repeat(2_900_000)}`);
+    const starts = [0, ...Array.from({ length: 29 }, (_, at) => 12 + at * 700_000)];
+    const source = ReadableStream.from(starts.map((start, at) => sent.subarray(start, starts[at + 1])));
     const fetch = async () => new Response(source, { headers: { "Content-Type": "text/event-stream" } });
     const response = await ask(budgetFetch({ ...options, fetch }), "/chat/completions", {}, { stream: true });
     const reader = response.body.getReader();
-    let [bytes, chunks] = [0, 0];
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      bytes += read.value.length;
-      chunks += 1;
-    }
-    assert.equal(bytes, 20_000_006);
+    const chunks = [];
+    for (let read = await reader.read(); !read.done; read = await reader.read()) chunks.push(read.value);
+    assert.ok(Buffer.concat(chunks).equals(sent));
     // Not all at its end.
-    assert.ok(chunks > 1);
+    assert.ok(chunks.length > 1);
     assert.ok(countsOf(limiter).outputTokens >= 5_000_000);
   });
 
