@@ -59,7 +59,7 @@ const throttleBudget = 9_500;
 const reactBudget = 1_800;
 
 /** What an adapter may take on top of the limiter, `ipKey` and the headers, which it uses. */
-const adapterBudget = 6_100;
+const adapterBudget = 6_600;
 
 /** What that for Fastify may take, which is also a plugin, with the options of each route and decorators. */
 const pluginBudget = 6_800;
