@@ -62,7 +62,7 @@ const limitedModel = wrapLanguageModel({ model, middleware: budget(options) });
 
 const clientOf = (fetch) => new OpenAI({ apiKey: "key", baseURL, fetch });
 
-/** What is measured: the calls of a round, how many units each is, and what it does without a budget and with one. */
+/** A measured case: its calls, the units of each, and its work without a budget and with one. */
 const subjects = [
   [
     "`fetch`, a call",

@@ -14,7 +14,7 @@ export interface LogOptions extends FormatOptions {
   readonly cost?: string | undefined;
   /** The most lines by which a line may be out of order. */
   readonly sortWindow?: number | undefined;
-  /** What a line must meet to be counted. */
+  /** The conditions of a line that is counted. */
   readonly where?: readonly Condition[] | undefined;
   /** The only key whose lines are counted. */
   readonly only?: string | undefined;

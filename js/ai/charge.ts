@@ -6,7 +6,7 @@ import type { BudgetLimiter, BudgetReservation } from "./limiter.ts";
 import type { Amounts } from "./meters.ts";
 import type { Use } from "./prices.ts";
 
-/** What a charge needs of its budget. */
+/** The part of a budget that a charge uses. */
 export interface ChargeSetting {
   readonly limiter: BudgetLimiter;
   readonly timer: Timer;
@@ -38,7 +38,7 @@ const [mostStores, firstPause] = [4, 1_000];
 /** The charge of one call: its reservation is extended while the call runs, and settled once. */
 export class Charge {
   readonly delivered: Delivered;
-  /** Whether the caller waits for the provider. */
+  /** True while the caller waits for the provider. */
   isAwaited = true;
   readonly #setting: ChargeSetting;
   readonly #call: OpenCall;

@@ -12,7 +12,7 @@ const unsaid: SaidUsage = {
   output: undefined,
 };
 
-/** What a call has delivered: text, and the usage as far as the provider has said it. */
+/** The output of a call so far: text, and the usage as far as the provider has said it. */
 export class Delivered {
   readonly #countTokens: CountTokens | undefined;
   readonly #count = new TokenCount();

@@ -62,7 +62,7 @@ impl Range {
     }
 }
 
-/// Whether a range lets the requests of its addresses pass without a limit, or denies them.
+/// How a range is treated: it lets the requests of its addresses pass without a limit, or it denies them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Allow,
