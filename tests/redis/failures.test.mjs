@@ -283,7 +283,7 @@ describe("a Redis that lost everything", () => {
     const fleet = Array.from({ length: 3 }, () => new RedisLimiter(window, given));
     for (let round = 0; round < 2; round++) await times(3, (who) => fleet[who].hit("a"));
     await times(3, (who) => fleet[who].peek("a"));
-    await setting.redis.flushall();
+    await setting.lose();
     const decisions = await times(12, (number) => fleet[number % 3].hit("a"));
     assert.equal(allowed(decisions), 4);
     const restored = fleet.reduce((sum, { stats }) => sum + stats.restored, 0);
@@ -294,17 +294,17 @@ describe("a Redis that lost everything", () => {
     const given = options({ restore: false });
     const limiter = new RedisLimiter(window, given);
     await limiter.hit("a", 9);
-    await setting.redis.flushall();
+    await setting.lose();
     assert.equal((await limiter.hit("a")).count, 1);
     // Nor by the way, when a shorter value is proposed.
     await limiter.reset("a");
     while ((await value(given)).text.length < 130) await limiter.inc("a");
-    await setting.redis.flushall();
+    await setting.lose();
     assert.equal(await limiter.inc("a"), 1);
     using time = new ControlledTime(setting.redis);
     const other = new RedisLimiter({ ...window, scale: "1s" }, options({ client: time.client }));
     await other.hit("a", 9);
-    await setting.redis.flushall();
+    await setting.lose();
     time.now += 1_000;
     assert.equal((await other.hit("a")).count, 1);
     assert.equal(limiter.stats.restored + other.stats.restored, 0);
@@ -317,7 +317,7 @@ describe("a Redis that lost everything", () => {
     await setting.redis.del((await value(given)).key);
     assert.equal((await limiter.hit("a")).count, 5);
     await limiter.reset("a");
-    await setting.redis.flushall();
+    await setting.lose();
     assert.equal((await limiter.hit("a")).count, 1);
   });
 });

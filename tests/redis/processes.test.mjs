@@ -105,7 +105,7 @@ describe("ten processes, clocks up to five minutes off", () => {
     await fleet.run(task);
     const limiter = new RedisLimiter(policies.fix_window, { ...setting.options(), prefix: task.prefix });
     assert.equal(await limiter.get("hot"), 400);
-    await setting.redis.flushall();
+    await setting.lose();
     const { counts } = await fleetFrom(task.prefix, limiter);
     checkCounts(counts, 401, limit);
   });

@@ -28,7 +28,7 @@ describe("after a loss", () => {
   test("the process that knows little returns first", async () => {
     const given = options();
     const [little, much] = await knowing([11, 89], given);
-    await setting.redis.flushall();
+    await setting.lose();
     // What it admits before the other returns is lost to nobody.
     assert.equal((await little.hit("a")).count, 12);
     assert.equal((await much.peek("a")).allowed, false);
@@ -40,7 +40,7 @@ describe("after a loss", () => {
   test("a process that knows nothing returns first", async () => {
     const given = options();
     const [much] = await knowing([60], given);
-    await setting.redis.flushall();
+    await setting.lose();
     const stranger = new RedisLimiter(window, given);
     assert.equal(allowed(await times(5, () => stranger.hit("a"))), 5);
     assert.equal((await much.hit("a")).count, 66);
@@ -50,7 +50,7 @@ describe("after a loss", () => {
   test("what was admitted meanwhile is charged on top, also if the log was shortened", async () => {
     const given = options();
     const [little, more, most] = await knowing([10, 10, 10], given);
-    await setting.redis.flushall();
+    await setting.lose();
     for (let number = 11; number <= 50; number++) assert.equal((await little.hit("a")).count, number);
     assert.ok(little.stats.bases > 0);
     // 20 were known to it, and 40 were admitted.
@@ -65,7 +65,7 @@ describe("after a loss", () => {
     const fleet = await knowing([5, 5, 5, 5, 5], given);
     let expected = 0;
     for (let loss = 0; loss < 3; loss++) {
-      await setting.redis.flushall();
+      await setting.lose();
       // The same two return, and not the one who knows most.
       expected = (await fleet[loss].hit("a")).count;
       expected = (await fleet[loss + 1].hit("a")).count;
@@ -107,7 +107,7 @@ describe("after a loss", () => {
     const fleet = await knowing([20, 20, 20, 20], given);
     let admitted = 80;
     for (let round = 0; round < 40; round++) {
-      if (round % 4 === 0) await setting.redis.flushall();
+      if (round % 4 === 0) await setting.lose();
       const decisions = await times(4, (number) => fleet[number].hit("a"));
       admitted += allowed(decisions);
     }
@@ -125,7 +125,7 @@ describe("after a loss", () => {
     const fleet = Array.from({ length: 2 }, () => new RedisLimiter(policies, given));
     await fleet[0].hit("a", { tokens: 100 });
     await fleet[1].hit("a", { tokens: 1_000 });
-    await setting.redis.flushall();
+    await setting.lose();
     await fleet[0].hit("a", { tokens: 7 });
     await fleet[1].hit("a", { tokens: 20 });
     assert.equal(await fleet[0].get("a", "requests"), 4);
@@ -135,7 +135,7 @@ describe("after a loss", () => {
   test("a reset after the loss ends what was before it", async () => {
     const given = options();
     const [little, much] = await knowing([5, 50], given);
-    await setting.redis.flushall();
+    await setting.lose();
     await little.hit("a");
     await little.reset("a");
     assert.equal((await much.hit("a")).count, 1);
@@ -153,7 +153,7 @@ describe("after a loss", () => {
     ];
     await times(10, () => little.hit("a"));
     await times(10, () => much.hit("a"));
-    await setting.redis.flushall();
+    await setting.lose();
     assert.equal((await little.hit("a")).count, 11);
     assert.equal((await much.hit("a")).count, 22);
     assert.equal(await little.get("a"), 22);
@@ -162,7 +162,7 @@ describe("after a loss", () => {
   test("with restore off, each takes what is there", async () => {
     const given = options({ restore: false });
     const [little, much] = await knowing([5, 50], given);
-    await setting.redis.flushall();
+    await setting.lose();
     assert.equal((await little.hit("a")).count, 1);
     assert.equal((await much.hit("a")).count, 2);
   });

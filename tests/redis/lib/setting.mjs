@@ -18,6 +18,16 @@ export function withServer({ start = () => {}, stop = () => {} } = {}) {
       timeout: "20s",
       ...more,
     }),
+    /** Loses all keys, and waits for the next millisecond of Redis: by that, a key that is made again differs from the lost. */
+    async lose() {
+      const now = async () => {
+        const [seconds, microseconds] = await setting.redis.time();
+        return 1_000 * Number(seconds) + Math.floor(Number(microseconds) / 1_000);
+      };
+      const before = await now();
+      await setting.redis.flushall();
+      while ((await now()) === before);
+    },
     /** The only key in Redis with this prefix, and its value. */
     async value({ prefix }) {
       const [key] = await setting.redis.keys(`${prefix}*`);
