@@ -14,7 +14,7 @@ export class SqliteStore {
     const database = new DatabaseSync(file);
     // First, so that whatever follows waits for other processes instead of failing.
     database.exec("PRAGMA busy_timeout = 5000");
-    database.exec("PRAGMA journal_mode = WAL");
+    writeAhead(database);
     database.exec(`
       CREATE TABLE IF NOT EXISTS limits (key TEXT PRIMARY KEY, value TEXT NOT NULL, ends INTEGER NOT NULL) STRICT;
       CREATE INDEX IF NOT EXISTS limits_by_end ON limits (ends);
@@ -44,4 +44,15 @@ export class SqliteStore {
     if (after === null) return this.#delete.run(key, before).changes === 1;
     return this.#update.run(after, now + ttl, key, before).changes === 1;
   }
+}
+
+/** Turns the write-ahead log on. SQLite does not wait where several processes do so with a new file at once. */
+function writeAhead(database) {
+  for (let tries = 1; ; tries++)
+    try {
+      return database.exec("PRAGMA journal_mode = WAL");
+    } catch (error) {
+      const isBusy = error.errcode === 5;
+      if (!isBusy || tries === 10_000) throw error;
+    }
 }

@@ -11,6 +11,7 @@ import { StoreLimiter } from "tollgate/store";
 import { SqliteStore } from "../../examples/store-sqlite/store.mjs";
 
 const worker = new URL("lib/worker.mjs", import.meta.url);
+const opener = new URL("lib/opener.mjs", import.meta.url);
 const timeout = 180_000;
 
 /** A file that is there until the test ends. */
@@ -27,7 +28,7 @@ async function fleet(t, { file, policy, processes, hits, inFlight }, onAllowed =
   t.after(() => {
     for (const member of members) member.kill("SIGKILL");
   });
-  await Promise.all(members.map((member) => once(member, "message")));
+  await Promise.all(members.map(ready));
   return Promise.all(
     members.map(async (member) => {
       const report = { allowed: 0, denied: 0, stats: undefined };
@@ -51,6 +52,13 @@ async function fleet(t, { file, policy, processes, hits, inFlight }, onAllowed =
   );
 }
 
+/** Waits until a process says that it is ready; fails if it ends before. */
+const ready = (member) =>
+  new Promise((resolve, reject) => {
+    member.once("message", resolve);
+    member.once("exit", (code) => reject(new Error(`a process ended with ${code} before it was ready`)));
+  });
+
 const sum = (reports, field) => reports.reduce((sum, report) => sum + report[field], 0);
 
 const policies = [
@@ -58,6 +66,19 @@ const policies = [
   { algorithm: "sliding_window", limit: 100, scale: "52w" },
   { algorithm: "token_bucket", capacity: 100, refillRate: 1, per: "52w" },
 ];
+
+test("four processes that open new files at once all write to each", { timeout }, async (t) => {
+  const [folder, files] = [join(freshFile(t), ".."), 60];
+  const members = Array.from({ length: 4 }, () => fork(opener, [folder, `${files}`]));
+  await Promise.all(members.map(ready));
+  const codes = members.map((member) => once(member, "exit"));
+  for (const member of members) member.send("start");
+  assert.deepEqual((await Promise.all(codes)).flat(), [0, null, 0, null, 0, null, 0, null]);
+  for (let number = 0; number < files; number++) {
+    const store = new SqliteStore(join(folder, `${number}.sqlite`));
+    for (const { pid } of members) assert.equal(store.get(`${pid}`), "text");
+  }
+});
 
 describe("exactly the limit", () => {
   for (const policy of policies)
