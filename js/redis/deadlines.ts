@@ -16,6 +16,11 @@ export class Deadlines<Item extends Timed> {
   #timer: Timer | undefined;
   #firesAt = Number.POSITIVE_INFINITY;
 
+  /** Whether no item is pending. */
+  get isEmpty(): boolean {
+    return this.#pending.length === 0;
+  }
+
   /** `timeOut` is called with each item that is pending at its deadline. */
   constructor(timeOut: (item: Item) => void) {
     this.#timeOut = timeOut;

@@ -28,9 +28,16 @@ export function unreadableValue(key: string, status: number, start = ""): Tollga
   }
 }
 
-/** Returns the error for a call whose key lost its states in a trap of the wasm. */
-export const stateLost = (): TollgateError =>
-  new TollgateError("state_lost", "the states of this limiter were lost in a trap; they are read again");
+/** Returns the error for a call whose key lost its states in a trap of the wasm, which is the cause if it was this call's. */
+export const stateLost = (cause?: unknown): TollgateError =>
+  new TollgateError(
+    "state_lost",
+    "the states of this limiter were lost in a trap; they are read again",
+    cause === undefined ? undefined : { cause },
+  );
+
+/** Returns the error for an operation on a limiter that was disposed of. */
+export const disposed = (): TollgateError => new TollgateError("disposed", "the limiter was disposed of");
 
 /** Returns the error for an operation that the replay rejected. */
 export const rejectedOperation = (): TollgateError =>

@@ -56,6 +56,8 @@ export class Exchange {
   #abandoned = 0;
   /** When the last call was tried in spite of those. */
   #lastTryAt = Number.NEGATIVE_INFINITY;
+  /** Called once no operation is under way. */
+  #onIdle: (() => void) | undefined;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
@@ -73,6 +75,16 @@ export class Exchange {
   addDeferred(log: KeyLog, operation: Operation): void {
     log.deferred.push(operation);
     log.freeing++;
+  }
+
+  /** Calls `work` once no operation is under way: they all end by their timeouts. */
+  whenIdle(work: () => void): void {
+    if (this.#isIdle) work();
+    else this.#onIdle = work;
+  }
+
+  get #isIdle(): boolean {
+    return this.#deadlines.isEmpty && this.#ready.length === 0;
   }
 
   #enqueue(log: KeyLog): void {
@@ -139,10 +151,11 @@ export class Exchange {
     const unavailable = this.#unavailable(now);
     const calls = all.filter((call) => {
       const { log } = call;
-      let reason = log.isDropped ? "its states were lost in a trap" : unavailable;
+      let reason = unavailable;
       if (reason === undefined && ++call.sends > maxSends) reason = "the call was sent too many times";
-      if (reason !== undefined) this.#fail(call, unanswered(log.name, reason));
-      return reason === undefined;
+      if (this.#isLost(log)) this.#fail(call, stateLost());
+      else if (reason !== undefined) this.#fail(call, unanswered(log.name, reason));
+      return !call.isEnded;
     });
     if (calls.length === 0) return;
     const message = new Message(calls, this.#tags.next(), now);
@@ -160,6 +173,11 @@ export class Exchange {
     } catch (error) {
       for (const call of calls) this.#fail(call, error);
     }
+  }
+
+  /** Returns whether a trap has ended the states of a key. */
+  #isLost(log: KeyLog): boolean {
+    return log.isDropped || this.#parts.replicas.isLost;
   }
 
   /** Adds to a call what its key needs: a base, or a longer time to live. */
@@ -197,8 +215,10 @@ export class Exchange {
       (error) => {
         ended();
         const calls = this.#awaited(message);
-        if (!byText && isNoScript(error) && calls.length === keys.length) {
+        if (!byText && isNoScript(error) && calls.length > 0) {
           counters.scriptLoads++;
+          // Those that timed out wait for a reply again.
+          this.#abandoned += keys.length - calls.length;
           this.#transmit(message, args, true);
         } else if (isCrossSlot(error) && keys.length > 1) {
           runner.isCluster = true;
@@ -269,7 +289,7 @@ export class Exchange {
       index++;
       if (call.isEnded) continue;
       try {
-        if (call.log.isDropped) throw stateLost();
+        if (this.#isLost(call.log)) throw stateLost();
         if (outcomes === undefined) throw unreadableValue(call.log.name, replay.status.outOfMemory);
         call.next = this.#read(call, text, outcome, tag, now);
       } catch (error) {
@@ -450,5 +470,6 @@ export class Exchange {
     call.end();
     log.isBusy = false;
     if (log.pending.length > 0 || (log.isTooLong && hadEntry)) this.#enqueue(log);
+    if (this.#onIdle !== undefined && this.#isIdle) this.#onIdle();
   }
 }

@@ -1,6 +1,7 @@
 import { invalidField, keyAccepts, TollgateError } from "../errors/error.ts";
 import { schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
+import { disposed } from "./errors.ts";
 import { KeyLog } from "./key-log.ts";
 import type { Replicas } from "./replicas.ts";
 import type { Counters } from "./stats.ts";
@@ -26,14 +27,14 @@ export class KeyLogs {
     return this.#logs.size;
   }
 
-  /** Returns the log of a key; `undefined` if it has none. */
+  /** Returns the log of a key; `undefined` if it has none, or the limiter is disposed. */
   find(key: string): KeyLog | undefined {
-    return this.#logs.get(key);
+    return this.#isDisposed ? undefined : this.#logs.get(key);
   }
 
   /** Returns the log of a key, and adds it if needed. Throws if the key is invalid or the limiter is disposed. */
   get(key: string): KeyLog {
-    if (this.#isDisposed) throw new TollgateError("disposed", "the limiter was disposed of");
+    if (this.#isDisposed) throw disposed();
     if (this.#replicas.isLost) this.#recreate();
     const log = this.#logs.get(key);
     if (log === undefined) return this.#add(key);
@@ -41,10 +42,15 @@ export class KeyLogs {
     return log;
   }
 
-  /** Drops all logs, and frees their slots. */
-  dispose(): void {
-    if (this.#isDisposed) return;
+  /** Hands out no log any more. Returns false if it did not before. */
+  dispose(): boolean {
+    const wasDisposed = this.#isDisposed;
     this.#isDisposed = true;
+    return !wasDisposed;
+  }
+
+  /** Drops all logs, and frees their slots. */
+  free(): void {
     this.#dropAll();
     this.#replicas.free();
   }

@@ -12,7 +12,10 @@ export interface LeaseEvents {
   readonly onRenewed: (key: string, until: number) => void;
 }
 
-/** The leases of a holder in wasm. After a trap it starts without leases; the lost ones are charged at their ends. */
+/**
+ * The leases of a holder in wasm. A trap loses them, and they are charged at their ends; it fails no hit, since the hit is
+ * sent to Redis.
+ */
 export class RedisLeaseCore implements LeaseCore {
   readonly #maxKeys: number;
   readonly #ttl: number;
@@ -69,9 +72,12 @@ export class RedisLeaseCore implements LeaseCore {
 
   #call<Result>(work: (leases: WasmLeases) => Result): Result | undefined {
     if (this.#isFreed) return undefined;
-    return run(() => {
+    try {
       this.#leases ??= new Remade(redisModule, () => new WasmLeases(this.#maxKeys, this.#ttl, false));
       return this.#leases.call(work);
-    });
+    } catch {
+      // The leases have no errors of their own, so this was a trap.
+      return undefined;
+    }
   }
 }

@@ -275,10 +275,11 @@ export class RedisLimiter implements AsyncLimiter {
     return new RedisLimiter(policies, this.#options);
   }
 
-  /** Frees the memory. The client stays connected. */
+  /** Ends the limiter, and frees its memory once the operations under way have ended. The client stays connected. */
   [Symbol.dispose](): void {
-    this.#logs.dispose();
+    if (!this.#logs.dispose()) return;
     this.#leasedHits?.free();
+    this.#exchange.whenIdle(() => this.#logs.free());
   }
 
   /** The methods for reservations. */

@@ -1,9 +1,11 @@
 import { share, Replicas as WasmReplicas } from "../../build/redis/tollgate.js";
+import { TollgateError } from "../errors/error.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Decision, Policy, Settlement } from "../types.ts";
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { replay } from "../wasm/generated.ts";
 import { instanceOf, isLost } from "../wasm/wasm-module.ts";
+import { disposed, stateLost } from "./errors.ts";
 import type { Operation, Read } from "./operation.ts";
 import { redisModule, run } from "./wasm.ts";
 
@@ -46,6 +48,7 @@ export class Replicas {
   readonly #json: string;
   #replicas: WasmReplicas;
   #generation: number;
+  #isFreed = false;
   #numbers = new Float64Array();
 
   constructor(read: ReadPolicies) {
@@ -73,7 +76,8 @@ export class Replicas {
 
   /** Frees the memory of all slots. */
   free(): void {
-    if (!this.isLost) run(() => this.#replicas.free());
+    if (!this.#isFreed && !this.isLost) run(() => this.#replicas.free());
+    this.#isFreed = true;
   }
 
   #create(): WasmReplicas {
@@ -81,33 +85,58 @@ export class Replicas {
     return run(() => new WasmReplicas(this.#json));
   }
 
+  /**
+   * Runs `work` on the slots. The glue's objects are never used after they were freed or their instance was lost: its error
+   * would be taken for a trap, and end the instance that other limiters use.
+   */
+  #onSlots<Value>(work: (replicas: WasmReplicas) => Value): Value {
+    if (this.#isFreed) throw disposed();
+    if (this.isLost) throw stateLost();
+    try {
+      return run(() => work(this.#replicas));
+    } catch (error) {
+      throw error instanceof TollgateError ? error : stateLost(error);
+    }
+  }
+
+  /** Runs `work` that needs no slot, on replicas of its own if the slots were lost. */
+  #onPolicies<Value>(work: (replicas: WasmReplicas) => Value): Value {
+    if (this.#isFreed || !this.isLost) return this.#onSlots(work);
+    const own = this.#create();
+    try {
+      return run(() => work(own));
+    } finally {
+      run(() => own.free());
+    }
+  }
+
   /** Returns the text of a call's policies; empty if they do not fit the limiter's own. */
   callText(policies: readonly Policy[]): string {
-    return run(() => this.#replicas.callText(JSON.stringify(policies)));
+    return this.#onPolicies((replicas) => replicas.callText(JSON.stringify(policies)));
   }
 
   /** Whether hits may be allowed from leases under these policies. */
   get mayLease(): boolean {
-    return run(() => this.#replicas.mayLease());
+    return this.#onPolicies((replicas) => replicas.mayLease());
   }
 
   /** Returns the highest count that the policy at a position can be set to. */
   maxCount(position: number): number {
-    return run(() => this.#replicas.maxCount(position));
+    return this.#onPolicies((replicas) => replicas.maxCount(position));
   }
 
   /** Takes a slot; a status below 0 if there is no memory. */
   take(): number {
-    return run(() => this.#replicas.take());
+    return this.#onSlots((replicas) => replicas.take());
   }
 
   release(slot: number): void {
-    run(() => this.#replicas.release(slot));
+    this.#onSlots((replicas) => replicas.release(slot));
   }
 
   /** Resets the states of a slot. */
   forget(slot: number): void {
-    run(() => this.#replicas.forget(slot));
+    this.#onSlots((replicas) => replicas.forget(slot));
   }
 
   /**
@@ -117,7 +146,7 @@ export class Replicas {
   replayAll(slots: Uint32Array, texts: readonly string[], own: string, now: number): Outcome[] | undefined {
     // A line end is in no value, so a text that has one cannot be read; its kind says so.
     const lines = texts.map((text) => (text.includes("\n") ? "?" : text));
-    const address = run(() => this.#replicas.replayAll(slots, lines.join("\n"), own, now));
+    const address = this.#onSlots((replicas) => replicas.replayAll(slots, lines.join("\n"), own, now));
     if (address === 0) return undefined;
     const numbers = this.#memory();
     let at = address >>> 3;
@@ -131,33 +160,33 @@ export class Replicas {
 
   /** Loads a value of another line than the slot's, unless the slot's states know more. Returns the status. */
   meet(slot: number, value: string, now: number): number {
-    return run(() => this.#replicas.meet(slot, value, now));
+    return this.#onSlots((replicas) => replicas.meet(slot, value, now));
   }
 
   /** Returns a base with the states of a slot, without its mark. `switches` if no entry of others depends on the base's policies. */
   base(slot: number, switches: boolean): string {
-    return run(() => this.#replicas.base(slot, switches));
+    return this.#onSlots((replicas) => replicas.base(slot, switches));
   }
 
   /** Returns a base that restores a key, without its mark. */
   restoringBase(slot: number): string {
-    return run(() => this.#replicas.restoringBase(slot));
+    return this.#onSlots((replicas) => replicas.restoringBase(slot));
   }
 
   /** Adds the result of a reading operation to the results. Returns a status below 0 if that fails. */
   read(slot: number, { kind, text, position, callText }: Operation, now: number): number {
     const reading = replay.reading[kind as Read];
-    return run(() => this.#replicas.read(slot, reading, text, position, callText, now));
+    return this.#onSlots((replicas) => replicas.read(slot, reading, text, position, callText, now));
   }
 
   /** Returns when the last state of a slot ends; 0 if all have ended. */
   endsAt(slot: number, now: number): number {
-    return run(() => this.#replicas.endsAt(slot, now));
+    return this.#onSlots((replicas) => replicas.endsAt(slot, now));
   }
 
   /**
-   * Returns the decision of a hit that is denied at every moment from `earliest` to `latest`; `undefined` otherwise, and
-   * while leases are open unless `besideLeases` is set.
+   * Returns the decision of a hit that is denied at every moment from `earliest` to `latest`; `undefined` otherwise, after
+   * a trap, and while leases are open unless `besideLeases` is set.
    */
   deny(
     slot: number,
@@ -170,17 +199,17 @@ export class Replicas {
     let address: number;
     try {
       address = this.#replicas.deny(slot, cost, earliest, latest, besideLeases);
-    } catch (error) {
+    } catch {
       redisModule.instance = undefined;
-      throw error;
+      return undefined;
     }
     return address === 0 ? undefined : (this.#parsed(this.#memory(), address >>> 3) as Decision);
   }
 
   /** Returns the results of operations in their order, of which the first is at a position; by default the last ones. */
   results(operations: readonly Operation[], first?: number): Result[] {
-    const address = run(() => this.#replicas.resultsAddress()) >>> 3;
-    const start = first ?? run(() => this.#replicas.resultsCount()) - operations.length;
+    const address = this.#onSlots((replicas) => replicas.resultsAddress()) >>> 3;
+    const start = first ?? this.#onSlots((replicas) => replicas.resultsCount()) - operations.length;
     const numbers = this.#memory();
     const results: Result[] = [];
     let hasLeases = false;
@@ -197,7 +226,7 @@ export class Replicas {
 
   /** Returns the numbers of the decision and of the lease in the result at an index. */
   #lease(index: number): Numbers | undefined {
-    return run(() => this.#replicas.lease(index));
+    return this.#onSlots((replicas) => replicas.lease(index));
   }
 
   #result(kind: Operation["kind"], numbers: Float64Array, at: number): Result {

@@ -278,8 +278,9 @@ describe("a lease", () => {
       String.prototype.charCodeAt = charCodeAt;
       throw new RangeError("Maximum call stack size exceeded");
     };
-    await assert.rejects(limiter.hit("a"), RangeError);
     // What it held is gone, and it asks again.
+    assert.equal((await limiter.hit("a")).allowed, true);
+    assert.equal(String.prototype.charCodeAt, charCodeAt, "there was no trap");
     assert.equal((await limiter.hit("a")).allowed, true);
     assert.equal(limiter.stats.leased, leased);
     for (let number = 0; number < 40; number++) await limiter.hit("a");
@@ -290,7 +291,7 @@ describe("a lease", () => {
     await hits;
     await assert.rejects(limiter.hit("a"), { code: "disposed" });
     await moved.pass(2_000);
-    let count = 81;
+    let count = 82;
     while ((await other.hit("a")).allowed) count++;
     assert.ok(count < 1_000);
   });
