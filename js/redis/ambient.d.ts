@@ -11,3 +11,5 @@ declare module "*.lua" {
   /** The SHA-1 of the script, by which Redis knows it. */
   export const scriptSha: string;
 }
+
+declare const process: { nextTick(work: () => void): void };
