@@ -18,6 +18,7 @@ const inPackage = [
   "dist/client.js",
   "dist/client.workerd.js",
   "dist/cloudflare.js",
+  "dist/command-redis.js",
   "dist/command.js",
   "dist/errors.cjs",
   "dist/errors.js",
