@@ -121,8 +121,8 @@ const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": 
 
 /** The runtimes that take wasm only as a module of its own. Those of Vercel and Next have no channels. */
 const byModule = {
-  workerd: { plugins: [compiledBy("compiled.module.ts"), wasmBeside()] },
-  "edge-light": { plugins: [compiledBy("compiled.module.ts"), wasmBeside("?module"), withoutChannels] },
+  workerd: { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside()] },
+  "edge-light": { plugins: [compiledBy("compiled.edge-light.ts"), wasmBeside("?module"), withoutChannels] },
 };
 
 async function bundleErrors(dist) {
@@ -197,7 +197,11 @@ async function bundleThrottle(dist) {
   const script = [inProject("js/throttle/small/without-wasm.ts")];
   await bundleAs(join(dist, "throttle-js.js"), { entryPoints: script, format: "esm", minify: true });
   for (const [runtime, options] of Object.entries(byModule))
-    await bundleAs(join(dist, `throttle.${runtime}.js`), { ...options, entryPoints: throttle, format: "esm" });
+    await bundleAs(join(dist, `throttle.${runtime}.js`), {
+      ...options,
+      entryPoints: throttle,
+      format: "esm",
+    });
 }
 
 /** Takes wasms as JavaScript: a module is a function that makes an instance. */
@@ -227,7 +231,7 @@ async function bundleJs(dist) {
       minify: true,
       inject: [inProject("js/wasm/no-webassembly.ts")],
       plugins: [
-        compiledBy("compiled.module.ts"),
+        compiledBy("compiled.workerd.ts"),
         inPlaceOf("detached", "detached.script.ts"),
         withoutChannels,
         wasmAsScript,

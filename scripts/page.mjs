@@ -39,7 +39,7 @@ const thisPackage = {
   name: "this package",
   setup({ onResolve }) {
     onResolve({ filter: /^tollgate$/ }, () => ({ path: inProject("js/index.ts") }));
-    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/wasm/compiled.module.ts") }));
+    onResolve({ filter: /\/compiled\.ts$/ }, () => ({ path: inProject("js/wasm/compiled.workerd.ts") }));
     onResolve({ filter: /\/npm\/tollgate_bg\.wasm$/ }, () => ({ path: source("module.js") }));
   },
 };

@@ -21,7 +21,8 @@ const { EdgeRuntime, process } = globalThis as Platform;
  * Not an import: only Node and compatible runtimes have the module, and bundles for others must not import it. The edge
  * runtime of Next has a function of that name, which throws.
  */
-const module = EdgeRuntime === undefined ? process?.getBuiltinModule?.("node:diagnostics_channel") : undefined;
+const module =
+  EdgeRuntime === undefined ? process?.getBuiltinModule?.("node:diagnostics_channel") : undefined;
 
 /** The channel of decisions; `undefined` where there are no channels. */
 export const decisions: Channel<DecisionMessage> | undefined = module?.channel("tollgate:decision");

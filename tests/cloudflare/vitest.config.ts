@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 import { unstable_readConfig as readConfig } from "wrangler";
 
 /** As in the package: workerd takes wasm as a module of its own. */
-const compiled = { find: /^\.\/compiled\.ts$/, replacement: "./compiled.module.ts" };
+const compiled = { find: /^\.\/compiled\.ts$/, replacement: "./compiled.workerd.ts" };
 
 /** A machine that is busy with other things is not what is tested. */
 const { vars } = readConfig({ config: "wrangler.toml" });
