@@ -8,11 +8,12 @@ import { continuedUnderOwnNode } from "./setup/node.mjs";
 import { openMetrics } from "./setup/openmetrics.mjs";
 import { packages } from "./setup/packages.mjs";
 import { redis } from "./setup/redis.mjs";
+import { tmux } from "./setup/tmux.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, hermes, miri, openMetrics, redis];
+export const toTest = [...toBuild, browser, hermes, miri, openMetrics, redis, tmux];
 export const toBench = [...toBuild, redis];
 
 /**

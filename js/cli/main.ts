@@ -8,8 +8,9 @@ import { ban, get, reset, unban } from "./key-commands.ts";
 import { nearest } from "./near.ts";
 import { readOptions } from "./options.ts";
 import { replay } from "./replay.ts";
+import { top } from "./top/top.ts";
 
-const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban];
+const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban, top];
 
 /** Runs the command of a command line. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {

@@ -10,6 +10,7 @@ export interface Inspection {
     readonly policy: string;
     readonly count: number;
     readonly limit: number;
+    readonly used: number;
     readonly endsAt: number;
     readonly open: number;
   }[];
