@@ -28,7 +28,8 @@ export async function buildPackage() {
     }
     for (const format of ["esm", "cjs"])
       await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
-    await bundleAs(join(dist, "workerd.js"), { ...forWorkerd, format: "esm" });
+    for (const [runtime, options] of Object.entries(byModule))
+      await bundleAs(join(dist, `${runtime}.js`), { ...options, format: "esm" });
     for (const [feature, name] of Object.entries(wasmFiles).filter(([feature]) => feature !== "redis"))
       cpSync(inProject("build", feature, "tollgate_bg.wasm"), join(dist, name));
     await writeTypes(dist);
@@ -99,15 +100,15 @@ const wasmAsText = {
     onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: asText(readFileSync(path)), loader: "text" })),
 };
 
-/** Leaves the wasm out of a bundle: it is a file beside it. */
-const wasmBeside = {
+/** Leaves the wasm out of a bundle: it is a file beside it. `query` makes bundlers of edge functions return its module. */
+const wasmBeside = (query = "") => ({
   name: "wasm beside",
   setup: ({ onResolve }) =>
     onResolve({ filter: /\.wasm$/ }, ({ path }) => ({
-      path: `./${wasmFiles[basename(dirname(path))]}`,
+      path: `./${wasmFiles[basename(dirname(path))]}${query}`,
       external: true,
     })),
-};
+});
 
 /** Browsers have no guards, and no channels on which decisions could be published. */
 const withoutChannels = inPlaceOf("(channels|caller)", "$1.browser.ts", "js/events");
@@ -118,8 +119,11 @@ const forBrowsers = { plugins: [wasmAsText, withoutChannels] };
 /** In Node it is inlined as base64. */
 const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": "base64" } };
 
-/** workerd takes wasm as a module of its own. */
-const forWorkerd = { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside] };
+/** The runtimes that take wasm only as a module of its own. Those of Vercel and Next have no channels. */
+const byModule = {
+  workerd: { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside()] },
+  "edge-light": { plugins: [compiledBy("compiled.edge-light.ts"), wasmBeside("?module"), withoutChannels] },
+};
 
 async function bundleErrors(dist) {
   const entryPoints = [inProject("js/errors/error.ts")];
@@ -144,13 +148,14 @@ async function bundleClient(dist) {
     ["client.js", "esm", "leases.js"],
     // `import()` loads modules also from CommonJS.
     ["client.cjs", "cjs", "leases.js"],
-    ["client.workerd.js", "esm", "leases.workerd.js"],
+    ...Object.keys(byModule).map((runtime) => [`client.${runtime}.js`, "esm", `leases.${runtime}.js`]),
   ])
     await bundleAs(join(dist, name), { entryPoints: client, format, plugins: [leasesIn(leases)] });
   const core = [inProject("js/client/lease-core.ts")];
   // One file for browsers and Node: it is small, and compiled once.
   await bundleAs(join(dist, "leases.js"), { ...forBrowsers, entryPoints: core, format: "esm" });
-  await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
+  for (const [runtime, options] of Object.entries(byModule))
+    await bundleAs(join(dist, `leases.${runtime}.js`), { ...options, entryPoints: core, format: "esm" });
 }
 
 /**
@@ -191,7 +196,12 @@ async function bundleThrottle(dist) {
   }
   const script = [inProject("js/throttle/small/without-wasm.ts")];
   await bundleAs(join(dist, "throttle-js.js"), { entryPoints: script, format: "esm", minify: true });
-  await bundleAs(join(dist, "throttle.workerd.js"), { ...forWorkerd, entryPoints: throttle, format: "esm" });
+  for (const [runtime, options] of Object.entries(byModule))
+    await bundleAs(join(dist, `throttle.${runtime}.js`), {
+      ...options,
+      entryPoints: throttle,
+      format: "esm",
+    });
 }
 
 /** Takes wasms as JavaScript: a module is a function that makes an instance. */
@@ -419,7 +429,7 @@ async function bundleWorker(dist) {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",
     external: ["cloudflare:workers"],
-    plugins: [wasmBeside],
+    plugins: [wasmBeside()],
   });
 }
 
