@@ -38,6 +38,8 @@ pub struct Inspection {
     limit: u64,
     /// How many hits of cost 1 are left.
     remaining: u64,
+    /// How long until more is left, in milliseconds; 0 if all is.
+    more_after: u64,
     /// The position of that policy, or of a ban that holds.
     binding: usize,
     /// For how long a ban still holds, in milliseconds; 0 if none does.
@@ -144,6 +146,7 @@ impl Replica {
             count: none.count,
             limit: none.limit,
             remaining: none.remaining,
+            more_after: none.more_after,
             binding: none.policy,
             banned_for,
             reservations,

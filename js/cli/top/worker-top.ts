@@ -1,4 +1,4 @@
-import { CommandError } from "../errors.ts";
+import { requested, type WorkerPlace } from "../worker-api.ts";
 import type { GroupRow, KeyRow, Snapshot, TopSource } from "./snapshot.ts";
 
 /** The counts of a rule, oldest first. */
@@ -36,13 +36,6 @@ interface Watched {
   }[];
 }
 
-/** Where a Worker is. */
-export interface WorkerPlace {
-  readonly url: string;
-  readonly token: string;
-  readonly timeout: number;
-}
-
 /** How many whole steps rates are taken from. */
 const steps = 2;
 
@@ -57,7 +50,8 @@ export class WorkerTop implements TopSource {
   }
 
   async refresh(): Promise<Snapshot> {
-    const { now, keys, step, rules, top, denials } = (await this.#watched()) as Watched;
+    const watched = (await requested(this.#place, "watch")) as Watched;
+    const { now, keys, step, rules, top, denials } = watched;
     const last = new Map(denials.map((denial) => [denial.object, denial]));
     return {
       at: now,
@@ -71,42 +65,6 @@ export class WorkerTop implements TopSource {
   }
 
   close(): void {}
-
-  async #watched(): Promise<unknown> {
-    const { url, token, timeout } = this.#place;
-    let response: Response;
-    try {
-      response = await fetch(`${url.replace(/\/+$/, "")}/v1/watch`, {
-        headers: { Authorization: `Bearer ${token}` },
-        redirect: "manual",
-        signal: AbortSignal.timeout(timeout),
-      });
-    } catch (error) {
-      const isLate = (error as Error).name === "TimeoutError";
-      const reason = isLate
-        ? `did not respond in ${timeout} ms`
-        : `cannot be reached: ${reasonOf(error as Error)}`;
-      throw new CommandError(`${this.#host} ${reason}`);
-    }
-    if (response.ok && response.headers.get("Content-Type")?.includes("json")) return await response.json();
-    throw await rejected(this.#host, response);
-  }
-}
-
-const reasonOf = ({ message, cause }: Error): string => (cause instanceof Error ? cause.message : message);
-
-async function rejected(host: string, response: Response): Promise<CommandError> {
-  const problem = await response.json().catch(() => undefined);
-  const { code, detail, title } = (problem ?? {}) as Record<string, string | undefined>;
-  if (response.status === 401 || response.status === 403)
-    return new CommandError(`${host} rejected the token in TOLLGATE_TOKEN`);
-  if (code === "watch_off")
-    return new CommandError(`${host} does not watch its keys; set watch = true in [vars.TOLLGATE]`);
-  const said = detail ?? title ?? code;
-  if (said !== undefined) return new CommandError(`${host}: ${said}`);
-  return new CommandError(
-    `${host} is not a Tollgate Worker: it responded ${response.status}; --url needs the prefix, too`,
-  );
 }
 
 function groupOf({ rule, via, policies, mode, seconds }: Watched["rules"][number], step: number): GroupRow {
