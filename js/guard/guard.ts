@@ -1,6 +1,7 @@
 import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
 import { listened } from "../events/listened.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
+import type { AddressRanges } from "../http/ranges.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
@@ -104,7 +105,9 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     if (skip === undefined) return this.#keyed(request, platform);
     if ("ranges" in skip) {
       const address = this.#adapter.client(request, addressOfClient, platform);
-      return address !== undefined && skip(address) ? passed : this.#keyed(request, platform);
+      return address !== undefined && (skip as AddressRanges)(address)
+        ? passed
+        : this.#keyed(request, platform);
     }
     return after(skip(request), (isSkipped) => (isSkipped ? passed : this.#keyed(request, platform)));
   }

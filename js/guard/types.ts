@@ -89,7 +89,7 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
    */
   readonly ban?: BanOptions | undefined;
   /** Returns true for a request that is not limited; `inRanges([…])` for clients by their addresses. */
-  readonly skip?: ((request: Request) => Awaitable<boolean>) | AddressRanges | undefined;
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | Pick<AddressRanges, "ranges"> | undefined;
   /**
    * Which requests are charged, by their response: all by default. A status below 400 is a success. A function returns the
    * charge of a response; until then `cost` is reserved.
