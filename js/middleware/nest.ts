@@ -23,7 +23,10 @@ export interface NestRequest {
   /** The headers, by lower-case names. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The connection. */
-  readonly socket: { readonly remoteAddress?: string | undefined };
+  readonly socket: {
+    /** The address at its other end. */
+    readonly remoteAddress?: string | undefined;
+  };
   // biome-ignore lint/suspicious/noExplicitAny: what the framework and other guards add, such as `user`.
   readonly [name: string]: any;
 }
