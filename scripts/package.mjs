@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
@@ -239,14 +239,22 @@ async function bundleJs(dist) {
     });
 }
 
-/** Leaves the package's own entries out of the command: they are files beside it. */
+/** The files beside the command, by the modules that it imports for them. */
+const besideCommand = {
+  "index.ts": "./node.js",
+  "client/index.ts": "./client.js",
+  "redis/index.ts": "./redis.js",
+  "cli/redis/index.ts": "./command-redis.js",
+};
+
+/** Leaves the package's own entries out of the command, and what it loads only for Redis. */
 const entriesBeside = {
   name: "entries beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^\.\.\/(client\/)?index\.ts$/ }, ({ path }) => ({
-      path: path.includes("client") ? "./client.js" : "./node.js",
-      external: true,
-    })),
+    onResolve({ filter: /\/index\.ts$/ }, ({ path, kind, resolveDir }) => {
+      const file = besideCommand[relative(inProject("js"), resolve(resolveDir, path))];
+      return kind === "entry-point" || file === undefined ? undefined : { path: file, external: true };
+    }),
 };
 
 /** The files that `tollgate init` writes, with the versions of this package. */
@@ -287,6 +295,12 @@ async function bundleCommand(dist) {
     mainFields: ["module", "main"],
     loader: { ".css": "text" },
     plugins: [entriesBeside, template],
+  });
+  await bundleAs(join(dist, "command-redis.js"), {
+    entryPoints: [inProject("js/cli/redis/index.ts")],
+    format: "esm",
+    platform: "node",
+    plugins: [entriesBeside],
   });
   chmodSync(file, 0o755);
 }

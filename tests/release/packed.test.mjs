@@ -19,6 +19,7 @@ const inPackage = [
   "dist/client.edge-light.js",
   "dist/client.workerd.js",
   "dist/cloudflare.js",
+  "dist/command-redis.js",
   "dist/command.js",
   "dist/edge-light.js",
   "dist/errors.cjs",
