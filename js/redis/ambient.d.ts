@@ -4,6 +4,7 @@ declare function setImmediate(work: () => void): unknown;
 declare const Buffer: {
   from(bytes: Uint8Array | string, encoding?: "latin1"): { toString(encoding: "latin1"): string };
 };
+<<<<<<< HEAD
 
 /** A script of Redis. */
 declare module "*.lua" {
@@ -13,3 +14,5 @@ declare module "*.lua" {
 }
 
 declare const process: { nextTick(work: () => void): void };
+=======
+>>>>>>> main
