@@ -164,8 +164,10 @@ export class Replicas {
       // A line end is in no value, so a text that has one cannot be read; its kind says so.
       input += text.includes("\n") ? `\n${slot}?` : `\n${slot}${text}`;
     }
-    const length = this.#write(input);
-    const address = length < 0 ? 0 : this.#onSlots((replicas) => replicas.replayAll(length, now));
+    const address = this.#onSlots((replicas) => {
+      const length = this.#write(replicas, input);
+      return length < 0 ? 0 : replicas.replayAll(length, now);
+    });
     if (address === 0) return undefined;
     const numbers = this.#memory();
     const outcomes: Outcome[] = [];
@@ -179,12 +181,12 @@ export class Replicas {
   }
 
   /** Writes a text where the wasm reads it. Returns its length in bytes; -1 if there is no memory. */
-  #write(text: string): number {
+  #write(replicas: WasmReplicas, text: string): number {
     // The most bytes that it can take. The view is empty after the memory has grown.
     const needed = 3 * text.length;
     if (this.#input.length < needed) {
       const room = Math.max(needed, 2 * this.#input.length, minRoom);
-      const address = this.#onSlots((replicas) => replicas.input(room));
+      const address = replicas.input(room);
       if (address === 0) return -1;
       this.#input = new Uint8Array(instanceOf(redisModule).memory.buffer, address, room);
     }
