@@ -199,7 +199,11 @@ test("why asks a Worker for its policies and its denials", async (t) => {
       now: 4_102_444_800_000,
       policies: [
         { policy: "login", decision },
-        { policy: "api", decision: { ...decision, allowed: true, count: 1, retryAfter: 0, moreAfter: 0 } },
+        {
+          policy: "api",
+          count: 1,
+          decision: { ...decision, allowed: true, count: 2, retryAfter: 0, moreAfter: 0 },
+        },
         { policy: "gone", error: { code: "unknown_policy", message: "it is gone" } },
       ],
       denials: [
