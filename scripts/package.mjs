@@ -154,23 +154,22 @@ async function bundleClient(dist) {
 }
 
 /**
- * The files that a throttle loads only where it needs them, by the modules that it imports for them. Errors of shared budgets
- * are those of the file that loads them; the core as JavaScript has none, so it is one file.
+ * The files that a throttle or a Worker loads only where it needs them, by the modules that it imports for them. Errors of
+ * shared budgets are those of the file that loads them; the core as JavaScript has none, so it is one file.
  */
-const throttleChunks = (format) => ({
+const chunks = (format) => ({
   "shared-chunk": `./shared.${format === "cjs" ? "cjs" : "js"}`,
   "learn-chunk": `./learn.${format === "cjs" ? "cjs" : "js"}`,
   "without-wasm": "./throttle-js.js",
+  "watch-chunk": "./watch.js",
 });
 
 /** Leaves those out of a bundle: they are files beside it. */
 const chunksBeside = (format) => ({
   name: "chunks beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/(shared-chunk|learn-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
-      kind === "dynamic-import"
-        ? { path: throttleChunks(format)[basename(path, ".ts")], external: true }
-        : undefined,
+    onResolve({ filter: /\/(shared-chunk|learn-chunk|without-wasm|watch-chunk)\.ts$/ }, ({ path, kind }) =>
+      kind === "dynamic-import" ? { path: chunks(format)[basename(path, ".ts")], external: true } : undefined,
     ),
 });
 
@@ -399,8 +398,10 @@ async function bundleAi(dist) {
     await bundleAs(join(dist, `ai.${extension}`), { entryPoints: [inProject("js/ai/index.ts")], format });
 }
 
-/** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
+/** `tollgate/cloudflare`: the Worker with its wasm as a module beside it, and what it loads for the live page. */
 async function bundleWorker(dist) {
+  const watch = [inProject("js/cloudflare/watch/watch-chunk.ts")];
+  await bundleAs(join(dist, "watch.js"), { entryPoints: watch, format: "esm" });
   await bundleAs(join(dist, "cloudflare.js"), {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",
