@@ -5,6 +5,7 @@ import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet } from "./lib/run.mjs";
+import { buildWatchPage } from "./page.mjs";
 
 /** What the wasm of each feature is called where it is a file of its own. */
 const wasmFiles = {
@@ -18,6 +19,7 @@ const wasmFiles = {
 
 /** The npm package in dist/: the same API for every runtime, and its types. */
 export async function buildPackage() {
+  await buildWatchPage();
   await finished(inProject("dist"), async (dist) => {
     for (const [name, format] of [
       ["index.js", "esm"],
@@ -97,6 +99,13 @@ const wasmAsText = {
   name: "wasm as text",
   setup: ({ onLoad }) =>
     onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: asText(readFileSync(path)), loader: "text" })),
+};
+
+/** Leaves the live page out of a bundle: it is a text beside it, as wrangler takes it. */
+const pageBeside = {
+  name: "page beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/page\.html$/ }, () => ({ path: "./watch.html", external: true })),
 };
 
 /** Leaves the wasm out of a bundle: it is a file beside it. */
@@ -401,7 +410,8 @@ async function bundleAi(dist) {
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it, and what it loads for the live page. */
 async function bundleWorker(dist) {
   const watch = [inProject("js/cloudflare/watch/watch-chunk.ts")];
-  await bundleAs(join(dist, "watch.js"), { entryPoints: watch, format: "esm" });
+  await bundleAs(join(dist, "watch.js"), { entryPoints: watch, format: "esm", plugins: [pageBeside] });
+  cpSync(inProject("build/watch/page.html"), join(dist, "watch.html"));
   await bundleAs(join(dist, "cloudflare.js"), {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",

@@ -29,6 +29,8 @@ export function handle(
   if (isOfApi(path, isolate.prefix)) {
     return api(request, env, context, isolate, path.slice(isolate.prefix.length + 4));
   }
+  if (isolate.watches && path === `${isolate.prefix}/watch`)
+    return import("./watch/watch-chunk.ts").then(({ page }) => page(request));
   if (isolate.upstream !== undefined)
     return gateway({ request, url, env, context, isolate, upstream: isolate.upstream });
   if (path === "/demo/hit") return demoHit(request, env);

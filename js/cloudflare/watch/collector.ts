@@ -110,7 +110,7 @@ export class Collector {
   #deny(source: Source, { object, decision, cost }: Denied, now: number): void {
     this.#top.add(object);
     const { via, rule, mode } = source;
-    const { violated, policy, count, limit, retryAfter, reason } = decision;
+    const { violated, policy, count, limit, remaining, retryAfter, reason } = decision;
     const id = `${mode} ${via} ${rule} ${violated.join()} ${object}`;
     const known = this.#denials.get(id);
     if (known === undefined && this.#denials.size >= mostDenials) return;
@@ -127,6 +127,7 @@ export class Collector {
       policy,
       count,
       limit,
+      remaining,
       cost,
       retryAfter: Number.isFinite(retryAfter) ? retryAfter : null,
       banned: reason === "banned",

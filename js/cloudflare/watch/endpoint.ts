@@ -1,7 +1,7 @@
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import type { ErrorInfo } from "../object/decision.ts";
 import type { View } from "./book.ts";
-import { policyNamesIn } from "./labels.ts";
+import { banNamesIn, policyNamesIn } from "./labels.ts";
 import type { Denial } from "./report.ts";
 import type { Question } from "./watch-object.ts";
 
@@ -27,7 +27,12 @@ export interface Endpoint {
 export async function watched({ isolate, ask }: Endpoint): Promise<object> {
   const view = JSON.parse(await ask({ view: true })) as View;
   const { json, plainKeys } = isolate;
-  return { ...view, keys: plainKeys ? "plain" : "hashed", policies: policyNamesIn(json) };
+  return {
+    ...view,
+    keys: plainKeys ? "plain" : "hashed",
+    policies: policyNamesIn(json),
+    bans: banNamesIn(json),
+  };
 }
 
 /** Returns what counts now for one key, and why it was denied within a day. */
@@ -45,14 +50,18 @@ export async function why({ url, isolate, namesOf, ask, read }: Endpoint): Promi
   const shown = [given, known, configured].find(({ length }) => length > 0) ?? [];
   const policies = await Promise.all(
     shown.slice(0, mostPolicies).map(async (policy) => {
-      // A peek counts the hit that it asks about, so what is used now is another question.
-      const [used, decision] = await Promise.all(
-        (["get", "peek"] as const).map((operation) => {
-          const [item] = isolate.items(operation, { policy, ...field }).items;
-          return item === undefined || "code" in item ? { error: infoOf(item) } : read(operation, item);
-        }),
-      );
-      return { policy, ...used, ...(decision && "error" in decision ? decision : { decision }) };
+      const answer = (operation: "get" | "peek", more: object = {}) => {
+        const [item] = isolate.items(operation, { policy, ...field, ...more }).items;
+        return item === undefined || "code" in item ? { error: infoOf(item) } : read(operation, item);
+      };
+      // A peek counts the hit that it asks about, so one of cost 0 says what is left now.
+      const [count, now, decision] = await Promise.all([
+        answer("get"),
+        answer("peek", { cost: 0 }),
+        answer("peek"),
+      ]);
+      if ("error" in decision) return { policy, ...decision };
+      return { policy, ...count, remaining: (now as { remaining?: number }).remaining, decision };
     }),
   );
   return { now: Date.now(), ...names, key: denials[0]?.key ?? names.key, policies, denials };

@@ -1,6 +1,6 @@
 /** The parts of a valid configuration that the page shows. */
 interface Written {
-  readonly policies?: Readonly<Record<string, unknown>>;
+  readonly policies?: Readonly<Record<string, { readonly algorithm: string }>>;
   readonly rules?: unknown;
 }
 
@@ -20,3 +20,9 @@ export function ruleLabels(json: string): readonly string[] {
 /** Returns the names of the policies of a configuration. */
 export const policyNamesIn = (json: string): readonly string[] =>
   Object.keys((JSON.parse(json) as Written).policies ?? {});
+
+/** Returns the names of the policies that are bans. */
+export const banNamesIn = (json: string): readonly string[] =>
+  Object.entries((JSON.parse(json) as Written).policies ?? {}).flatMap(([name, { algorithm }]) =>
+    algorithm === "ban" ? [name] : [],
+  );

@@ -33,10 +33,11 @@ export interface Denial extends Omit<Source, "policies"> {
   readonly times: number;
   /** The policies that denied it. */
   readonly policies: readonly string[];
-  /** The policy that binds most, with its count and its limit. */
+  /** The policy that binds most, with its count, its limit and what is left of it. */
   readonly policy: string;
   readonly count: number;
   readonly limit: number;
+  readonly remaining: number;
   readonly cost: number;
   /** In milliseconds; `null` for never. */
   readonly retryAfter: number | null;

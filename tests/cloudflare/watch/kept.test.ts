@@ -28,6 +28,7 @@ const denial = (key: string, at: number, more: Partial<Denial> = {}): Denial => 
   policy: "login",
   count: 5,
   limit: 5,
+  remaining: 0,
   cost: 1,
   retryAfter: 1_000,
   banned: false,

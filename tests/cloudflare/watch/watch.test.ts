@@ -86,6 +86,7 @@ describe("reports", () => {
         policy: "login",
         count: 2,
         limit: 2,
+        remaining: 0,
         cost: 1,
         retryAfter: 3_600_000,
         banned: false,
@@ -254,8 +255,8 @@ describe("why", () => {
       key: hash,
       object: id,
       policies: [
-        { policy: "login", count: 0, decision: { allowed: true, remaining: 1 } },
-        { policy: "api", count: 2, decision: { allowed: true, remaining: 1 } },
+        { policy: "login", count: 0, remaining: 2, decision: { allowed: true, remaining: 1 } },
+        { policy: "api", count: 2, remaining: 2, decision: { allowed: true, remaining: 1 } },
       ],
       denials: [],
     });
