@@ -283,7 +283,7 @@ function checkCosts(costs: unknown): asserts costs is Costs {
 /** Returns whether an error is of bad input, by name and code: those of objects lose their class on the way. */
 function isBadInput(error: unknown): boolean {
   const { name, code } = (error ?? {}) as Partial<TollgateError>;
-  const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only)/;
+  const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only|ban_only)/;
   return name === "TollgateError" && badInput.test(code ?? "");
 }
 

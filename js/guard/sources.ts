@@ -80,9 +80,9 @@ class BySource {
   }
 }
 
-/** Throws if the limiter has its policies elsewhere, since such a limiter takes no others. */
+/** Throws if the limiter has its policies elsewhere and takes no others by their names. */
 function checkTakesPlans(limiter: AnyLimiter): void {
-  if (!isNamespace(limiter) && limiter.policies === undefined)
+  if (!isNamespace(limiter) && limiter.policies === undefined && !("sibling" in limiter))
     throw wrongOption("policyFor", "over such a limiter", "limiter: (request) => the limiter of its plan");
 }
 

@@ -109,6 +109,31 @@ for (const [name, framework] of Object.entries(frameworks)) {
       );
     });
 
+    test("RemoteLimiter: policyFor names the Worker's policy of a plan", async (t) => {
+      const plans = { free: policyOf(1, "free"), paid: policyOf(3, "paid"), more: policyOf(4, "paid") };
+      const apis = { api: apiOf(limiterOf(policyOf(2))) };
+      for (const name of ["free", "paid"]) apis[name] = apiOf(limiterOf(plans[name]));
+      const limiter = new RemoteLimiter({
+        url: "https://limits.example.com/_tollgate",
+        token: "a-secret",
+        policy: "api",
+        fetch: async (request) => apis[[(await request.clone().json())[0].policy].flat()[0]](request),
+      });
+      let plan;
+      const guard = { limiter, policy: policyOf(2), key, policyFor: () => plans[plan] };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
+      for (const [name, limit] of Object.entries({ free: 1, paid: 3, none: 2 })) {
+        plan = name;
+        const responses = [];
+        for (let count = 0; count < 5; count += 1) responses.push(await ask(url, as("ann")));
+        assert.equal(responses.filter(({ status }) => status === 200).length, limit, name);
+        assert.match(responses[0].headers["ratelimit-policy"], new RegExp(`;q=${limit};`));
+      }
+      // Its numbers would be those of the headers alone.
+      plan = "more";
+      assert.equal((await ask(url, as("ann"))).status, 500);
+    });
+
     test("RemoteLimiter: a number as the key, such as a user's id", async (t) => {
       const limiter = new RemoteLimiter({
         url: "https://limits.example.com/_tollgate",
@@ -137,7 +162,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(url, as("a".repeat(1_025)))).status, 500);
     });
 
-    test("RemoteLimiter: plans are other limiters, not other policies", async (t) => {
+    test("RemoteLimiter: a limiter of its own for each plan", async (t) => {
       const limiters = Object.fromEntries(
         [1, 2].map((limit) => {
           const fetch = apiOf(limiterOf(policyOf(limit)));
@@ -145,18 +170,12 @@ for (const [name, framework] of Object.entries(frameworks)) {
           return [limit, new RemoteLimiter(options)];
         }),
       );
-      const policyFor = () => policyOf(1);
-      assert.throws(() => framework.rateLimit({ limiter: limiters[1], policyFor }), {
-        code: "invalid_option",
-        message: /^policyFor: .* use limiter: \(request\) => the limiter of its plan$/,
-      });
       const limiter = (request) => limiters[framework.header(request, "X-Plan")];
       const serve = (more) => served(t, framework, { "/": { guards: [{ limiter, key, ...more }] } });
       const url = await serve({ policy: policyOf(2), headers: "none" });
       assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 200);
       assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 429);
       assert.equal((await ask(url, as("ann", { "X-Plan": "2" }))).status, 200);
-      assert.equal((await ask(await serve({ policyFor }), as("ann", { "X-Plan": "2" }))).status, 500);
     });
 
     test("StoreLimiter: exactly the limit, plans, and reservations by the response", async (t) => {
