@@ -434,7 +434,13 @@ async function bundleAi(dist) {
 /** `tollgate/cloudflare`: the Worker with its wasm as a module beside it, and what it loads for the live page. */
 async function bundleWorker(dist) {
   const watch = [inProject("js/cloudflare/watch/watch-chunk.ts")];
-  await bundleAs(join(dist, "watch.js"), { entryPoints: watch, format: "esm", plugins: [pageBeside] });
+  // Minified: wrangler puts it into every Worker, also those that never load it.
+  await bundleAs(join(dist, "watch.js"), {
+    entryPoints: watch,
+    format: "esm",
+    minify: true,
+    plugins: [pageBeside],
+  });
   cpSync(inProject("build/watch/page.html"), join(dist, "watch.html"));
   await bundleAs(join(dist, "cloudflare.js"), {
     entryPoints: [inProject("js/cloudflare/index.ts")],
