@@ -24,9 +24,11 @@ import type {
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { schema } from "../wasm/generated.ts";
 import { Exchange } from "./exchange.ts";
+import { type Inspection, inspection } from "./inspection.ts";
 import type { KeyLog } from "./key-log.ts";
 import { KeyLogs } from "./key-logs.ts";
 import { LeasedHits, type LeaseIssuer } from "./leased-hits.ts";
+import { defaultName, keysPrefix } from "./names.ts";
 import { type Operation, type OperationFields, operationOf } from "./operation.ts";
 import { OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
@@ -42,12 +44,6 @@ function hitText(costs: string, callText: string): string {
   const text = costs === "1" ? "h" : `h${costs}`;
   return callText === "" ? text : `${text}@${callText}`;
 }
-
-/** The name of a limiter that has none: limiters with the same prefix share keys, whatever their policies are. */
-const defaultName = "default";
-
-/** Numbers the format of keys' values and the semantics of their logs. Under another number keys start unused. */
-const format = 3;
 
 /**
  * A limiter whose keys are in Redis or Valkey: one budget for all processes that use it, exact under every algorithm. The
@@ -97,7 +93,7 @@ export class RedisLimiter implements AsyncLimiter {
     this.#texts = new OperationTexts(read, replicas);
     const { prefix, name = defaultName, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
     const counters = this.#counters;
-    this.#logs = new KeyLogs(replicas, `${prefix}${format}:${name}:`, maxKeys, counters);
+    this.#logs = new KeyLogs(replicas, keysPrefix(prefix, name), maxKeys, counters);
     const { onError, fallback } = readOptions;
     const limiter =
       typeof fallback === "number" ? new RateLimiter(sharedPolicies(this.policies, fallback)) : fallback;
@@ -265,6 +261,14 @@ export class RedisLimiter implements AsyncLimiter {
     if (typeof reservations !== "boolean")
       throw invalidField("invalid_option", "reservations", reservations, "a boolean");
     return (await this.#perform("r", key, { text: `r${Number(reservations)}`, isFreeing: true })) === 1;
+  }
+
+  /**
+   * Returns what the value of a key in Redis says of it.
+   * @internal
+   */
+  static inspect(value: string, now: number, since: number): Inspection {
+    return inspection(value, now, since);
   }
 
   /**

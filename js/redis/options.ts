@@ -7,6 +7,7 @@ import { oneOf } from "../policy/policy.ts";
 import { leaseTtlText, schema } from "../wasm/generated.ts";
 import { isWellFormed } from "../well-formed.ts";
 import { type Runner, runnerOf } from "./client.ts";
+import { defaultPrefix } from "./names.ts";
 import type { LeaseOptions, RedisOptions } from "./types.ts";
 
 /** Checked options. */
@@ -51,7 +52,7 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
   const invalid = (name: keyof RedisOptions, expected: string) =>
     invalidField("invalid_option", name, options[name], expected);
   checkFunctions(options, ["onDecision"]);
-  const { client, prefix = "tollgate:", name, onError = "throw", maxKeys = defaultMaxKeys } = options;
+  const { client, prefix = defaultPrefix, name, onError = "throw", maxKeys = defaultMaxKeys } = options;
   const timeout = milliseconds(options.timeout ?? 250);
   if (timeout === undefined || timeout > maxTimeout)
     throw invalid("timeout", `a duration of at most ${maxTimeout} ms`);

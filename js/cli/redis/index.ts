@@ -1,0 +1,28 @@
+import { defaultName, defaultPrefix } from "../../redis/names.ts";
+import type { Policies } from "../../types.ts";
+import { UsageError } from "../errors.ts";
+import type { KeyTarget } from "../key-target.ts";
+import { readAddress } from "./address.ts";
+import { Nodes } from "./nodes.ts";
+import { RedisKey } from "./redis-key.ts";
+import { StoredLimiter } from "./stored-limiter.ts";
+
+/** A limiter in a Redis. */
+interface RedisPlace {
+  readonly redis: string;
+  readonly prefix?: string;
+  readonly name?: string;
+  readonly timeout: number;
+  readonly policies: Policies | undefined;
+  /** The name of a ban, among several. */
+  readonly policy: string | undefined;
+}
+
+/** Returns a key of a limiter in Redis. */
+export async function redisKey(key: string, place: RedisPlace): Promise<KeyTarget> {
+  const { prefix = defaultPrefix, name = defaultName, timeout, policies, policy } = place;
+  if (!/^[\w.-]{1,64}$/.test(name))
+    throw new UsageError(`--name: ${JSON.stringify(name)} is not 1 to 64 letters, digits or any of _ . -`);
+  const nodes = await Nodes.open(readAddress(place.redis), timeout);
+  return new RedisKey(key, policy, new StoredLimiter(nodes, { prefix, name }, timeout, policies), nodes);
+}
