@@ -226,7 +226,7 @@ export class Replicas {
 
   /** Returns the numbers of the decision and of the lease in the result at an index. */
   #lease(index: number): Numbers | undefined {
-    return this.#onSlots((replicas) => replicas.lease(index));
+    return this.#onSlots((replicas) => replicas.text(index));
   }
 
   #result(kind: Operation["kind"], numbers: Float64Array, at: number): Result {
@@ -263,6 +263,7 @@ export class Replicas {
       violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };
     if (kind === kinds.banned) return { ...decision, reason: "banned" };
+    if (kind === kinds.excepted) return { ...decision, reason: "denied" };
     return kind === kinds.full ? { ...decision, reason: "full" } : decision;
   }
 

@@ -14,6 +14,7 @@ mod bans;
 mod calendar;
 mod clock_steps;
 mod drift;
+mod exceptions;
 mod limiter_model;
 mod model;
 mod peek;

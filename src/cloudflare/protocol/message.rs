@@ -238,8 +238,9 @@ impl NamedDecision {
     pub(crate) fn under(self, policies: &Policies) -> Option<Decision> {
         let Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
-        let banned = Reason::Banned;
-        let reason = self.reason.map(|reason| if reason == banned.as_str() { banned } else { Reason::Full });
+        let known = [Reason::Banned, Reason::Denied];
+        let known = |reason: String| known.into_iter().find(|known| known.as_str() == reason).unwrap_or(Reason::Full);
+        let reason = self.reason.map(known);
         let mut decision = Decision { policy: position(&self.policy)?, reason, ..Decision::NOTHING };
         for name in &self.violated {
             decision.violated.add(position(name)?);
