@@ -38,6 +38,7 @@ pub fn typescript() -> String {
         limits(),
         lease_ttl(),
         exceptions(),
+        exception_name(),
         stored_version(),
     ];
     for (about, name, value) in constants {
@@ -258,11 +259,14 @@ fn exceptions() -> Constant {
     let values = [
         ("fields", format!("{EXCEPTION_FIELDS:?}")),
         ("position", format!("{EXCEPTION}")),
-        ("name", format!("{EXCEPTION_NAME:?}")),
         ("longest", format!("{MAX_EXCEPTION}")),
     ];
-    let about = "The fields of an exception, how it is stored, and the longest that it lasts, in milliseconds.";
+    let about = "The fields of an exception, its position among algorithms, and the longest that it lasts, in milliseconds.";
     (about, "exceptionSchema", object(values.map(|(name, value)| (name.into(), value))))
+}
+
+fn exception_name() -> Constant {
+    ("The name of a stored exception, in the place of an algorithm.", "exceptionName", format!("{EXCEPTION_NAME:?}"))
 }
 
 fn lease_ttl() -> Constant {
