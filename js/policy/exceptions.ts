@@ -68,7 +68,10 @@ function addField(
   const isDecision = field >= 0 && field < numbersFrom;
   if (field < 0 || (isDecision && policy !== undefined)) {
     const values = { found: inWords(written), algorithm: exceptionText };
-    throw worded("unknown_field", unknownFieldText, { ...values, known: known.slice(numbersFrom).join(", ") });
+    throw worded("unknown_field", unknownFieldText, {
+      ...values,
+      known: known.slice(numbersFrom).join(", "),
+    });
   }
   if (value == null) return;
   const path = policy === undefined ? name : `${policy}.${name}`;
@@ -149,9 +152,7 @@ export function unfit(read: ReadPolicies, parts: readonly ExceptionPart[], posit
   const isLog = read.origins[position]?.algorithm === "sliding_window";
   const field = isLog ? "limit" : "capacity";
   const at = fields.findIndex((own, index) => index % 2 === 0 && known[own] === field);
-  const expected = isLog
-    ? storedLimitText
-    : fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER });
+  const expected = isLog ? storedLimitText : fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER });
   return invalidField("invalid_option", `${read.names[position]}.${field}`, fields[at + 1], expected);
 }
 
