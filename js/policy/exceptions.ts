@@ -68,7 +68,10 @@ function addField(
   const isDecision = field >= 0 && field < numbersFrom;
   if (field < 0 || (isDecision && policy !== undefined)) {
     const values = { found: inWords(written), algorithm: exceptionText };
-    throw worded("unknown_field", unknownFieldText, { ...values, known: known.slice(numbersFrom).join(", ") });
+    throw worded("unknown_field", unknownFieldText, {
+      ...values,
+      known: known.slice(numbersFrom).join(", "),
+    });
   }
   if (value == null) return;
   const path = policy === undefined ? name : `${policy}.${name}`;
@@ -135,11 +138,21 @@ export function endAt(end: ReadEnd, now: number): number {
   return end.until;
 }
 
-/** Returns parts as numbers that Rust reads: for each the number of its name, how many follow, and these. */
-export const flatParts = (parts: readonly ExceptionPart[], names: ShapeNames): number[] =>
+/**
+ * Returns parts as numbers that Rust reads: for each the number of its name, how many follow, its end, when it was set, and
+ * its fields.
+ */
+export const flatParts = (
+  parts: readonly ExceptionPart[],
+  names: ShapeNames,
+  until: number,
+  now: number,
+): number[] =>
   parts.flatMap(([position = ofNoPolicy, ...fields]) => [
     position === ofNoPolicy ? names.number("") : position,
-    fields.length,
+    2 + fields.length,
+    until,
+    Math.floor(now),
     ...fields,
   ]);
 
@@ -149,9 +162,7 @@ export function unfit(read: ReadPolicies, parts: readonly ExceptionPart[], posit
   const isLog = read.origins[position]?.algorithm === "sliding_window";
   const field = isLog ? "limit" : "capacity";
   const at = fields.findIndex((own, index) => index % 2 === 0 && known[own] === field);
-  const expected = isLog
-    ? storedLimitText
-    : fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER });
+  const expected = isLog ? storedLimitText : fill(fillableCapacityText, { max: Number.MAX_SAFE_INTEGER });
   return invalidField("invalid_option", `${read.names[position]}.${field}`, fields[at + 1], expected);
 }
 

@@ -269,7 +269,8 @@ export class RedisLimiter implements AsyncLimiter {
   except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
   except(key: string, exception: null): Promise<number>;
   async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
-    if (exception === null) return (await this.#perform("e", key, { text: "e0:", isFreeing: true })) as number;
+    if (exception === null)
+      return (await this.#perform("e", key, { text: "e0:", isFreeing: true })) as number;
     const fields = this.#texts.exception(exception);
     const given = readEnd(end);
     // By the clock of this process; Redis's only decides when it ends.

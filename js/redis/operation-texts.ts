@@ -65,7 +65,8 @@ const allowField = 0;
 export function exceptionIn(text: string, names: readonly string[]): KeyException | null {
   if (text === "") return null;
   const [until = "", fields = ""] = text.split(":");
-  if (fields === "+" || fields === "-") return exceptionOf(Number(until), [["", [fields === "+" ? 0 : 1, 1]]]);
+  if (fields === "+" || fields === "-")
+    return exceptionOf(Number(until), [["", [fields === "+" ? 0 : 1, 1]]]);
   const parts = fields === "" ? [] : fields.split(",").map((part) => part.split(".").map(Number));
   return exceptionOf(
     Number(until),

@@ -261,7 +261,8 @@ fn exceptions() -> Constant {
         ("position", format!("{EXCEPTION}")),
         ("longest", format!("{MAX_EXCEPTION}")),
     ];
-    let about = "The fields of an exception, its position among algorithms, and the longest that it lasts, in milliseconds.";
+    let about =
+        "The fields of an exception, its position among algorithms, and the longest that it lasts, in milliseconds.";
     (about, "exceptionSchema", object(values.map(|(name, value)| (name.into(), value))))
 }
 
