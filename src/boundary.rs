@@ -294,11 +294,11 @@ impl SlotLimiter {
         }
     }
 
-    /// Sets the exception of a key until a time; without fields, lifts the one that it has. The numbers are, for each policy:
-    /// the number of its name, how many numbers follow, and each field's position in the schema and value. Returns when the
-    /// exception ends, or would have ended; 0 if there was none.
-    pub fn except(&mut self, slot: Option<u32>, fields: &[i64], until: u64, now: u64) -> Result<u64, Failure> {
-        let exceptions = Exceptions::from_flat(fields, until, now)?.ok_or(Failure::Amount)?;
+    /// Sets the exception of a key; without numbers, lifts the one that it has. The numbers are, for each policy: the number of
+    /// its name, how many numbers follow, when it ends, now, and each field's position in the schema and value. Returns when
+    /// the exception ends, or would have ended; 0 if there was none.
+    pub fn except(&mut self, slot: Option<u32>, numbers: &[i64], now: u64) -> Result<u64, Failure> {
+        let exceptions = Exceptions::from_flat(numbers)?.ok_or(Failure::Amount)?;
         match self.slots.unfit(&exceptions) {
             Some(unfit) => Err(Failure::At(unfit.position)),
             None => Ok(self.slots.except(slot, exceptions, now)?),

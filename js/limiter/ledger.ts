@@ -232,7 +232,7 @@ export class Ledger {
    */
   exceptUntil(now: number, parts: readonly ExceptionPart[], until: number): number {
     const limiter = this.#writable(now);
-    const ends = limiter.except(this.#slot, flatParts(parts, this.#names), until, now);
+    const ends = limiter.except(this.#slot, flatParts(parts, this.#names, until, now), now);
     if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends);
     if (ends < 0) throw outOfMemory();
     this.#follow();

@@ -267,7 +267,7 @@ export class RateLimiter {
     const until = given === undefined ? 0 : endAt(given, now);
     this.#states.prepare(now);
     const { limiter, names } = this.#states;
-    const ends = limiter.except(this.#states.slotOf(key), flatParts(parts, names), until, now);
+    const ends = limiter.except(this.#states.slotOf(key), flatParts(parts, names, until, now), now);
     this.#states.hasMoves = true;
     this.#states.moving = key;
     if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends);

@@ -138,11 +138,21 @@ export function endAt(end: ReadEnd, now: number): number {
   return end.until;
 }
 
-/** Returns parts as numbers that Rust reads: for each the number of its name, how many follow, and these. */
-export const flatParts = (parts: readonly ExceptionPart[], names: ShapeNames): number[] =>
+/**
+ * Returns parts as numbers that Rust reads: for each the number of its name, how many follow, its end, when it was set, and
+ * its fields.
+ */
+export const flatParts = (
+  parts: readonly ExceptionPart[],
+  names: ShapeNames,
+  until: number,
+  now: number,
+): number[] =>
   parts.flatMap(([position = ofNoPolicy, ...fields]) => [
     position === ofNoPolicy ? names.number("") : position,
-    fields.length,
+    2 + fields.length,
+    until,
+    Math.floor(now),
     ...fields,
   ]);
 

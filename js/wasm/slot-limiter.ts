@@ -66,13 +66,13 @@ export class SlotLimiter {
   }
 
   /**
-   * Sets the exception of a key until a time, by parts as numbers; without any, lifts it. Returns when it ends or would
-   * have ended, or a status.
+   * Sets the exception of a key, by its parts as numbers; without any, lifts it. Returns when it ends or would have ended,
+   * or a status.
    */
-  except(slot: number, parts: readonly number[], until: number, now: number): number {
+  except(slot: number, parts: readonly number[], now: number): number {
     return this.run(({ except }, index, generation) => {
       if (!this.instance.writeInput(parts)) return status.outOfMemory;
-      return except(index, generation, slot, until, now);
+      return except(index, generation, slot, now);
     });
   }
 

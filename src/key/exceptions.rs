@@ -126,22 +126,16 @@ impl Exceptions {
         Ok(parts)
     }
 
-    /// Reads parts from numbers: each has a name, a count, and for each field its position and number. `None` if invalid.
-    pub(crate) fn from_flat(numbers: &[i64], until: u64, since: u64) -> Result<Option<Self>, OutOfMemory> {
-        let (mut parts, mut rest) = (Self::default(), numbers);
+    /// Reads parts from numbers: for each the number of its name, how many numbers follow, and these as it is stored. `None` if
+    /// they are invalid.
+    pub(crate) fn from_flat(mut rest: &[i64]) -> Result<Option<Self>, OutOfMemory> {
+        let mut parts = Self::default();
         while let [name, count, after @ ..] = rest {
-            let Some((fields, after)) = usize::try_from(*count).ok().and_then(|count| after.split_at_checked(count))
-            else {
-                return Ok(None);
-            };
-            let mut own = Vec::new();
-            for number in [until as i64, since as i64].iter().chain(fields) {
-                push(&mut own, *number)?;
+            let Some((numbers, after)) = after.split_at_checked(*count as usize) else { return Ok(None) };
+            match Part::import(*name as usize, numbers) {
+                Some(part) if parts.add(part)? => rest = after,
+                Some(_) | None => return Ok(None),
             }
-            let part = usize::try_from(*name).ok().and_then(|name| Part::import(name, &own));
-            let Some(part) = part else { return Ok(None) };
-            parts.add(part)?;
-            rest = after;
         }
         Ok(rest.is_empty().then_some(parts))
     }
@@ -215,6 +209,7 @@ impl Exceptions {
     }
 
     /// Returns an algorithm with the numbers for the policy at a position.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn applied(
         &self,
         position: usize,
@@ -231,6 +226,7 @@ impl Exceptions {
     }
 
     /// Returns what the exception makes of a hit under the algorithms of a call; `None` if no part is in force.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     fn ruling(
         &self,
         policy_states: &PolicyStates,
@@ -258,6 +254,7 @@ impl Exceptions {
 
 impl PolicyStates {
     /// Returns what a hit would return beside open amounts, none of which is due, under a key's exception.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn peek_excepted(
         &self,
         algorithms: &[AnyAlgorithm],

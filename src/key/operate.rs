@@ -146,6 +146,7 @@ impl KeyMut<'_> {
     }
 
     /// Decides under the algorithms as they are.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(super) fn hit_or_reserve_under(
         &mut self,
         costs: &PositionCosts,

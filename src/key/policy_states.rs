@@ -293,6 +293,7 @@ impl PolicyStates {
     }
 
     /// The same, and whether the hit is a violation, which it can only be if `counts` is set.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn judge_beside(
         &self,
         algorithms: &[AnyAlgorithm],

@@ -144,11 +144,17 @@ impl<'a> Fields<'a> {
 
     /// Returns the numbers that [`Exceptions::from_flat`](crate::key::exceptions::Exceptions::from_flat) reads. `decision` is
     /// the name under which a decision is.
-    pub(super) fn numbers(self, policies: usize, decision: usize) -> Result<Vec<i64>, ReplayError> {
+    pub(super) fn numbers(
+        self,
+        policies: usize,
+        decision: usize,
+        (until, since): (u64, u64),
+    ) -> Result<Vec<i64>, ReplayError> {
+        let [until, since, decision] = [until, since, decision as u64].map(|number| number as i64);
         match self.0 {
             "" => return Ok(Vec::new()),
-            "+" => return Ok([decision as i64, 2, ALLOW as i64, 1].into()),
-            "-" => return Ok([decision as i64, 2, DENY as i64, 1].into()),
+            "+" => return Ok([decision, 4, until, since, ALLOW as i64, 1].into()),
+            "-" => return Ok([decision, 4, until, since, DENY as i64, 1].into()),
             _ => {}
         }
         let mut numbers: Vec<i64> = Vec::new();
@@ -159,8 +165,9 @@ impl<'a> Fields<'a> {
                 return Err(ReplayError::Malformed);
             }
             let start = numbers.len();
-            push(&mut numbers, position as i64)?;
-            push(&mut numbers, 0)?;
+            for number in [position as i64, 0, until, since] {
+                push(&mut numbers, number)?;
+            }
             for item in items {
                 push(&mut numbers, check_amount(item?)? as i64)?;
             }

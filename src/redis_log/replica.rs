@@ -293,11 +293,11 @@ impl Replica {
 
     /// Sets the exception of the key, or lifts it. Returns when it ends or would have ended; `None` if it was rejected.
     pub(super) fn except(&mut self, fields: Fields<'_>, until: u64, now: u64) -> Result<Option<u64>, ReplayError> {
-        let numbers = fields.numbers(self.set.policies.len(), self.ledger.decision_name()?)?;
+        let numbers = fields.numbers(self.set.policies.len(), self.ledger.decision_name()?, (until, now))?;
         if numbers.is_empty() {
             return none_if_rejected(self.ledger.except(None, (until, now)));
         }
-        let exceptions = Exceptions::from_flat(&numbers, until, now)?.ok_or(ReplayError::Malformed)?;
+        let exceptions = Exceptions::from_flat(&numbers)?.ok_or(ReplayError::Malformed)?;
         none_if_rejected(self.ledger.replace_exceptions(exceptions))
     }
 

@@ -79,8 +79,8 @@ impl Replicas {
     pub fn check_exception(&self, fields: &str) -> Result<(), Error> {
         let set = self.sets.own();
         let mut ledger = Ledger::new(set.policies.clone())?;
-        let numbers = Fields::new(fields).numbers(set.policies.len(), ledger.decision_name()?);
-        let exceptions = numbers.ok().and_then(|numbers| Exceptions::from_flat(&numbers, 1, 0).ok().flatten());
+        let numbers = Fields::new(fields).numbers(set.policies.len(), ledger.decision_name()?, (1, 0));
+        let exceptions = numbers.ok().and_then(|numbers| Exceptions::from_flat(&numbers).ok().flatten());
         ledger.replace_exceptions(exceptions.unwrap_or_default()).map(drop)
     }
 

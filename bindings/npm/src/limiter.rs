@@ -159,12 +159,12 @@ pub extern "C" fn load(index: u32, generation: u32, slot: i32, now: f64, put: bo
     })
 }
 
-/// Sets the exception of a key until a time, or lifts it, by the fields in the input list. [`SlotLimiter::except`] documents
-/// them, and what is returned.
+/// Sets the exception of a key, or lifts it, by the numbers in the input list. [`SlotLimiter::except`] documents them, and
+/// what is returned.
 #[unsafe(no_mangle)]
-pub extern "C" fn except(index: u32, generation: u32, slot: i32, until: f64, now: f64) -> f64 {
-    let (Some(until), Some(now)) = (time(until), time(now)) else { return status::INVALID_TIME.into() };
-    hot::with_input(Handle { index, generation }, |limiter, fields| limiter.except(own(slot), fields, until, now))
+pub extern "C" fn except(index: u32, generation: u32, slot: i32, now: f64) -> f64 {
+    let Some(now) = time(now) else { return status::INVALID_TIME.into() };
+    hot::with_input(Handle { index, generation }, |limiter, numbers| limiter.except(own(slot), numbers, now))
 }
 
 /// An operation on a limiter at a time.
