@@ -339,9 +339,10 @@ async function bundleAdapters(dist) {
       bundleAs(join(dist, `${name}.${extension}`), {
         entryPoints: [inProject(entry)],
         format,
+        external: ["@nestjs/common"],
         plugins: [packageBeside],
       });
-    for (const name of adapters) await bundle(name, `js/middleware/${name}.ts`);
+    for (const name of [...adapters, "nest"]) await bundle(name, `js/middleware/${name}.ts`);
     await bundle("stores", "js/stores/index.ts");
   }
 }
@@ -446,7 +447,7 @@ const typed = {
     "throttle/small/index",
     "without-wasm",
   ],
-  "js/middleware": [...adapters.map((name) => `middleware/${name}`), "stores/index"],
+  "js/middleware": [...[...adapters, "nest"].map((name) => `middleware/${name}`), "stores/index"],
   "js/react": ["react/index"],
   "js/cloudflare": ["cloudflare/index"],
 };

@@ -114,6 +114,8 @@ async function runScript(block) {
     const { code } = await transform(checkedBy(moduleOf(block), block), {
       loader: "ts",
       sourcefile: block.place,
+      // As Nest has decorators.
+      tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
     });
     writeFileSync(file, code);
     const env = { ...process.env, LIMITS_URL: limits.href, TOLLGATE_TOKEN: token };

@@ -45,6 +45,8 @@ const inPackage = [
   "dist/leases.workerd.js",
   "dist/metrics.cjs",
   "dist/metrics.js",
+  "dist/nest.cjs",
+  "dist/nest.js",
   "dist/node.cjs",
   "dist/node.js",
   "dist/react.cjs",
