@@ -36,8 +36,12 @@ async function alternating(of, processes, task, result) {
 /** The median of the ratios of rounds that followed each other. */
 const ratio = (own, other) => median(own.map((value, round) => value / other[round]));
 
-const withRatio = (found, name, show) =>
-  `${show(median(found[name]))}${name.startsWith("tollgate") ? "" : ` (${ratio(found.tollgate, found[name]).toFixed(1)}×)`}`;
+function withRatio(found, name, show) {
+  const shown = show(median(found[name]));
+  if (name.startsWith("tollgate")) return shown;
+  const times = ratio(found.tollgate, found[name]);
+  return `${shown} (${times.toFixed(times < 2 ? 2 : 1)}×)`;
+}
 
 /** A lease of each of 10,000 pairs of key and process grows in several calls. */
 const warmUp = (subject) => (subject.includes("leases") ? 6 : 0.5);
@@ -143,27 +147,39 @@ async function latency() {
   ].join("\n\n");
 }
 
+/** Has one limiter hit each of so many keys so often, on a connection of its own, which takes its buffers with it. */
+async function hitEach(redis, name, keys, hits) {
+  const clients = async () => (await redis.info("clients")).match(/connected_clients:(\d+)/)[1];
+  const before = await clients();
+  const client = connect(server.port);
+  const hit = await subjects[name](client, unlimited);
+  for (let round = 0; round < hits; round++)
+    for (let number = 0; number < keys; number += 100)
+      await Promise.all(Array.from({ length: 100 }, (_, at) => hit(`user:${number + at}`)));
+  client.disconnect();
+  while ((await clients()) !== before);
+  hit.end?.();
+}
+
+/** Returns the bytes that so many hits leave in Redis for each of a number of keys. */
+async function bytesAfter(redis, name, keys, hits) {
+  const used = async () => Number((await redis.info("memory")).match(/used_memory:(\d+)/)[1]);
+  // The script stays.
+  await hitEach(redis, name, 100, 1);
+  await redis.flushall();
+  const empty = await used();
+  await hitEach(redis, name, keys, hits);
+  return ((await used()) - empty) / keys;
+}
+
 async function memory() {
   const redis = connect(server.port);
-  const memory = async (field) => Number((await redis.info("memory")).match(`${field}:(\\d+)`)[1]);
-  // The buffers of connections are not those of keys.
-  const used = async () => (await memory("used_memory")) - (await memory("mem_clients_normal"));
   const keys = 2_000;
   const rows = [];
   for (const name of compared) {
-    const hit = await subjects[name](redis, unlimited);
-    await hit("warm");
-    await redis.flushall();
-    const empty = await used();
-    const bytes = [];
-    for (const more of [1, 9, 10]) {
-      for (let round = 0; round < more; round++)
-        for (let number = 0; number < keys; number += 100)
-          await Promise.all(Array.from({ length: 100 }, (_, at) => hit(`user:${number + at}`)));
-      bytes.push(`${Math.round(((await used()) - empty) / keys)} B`);
-    }
-    hit.end?.();
-    rows.push([bold(name), ...bytes]);
+    const found = [];
+    for (const hits of [1, 10, 20]) found.push(`${Math.round(await bytesAfter(redis, name, keys, hits))} B`);
+    rows.push([bold(name), ...found]);
   }
   redis.disconnect();
   return [
