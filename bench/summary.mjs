@@ -50,7 +50,6 @@ const summary = [
         ...Array(3).fill("rate-limiter-flexible memory"),
         "rate-limiter-flexible, memory alone",
       ],
-      ["limiter", ...Array(4).fill("limiter")],
     ],
   },
   {
@@ -63,8 +62,6 @@ const summary = [
     rows: [
       ["**tollgate**", ...Array(3).fill("**tollgate**, token_bucket")],
       ["governor, `HashMap`", "governor, HashMap, SipHash", ...Array(2).fill("governor, HashMap")],
-      ["governor, `DashMap`", "governor, DashMap, SipHash", ...Array(2).fill("governor, DashMap")],
-      ["governor, `HashMap`, our hasher", "governor, HashMap, foldhash", null, null],
     ],
   },
   {
@@ -83,7 +80,6 @@ const summary = [
         "allowed through the gateway with `leases` and `credit`",
         "allowed, Tollgate's gateway with leases ÷ allowed, gateway by hand",
       ],
-      ["denied, relative to its allowed hits", "denied, Tollgate's object ÷ allowed, object by hand"],
       [
         "denied by the deny cache, relative to its allowed hits",
         "denied, Tollgate's gateway ÷ allowed, object by hand",
@@ -100,24 +96,8 @@ const summary = [
     rows: [
       ["**tollgate**", ...Array(3).fill("**tollgate**")],
       ["**tollgate, leases of 1 s**", ...Array(3).fill("**tollgate, leases of 1 s**")],
-      ["**tollgate, leases of 10 s**", ...Array(3).fill("**tollgate, leases of 10 s**")],
       ["rate-limiter-flexible", ...Array(3).fill("rate-limiter-flexible")],
-      ["rate-limiter-flexible, blocking in memory", null, null, "rate-limiter-flexible, blocking in memory"],
       ["rate-limit-redis", ...Array(3).fill("rate-limit-redis")],
-    ],
-  },
-  {
-    title: "Waiting: 100,000 calls through `Throttle`",
-    columns: [
-      ["to queue a call", "to queue a call"],
-      ["to run it", "to let it through"],
-      ["memory per call", "memory a call"],
-      ["calls too early", "too early"],
-    ].map(([name, column]) => [name, "Waiting: Throttle", "", "", column]),
-    rows: [
-      ["**tollgate**", ...Array(4).fill("**tollgate**")],
-      ["p-throttle", ...Array(4).fill("p-throttle")],
-      ["bottleneck", ...Array(4).fill("bottleneck")],
     ],
   },
 ];

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
@@ -28,7 +28,8 @@ export async function buildPackage() {
     }
     for (const format of ["esm", "cjs"])
       await bundleAs(join(dist, format === "esm" ? "node.js" : "node.cjs"), { ...forNode, format });
-    await bundleAs(join(dist, "workerd.js"), { ...forWorkerd, format: "esm" });
+    for (const [runtime, options] of Object.entries(byModule))
+      await bundleAs(join(dist, `${runtime}.js`), { ...options, format: "esm" });
     for (const [feature, name] of Object.entries(wasmFiles).filter(([feature]) => feature !== "redis"))
       cpSync(inProject("build", feature, "tollgate_bg.wasm"), join(dist, name));
     await writeTypes(dist);
@@ -99,15 +100,15 @@ const wasmAsText = {
     onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: asText(readFileSync(path)), loader: "text" })),
 };
 
-/** Leaves the wasm out of a bundle: it is a file beside it. */
-const wasmBeside = {
+/** Leaves the wasm out of a bundle: it is a file beside it. `query` makes bundlers of edge functions return its module. */
+const wasmBeside = (query = "") => ({
   name: "wasm beside",
   setup: ({ onResolve }) =>
     onResolve({ filter: /\.wasm$/ }, ({ path }) => ({
-      path: `./${wasmFiles[basename(dirname(path))]}`,
+      path: `./${wasmFiles[basename(dirname(path))]}${query}`,
       external: true,
     })),
-};
+});
 
 /** Browsers have no guards, and no channels on which decisions could be published. */
 const withoutChannels = inPlaceOf("(channels|caller)", "$1.browser.ts", "js/events");
@@ -118,8 +119,11 @@ const forBrowsers = { plugins: [wasmAsText, withoutChannels] };
 /** In Node it is inlined as base64. */
 const forNode = { plugins: [compiledBy("compiled.node.ts")], loader: { ".wasm": "base64" } };
 
-/** workerd takes wasm as a module of its own. */
-const forWorkerd = { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside] };
+/** The runtimes that take wasm only as a module of its own. Those of Vercel and Next have no channels. */
+const byModule = {
+  workerd: { plugins: [compiledBy("compiled.workerd.ts"), wasmBeside()] },
+  "edge-light": { plugins: [compiledBy("compiled.edge-light.ts"), wasmBeside("?module"), withoutChannels] },
+};
 
 async function bundleErrors(dist) {
   const entryPoints = [inProject("js/errors/error.ts")];
@@ -144,13 +148,14 @@ async function bundleClient(dist) {
     ["client.js", "esm", "leases.js"],
     // `import()` loads modules also from CommonJS.
     ["client.cjs", "cjs", "leases.js"],
-    ["client.workerd.js", "esm", "leases.workerd.js"],
+    ...Object.keys(byModule).map((runtime) => [`client.${runtime}.js`, "esm", `leases.${runtime}.js`]),
   ])
     await bundleAs(join(dist, name), { entryPoints: client, format, plugins: [leasesIn(leases)] });
   const core = [inProject("js/client/lease-core.ts")];
   // One file for browsers and Node: it is small, and compiled once.
   await bundleAs(join(dist, "leases.js"), { ...forBrowsers, entryPoints: core, format: "esm" });
-  await bundleAs(join(dist, "leases.workerd.js"), { ...forWorkerd, entryPoints: core, format: "esm" });
+  for (const [runtime, options] of Object.entries(byModule))
+    await bundleAs(join(dist, `leases.${runtime}.js`), { ...options, entryPoints: core, format: "esm" });
 }
 
 /**
@@ -191,7 +196,12 @@ async function bundleThrottle(dist) {
   }
   const script = [inProject("js/throttle/small/without-wasm.ts")];
   await bundleAs(join(dist, "throttle-js.js"), { entryPoints: script, format: "esm", minify: true });
-  await bundleAs(join(dist, "throttle.workerd.js"), { ...forWorkerd, entryPoints: throttle, format: "esm" });
+  for (const [runtime, options] of Object.entries(byModule))
+    await bundleAs(join(dist, `throttle.${runtime}.js`), {
+      ...options,
+      entryPoints: throttle,
+      format: "esm",
+    });
 }
 
 /** Takes wasms as JavaScript: a module is a function that makes an instance. */
@@ -229,14 +239,22 @@ async function bundleJs(dist) {
     });
 }
 
-/** Leaves the package's own entries out of the command: they are files beside it. */
+/** The files beside the command, by the modules that it imports for them. */
+const besideCommand = {
+  "index.ts": "./node.js",
+  "client/index.ts": "./client.js",
+  "redis/index.ts": "./redis.js",
+  "cli/redis/index.ts": "./command-redis.js",
+};
+
+/** Leaves the package's own entries out of the command, and what it loads only for Redis. */
 const entriesBeside = {
   name: "entries beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^\.\.\/(client\/)?index\.ts$/ }, ({ path }) => ({
-      path: path.includes("client") ? "./client.js" : "./node.js",
-      external: true,
-    })),
+    onResolve({ filter: /\/index\.ts$/ }, ({ path, kind, resolveDir }) => {
+      const file = besideCommand[relative(inProject("js"), resolve(resolveDir, path))];
+      return kind === "entry-point" || file === undefined ? undefined : { path: file, external: true };
+    }),
 };
 
 /** The files that `tollgate init` writes, with the versions of this package. */
@@ -278,6 +296,12 @@ async function bundleCommand(dist) {
     loader: { ".css": "text" },
     plugins: [entriesBeside, template],
   });
+  await bundleAs(join(dist, "command-redis.js"), {
+    entryPoints: [inProject("js/cli/redis/index.ts")],
+    format: "esm",
+    platform: "node",
+    plugins: [entriesBeside],
+  });
   chmodSync(file, 0o755);
 }
 
@@ -315,9 +339,10 @@ async function bundleAdapters(dist) {
       bundleAs(join(dist, `${name}.${extension}`), {
         entryPoints: [inProject(entry)],
         format,
+        external: ["@nestjs/common"],
         plugins: [packageBeside],
       });
-    for (const name of adapters) await bundle(name, `js/middleware/${name}.ts`);
+    for (const name of [...adapters, "nest"]) await bundle(name, `js/middleware/${name}.ts`);
     await bundle("stores", "js/stores/index.ts");
   }
 }
@@ -405,7 +430,7 @@ async function bundleWorker(dist) {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",
     external: ["cloudflare:workers"],
-    plugins: [wasmBeside],
+    plugins: [wasmBeside()],
   });
 }
 
@@ -422,7 +447,7 @@ const typed = {
     "throttle/small/index",
     "without-wasm",
   ],
-  "js/middleware": [...adapters.map((name) => `middleware/${name}`), "stores/index"],
+  "js/middleware": [...[...adapters, "nest"].map((name) => `middleware/${name}`), "stores/index"],
   "js/react": ["react/index"],
   "js/cloudflare": ["cloudflare/index"],
 };

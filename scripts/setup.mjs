@@ -4,15 +4,18 @@ import { isMissing, setUp } from "./lib/steps.mjs";
 import { browser } from "./setup/browser.mjs";
 import { hermes } from "./setup/hermes.mjs";
 import { miri } from "./setup/miri.mjs";
+import { next } from "./setup/next.mjs";
 import { continuedUnderOwnNode } from "./setup/node.mjs";
+import { node20, node22 } from "./setup/older-nodes.mjs";
 import { openMetrics } from "./setup/openmetrics.mjs";
 import { packages } from "./setup/packages.mjs";
 import { redis } from "./setup/redis.mjs";
+import { tmux } from "./setup/tmux.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, hermes, miri, openMetrics, redis];
+export const toTest = [...toBuild, browser, hermes, miri, next, node20, node22, openMetrics, redis, tmux];
 export const toBench = [...toBuild, redis];
 
 /**

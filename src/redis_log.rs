@@ -9,6 +9,7 @@
 mod base;
 mod by_position;
 mod entry;
+mod inspect;
 mod lines;
 mod policy_set;
 mod policy_sets;
@@ -18,6 +19,7 @@ mod result;
 mod share;
 mod text;
 
+pub use inspect::{Inspection, inspect};
 pub use replica::Replayed;
 pub use replicas::{NO_SLOT, Replicas};
 pub use result::{NUMBERS_PER_OUTCOME, NUMBERS_PER_RESULT, SETTLEMENTS, kind, reading, status};

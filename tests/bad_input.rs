@@ -184,6 +184,19 @@ fn bans() {
 }
 
 #[test]
+fn costs_of_a_ban() {
+    let policies = [Policy::fix_window(1, 1).unwrap(), Policy::ban(1, 1, 10).unwrap()];
+    let mut limiter = Limiter::<u8, _>::new(policies, ManualClock::new(0)).unwrap();
+    let named = Costs::ByPolicy(&[("ban", 2)]);
+    for error in [limiter.hit_costs(&1, named), limiter.peek_costs(&1, named)].map(Result::unwrap_err) {
+        assert_error(&error, "ban_only", &["\"ban\" is a ban, which a cost cannot change", "docs/bans.md"]);
+    }
+    assert_error(&limiter.reserve(&1, Reserve::new(1).costs(named)).unwrap_err(), "ban_only", &["a cost"]);
+    let reservation = limiter.reserve(&1, Reserve::new(1)).unwrap().reservation.unwrap();
+    assert_error(&limiter.settle(reservation, Some(named)).unwrap_err(), "ban_only", &["a cost"]);
+}
+
+#[test]
 fn the_longest_durations_are_accepted() {
     assert_eq!(Policy::fix_window(1, MAX).unwrap().scale(), MAX);
     assert_eq!(Policy::fix_window(MAX, "104249991d").unwrap().limit(), MAX);

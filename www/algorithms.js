@@ -71,6 +71,15 @@ export function policyOf(id, { limit, scale, denied, capacity, rate, per, run })
   return { algorithm: id, limit, scale: duration(scale), denied };
 }
 
+/** Returns the policies of a page: an algorithm's, and the ban beside it if there is one. */
+export function policiesOf(id, state) {
+  const { banAfter, banFor } = state;
+  if (banAfter === 0) return [policyOf(id, state)];
+  const ban = { algorithm: "ban", after: banAfter, scale: "1m", for: duration(banFor) };
+  // Beside other policies a denied hit changes nothing.
+  return [policyOf(id, { ...state, denied: "free" }), ban];
+}
+
 const units = [
   [60_000, "m"],
   [1_000, "s"],

@@ -146,9 +146,9 @@ globalThis.playground = {
   get simulations() {
     return Object.fromEntries(
       [...run.simulations].map(
-        ([id, { hits, levels, changes, allowed, denied, busiest, isOver, limit, open }]) => [
+        ([id, { hits, levels, changes, allowed, denied, busiest, isOver, limit, open, bans }]) => [
           id,
-          structuredClone({ hits, levels, changes, allowed, denied, busiest, isOver, limit, open }),
+          structuredClone({ hits, levels, changes, allowed, denied, busiest, isOver, limit, open, bans }),
         ],
       ),
     );

@@ -1,4 +1,4 @@
-import { algorithms, policyOf } from "./algorithms.js";
+import { algorithms, policiesOf } from "./algorithms.js";
 import { Simulation } from "./simulation.js";
 import { Edges } from "./traffic/edges.js";
 import { Traffic } from "./traffic/traffic.js";
@@ -23,7 +23,7 @@ export class Run {
       span: this.span,
     };
     this.simulations = new Map(
-      algorithms.map(({ id }) => [id, new Simulation(policyOf(id, state), state, levels)]),
+      algorithms.map(({ id }) => [id, new Simulation(policiesOf(id, state), state, levels)]),
     );
     this.advance(state.at);
   }

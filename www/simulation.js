@@ -9,7 +9,7 @@ const fewLevels = 4_096;
 /** More than any run can let through, so that the meter denies no hit. */
 const unbounded = 1_000_000;
 
-/** One policy under the page's clock: its decisions, and the levels between them. */
+/** One policy under the page's clock, perhaps with a ban beside it: its decisions, and the levels between them. */
 export class Simulation {
   hits = [];
   levels = [];
@@ -19,6 +19,8 @@ export class Simulation {
   reservations = [];
   /** The changes of the level without a decision: settled, cancelled, extended, expired, refunded. */
   changes = [];
+  /** The times in which the visitor was banned. */
+  bans = [];
   /** The most that was let through in any span of one `scale`, and when that span ended. */
   busiest = { count: 0, at: 0 };
   #now = 0;
@@ -28,6 +30,7 @@ export class Simulation {
   #span;
   #mostLevels = fewLevels;
   #limiter;
+  #name;
   #charged;
   #meter;
   #open = new OpenReservations();
@@ -37,9 +40,10 @@ export class Simulation {
   #isBounded;
 
   /** Levels are sampled every `every` milliseconds from `from` on: earlier ones are never drawn. */
-  constructor(policy, { cost, scale }, { every, from, span }) {
+  constructor([policy, ban], { cost, scale }, { every, from, span }) {
     const clock = () => origin + this.#now;
-    this.#limiter = new RateLimiter(policy, { clock });
+    this.#limiter = new RateLimiter(ban ? [policy, ban] : policy, { clock });
+    this.#name = policy.algorithm;
     this.#slots = policy.algorithm === "concurrency";
     this.#countsDenied = policy.denied === "count";
     this.#isBounded = "limit" in policy;
@@ -108,7 +112,7 @@ export class Simulation {
     if (this.#slots) return undefined;
     this.#reach(at);
     const from = this.level();
-    const to = this.#limiter.inc(key, -amount);
+    const to = this.#limiter.inc(key, -amount, this.#name);
     const back = Math.abs(from - to);
     this.#charge(-back);
     this.#meter.inc(key, -back);
@@ -133,7 +137,7 @@ export class Simulation {
   }
 
   level() {
-    return this.#limiter.get(key);
+    return this.#limiter.get(key, this.#name);
   }
 
   /** Moves the time on and samples the level: at even steps, and on both sides of an end. */
@@ -221,13 +225,23 @@ export class Simulation {
     return change;
   }
 
-  #record(at, { allowed, count, remaining, retryAfter }, more = {}) {
+  #record(at, { allowed, count, remaining, retryAfter, reason }, more = {}) {
     const ends = this.#charged?.expiresAt(key);
     const hit = { at, allowed, count, remaining, retryAfter, ends: ends && ends - origin, ...more };
+    if (reason === "banned") {
+      hit.isBanned = true;
+      this.#noteBan(at);
+    }
     this.hits.push(hit);
     this.#sample(at);
     this[allowed ? "allowed" : "denied"] += 1;
     return hit;
+  }
+
+  /** Notes the ban of a denial, unless it is the last one. */
+  #noteBan(at) {
+    const until = this.#limiter.expiresAt(key, "ban") - origin;
+    if (this.bans.at(-1)?.until !== until) this.bans.push({ from: at, until });
   }
 
   #charge(amount) {

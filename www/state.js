@@ -38,6 +38,8 @@ export const parts = {
   per: { first: 1_000, ...among(durations) },
   run: { first: 500, ...among(durations) },
   cost: { first: 1, ...whole(0, 20) },
+  banAfter: { first: 0, ...whole(0, 50) },
+  banFor: { first: 2_000, ...among(durations) },
   amount: { first: 5, ...whole(1, mostAmount) },
   ttl: { first: 2_000, ...among(durations) },
   traffic: { first: "edge", ...among(traffics) },

@@ -42,7 +42,8 @@ export const changeInWords = (change) =>
     : `Reservation ${change.number + 1} ${outcome(change)}.`;
 
 /** Returns a decision as a sentence. */
-export function verdict({ allowed, remaining, retryAfter }) {
+export function verdict({ allowed, remaining, retryAfter, isBanned }) {
+  if (isBanned) return `Banned: it would pass in ${span(retryAfter)}.`;
   if (allowed) return `Allowed, ${whole.format(remaining)} left.`;
   if (retryAfter === Number.POSITIVE_INFINITY || retryAfter === null) return "Denied: it can never pass.";
   return `Denied: it would pass in ${span(retryAfter)}.`;

@@ -1,12 +1,13 @@
 import { runParts } from "../parts.mjs";
 import { memory } from "./memory.mjs";
 import { pause } from "./pause.mjs";
+import { plansOfCustomers } from "./plans.mjs";
 import { size } from "./size.mjs";
 import { startup } from "./startup.mjs";
 import { packages } from "./subjects.mjs";
 import { scripted, throughput } from "./throughput.mjs";
 
-const parts = { throughput, scripted, memory, pause, size, startup };
+const parts = { throughput, scripted, memory, plans: plansOfCustomers, pause, size, startup };
 
 await runParts(parts, packages, {
   section: "node",

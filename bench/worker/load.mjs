@@ -13,7 +13,6 @@ const {
   keys,
   status,
   refresh,
-  lead,
   connections,
   rounds,
   turn,
@@ -110,6 +109,7 @@ async function warm(server) {
  */
 async function measure(server) {
   await reconnect(server);
+  const { lead } = server;
   if (lead) {
     const from = performance.now();
     await drive(server, () => performance.now() - from > lead);

@@ -19,6 +19,15 @@ export interface RuleSummary {
   readonly shadow: boolean;
 }
 
+/** The hits that were denied since an address brought too many new keys. */
+export interface NewKeysSummary {
+  readonly denied: number;
+  /** How many addresses brought too many. */
+  readonly addresses: number;
+  /** The addresses that were denied most often. */
+  readonly worst: readonly { readonly address: string; readonly denied: number }[];
+}
+
 /** The result of a policy, or of the rules of a configuration. */
 export interface CandidateSummary extends TallySummary {
   readonly name: string;
@@ -29,6 +38,8 @@ export interface CandidateSummary extends TallySummary {
   readonly unlimited?: number;
   /** Hits that a rule denied because they lack a part of its key. The name is part of the JSON output. */
   readonly refused?: number;
+  /** Hits that `newKeys` denied; left out if there are none. */
+  readonly newKeys?: NewKeysSummary;
   /** The story of the only key, if one was chosen. */
   readonly story?: StorySummary;
 }

@@ -1,5 +1,5 @@
 import type { Policy } from "../index.ts";
-import type { CandidateSummary } from "./candidate.ts";
+import type { CandidateSummary, NewKeysSummary } from "./candidate.ts";
 import type { OnlyDeniedKeys } from "./difference.ts";
 import type { StorySummary } from "./story.ts";
 import type { Suggestion } from "./suggest.ts";
@@ -54,11 +54,22 @@ export const rulesTable = ({ rules = [] }: CandidateSummary): Table => ({
   ]),
 });
 
-/** Returns notes on hits without a rule or a key. */
-export const ruleNotes = ({ unlimited = 0, refused = 0 }: CandidateSummary): readonly string[] => [
+/** Returns notes on hits without a rule or a key, and on those with too many new keys. */
+export const ruleNotes = ({ unlimited = 0, refused = 0, newKeys }: CandidateSummary): readonly string[] => [
   ...(unlimited > 0 ? [`${counted(unlimited, "hit")} matched no rule.`] : []),
   ...(refused > 0 ? [`${counted(refused, "hit")} denied for a missing key.`] : []),
+  ...(newKeys === undefined ? [] : [newKeysInWords(newKeys)]),
 ];
+
+/** The most addresses in a sentence; the rest is in JSON. */
+const mostAddresses = 3;
+
+function newKeysInWords({ denied, addresses, worst }: NewKeysSummary): string {
+  const named = worst
+    .slice(0, mostAddresses)
+    .map((each) => `${printable(each.address)} (${count(each.denied)})`);
+  return `${counted(denied, "hit")} denied for too many new keys of ${addresses} ${addresses === 1 ? "address" : "addresses"}: ${named.join(", ")}${addresses > named.length ? ", …" : "."}`;
+}
 
 /** Returns the table of the keys that were denied most. */
 export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table => ({

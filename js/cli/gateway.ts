@@ -19,6 +19,10 @@ export interface LimitFacts {
   readonly rule: number;
   readonly set: number;
   readonly shadow: boolean;
+  /** The set that limits keys of which nothing is stored; undefined if there is no such limit. */
+  readonly newKeys: number | undefined;
+  /** How long a key is known at least, in milliseconds. */
+  readonly keptFor: number;
 }
 
 /** The headers of a request. */
@@ -68,6 +72,11 @@ export class Gateway {
     );
     const list: Policies = JSON.parse(policies);
     return Array.isArray(list) && list.length === 1 ? list[0] : list;
+  }
+
+  /** Returns the object that counts the new keys of a request's address. */
+  newKeysObject(headers: RequestHeaders): string {
+    return this.#gateway.call((gateway) => gateway.newKeysObject(headers));
   }
 
   /** Returns the plan of a request: undefined if unlimited, the rule that denies it, or lines of limit, cost and object. */

@@ -2,14 +2,15 @@ import { readFileSync } from "node:fs";
 import { UnknownFormat } from "../access-log/log.ts";
 import { check } from "./check.ts";
 import { type Command, helpOf } from "./command.ts";
-import { CommandError, exit, UsageError } from "./errors.ts";
+import { exit, isCommandError, UsageError } from "./errors.ts";
 import { init } from "./init.ts";
+import { ban, get, reset, unban, why } from "./key-commands.ts";
 import { nearest } from "./near.ts";
 import { readOptions } from "./options.ts";
-import { get, reset } from "./remote.ts";
 import { replay } from "./replay.ts";
+import { top } from "./top/top.ts";
 
-const commands: readonly Command[] = [replay, check, init, get, reset];
+const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban, why, top];
 
 /** Runs the command of a command line. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
@@ -57,13 +58,9 @@ function say(text: string): number {
 
 /** Prints a known error in one line, and returns the exit code. Any other is thrown again, with its stack. */
 function failed(error: unknown, name = ""): number {
-  const isUsage = error instanceof UsageError;
+  const isUsage = isCommandError(error) && error.name === "UsageError";
   const isKnown =
-    isUsage ||
-    error instanceof CommandError ||
-    error instanceof UnknownFormat ||
-    isTollgateError(error) ||
-    isSystemError(error);
+    isCommandError(error) || error instanceof UnknownFormat || isTollgateError(error) || isSystemError(error);
   if (!isKnown) throw error;
   const command = commands.some((each) => each.name === name) ? `tollgate ${name}` : "tollgate";
   const remedy = isUsage ? ` (${command} --help)` : error instanceof UnknownFormat ? formatHint : "";

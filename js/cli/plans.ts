@@ -23,8 +23,11 @@ export class Plans {
   /** The number of the plan, by the number in `#limits` and address. */
   readonly #plans = new Cache();
 
+  readonly #hasNewKeys: boolean;
+
   /** `numberOf` returns the same number for the same plan. */
   constructor(gateway: Gateway, request: LoggedRequest, numberOf: (plan: string) => number) {
+    this.#hasNewKeys = gateway.limits().some(({ newKeys }) => newKeys !== undefined);
     this.#gateway = gateway;
     this.#request = request;
     this.#numberOf = numberOf;
@@ -47,8 +50,11 @@ export class Plans {
     return this.#routes.add(method, route, this.#limits.add(plan));
   }
 
+  /** Returns the number of a plan. Where new keys are limited, its last line is the object of the client's address. */
   #planned(method: string, path: string): number {
-    return this.#numberOf(this.#gateway.plan(method, path, this.#request) ?? "");
+    const plan = this.#gateway.plan(method, path, this.#request) ?? "";
+    const hasAddress = this.#hasNewKeys && plan.includes(" ");
+    return this.#numberOf(hasAddress ? `${plan}\n${this.#gateway.newKeysObject(this.#request)}` : plan);
   }
 
   #othersOf(): string {

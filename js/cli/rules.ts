@@ -6,6 +6,7 @@ import type { Planner } from "../access-log/log.ts";
 import { type SummaryOptions, Tally } from "../access-log/tally.ts";
 import type { Gateway, LimitFacts } from "./gateway.ts";
 import { LoggedRequest } from "./logged-request.ts";
+import { NewKeys } from "./new-keys.ts";
 import { Plans } from "./plans.ts";
 import { SharedStates, type Store, sharesPolicies } from "./states.ts";
 
@@ -15,8 +16,13 @@ interface KeyLimit extends LimitFacts {
   readonly cost: number;
 }
 
-/** The plan of a request: a rule that denies it for lack of a key, or the limits of each rule, which are one decision. */
-type Plan = { readonly deniedBy: number } | readonly (readonly KeyLimit[])[];
+/**
+ * The plan of a request: a rule that denies it for lack of a key, or the limits of each rule, which are one decision.
+ * `address` is the object that counts new keys, where they are limited.
+ */
+type Plan =
+  | { readonly deniedBy: number }
+  | { readonly rules: readonly (readonly KeyLimit[])[]; readonly address: number | undefined };
 
 /** The number of the plan without limits. */
 const unlimited = 0;
@@ -33,6 +39,7 @@ export class RulesCandidate implements Candidate {
   readonly #tally = new Tally();
   readonly #names: readonly string[];
   readonly #rules: { hits: number; denied: number }[];
+  readonly #newKeys: NewKeys | undefined;
   #unlimited = 0;
   #refused = 0;
   #now = 0;
@@ -44,6 +51,7 @@ export class RulesCandidate implements Candidate {
     this.#gateway = gateway;
     this.#limits = gateway.limits();
     this.#rules = names.map(() => ({ hits: 0, denied: 0 }));
+    if (this.#limits.some(({ newKeys }) => newKeys !== undefined)) this.#newKeys = new NewKeys();
     const sets = gateway.sets();
     const clock = () => this.#now;
     // An object keeps states by the names of policies, so sets with a policy in common share its budget.
@@ -69,9 +77,12 @@ export class RulesCandidate implements Candidate {
   }
 
   summary(options: SummaryOptions): CandidateSummary {
+    const nameOf = (object: number) => readable(this.#objects.text(object));
+    const newKeys = this.#newKeys?.summary(nameOf, options.worst);
     return {
       name: this.name,
-      ...this.#tally.summary((object) => readable(this.#objects.text(object)), options),
+      ...this.#tally.summary(nameOf, options),
+      ...(newKeys && { newKeys }),
       unlimited: this.#unlimited,
       refused: this.#refused,
       rules: this.#rules.map(({ hits, denied }, rule) => ({
@@ -92,14 +103,26 @@ export class RulesCandidate implements Candidate {
       return false;
     }
     let isAllowed = true;
-    for (const limits of plan) {
+    for (const limits of plan.rules) {
       const [{ rule, shadow }] = limits as [KeyLimit];
       if (!isAllowed && !shadow) continue;
-      const allowed = this.#decide(limits, weight);
+      const allowed = this.#isAdmitted(limits, plan.address) && this.#decide(limits, weight);
       this.#count(rule, !allowed);
       if (!shadow) isAllowed &&= allowed;
     }
     return isAllowed;
+  }
+
+  /** Counts the keys of a rule of which nothing is stored, at their address. Returns whether it may bring them. */
+  #isAdmitted(limits: readonly KeyLimit[], address: number | undefined): boolean {
+    if (address === undefined) return true;
+    for (const { newKeys, object, shadow } of limits) {
+      if (newKeys === undefined || !this.#newKeys?.isNew(object, this.#now)) continue;
+      if (this.#store(newKeys).hit(address, 1).allowed) continue;
+      if (!shadow) this.#newKeys.deny(address);
+      return false;
+    }
+    return true;
   }
 
   /** Decides the limits of a rule, all or nothing: a cost is charged only if all limits allow it. */
@@ -108,9 +131,10 @@ export class RulesCandidate implements Candidate {
       !this.#store(set).peek(object, cost * weight).allowed;
     const denied = limits.length === 1 ? [] : limits.filter(isDenied);
     let isAllowed = true;
-    for (const { set, object, cost, shadow } of denied.length > 0 ? denied : limits) {
-      const { allowed, retryAfter, reason } = this.#store(set).hit(object, cost * weight);
+    for (const { set, object, cost, shadow, keptFor } of denied.length > 0 ? denied : limits) {
+      const { allowed, retryAfter, resetAfter, reason } = this.#store(set).hit(object, cost * weight);
       if (reason === "full") throw full();
+      if (allowed) this.#newKeys?.store(object, this.#now + resetAfter, keptFor, this.#now);
       if (!shadow) this.#tally.addKey(object, allowed, retryAfter, reason === "banned");
       isAllowed &&= allowed;
     }
@@ -134,7 +158,7 @@ export class RulesCandidate implements Candidate {
   }
 
   #add(text: string): number {
-    this.#plans.push(text === "" ? [] : this.#parsed(text));
+    this.#plans.push(text === "" ? { rules: [], address: undefined } : this.#parsed(text));
     return this.#texts.add(text);
   }
 
@@ -144,7 +168,9 @@ export class RulesCandidate implements Candidate {
     if (text === "!") return { deniedBy: -1 };
     if (!text.includes(" ")) return { deniedBy: Number.parseInt(text, 10) };
     const rules: KeyLimit[][] = [];
-    for (const line of text.split("\n")) {
+    const lines = text.split("\n");
+    const address = lines.at(-1)?.startsWith("/") ? this.#objects.add(lines.pop() as string) : undefined;
+    for (const line of lines) {
       const [limit = "", cost = ""] = line.split(" ", 2);
       const facts = this.#limits[Number(limit)] as LimitFacts;
       const object = this.#objects.add(line.slice(limit.length + cost.length + 2));
@@ -153,7 +179,7 @@ export class RulesCandidate implements Candidate {
       if (last?.[0]?.rule === keyLimit.rule) last.push(keyLimit);
       else rules.push([keyLimit]);
     }
-    return rules;
+    return { rules, address };
   }
 }
 

@@ -10,7 +10,7 @@ import { isRecord } from "../policy/costs.ts";
 import { milliseconds, ttlExpected } from "../policy/durations.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import { Unsettled } from "../reservation/unsettled.ts";
-import type { Costs, Decision, Duration, Extension, Settlement } from "../types.ts";
+import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
 import { leaseTtl, leaseTtlText, reservationText } from "../wasm/generated.ts";
 import { Batches } from "./batches.ts";
 import { decisionOf } from "./decision.ts";
@@ -96,6 +96,7 @@ export interface RemoteReserveOptions {
 export class RemoteLimiter implements AsyncLimiter {
   /** @internal */
   readonly publisher: AsyncPublisher;
+  readonly #options: RemoteOptions;
   #batches: Batches;
   #policy: string | readonly string[];
   #leasedHits: LeasedHits | undefined;
@@ -105,6 +106,7 @@ export class RemoteLimiter implements AsyncLimiter {
   constructor(options: RemoteOptions) {
     checkNames(options, optionNames);
     checkFunctions(options, ["fetch", "onDecision"]);
+    this.#options = { ...options };
     const { url, token, policy, timeout = 2_000, onError = "throw" } = options;
     // The error does not show the value: it may be another secret.
     if (typeof token !== "string" || !/^[!-~]+$/.test(token))
@@ -139,6 +141,17 @@ export class RemoteLimiter implements AsyncLimiter {
    */
   get policyNames(): readonly string[] {
     return [this.#policy].flat();
+  }
+
+  /**
+   * Returns a limiter with the Worker's policies of these names, which sends its requests together with this one's.
+   * @internal
+   */
+  sibling(policies: Policies): RemoteLimiter {
+    const policy = [policies].flat().map(({ name, algorithm }) => name ?? algorithm);
+    const made = new RemoteLimiter({ ...this.#options, policy });
+    made.#batches = this.#batches;
+    return made;
   }
 
   /**

@@ -9,13 +9,20 @@ interface Channel<Message> {
 }
 
 interface Platform {
+  readonly EdgeRuntime?: string;
   readonly process?: {
     getBuiltinModule?(name: string): { channel<Message>(name: string): Channel<Message> } | undefined;
   };
 }
 
-/** Not an import: only Node and compatible runtimes have the module, and bundles for others must not import it. */
-const module = (globalThis as Platform).process?.getBuiltinModule?.("node:diagnostics_channel");
+const { EdgeRuntime, process } = globalThis as Platform;
+
+/**
+ * Not an import: only Node and compatible runtimes have the module, and bundles for others must not import it. The edge
+ * runtime of Next has a function of that name, which throws.
+ */
+const module =
+  EdgeRuntime === undefined ? process?.getBuiltinModule?.("node:diagnostics_channel") : undefined;
 
 /** The channel of decisions; `undefined` where there are no channels. */
 export const decisions: Channel<DecisionMessage> | undefined = module?.channel("tollgate:decision");

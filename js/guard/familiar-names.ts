@@ -8,7 +8,8 @@ standardHeaders legacyHeaders disableHeader addHeaders addHeadersOnExceeding ena
 skipSuccessfulRequests: charge: "failures"
 skipFailedRequests: charge: "successes"
 requestWasSuccessful: charge: a function of the response that returns the cost
-store redis client db binding: limiter
+store redis client db: limiter
+binding: limiter: (c) => c.env.RATE_LIMIT, with a policy that has its numbers
 allowList whitelist: skip: inRanges(["192.0.2.0/24"]), or a function
 passOnStoreError skipOnError: onError: "allow"
 blockDuration inMemoryBlockDuration inmemoryBlockDuration: ban: { after: 1, scale: "1m", for: "15m" }

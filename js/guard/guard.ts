@@ -1,6 +1,7 @@
 import { inWords, TollgateError, wrongAmount } from "../errors/error.ts";
 import { listened } from "../events/listened.ts";
 import { problemBody, rateLimitHeaders } from "../http/headers.ts";
+import type { AddressRanges } from "../http/ranges.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { Costs, Decision, Key } from "../types.ts";
 import { after, before, isPromise } from "./after.ts";
@@ -17,7 +18,7 @@ import {
   sourceOf,
 } from "./source.ts";
 import { Sources } from "./sources.ts";
-import type { Awaitable, ErrorVerdict, GuardOptions } from "./types.ts";
+import type { Awaitable, ErrorVerdict, GuardLimiter, GuardOptions } from "./types.ts";
 import { warnOnce } from "./warnings.ts";
 
 /** The headers of a response, by their names. */
@@ -93,7 +94,9 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     this.#fallback = fallbackOf(fallback);
     if (
       charge !== "all" &&
-      [limiter, fallback].some((one) => isLimiter(one) && !isNamespace(one) && !canReserve(one))
+      [limiter, fallback].some(
+        (one) => isLimiter(one) && !isNamespace(one) && !canReserve(one as GuardLimiter),
+      )
     )
       throw noReservations();
   }
@@ -104,7 +107,9 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     if (skip === undefined) return this.#keyed(request, platform);
     if ("ranges" in skip) {
       const address = this.#adapter.client(request, addressOfClient, platform);
-      return address !== undefined && skip(address) ? passed : this.#keyed(request, platform);
+      return address !== undefined && (skip as AddressRanges)(address)
+        ? passed
+        : this.#keyed(request, platform);
     }
     return after(skip(request), (isSkipped) => (isSkipped ? passed : this.#keyed(request, platform)));
   }
@@ -207,10 +212,12 @@ export class Guard<Request, Arguments extends readonly unknown[], Response> {
     };
   }
 
-  #fields(decision: Decision, { policies }: Source): Fields {
+  #fields(decision: Decision, { policies, isInexact }: Source): Fields {
     const { headers } = this.options;
     if (headers === "none") return none;
-    return written(() => rateLimitHeaders(decision, policies, { legacy: headers === "legacy" })) ?? none;
+    const all = written(() => rateLimitHeaders(decision, policies, { legacy: headers === "legacy" })) ?? none;
+    if (!isInexact || !decision.allowed) return all;
+    return Object.fromEntries(Object.entries(all).filter(([name]) => /-(Policy|Limit)$/.test(name)));
   }
 
   /** Returns a function that closes a reservation once. A response that was cut short is charged. */
@@ -283,7 +290,7 @@ function checkCosts(costs: unknown): asserts costs is Costs {
 /** Returns whether an error is of bad input, by name and code: those of objects lose their class on the way. */
 function isBadInput(error: unknown): boolean {
   const { name, code } = (error ?? {}) as Partial<TollgateError>;
-  const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only)/;
+  const badInput = /^(invalid_(?!state)|unknown_|policy_mismatch|reserve_only|ban_only)/;
   return name === "TollgateError" && badInput.test(code ?? "");
 }
 

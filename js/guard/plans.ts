@@ -1,3 +1,4 @@
+import { inWords, TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Costs, Key } from "../types.ts";
@@ -7,9 +8,15 @@ import type { GuardLimiter } from "./types.ts";
 /** How many limiters there are before those without keys are looked for. */
 const firstSweep = 1_000;
 
+const perName =
+  "use a name for each plan: over a RemoteLimiter it chooses one of the Worker's policies, which has the numbers";
+
 /** A limiter that can make another one over the same keys. */
 interface Sibling {
-  /** Returns a limiter with other policies, over the same keys or with the same options. */
+  /**
+   * Returns a limiter with other policies, over the same keys or with the same options. One without policies of its own
+   * takes their names, since their numbers are elsewhere.
+   */
   sibling?(policies: ReadPolicies["policies"]): GuardLimiter;
 }
 
@@ -21,18 +28,38 @@ export class Plans {
   readonly #limiter: (GuardLimiter & Sibling) | undefined;
   /** The limiters by the shapes of their policies. */
   readonly #byShapes = new Map<string, GuardLimiter>();
+  /** The policies by name, where their numbers are elsewhere. */
+  readonly #numbers = new Map<string, string>();
   #sweepAt = firstSweep;
 
   constructor(limiter: GuardLimiter | undefined, own: ReadPolicies | undefined) {
     this.#limiter = limiter;
-    if (limiter !== undefined && own !== undefined) this.#byShapes.set(shapesOf(own), limiter);
+    if (limiter === undefined || own === undefined) return;
+    this.#byShapes.set(shapesOf(own), limiter);
+    if (limiter.policies === undefined) this.#checkNumbers(own);
   }
 
   /** Returns the source of a plan. */
   source(plan: ReadPolicies): Source {
     const limiter = this.#limiterOf(plan);
-    const source = sourceOf(limiter, plan.policies, plan);
+    const isElsewhere = limiter.policies === undefined;
+    if (isElsewhere) this.#checkNumbers(plan);
+    const source = sourceOf(limiter, plan.policies, isElsewhere ? undefined : plan);
     return isInMemory(limiter) && this.#byShapes.size > 1 ? this.#following(source, limiter, plan) : source;
+  }
+
+  /** Throws if a name has two policies, where the name alone chooses the numbers, which are elsewhere. */
+  #checkNumbers({ names, policies }: ReadPolicies): void {
+    for (const [position, name] of names.entries()) {
+      const numbers = JSON.stringify(policies[position]);
+      const known = this.#numbers.get(name);
+      if (known === undefined) this.#numbers.set(name, numbers);
+      else if (known !== numbers)
+        throw new TollgateError(
+          "invalid_option",
+          `policyFor: two policies are named ${inWords(name)}; ${perName}`,
+        );
+    }
   }
 
   #limiterOf(plan: ReadPolicies): GuardLimiter {

@@ -1,3 +1,4 @@
+import { TollgateError } from "../errors/error.ts";
 import type { ReadClient } from "./client.ts";
 import type { NodeResponse } from "./node-response.ts";
 
@@ -25,6 +26,13 @@ interface Headed {
 const hint =
   'give key, for instance (request) => ipKey(…) of the header that your proxy overwrites, such as "X-Real-IP"';
 
+/** Not a warning: everyone would share one budget, and no request would ever have an address. */
+const noAddress = () =>
+  new TollgateError(
+    "invalid_option",
+    `key is required, since the server passes no client address (Next never does); ${hint}, or in Deno, Bun and Node pass on the handler's second argument; see docs/frameworks.md`,
+  );
+
 /** In workerd any name of the environment may be a binding, so none is read. */
 const isWorkerd = globalThis.navigator?.userAgent === "Cloudflare-Workers";
 
@@ -39,7 +47,11 @@ function serverOf(platform: unknown): Platform {
   return given.server ?? given;
 }
 
-/** Reads the client of a fetch handler, by the argument that its server passes beside the request. */
+/**
+ * Reads the client of a fetch handler, by the argument that its server passes beside the request.
+ *
+ * @throws `TollgateError` with the code `invalid_option` if that argument cannot have an address.
+ */
 export function clientOfPlatform<Result>(
   request: Headed,
   read: ReadClient<Result>,
@@ -51,6 +63,7 @@ export function clientOfPlatform<Result>(
   // Node's own headers: those of the request are created when they are first read.
   if (incoming?.headers !== undefined)
     return read(incoming.socket?.remoteAddress, incoming.headers["x-forwarded-for"], hint);
+  if (server.remoteAddr === undefined && typeof server.requestIP !== "function") throw noAddress();
   const address = server.remoteAddr?.hostname ?? server.requestIP?.(request)?.address;
   return read(address, request.headers.get("X-Forwarded-For"), hint);
 }

@@ -24,6 +24,8 @@ export interface Source {
   readonly policies: readonly Policy[];
   /** Whether a policy counts only reservations, so that a request needs one until it has ended. */
   readonly isReserveOnly: boolean;
+  /** Whether the numbers of an allowed request are only bounds. */
+  readonly isInexact?: boolean;
   hit(key: Key, costs: Costs): Awaitable<Decision>;
   reserve(key: Key, costs: Costs): Awaitable<SettleableDecision>;
 }
@@ -102,8 +104,8 @@ export function sourceOfObjects(namespace: GuardNamespace, policies: readonly Po
 export const isNamespace = (limiter: AnyLimiter): limiter is GuardNamespace =>
   typeof (limiter as Partial<GuardNamespace>).getByName === "function";
 
-/** Returns true for a limiter or a Durable Object namespace. */
+/** Returns true for a limiter, a Durable Object namespace or a rate-limit binding. */
 export const isLimiter = (value: unknown): value is AnyLimiter =>
   typeof value === "object" &&
   value !== null &&
-  (typeof (value as Partial<GuardLimiter>).hit === "function" || isNamespace(value as AnyLimiter));
+  ["hit", "getByName", "limit"].some((name) => typeof Reflect.get(value, name) === "function");

@@ -2,6 +2,7 @@ import { TollgateError } from "../errors/error.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import type { Policies } from "../types.ts";
+import { isBinding, sourceOfBinding } from "./binding.ts";
 import { wrongOption } from "./errors.ts";
 import { Plans } from "./plans.ts";
 import { isLimiter, isNamespace, type Source, sourceOf, sourceOfObjects } from "./source.ts";
@@ -53,7 +54,7 @@ const banElsewhere = () =>
   );
 
 const limiterExpected =
-  "a limiter with the methods of RateLimiter, or a Durable Object namespace such as env.LIMITERS";
+  "a limiter with the methods of RateLimiter, a Durable Object namespace such as env.LIMITERS, or a rate-limit binding";
 
 /** The sources over one limiter: its own, and one for each plan. */
 class BySource {
@@ -62,9 +63,10 @@ class BySource {
 
   constructor(limiter: AnyLimiter | undefined, policy: ReadPolicies | undefined, hasPlans: boolean) {
     if (hasPlans && limiter !== undefined) checkTakesPlans(limiter);
-    if (limiter !== undefined && isNamespace(limiter)) {
-      this.#own = policy && sourceOfObjects(limiter, policy.policies);
-      this.#planned = ({ policies }) => sourceOfObjects(limiter, policies);
+    if (limiter !== undefined && (isNamespace(limiter) || isBinding(limiter))) {
+      this.#planned = (read) =>
+        isNamespace(limiter) ? sourceOfObjects(limiter, read.policies) : sourceOfBinding(limiter, read);
+      this.#own = policy && this.#planned(policy);
       return;
     }
     const own = limiter?.policies === undefined ? policy : RateLimiter.read(limiter.policies);
@@ -80,9 +82,12 @@ class BySource {
   }
 }
 
-/** Throws if the limiter has its policies elsewhere, since such a limiter takes no others. */
+/** Throws if the limiter has its policies elsewhere and takes no others by their names. */
 function checkTakesPlans(limiter: AnyLimiter): void {
-  if (!isNamespace(limiter) && limiter.policies === undefined)
+  if (
+    !isNamespace(limiter) &&
+    (isBinding(limiter) || (limiter.policies === undefined && !("sibling" in limiter)))
+  )
     throw wrongOption("policyFor", "over such a limiter", "limiter: (request) => the limiter of its plan");
 }
 

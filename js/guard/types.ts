@@ -55,8 +55,14 @@ export interface GuardNamespace {
   getByName(name: string): GuardObject;
 }
 
+/** A rate-limit binding of Cloudflare: `env.RATE_LIMIT`. It counts by location, and not exactly. */
+export interface GuardBinding {
+  /** Counts a request of the key, and returns whether it may go on. */
+  limit(options: { readonly key: string }): Awaitable<{ readonly success: boolean }>;
+}
+
 /** The accepted types of the option `limiter`. */
-export type AnyLimiter = GuardLimiter | GuardNamespace;
+export type AnyLimiter = GuardLimiter | GuardNamespace | GuardBinding;
 
 /** What happens to a request if the limiter fails. */
 export type ErrorVerdict = Exclude<ErrorMessage["verdict"], "fallback">;
@@ -70,7 +76,8 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
   readonly policy?: Policies | undefined;
   /**
    * Decides instead of a limiter in memory: a `RateLimiter`, `RedisLimiter`, `StoreLimiter` or `RemoteLimiter`, a
-   * Durable Object namespace such as `env.LIMITERS`, or a function that returns one of them for a request.
+   * Durable Object namespace such as `env.LIMITERS`, a rate-limit binding of Cloudflare, or a function that returns one of
+   * them for a request.
    */
   readonly limiter?: AnyLimiter | ((request: Request) => AnyLimiter) | undefined;
   /** Returns the key whose budget a request uses; by default `ipKey` of the client's address. */
@@ -89,7 +96,7 @@ export interface GuardOptions<Request, Arguments extends readonly unknown[] = [R
    */
   readonly ban?: BanOptions | undefined;
   /** Returns true for a request that is not limited; `inRanges([…])` for clients by their addresses. */
-  readonly skip?: ((request: Request) => Awaitable<boolean>) | AddressRanges | undefined;
+  readonly skip?: ((request: Request) => Awaitable<boolean>) | Pick<AddressRanges, "ranges"> | undefined;
   /**
    * Which requests are charged, by their response: all by default. A status below 400 is a success. A function returns the
    * charge of a response; until then `cost` is reserved.

@@ -1,5 +1,6 @@
 import type { HookHandlerDoneFunction as Done, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { wrongOption } from "../guard/errors.ts";
+import { overridden } from "../guard/overridden.ts";
 import type { RateLimitConfig, RateLimitHook, RateLimitOptions, RateLimitPluginOptions } from "./fastify.ts";
 import { type Hook, limitingHook } from "./fastify-hook.ts";
 
@@ -73,14 +74,6 @@ class Limits {
   }
 
   hookWith(own: RateLimitOptions): Hook {
-    const { limiter } = this.#defaults;
-    const hasPolicies = (limiter as { readonly policies?: unknown } | undefined)?.policies !== undefined;
-    if (own.policy !== undefined && own.limiter === undefined && hasPolicies)
-      throw wrongOption(
-        "policy",
-        "beside the plugin's limiter",
-        "limiter: a limiter with the route's policy",
-      );
-    return limitingHook({ ...this.#defaults, ...own });
+    return limitingHook(overridden(this.#defaults, own));
   }
 }

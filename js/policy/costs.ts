@@ -1,6 +1,7 @@
 import { worded, wrongAmount } from "../errors/error.ts";
 import type { Costs } from "../types.ts";
 import { settleByPolicyText } from "../wasm/generated.ts";
+import { uncountable } from "./bans.ts";
 import { isInteger } from "./durations.ts";
 import type { ReadPolicies } from "./policies.ts";
 
@@ -18,6 +19,7 @@ export function costsByPosition(costs: unknown, policies: ReadPolicies, otherwis
   for (const [name, cost] of Object.entries(costs as Readonly<Record<string, unknown>>)) {
     const position = policies.position(name);
     if (cost === undefined) continue;
+    if (policies.origins[position]?.algorithm === "ban") throw uncountable(policies, position, "a cost");
     if (!isInteger(cost)) throw wrongAmount("cost", cost);
     numbers[position] = cost;
     isEmpty = false;

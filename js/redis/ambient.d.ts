@@ -4,10 +4,3 @@ declare function setImmediate(work: () => void): unknown;
 declare const Buffer: {
   from(bytes: Uint8Array | string, encoding?: "latin1"): { toString(encoding: "latin1"): string };
 };
-
-/** A script of Redis. */
-declare module "*.lua" {
-  export const script: string;
-  /** The SHA-1 of the script, by which Redis knows it. */
-  export const scriptSha: string;
-}

@@ -39,7 +39,7 @@ impl<'a> Costs<'a> {
         matches!(self, Self::ByPolicy(_))
     }
 
-    /// Returns the costs by the positions of the policies; `otherwise` for a policy that is left out.
+    /// Returns the costs by the positions of the policies; `otherwise` for a policy that is left out. A ban takes no cost.
     pub(crate) fn at_positions(self, policies: &Policies, otherwise: u64) -> Result<PositionCosts, Error> {
         let list = match self {
             Self::All(cost) => return Ok(PositionCosts::All(check_cost(cost)?)),
@@ -47,7 +47,9 @@ impl<'a> Costs<'a> {
         };
         let mut costs = [otherwise; MAX_POLICIES];
         for (name, cost) in list {
-            costs[policies.position(Some(name))?] = check_cost(*cost)?;
+            let position = policies.position(Some(name))?;
+            policies.check_has_cost(position)?;
+            costs[position] = check_cost(*cost)?;
         }
         Ok(PositionCosts::Each(costs))
     }

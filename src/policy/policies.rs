@@ -124,6 +124,16 @@ impl Policies {
         found.ok_or_else(|| Error::UnknownPolicy { found: name.map(Into::into), known: self.0.names.clone() })
     }
 
+    /// Checks that the policy at a position is not a ban.
+    pub(crate) fn check_has_cost(&self, position: usize) -> Result<(), Error> {
+        match self.0.list.get(position) {
+            Some(policy) if policy.algorithm.is_ban() => {
+                Err(Error::BanOnly { policy: self.name(position).into(), operation: "a cost" })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the position of the ban of that name. The name may be left out if there is only one ban.
     pub(crate) fn ban_position(&self, name: Option<&str>) -> Result<usize, Error> {
         let mut bans = self.0.list.iter().enumerate().filter(|(_, policy)| policy.algorithm.is_ban());

@@ -101,6 +101,11 @@ impl Lines {
         &mut self.current.charged
     }
 
+    /// Returns when the current line began.
+    pub(super) fn start(&self) -> u64 {
+        self.current.start
+    }
+
     /// Counts an entry.
     pub(super) fn count(&mut self) {
         self.current.entries += 1;

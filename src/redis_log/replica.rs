@@ -24,16 +24,16 @@ const MAX_TIMES: u64 = 10_000;
 /// The states of one key, under the policies of its last entry.
 #[derive(Debug)]
 pub(super) struct Replica {
-    ledger: Ledger,
-    set: Arc<PolicySet>,
+    pub(super) ledger: Ledger,
+    pub(super) set: Arc<PolicySet>,
     /// The policies of entries that name none.
     default: Arc<PolicySet>,
     /// Whether an entry or a base was read. The first one determines the policies.
     started: bool,
     /// The time of the last entry.
-    stamp: u64,
+    pub(super) stamp: u64,
     tokens: Vec<Token>,
-    lines: Lines,
+    pub(super) lines: Lines,
 }
 
 /// The kinds of operations that only read.
@@ -169,16 +169,26 @@ impl Replica {
         while !cursor.is_empty() {
             let entry = Entry::read(cursor)?;
             let is_own = own == Some(entry.tag);
-            self.switch_policies(&entry, sets)?;
+            let results = if is_own { Some(&mut *results) } else { None };
+            self.replay_entry(entry, sets, results)?;
             replayed.foreign |= !Arc::ptr_eq(&self.set, sets.own());
             replayed.own |= is_own;
-            let results = if is_own { Some(&mut *results) } else { None };
-            self.apply(entry, sets, results)?;
-            self.stamp = entry.at;
-            self.lines.count();
-            base::record_token(&mut self.tokens, Token { tag: entry.tag, at: entry.at }, entry.at)?;
         }
         Ok(replayed)
+    }
+
+    /// Replays one entry, and adds its results if they are wanted.
+    pub(super) fn replay_entry(
+        &mut self,
+        entry: Entry<'_>,
+        sets: &mut PolicySets,
+        results: Option<&mut Results>,
+    ) -> Result<(), ReplayError> {
+        self.switch_policies(&entry, sets)?;
+        self.apply(entry, sets, results)?;
+        self.stamp = entry.at;
+        self.lines.count();
+        Ok(base::record_token(&mut self.tokens, Token { tag: entry.tag, at: entry.at }, entry.at)?)
     }
 
     /// Switches to the policies of an entry.

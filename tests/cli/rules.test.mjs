@@ -247,6 +247,50 @@ limits = [{ key = "ip", policies = "address" }, { key = "header:Authorization", 
   );
 });
 
+test("newKeys: an address brings so many keys that were never used, and each is new once in its period", async (t) => {
+  const table = `
+[vars.TOLLGATE]
+upstream = "https://origin.example"
+
+[vars.TOLLGATE.policies]
+api = { algorithm = "fix_window", limit = 2, scale = "1m" }
+
+[[vars.TOLLGATE.rules]]
+path = "/api/*"
+key = ["header:Authorization"]
+policies = ["api"]
+newKeys = { limit = 3, scale = "1h" }
+`;
+  const hit = (second, user, address = 1) => [second, `192.0.2.${address}`, "GET /api/a", user];
+  const requests = [
+    ...["a", "b", "c", "d", "e"].map((user, second) => hit(second, user)),
+    // A known key is not counted again, nor is one that its own policy denies.
+    ...[10, 11].map((second) => hit(second, "a")),
+    hit(12, "f", 2),
+    hit(13, "f", 1),
+    hit(14, "g", 2),
+    // Half an hour later its state has ended, but it is not new.
+    hit(1_800, "a"),
+    hit(1_801, "h"),
+    // In the next hour it is, and counts.
+    hit(5_000, "a"),
+    hit(5_001, "i"),
+    hit(5_002, "k"),
+  ];
+  const { candidates } = await under(t, table, requests);
+  const [{ hits, denied, rules, newKeys }] = candidates;
+  assert.deepEqual({ hits, denied }, { hits: 15, denied: 6 });
+  assert.deepEqual(newKeys, {
+    denied: 5,
+    addresses: 1,
+    worst: [{ address: "new-keys 192.0.2.1", denied: 5 }],
+  });
+  assert.deepEqual(rules, [{ rule: 0, name: "/api/*", hits: 15, denied: 6, shadow: false }]);
+  const at = folderWith(t, { "wrangler.toml": table + bindings, log: requests.map(line).join("") });
+  const { stdout } = await tollgate(["replay", at("log"), "--config", at("wrangler.toml")]);
+  assert.match(stdout, /5 hits denied for too many new keys of 1 address: new-keys 192\.0\.2\.1 \(5\)\./);
+});
+
 test("requests without a key are denied where the rule says so", async (t) => {
   const table = login.replace('key = ["header:Authorization"]', '$&\nmissing = "deny"');
   const { candidates } = await under(t, table, [

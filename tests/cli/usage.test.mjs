@@ -13,7 +13,7 @@ test("every command has its help, and names its options there", async () => {
   const { stdout, code } = await tollgate(["--help"]);
   assert.equal(code, 0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["replay", "check", "init", "get", "reset"]);
+  assert.deepEqual(names, ["replay", "check", "init", "get", "reset", "ban", "unban", "why", "top"]);
   for (const name of names) {
     for (const args of [
       [name, "--help"],
@@ -141,15 +141,39 @@ const wrong = [
   [["get", "a", "--part", "ip=::1"], /name a key or use --part, not both/, 2],
   [["reset", "--prat", "ip=::1"], /--prat is not an option; did you mean --part\?/, 2],
   [["reset", "--part"], /--part needs a value: --part <part>/, 2],
-  [["reset", "--part", "ip=::1"], /--url or TOLLGATE_URL is required/, 2],
-  [["get", "a"], /--url or TOLLGATE_URL is required/, 2],
+  [["reset", "--part", "ip=::1"], /--redis or TOLLGATE_REDIS is required, or --url or TOLLGATE_URL/, 2],
+  [["get", "a"], /--redis or TOLLGATE_REDIS is required, or --url or TOLLGATE_URL/, 2],
+  [
+    ["get", "a", "--url", "http://localhost", "--redis", "redis://localhost"],
+    /use --redis or --url, not both/,
+    2,
+  ],
+  [["get", "--part", "ip=::1", "--redis", "redis://localhost"], /--part is for a Worker/, 2],
+  [["get", "a", "--name", "b", "--url", "http://localhost"], /--name is for Redis/, 2],
+  [["get", "a", "--name", "b c", "--redis", "redis://localhost"], /--name: "b c" is not 1 to 64 letters/, 2],
+  [
+    ["ban", "a", "--for", "1h", "--policies", "{", "--redis", "redis://localhost"],
+    /--policies: it is not JSON/,
+    2,
+  ],
+  [["ban", "a", "--redis", "redis://localhost"], /--for is required/, 2],
+  [["top", "--redis", "redis://localhost"], /this is not a terminal; use --once/, 2],
+  [["top", "--json", "--redis", "redis://localhost"], /--json needs --once/, 2],
+  [["top", "a", "--once", "--redis", "redis://localhost"], /name no key; use --filter/, 2],
+  [
+    ["top", "--once", "--sort", "ratee"],
+    /--sort: "ratee" is not one of denied, rate, .*did you mean rate\?/,
+    2,
+  ],
+  [["top", "--once", "--interval", "1"], /--interval: "1" is not an integer from 200/, 2],
+  [["top", "--once", "--redis", "redis://127.0.0.1:1"], /127\.0\.0\.1:1 refused the connection/, 1],
   [["get", "a", "--url", "http://localhost"], /TOLLGATE_TOKEN is required in the environment/, 2],
 ];
 
 for (const [args, said, exit] of wrong) {
   test(`tollgate ${args.join(" ")}: one line, exit code ${exit}`, async (t) => {
     const at = folderWith(t, {});
-    const { TOLLGATE_URL, TOLLGATE_TOKEN, ...env } = process.env;
+    const { TOLLGATE_URL, TOLLGATE_REDIS, TOLLGATE_TOKEN, ...env } = process.env;
     const { code, stdout, stderr } = await tollgate(args, { cwd: at(""), env });
     assert.match(stderr, said);
     assert.equal(stderr.split("\n").length, 2);

@@ -5,11 +5,13 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { transform } from "esbuild";
+import { RedisLimiter } from "tollgate/redis";
 import { createTestHarness } from "wrangler";
 import { bin, inProject } from "../../scripts/lib/paths.mjs";
 import { after, before } from "../lib/hooks.mjs";
 import { patiently } from "../lib/patience.mjs";
 import { freshProject, run } from "../package/lib/project.mjs";
+import { connect, startServer } from "../redis/lib/server.mjs";
 import { blocksOf, documents } from "./lib/blocks.mjs";
 import { writeLogs } from "./lib/logs.mjs";
 import { checkedBy, moduleOf, workerOf } from "./lib/program.mjs";
@@ -31,6 +33,7 @@ let project;
 let logs;
 let harness;
 let limits;
+let redis;
 
 before(async () => {
   project = await freshProject("documents", "tests/documents/fixture");
@@ -45,8 +48,10 @@ before(async () => {
   const theirs = limitsWorker(await policiesOf(blocks.filter(isTable)));
   harness = createTestHarness({ root: project, workers: [theirs, ...workers.map(ownWorker)] });
   limits = (await harness.listen()).url;
+  redis = await startServer();
 });
 after(() => harness?.close());
+after(() => redis?.stop());
 
 /** How a block of each language is shown to be true. */
 const checks = {
@@ -109,6 +114,8 @@ async function runScript(block) {
     const { code } = await transform(checkedBy(moduleOf(block), block), {
       loader: "ts",
       sourcefile: block.place,
+      // As Nest has decorators.
+      tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
     });
     writeFileSync(file, code);
     const env = { ...process.env, LIMITS_URL: limits.href, TOLLGATE_TOKEN: token };
@@ -135,9 +142,23 @@ async function runShell({ text }) {
   }
 }
 
+/** Hits a key in Redis, so that the commands find one. */
+async function hitKey() {
+  const client = connect(redis.port);
+  const policies = [
+    { algorithm: "fix_window", limit: 5, scale: "1d", name: "api" },
+    { algorithm: "ban", after: 3, scale: "10m", for: "1h" },
+  ];
+  await new RedisLimiter(policies, { client, timeout: "20s" }).hit("user:42");
+  client.disconnect();
+}
+
 /** Runs the command that the package brings, beside logs and a configuration for it to read. */
 async function runTollgate(command) {
-  const here = command.replaceAll("https://limits.example.com/", limits.href);
+  await hitKey();
+  const here = command
+    .replaceAll("https://limits.example.com/", limits.href)
+    .replaceAll("redis://127.0.0.1:6379", `redis://127.0.0.1:${redis.port}`);
   await run("sh", ["-c", `npx() { shift; "$NODE" ../node_modules/.bin/tollgate "$@"; }\n${here}`], {
     cwd: logs,
     env: patiently({ ...process.env, NODE: process.execPath, TOLLGATE_TOKEN: token }),
@@ -146,7 +167,10 @@ async function runTollgate(command) {
 
 /** Asks the Worker that runs here; an answer that is no success is a failure. */
 async function runCurl(command) {
-  const here = command.replaceAll("https://limits.example.com/", limits.href);
+  await hitKey();
+  const here = command
+    .replaceAll("https://limits.example.com/", limits.href)
+    .replaceAll("redis://127.0.0.1:6379", `redis://127.0.0.1:${redis.port}`);
   const answer = await run("sh", ["-c", `curl() { "$NODE" "$CURL" "$@"; }\n${here}`], {
     env: { ...process.env, NODE: process.execPath, CURL: curl, TOKEN: token },
   });

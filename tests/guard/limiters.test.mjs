@@ -6,7 +6,7 @@ import { RateLimiter } from "tollgate";
 import { RemoteLimiter } from "tollgate/client";
 import { StoreLimiter } from "tollgate/store";
 import { memoryStore } from "../store/lib/stores.mjs";
-import { ask } from "./lib/client.mjs";
+import { ask, limitFields } from "./lib/client.mjs";
 import { frameworks, served } from "./lib/frameworks.mjs";
 import { limiterOf, policyOf, start } from "./lib/limits.mjs";
 
@@ -43,6 +43,73 @@ for (const [name, framework] of Object.entries(frameworks)) {
   const as = (user, more = {}) => ({ headers: { "X-User": user, ...more } });
 
   describe(name, () => {
+    test("a rate-limit binding of Cloudflare: no more headers than it knows", async (t) => {
+      const counts = new Map();
+      const binding = {
+        limit: async ({ key, ...rest }) => {
+          assert.deepEqual(rest, {});
+          counts.set(key, (counts.get(key) ?? 0) + 1);
+          return { success: counts.get(key) <= 1 };
+        },
+      };
+      const seen = [];
+      const guard = {
+        limiter: () => binding,
+        policy: policyOf(1),
+        key,
+        onDecision: (each) => seen.push(each),
+      };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
+      const allowed = await ask(url, as("ann"));
+      assert.equal(allowed.status, 200);
+      assert.deepEqual(limitFields(allowed), { "ratelimit-policy": '"api";q=1;w=60' });
+      const denied = await ask(url, as("ann"));
+      assert.equal(denied.status, 429);
+      assert.deepEqual(limitFields(denied), {
+        "ratelimit-policy": '"api";q=1;w=60',
+        ratelimit: '"api";r=0;t=60',
+        "retry-after": "60",
+      });
+      assert.equal((await ask(url, as("bob"))).status, 200);
+      assert.deepEqual(
+        seen.map(({ allowed, remaining, retryAfter }) => [allowed, remaining, retryAfter]),
+        [
+          [true, 1, 0],
+          [false, 0, 60_000],
+          [true, 1, 0],
+        ],
+      );
+    });
+
+    test("a rate-limit binding counts one window, one for each request, and takes nothing back", () => {
+      const limiter = { limit: async () => ({ success: true }) };
+      const { rateLimit } = framework;
+      const wrong = (options, message) =>
+        assert.throws(() => rateLimit({ limiter, ...options }), { code: "invalid_option", message });
+      wrong({}, /^policy is required/);
+      wrong({ policy: [policyOf(1), policyOf(2, "b")] }, /use one window, such as/);
+      wrong({ policy: { algorithm: "token_bucket", capacity: 1, refillRate: 1 } }, /use one window/);
+      wrong({ policy: { algorithm: "concurrency", limit: 1 } }, /use one window/);
+      wrong({ policy: policyOf(1), charge: "failures" }, /without reserve, settle and cancel/);
+      wrong({ policyFor: () => policyOf(1) }, /^policyFor: /);
+      wrong({ policy: policyOf(1), binding: limiter }, /limiter: \(c\) => c\.env\.RATE_LIMIT/);
+    });
+
+    test("a cost, and a binding that fails", async (t) => {
+      const down = { limit: () => Promise.reject(new Error("down")) };
+      const limiter = { limit: async () => ({ success: true }) };
+      const guards = (options) => [{ limiter, policy: policyOf(1), key, ...options }];
+      const url = await served(t, framework, {
+        "/cost": { guards: guards({ cost: 2 }) },
+        "/allow": { guards: guards({ limiter: down }) },
+        "/deny": { guards: guards({ limiter: down, onError: "deny" }) },
+      });
+      const statuses = await Promise.all(
+        ["cost", "allow", "deny"].map(async (path) => (await ask(`${url}/${path}`, as("ann"))).status),
+      );
+      assert.deepEqual(statuses, [500, 200, 503]);
+    });
+
     test("Durable Objects, given at once or by the request", async (t) => {
       const objects = namespace();
       for (const limiter of [objects, () => objects]) {
@@ -109,6 +176,31 @@ for (const [name, framework] of Object.entries(frameworks)) {
       );
     });
 
+    test("RemoteLimiter: policyFor names the Worker's policy of a plan", async (t) => {
+      const plans = { free: policyOf(1, "free"), paid: policyOf(3, "paid"), more: policyOf(4, "paid") };
+      const apis = { api: apiOf(limiterOf(policyOf(2))) };
+      for (const name of ["free", "paid"]) apis[name] = apiOf(limiterOf(plans[name]));
+      const limiter = new RemoteLimiter({
+        url: "https://limits.example.com/_tollgate",
+        token: "a-secret",
+        policy: "api",
+        fetch: async (request) => apis[[(await request.clone().json())[0].policy].flat()[0]](request),
+      });
+      let plan;
+      const guard = { limiter, policy: policyOf(2), key, policyFor: () => plans[plan] };
+      const url = await served(t, framework, { "/": { guards: [guard] } });
+      for (const [name, limit] of Object.entries({ free: 1, paid: 3, none: 2 })) {
+        plan = name;
+        const responses = [];
+        for (let count = 0; count < 5; count += 1) responses.push(await ask(url, as("ann")));
+        assert.equal(responses.filter(({ status }) => status === 200).length, limit, name);
+        assert.match(responses[0].headers["ratelimit-policy"], new RegExp(`;q=${limit};`));
+      }
+      // Its numbers would be those of the headers alone.
+      plan = "more";
+      assert.equal((await ask(url, as("ann"))).status, 500);
+    });
+
     test("RemoteLimiter: a number as the key, such as a user's id", async (t) => {
       const limiter = new RemoteLimiter({
         url: "https://limits.example.com/_tollgate",
@@ -137,7 +229,7 @@ for (const [name, framework] of Object.entries(frameworks)) {
       assert.equal((await ask(url, as("a".repeat(1_025)))).status, 500);
     });
 
-    test("RemoteLimiter: plans are other limiters, not other policies", async (t) => {
+    test("RemoteLimiter: a limiter of its own for each plan", async (t) => {
       const limiters = Object.fromEntries(
         [1, 2].map((limit) => {
           const fetch = apiOf(limiterOf(policyOf(limit)));
@@ -145,18 +237,12 @@ for (const [name, framework] of Object.entries(frameworks)) {
           return [limit, new RemoteLimiter(options)];
         }),
       );
-      const policyFor = () => policyOf(1);
-      assert.throws(() => framework.rateLimit({ limiter: limiters[1], policyFor }), {
-        code: "invalid_option",
-        message: /^policyFor: .* use limiter: \(request\) => the limiter of its plan$/,
-      });
       const limiter = (request) => limiters[framework.header(request, "X-Plan")];
       const serve = (more) => served(t, framework, { "/": { guards: [{ limiter, key, ...more }] } });
       const url = await serve({ policy: policyOf(2), headers: "none" });
       assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 200);
       assert.equal((await ask(url, as("ann", { "X-Plan": "1" }))).status, 429);
       assert.equal((await ask(url, as("ann", { "X-Plan": "2" }))).status, 200);
-      assert.equal((await ask(await serve({ policyFor }), as("ann", { "X-Plan": "2" }))).status, 500);
     });
 
     test("StoreLimiter: exactly the limit, plans, and reservations by the response", async (t) => {

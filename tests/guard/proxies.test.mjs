@@ -6,7 +6,8 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { describe, mock } from "node:test";
-import { ipKey } from "tollgate";
+import { Hono } from "hono";
+import { inRanges, ipKey } from "tollgate";
 import { ask } from "./lib/client.mjs";
 import { frameworks, listening, served } from "./lib/frameworks.mjs";
 import { limiterOf, policyOf } from "./lib/limits.mjs";
@@ -91,6 +92,27 @@ for (const [name, framework] of Object.entries(frameworks)) {
     });
   });
 }
+
+test("a server that passes no address, as Next does, is an error that says what to set", async () => {
+  const policy = policyOf(1);
+  const passing = { remoteAddr: { hostname: "192.0.2.1" } };
+  const message =
+    /^key is required, since the server passes no client address \(Next never does\); give key, /;
+  for (const options of [{ policy }, { policy, skip: inRanges(["192.0.2.0/24"]) }]) {
+    const limited = frameworks.fetch.rateLimit(options);
+    for (const platform of [undefined, {}, { params: Promise.resolve({}) }, { waitUntil() {} }])
+      await assert.rejects(limited(new Request("http://example.com/"), platform), {
+        code: "invalid_option",
+        message,
+      });
+    assert.equal(await limited(new Request("http://example.com/"), passing), undefined);
+  }
+
+  const app = new Hono().use(frameworks.hono.rateLimit({ policy })).get("/", (c) => c.text("Hello"));
+  app.onError((error, c) => c.text(error.message, 500));
+  assert.match(await (await app.request("/")).text(), message);
+  assert.equal(await (await app.request("/", {}, passing)).text(), "Hello");
+});
 
 test("only an address of an inner network is taken for a proxy's", async () => {
   const inner = [

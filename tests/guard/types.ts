@@ -1,6 +1,7 @@
 // The types of the adapters and stores, for each framework's own requests. Only compiled.
 
 import type { FastifyRateLimitStoreCtor } from "@fastify/rate-limit";
+import { type CanActivate, HttpException } from "@nestjs/common";
 import type { ThrottlerStorage } from "@nestjs/throttler";
 import express from "express";
 import type { Store } from "express-rate-limit";
@@ -15,6 +16,7 @@ import { rateLimit as forFastify } from "tollgate/fastify";
 import { rateLimit as forFetch } from "tollgate/fetch";
 import { rateLimit as forHono } from "tollgate/hono";
 import { rateLimit as forKoa } from "tollgate/koa";
+import { RateLimit, type RateLimitException, RateLimitGuard } from "tollgate/nest";
 import { RedisLimiter } from "tollgate/redis";
 import { ExpressStore, FastifyStore, type HitLimiter, HonoStore, NestStorage } from "tollgate/stores";
 
@@ -53,6 +55,7 @@ app.use(
     charge: (response) => (response.statusCode === 404 ? 5 : 1),
     skip: inRanges(["::1"]),
   }),
+  forExpress({ policy, skip: (request) => request.path === "/health" }),
 );
 // @ts-expect-error: no cost.
 app.use(forExpress({ policy, charge: () => "5" }));
@@ -114,6 +117,25 @@ const handler: (request: Request, env: { secret: string }) => Promise<Response> 
   (_request, env: { secret: string }) => new Response(env.secret),
 );
 void [limited, handler];
+
+const guard: CanActivate = new RateLimitGuard({
+  policy,
+  key: ({ user }) => user.id,
+  skip: ({ ip }) => ip === "::1",
+});
+const decorator: MethodDecorator & ClassDecorator = RateLimit({
+  charge: "failures",
+  onDenied: ({ retryAfter }, context) => new HttpException(`${context.getType()} ${retryAfter}`, 429),
+});
+const retryAfterOf = ({ decision, getStatus }: RateLimitException): [number | undefined, () => number] => [
+  decision?.retryAfter,
+  getStatus,
+];
+// @ts-expect-error: only false turns a limit off.
+RateLimit(true);
+// @ts-expect-error: an option of another rate limiter.
+new RateLimitGuard({ policy, ttl: 60_000 });
+void [guard, decorator, retryAfterOf];
 
 const store: Store = new ExpressStore(limiter);
 const storage: ThrottlerStorage = new NestStorage();

@@ -102,6 +102,28 @@ test("by hand: sooner, later, lifted, and by name among several", () => {
     });
 });
 
+test("a cost that names a ban is an error, and changes nothing", () => {
+  const [limiter, time] = limiterOf([burst, ban]);
+  const { id } = limiter.reserve("a");
+  const ledger = new Ledger([burst, ban]);
+  const cost = { ban: 2 };
+  for (const work of [
+    () => limiter.hit("a", cost),
+    () => limiter.peek("a", cost),
+    () => limiter.reserve("a", cost),
+    () => limiter.settle(id, { burst: 1, ...cost }),
+    () => hitAll([{ limiter, key: "a", cost }]),
+    () => ledger.hit(time.now, cost),
+  ])
+    assert.throws(work, {
+      code: "ban_only",
+      message: '"ban" is a ban, which a cost cannot change; use ban or unban; see docs/bans.md',
+    });
+  assert.equal(limiter.get("a", "burst"), 1);
+  assert.equal(limiter.settle(id, { burst: 0 }), "settled");
+  assert.equal(limiter.get("a", "burst"), 0);
+});
+
 test("headers and the problem of a ban", () => {
   const [limiter] = limiterOf([burst, { algorithm: "token_bucket", capacity: 9, refillRate: 1 }, ban]);
   const allowed = rateLimitHeaders(limiter.hit("a"), limiter.policies);

@@ -1,26 +1,17 @@
-// The packed package works in Node as ES modules and CommonJS, and under strict TypeScript.
+// The packed package works in every Node as CommonJS, and under strict TypeScript.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 import { bin } from "../../scripts/lib/paths.mjs";
-import { outputOf } from "../../scripts/lib/run.mjs";
 import { expected } from "./lib/expected.mjs";
 import { freshFixture, run } from "./lib/project.mjs";
-
-const supported = (node) => Number(outputOf(node, ["-p", "parseInt(process.versions.node)"])) >= 20;
-
-/** This Node, and whatever other the machine has. */
-const nodes = new Set([
-  process.execPath,
-  ...(outputOf("which", ["-a", "node"])?.split("\n").filter(supported) ?? []),
-]);
+import { nodes } from "./lib/runtimes.mjs";
 
 async function reports(project, program) {
-  for (const node of nodes)
-    assert.deepEqual(JSON.parse(await run(node, [program], { cwd: project })), expected);
+  for (const { program: node, why } of nodes)
+    if (why === undefined)
+      assert.deepEqual(JSON.parse(await run(node, [program], { cwd: project })), expected);
 }
-
-test("Node, ES modules", async () => reports(await freshFixture("node-esm"), "main.js"));
 
 test("Node, CommonJS", async () => reports(await freshFixture("node-cjs"), "main.js"));
 

@@ -15,18 +15,19 @@ test("it needs no other package; frameworks are there or not", async () => {
   const manifest = JSON.parse(await run("tar", ["-xzOf", tarball, "package/package.json"]));
   for (const kind of ["dependencies", "optionalDependencies"])
     assert.deepEqual(manifest[kind] ?? {}, {}, kind);
-  const frameworks = ["ai", "express", "fastify", "hono", "koa", "react"];
+  const frameworks = ["@nestjs/common", "ai", "express", "fastify", "hono", "koa", "react"];
   assert.deepEqual(Object.keys(manifest.peerDependencies), frameworks);
   for (const name of frameworks) assert.deepEqual(manifest.peerDependenciesMeta[name], { optional: true });
 });
 
-const overPackage = [...adapters, "stores"];
+const overPackage = [...adapters, "nest", "stores"];
 
 /** What entries over the package import beside its errors. */
 const imports = {
-  ...Object.fromEntries(overPackage.map((name) => [name, "tollgate"])),
-  store: "tollgate",
-  testing: "tollgate/store",
+  ...Object.fromEntries(overPackage.map((name) => [name, ["tollgate"]])),
+  nest: ["@nestjs/common", "tollgate"],
+  store: ["tollgate"],
+  testing: ["tollgate/store"],
 };
 
 test("an entry over the package imports it and its errors, and nothing else", async () => {
@@ -37,12 +38,12 @@ test("an entry over the package imports it and its errors, and nothing else", as
     assert.deepEqual(Object.keys(createRequire(dist)(`./dist/${name}.cjs`)).sort(), names, name);
     for (const file of [`${name}.js`, `${name}.cjs`]) {
       const imported = readFileSync(join(dist, file), "utf8").matchAll(
-        /(?:\bfrom |\bimport\(|\brequire\()["']([.\w][^"']*)["']/g,
+        /(?:\bfrom |\bimport\(|\brequire\()["']([.@\w][^"']*)["']/g,
       );
       const paths = new Set([...imported].map(([, path]) => path));
       assert.deepEqual(
         [...paths].sort(),
-        [file.endsWith(".cjs") ? "./errors.cjs" : "./errors.js", beside],
+        [file.endsWith(".cjs") ? "./errors.cjs" : "./errors.js", ...beside],
         file,
       );
     }

@@ -98,3 +98,31 @@ test("two versions that alternate on one key admit what each of them says, for e
       assert.deepEqual(admitted, [20, 20], `${first.algorithm} and ${second.algorithm}`);
     }
 });
+
+test("a deploy that adds, changes and drops a ban: each version finds what the others left", async () => {
+  const given = options();
+  const window = { algorithm: "fix_window", limit: 1, scale: "365d", name: "once" };
+  const ban = { algorithm: "ban", after: 3, scale: "1d", for: "1d" };
+  const before = new RedisLimiter(window, given);
+  const added = new RedisLimiter([window, ban], given);
+  const changed = new RedisLimiter([window, { ...ban, after: 9, scale: "1h", for: "1h" }], given);
+  // Denials count where the version has a ban, and the shape of a ban is its name alone.
+  assert.equal(allowed(await times(4, () => before.hit("a"))), 1);
+  await times(2, () => added.hit("a"));
+  await before.peek("a");
+  assert.equal(await changed.get("a", "ban"), 2);
+  await changed.hit("a");
+  assert.equal((await added.peek("a")).reason, "banned");
+  await added.hit("a");
+  const until = await added.expiresAt("a", "ban");
+  // Versions without it neither obey nor forget it, and the length is that of the version that began it.
+  assert.equal(await before.set("a", 0), 0);
+  assert.equal((await before.hit("a")).allowed, true);
+  assert.equal((await changed.hit("a")).reason, "banned");
+  assert.equal(await changed.expiresAt("a", "ban"), until);
+  assert.equal(await changed.unban("a"), true);
+  await before.set("a", 0);
+  // A ban is repeated for two seconds; a peek asks Redis.
+  await added.peek("a");
+  assert.equal((await added.hit("a")).allowed, true);
+});

@@ -18,7 +18,7 @@ import { RateLimiter } from "tollgate";
 import { ExpressStore, FastifyStore, HonoStore, NestStorage } from "tollgate/stores";
 import { ask } from "../guard/lib/client.mjs";
 import { listening } from "../guard/lib/frameworks.mjs";
-import { start } from "../guard/lib/limits.mjs";
+import { promised, start } from "../guard/lib/limits.mjs";
 
 // express-rate-limit warns of a limit of 0, which is on purpose here.
 mock.method(console, "warn", () => {});
@@ -80,7 +80,7 @@ async function passed(url, count = 20, headers = {}) {
 const counting = {
   ExpressStore: {
     Store: ExpressStore,
-    serve: (t, options) => {
+    serve: (t, options, handle = () => {}) => {
       const app = express();
       app.use(
         expressRateLimit({
@@ -91,18 +91,22 @@ const counting = {
           ...options,
         }),
       );
-      app.get("/{*rest}", (request, response) =>
-        response.status(Number(request.get("X-Status") ?? 200)).end(),
-      );
+      app.get("/{*rest}", async (request, response) => {
+        await handle();
+        response.status(Number(request.get("X-Status") ?? 200)).end();
+      });
       return listening(t, createServer(app));
     },
   },
   HonoStore: {
     Store: HonoStore,
-    serve: (t, options) => {
+    serve: (t, options, handle = () => {}) => {
       const app = new Hono();
       app.use(honoRateLimiter({ windowMs: 60_000, limit, keyGenerator: () => "all", ...options }));
-      app.get("*", (c) => c.body(null, Number(c.req.header("X-Status") ?? 200)));
+      app.get("*", async (c) => {
+        await handle();
+        return c.body(null, Number(c.req.header("X-Status") ?? 200));
+      });
       return listening(t, createServer(getRequestListener(app.fetch)));
     },
   },
@@ -205,6 +209,34 @@ for (const [name, { Store, serve }] of Object.entries(counting)) {
         for (let tries = 0; tries < 5; tries += 1) statuses.push((await ask(url, failing)).status);
         assert.deepEqual(statuses, [401, 401, 401, 429, 429]);
       });
+
+    for (const kind of ["its own store", "ours"])
+      for (const [skip, status] of [
+        ["skipSuccessfulRequests", 200],
+        ["skipSuccessfulRequests", 401],
+        ["skipFailedRequests", 200],
+        ["skipFailedRequests", 401],
+      ])
+        test(`of 100 requests at once with ${skip} and the status ${status}, three are handled: ${kind}`, async (t) => {
+          withClock(t);
+          const gate = promised();
+          let handled = 0;
+          const store = kind === "ours" ? { store: new Store() } : {};
+          const url = await serve(t, { [skip]: true, ...store }, async () => {
+            handled += 1;
+            await gate.promise;
+          });
+          let denied = 0;
+          const send = async () => {
+            const response = await ask(url, { headers: { "X-Status": String(status) } });
+            if (response.status === 429) denied += 1;
+            if (denied === 97) gate.resolve();
+            return response.status;
+          };
+          const statuses = await Promise.all(Array.from({ length: 100 }, send));
+          assert.equal(handled, limit);
+          assert.equal(statuses.filter((each) => each === status).length, limit);
+        });
 
     test("a denied hit that was not charged is not taken back", async (t) => {
       for (const policy of [policies.sliding_window, policies.token_bucket]) {

@@ -8,7 +8,7 @@ import test, { describe } from "node:test";
 import { RateLimiter } from "tollgate";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { inProject } from "../../scripts/lib/paths.mjs";
-import { algorithms, policyOf } from "../../www/algorithms.js";
+import { algorithms, policiesOf, policyOf } from "../../www/algorithms.js";
 import { languages } from "../../www/parts/code.js";
 import { firstState } from "../../www/state.js";
 
@@ -30,6 +30,14 @@ describe("the code to copy does what the page does", () => {
     });
   }
 
+  const ban = policiesOf("fix_window", { ...state, banAfter: 4, banFor: 2_000 })[1];
+
+  test("TypeScript: beside a ban", () => {
+    const code = languages.typescript(policies[0], 2, ban).replace(/^import .*\n/, "");
+    const { limiter } = new Function("RateLimiter", `${code}; return { limiter };`)(RateLimiter);
+    assert.deepEqual(limiter.policies, [policies[0], ban]);
+  });
+
   test("wrangler.toml: all of them, read by the Worker's own code", async () => {
     const folder = mkdtempSync(join(tmpdir(), "tollgate-"));
     const rust = await import(inProject("build/worker/tollgate.js"));
@@ -42,12 +50,20 @@ describe("the code to copy does what the page does", () => {
       assert.deepEqual(vars.TOLLGATE.policies.api, policy);
       assert.doesNotThrow(() => new rust.Gateway(JSON.stringify(vars.TOLLGATE)), title(policy));
     }
+    writeFileSync(
+      join(folder, "wrangler.toml"),
+      `name = "copied"\n\n${languages.wrangler(policies[0], 1, ban)}\n`,
+    );
+    const { vars } = readConfig({ config: join(folder, "wrangler.toml") });
+    assert.deepEqual(vars.TOLLGATE.policies, { api: policies[0], ban });
+    assert.doesNotThrow(() => new rust.Gateway(JSON.stringify(vars.TOLLGATE)));
     rmSync(folder, { recursive: true });
   });
 
   test("Rust: the constructors of the crate", () => {
     const source = readFileSync(inProject("src/policy.rs"), "utf8");
     for (const policy of policies) {
+      assert.match(languages.rust(policy, 2, ban), /Policy::ban\(4, "1m", "2s"\)\?;\n.*\[policy, ban\]/);
       const code = languages.rust(policy, 2);
       const [, name, given] = code.match(/Policy::(\w+)\((.*?)\)\?/);
       const [, taken] = source.match(new RegExp(`pub fn ${name}\\((.*)\\) -> Result`));

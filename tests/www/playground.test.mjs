@@ -6,7 +6,7 @@ import test, { describe } from "node:test";
 import { gzipSync } from "node:zlib";
 import { RateLimiter } from "tollgate";
 import { inProject } from "../../scripts/lib/paths.mjs";
-import { policyOf } from "../../www/algorithms.js";
+import { policiesOf } from "../../www/algorithms.js";
 import { origin } from "../../www/state.js";
 import { launch, openPlayground } from "../lib/browser/chromium.mjs";
 import { drawn, playingIn, simulations, stateOf } from "../lib/browser/playing.mjs";
@@ -30,7 +30,7 @@ after(async () => {
 /** What the core says to the same hits, asked here in Node. */
 function answers(id, state, hits) {
   let now = origin;
-  const limiter = new RateLimiter(policyOf(id, state), { clock: () => now });
+  const limiter = new RateLimiter(policiesOf(id, state), { clock: () => now });
   return hits.map(({ at }) => {
     now = origin + at;
     const { allowed, count, remaining, retryAfter } =
@@ -58,6 +58,7 @@ describe("it draws what the core decides", () => {
     "#algorithm=sliding_counter&limit=4&scale=2000&traffic=steady&pace=5&at=9000",
     "#algorithm=concurrency&limit=3&run=1000&traffic=poisson&pace=5&at=9000",
     "#algorithm=fix_window_per_key&limit=3&scale=1000&traffic=poisson&pace=20&at=4000&cost=4",
+    "#algorithm=sliding_window&limit=3&traffic=steady&pace=9&at=9000&denied=count&banAfter=4&banFor=2000",
   ];
   for (const link of links) {
     test(link, () =>
@@ -90,6 +91,40 @@ describe("it draws what the core decides", () => {
       for (const { x, until, retryAfter } of waiting)
         assert.ok(Math.abs(until - x - retryAfter * perMillisecond) < 0.01);
     }));
+
+  test("a banned stretch begins with the denial that is one too many, and nothing passes until its end", () =>
+    playing(
+      "#algorithm=fix_window&traffic=steady&pace=10&limit=3&at=9000&banAfter=5&banFor=2000",
+      async (page) => {
+        const { fix_window: simulation, concurrency } = await simulations(page);
+        for (const { hits, bans } of [simulation, concurrency]) {
+          assert.ok(bans.length > 1);
+          for (const { from, until } of bans) {
+            assert.equal(until - from, 2_000);
+            const during = hits.filter(({ at }) => at >= from && at < until);
+            assert.ok(during.every(({ isBanned, allowed }) => isBanned && !allowed));
+          }
+          const banned = hits.filter(({ isBanned }) => isBanned);
+          assert.ok(banned.every(({ at }) => bans.some(({ from, until }) => at >= from && at < until)));
+          assert.equal(hits.filter(({ at, allowed }) => !allowed && at <= bans[0].from).length, 5);
+        }
+        assert.ok(await page.isVisible("#ban-legend"));
+        assert.ok(await page.isHidden('[data-field="denied"]'));
+        assert.match(await page.textContent("#code"), /algorithm: "ban",\n {4}after: 5,/);
+        const last = simulation.bans.at(-1);
+        const tinted = await page.evaluate(({ from, until }) => {
+          const canvas = document.getElementById("timeline");
+          const { large } = globalThis.playground.marks;
+          const [one, other] = [large[0], large.at(-1)];
+          const perMillisecond = (other.x - one.x) / (other.at - one.at);
+          const ratio = canvas.width / canvas.clientWidth;
+          const middle = (one.x + ((from + until) / 2 - one.at) * perMillisecond) * ratio;
+          const { data } = canvas.getContext("2d").getImageData(middle - 20, 30, 40, 40);
+          return data.some((alpha, index) => index % 4 === 3 && alpha > 0);
+        }, last);
+        assert.ok(tinted);
+      },
+    ));
 
   test("and it is on the canvas, in the colours of the page", () =>
     playing("#algorithm=sliding_window&at=18000", async (page) => {

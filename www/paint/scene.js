@@ -48,6 +48,7 @@ function partOf(run, id, now, { from, to }) {
     // The level of a token bucket is what is left, so the open amount is above it.
     isStock: id === "token_bucket",
     changes: within(simulation.changes, from, to),
+    bans: simulation.bans.filter((ban) => ban.from < to && ban.until > from),
     limit: simulation.limit,
     edges: edgesOf(run, id, from, to, hits),
     busiest: simulation.busiest,

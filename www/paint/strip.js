@@ -1,4 +1,5 @@
 import { paintUpright } from "./axis.js";
+import { paintBans } from "./bans.js";
 import { highest, paintLevel } from "./level.js";
 import { paintRows } from "./rows.js";
 import { colours, surface, thickness } from "./surface.js";
@@ -19,6 +20,7 @@ export function paintStrip(canvas, scene) {
   const brush = { ...scene, context, colours: colours(), x, y, box };
 
   paintBusiest(brush, scene);
+  paintBans(brush);
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
   paintUpright(brush, x(scene.now), box, brush.colours.rule);

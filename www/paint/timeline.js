@@ -1,5 +1,6 @@
 import { limitName } from "../algorithms.js";
 import { paintAxis, paintUpright } from "./axis.js";
+import { paintBans } from "./bans.js";
 import { burstsOf, paintCounts } from "./bursts.js";
 import { paintChanges } from "./changes.js";
 import { HitPaths, waitRows } from "./hits.js";
@@ -19,6 +20,7 @@ export function paintTimeline(canvas, scene, chosen) {
   const y = (level) => hitsTop - 24 - (level / top) * (hitsTop - 24 - box.top - 14);
   const brush = { ...scene, context, colours: colours(), x, y, box, font: small };
 
+  paintBans(brush, { isNamed: true });
   for (const edge of scene.edges) paintUpright(brush, x(edge), box, brush.colours.quiet, [1, 4]);
   paintLevel(brush);
   paintChanges(brush, hitsTop - 22);

@@ -1,18 +1,24 @@
-import { policyOf } from "../algorithms.js";
+import { policiesOf } from "../algorithms.js";
 import { element, say } from "../dom.js";
 
 const value = (each) => JSON.stringify(each);
 const isConcurrency = ({ algorithm }) => algorithm === "concurrency";
 
-function typescript(policy, cost) {
-  const fields = Object.entries(policy).map(([name, each]) => `  ${name}: ${value(each)},`);
+function typescript(policy, cost, ban) {
+  const fieldsOf = (each, indent) =>
+    Object.entries(each).map(([name, field]) => `${indent}${name}: ${value(field)},`);
+  const made = ban
+    ? [
+        "const limiter = new RateLimiter([",
+        ...[policy, ban].flatMap((each) => ["  {", ...fieldsOf(each, "    "), "  },"]),
+        "]);",
+      ]
+    : ["const limiter = new RateLimiter({", ...fieldsOf(policy, "  "), "});"];
   const args = `"user:42"${cost === 1 ? "" : `, ${cost}`}`;
   return [
     'import { RateLimiter } from "tollgate";',
     "",
-    "const limiter = new RateLimiter({",
-    ...fields,
-    "});",
+    ...made,
     "",
     ...(isConcurrency(policy)
       ? [
@@ -25,7 +31,7 @@ function typescript(policy, cost) {
   ].join("\n");
 }
 
-function rust(policy, cost) {
+function rust(policy, cost, ban) {
   const { algorithm, limit, scale, ttl, denied, capacity, refillRate, leakRate, per } = policy;
   const numbers = limit ? [limit, value(scale ?? ttl)] : [capacity, refillRate ?? leakRate, value(per)];
   const free = denied === "free" ? ".denied(Denied::Free)?" : "";
@@ -33,7 +39,8 @@ function rust(policy, cost) {
     `use tollgate::{${free ? "Denied, " : ""}Limiter, Policy, ${isConcurrency(policy) ? "Reserve, " : ""}SystemClock};`,
     "",
     `let policy = Policy::${algorithm}(${numbers.join(", ")})?${free};`,
-    "let mut limiter = Limiter::<String, _>::new(policy, SystemClock)?;",
+    ...(ban ? [`let ban = Policy::ban(${ban.after}, ${value(ban.scale)}, ${value(ban.for)})?;`] : []),
+    `let mut limiter = Limiter::<String, _>::new(${ban ? "[policy, ban]" : "policy"}, SystemClock)?;`,
     "",
     ...(isConcurrency(policy)
       ? [
@@ -48,8 +55,12 @@ function rust(policy, cost) {
   ].join("\n");
 }
 
-function wrangler(policy, cost) {
-  const fields = Object.entries(policy).map(([name, each]) => `${name} = ${value(each)}`);
+function wrangler(policy, cost, ban) {
+  const fieldsOf = (each) => Object.entries(each).map(([name, field]) => `${name} = ${value(field)}`);
+  const fields = [
+    ...fieldsOf(policy),
+    ...(ban ? ["", "[vars.TOLLGATE.policies.ban]", ...fieldsOf(ban)] : []),
+  ];
   // A rule makes no reservations: those come through the HTTP API or from another Worker.
   if (isConcurrency(policy)) return ["[vars.TOLLGATE.policies.api]", ...fields].join("\n");
   return [
@@ -62,12 +73,12 @@ function wrangler(policy, cost) {
     "[[vars.TOLLGATE.rules]]",
     'path = "/api/*"',
     'key = ["ip"]',
-    'policies = ["api"]',
+    `policies = ["api"${ban ? ', "ban"' : ""}]`,
     ...(cost === 1 ? [] : [`cost = ${cost}`]),
   ].join("\n");
 }
 
-/** Functions that write a policy in each language. */
+/** Functions that write a policy, and the ban beside it, in each language. */
 export const languages = { typescript, rust, wrangler };
 
 /** Shows the policy as code to copy. */
@@ -81,7 +92,9 @@ export function codePanel(link) {
       tab.tabIndex = chosen ? 0 : -1;
       if (chosen) element("code-panel").setAttribute("aria-labelledby", tab.id);
     }
-    if (shown) say(element("code"), languages[language](policyOf(shown.algorithm, shown), shown.cost));
+    if (!shown) return;
+    const [policy, ban] = policiesOf(shown.algorithm, shown);
+    say(element("code"), languages[language](policy, shown.cost, ban));
   };
   const names = Object.keys(languages);
   const tabs = element("languages");

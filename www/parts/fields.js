@@ -12,6 +12,8 @@ const words = {
   per: ["Per", "length of the period"],
   run: ["Time", "a hit holds its slot"],
   cost: ["Cost", "of each hit"],
+  banAfter: ["Ban after", "denials within a minute; 0 for never"],
+  banFor: ["Ban for", "so long"],
   amount: ["Amount", "to reserve"],
   ttl: ["Expires", "after"],
   size: ["Burst", "hits on each side of an edge"],

@@ -2,6 +2,13 @@ import { algorithms, byId, deniedChoices } from "../algorithms.js";
 import { element, make, say } from "../dom.js";
 import { choiceField, durationField, numberField } from "./fields.js";
 
+/** Returns whether a field has no effect: that of another algorithm, or of a ban without one and the reverse. */
+function isHidden(name, taken, { banAfter }) {
+  if (name === "banFor") return banAfter === 0;
+  if (name === "denied" && banAfter > 0) return true;
+  return !["cost", "banAfter"].includes(name) && !taken.includes(name);
+}
+
 /** The algorithm and its numbers. */
 export function policyControls(change) {
   const list = element("algorithms");
@@ -24,6 +31,8 @@ export function policyControls(change) {
     run: durationField("run", change),
     cost: numberField("cost", change),
     denied: choiceField("denied", "A denied hit", deniedChoices, change),
+    banAfter: numberField("banAfter", change),
+    banFor: durationField("banFor", change),
   };
   element("numbers").append(...Object.values(fields).map(({ field }) => field));
 
@@ -32,8 +41,9 @@ export function policyControls(change) {
     for (const input of radios) input.checked = input.value === state.algorithm;
     select.value = state.algorithm;
     say(element("says"), says);
+    element("ban-legend").hidden = state.banAfter === 0;
     for (const [name, { field, show }] of Object.entries(fields)) {
-      field.hidden = name !== "cost" && !taken.includes(name);
+      field.hidden = isHidden(name, taken, state);
       show(state[name]);
     }
   };

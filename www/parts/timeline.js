@@ -65,7 +65,7 @@ export function timeline(current) {
     filled = hits.at(-1);
     const cells = (hit) => [
       `${(hit.at / 1_000).toFixed(3)} s`,
-      `${hit.allowed ? "allowed" : "denied"}${hit.reserved ? `, reserved ${hit.reserved}` : ""}`,
+      `${hit.allowed ? "allowed" : hit.isBanned ? "banned" : "denied"}${hit.reserved ? `, reserved ${hit.reserved}` : ""}`,
       hit.count,
       hit.remaining,
       hit.allowed ? "" : span(hit.retryAfter),

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tollgate::redis_log;
+use tollgate::redis_log::{self, ReplayError};
 use tollgate::{Error, Policies, Policy, PolicyDraft};
 use wasm_bindgen::prelude::*;
 
@@ -21,6 +21,21 @@ pub fn share(json: &str, millionths: u32) -> Result<String, JsValue> {
     let shared = redis_log::share(&read(json)?, millionths.into()).map_err(|error| coded(&error))?;
     let list: Vec<&Policy> = shared.iter().collect();
     serde_json::to_string(&list).map_err(|error| thrown("invalid_policy", &error))
+}
+
+/// Returns what a value says of its key at `now`, as JSON. Entries after `since` are counted.
+#[wasm_bindgen]
+pub fn inspect(value: &str, now: f64, since: f64) -> Result<String, JsValue> {
+    let inspection = redis_log::inspect(value, now as u64, since as u64).map_err(unreadable)?;
+    serde_json::to_string(&inspection).map_err(|error| thrown("invalid_state", &error))
+}
+
+fn unreadable(error: ReplayError) -> JsValue {
+    match error {
+        ReplayError::Malformed => thrown("invalid_state", &"the value is not a log that this library wrote"),
+        ReplayError::UnsupportedVersion => thrown("unsupported_version", &"the value is of another version"),
+        ReplayError::OutOfMemory => thrown("out_of_memory", &"there is no memory for the value"),
+    }
 }
 
 /// Returns an error as JavaScript catches it: its code and its message in two lines.

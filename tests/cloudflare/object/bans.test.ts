@@ -128,6 +128,16 @@ describe("an object with a ban", () => {
     expect(await object.get(policies, "ban")).toBe(0);
   });
 
+  it("rejects a cost that names it, and charges nothing", async () => {
+    await runInDurableObject(objectOf("cost"), (object: RateLimiterObject) => {
+      const cost = { ban: 2 };
+      const message = '"ban" is a ban, which a cost cannot change; use ban or unban; see docs/bans.md';
+      for (const work of [() => object.hit(policies, cost), () => object.reserve(policies, cost)])
+        expect(work).toThrow(expect.objectContaining({ code: "ban_only", message }));
+      expect(object.get(policies, "fix_window")).toBe(0);
+    });
+  });
+
   it("finds its ban again after a deploy without it", async () => {
     const object = objectOf("deploy");
     await object.ban(policies, "1h");

@@ -1,0 +1,178 @@
+import { UsageError } from "./errors.ts";
+import type { Given, Options } from "./options.ts";
+import { readPolicies } from "./policies.ts";
+import { workerKey } from "./worker-key.ts";
+
+/** What counts for a key now under one policy: hits under their limit, or the denials that begin a ban. */
+export interface PolicyReport {
+  readonly policy: string;
+  readonly count: number;
+  readonly limit: number;
+  /** When the state ends; 0 if there is none. */
+  readonly expiresAt: number;
+}
+
+/** What counts for a key now. The numbers are those of the policy that binds most. */
+export interface KeyReport extends Omit<PolicyReport, "policy"> {
+  readonly remaining: number;
+  readonly allowed: boolean;
+  /** In milliseconds; null for never. */
+  readonly retryAfter: number | null;
+  /** How long until more than the remaining is left, in milliseconds. */
+  readonly moreAfter?: number;
+  /** Each policy by itself, where they are known. */
+  readonly policies?: readonly PolicyReport[];
+  readonly bannedUntil?: number;
+  readonly reservations?: number;
+  readonly leases?: number;
+}
+
+/** A denial as it was recorded, or several of them in short order. */
+export interface Denial {
+  /** When the last was, in milliseconds since the epoch. */
+  readonly at: number;
+  readonly times: number;
+  readonly policy: string;
+  readonly count: number;
+  readonly limit: number;
+  readonly cost: unknown;
+  /** From `at` on; null for never. */
+  readonly retryAfter: number | null;
+  /** Why, if not by a limit: `banned`. */
+  readonly reason?: string;
+  /** The rule of a gateway. */
+  readonly rule?: string;
+}
+
+/** What a Worker says of a key under one policy. */
+export interface PolicyDecision {
+  readonly policy: string;
+  readonly decision?: {
+    readonly allowed: boolean;
+    readonly count: number;
+    readonly limit: number;
+    readonly retryAfter: number | null;
+    readonly moreAfter: number;
+  };
+  readonly error?: { readonly message: string };
+}
+
+/** Why a key is denied, and was. */
+export interface KeyStory {
+  /** What counts now; null if nothing does. */
+  readonly now: KeyReport | readonly PolicyDecision[] | null;
+  /** The last first. */
+  readonly denials: readonly Denial[];
+}
+
+/** A key in a Worker or in Redis. */
+export interface KeyTarget {
+  /** The key in words. */
+  readonly words: string;
+  /** The key in JSON. */
+  readonly json: { readonly key: string } | { readonly parts: readonly string[] };
+  /** What may be wrong if the key has no state; empty if nothing is known. */
+  readonly hint: string;
+  report(): Promise<KeyReport>;
+  story(): Promise<KeyStory>;
+  /** Returns whether there was a state. */
+  reset(reservations: boolean): Promise<boolean>;
+  /** Returns when the ban ends. */
+  ban(length: string | number): Promise<number>;
+  /** Returns whether a ban held. */
+  unban(): Promise<boolean>;
+  close(): void;
+}
+
+/** Options that name the place. */
+export const placeOptions: Options = {
+  redis: {
+    value: "<url>",
+    help: "the address of a Redis: redis://127.0.0.1:6379/0, or rediss:// with TLS;\nby default TOLLGATE_REDIS",
+  },
+  prefix: { value: "<prefix>", help: 'the prefix of the keys in Redis; "tollgate:" by default' },
+  name: { value: "<name>", help: 'the name of the limiter in Redis; "default" by default' },
+  url: {
+    value: "<url>",
+    help: "a Worker's address with its prefix: https://limits.example.com/_tollgate;\nby default TOLLGATE_URL",
+  },
+  timeout: { value: "<ms>", help: "how long to wait for a response, in milliseconds; 2000 by default" },
+  json: { help: "print the result as JSON" },
+};
+
+/** Options that name a key. */
+export const keyOptions: Options = {
+  ...placeOptions,
+  policies: {
+    value: "<json>",
+    help: "the policies of a limiter in Redis, or a file of them; by default those of the\nkey's last entry, or of another key's",
+  },
+  part: {
+    value: "<part>",
+    multiple: true,
+    help: "in a Worker: a part of a rule's key, with its value: ip=192.0.2.7, path=/search,\nheader:X-Api-Key=k, cookie:id=c, constant:login; several in the rule's order",
+  },
+  policy: { value: "<name>", help: "the policy's name: required for a Worker" },
+};
+
+export const keyUsage = "(<key> | --part <part>…) (--redis <url> | --url <url> --policy <name>)";
+
+export const keyNotes = `
+<key> is the key that the limiter was called with. For a visitor whom a rule of a gateway limits, use --part instead: once
+for each part of the rule's key, or once with the whole key, as a log with logKeys = "plain" prints it:
+--part /ip=9:192.0.2.7.
+
+The token of a Worker's HTTP API is read from TOLLGATE_TOKEN. A password of Redis is better in TOLLGATE_REDIS than on the
+command line.`;
+
+/** Where keys are. */
+export type Place =
+  | { readonly redis: string; readonly prefix?: string; readonly name?: string; readonly timeout: number }
+  | { readonly url: string; readonly token: string; readonly timeout: number };
+
+/** Returns the place that the options name, or the environment. */
+export function readPlace(given: Given): Place {
+  const timeout = given.integer("timeout", 2_000, 1, 2 ** 31 - 1);
+  const [redis, url] = [given.one("redis"), given.one("url")];
+  if (redis !== undefined && url !== undefined) throw new UsageError("use --redis or --url, not both");
+  const ofEnvironment = redis === undefined && url === undefined;
+  const address = ofEnvironment ? process.env["TOLLGATE_REDIS"] : redis;
+  const worker = ofEnvironment ? process.env["TOLLGATE_URL"] : url;
+  if (address !== undefined && worker !== undefined)
+    throw new UsageError("TOLLGATE_REDIS and TOLLGATE_URL are both set; use --redis or --url");
+  if (address !== undefined) {
+    const [prefix, name] = [given.one("prefix"), given.one("name")];
+    return {
+      redis: address,
+      ...(prefix === undefined ? {} : { prefix }),
+      ...(name === undefined ? {} : { name }),
+      timeout,
+    };
+  }
+  if (worker === undefined)
+    throw new UsageError("--redis or TOLLGATE_REDIS is required, or --url or TOLLGATE_URL");
+  for (const option of ["prefix", "name", "policies"])
+    if (given.has(option)) throw new UsageError(`--${option} is for Redis`);
+  const token = process.env["TOLLGATE_TOKEN"];
+  if (token === undefined) throw new UsageError("TOLLGATE_TOKEN is required in the environment");
+  return { url: worker, token, timeout };
+}
+
+/** Returns the key that the operands and options name. A Worker needs a policy, unless `anyPolicy` is set. */
+export async function readTarget(given: Given, anyPolicy = false): Promise<KeyTarget> {
+  const [key, ...more] = given.operands;
+  const parts = given.all("part");
+  if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
+  if (parts.length === 0 && (key === undefined || more.length > 0))
+    throw new UsageError("name one key, or use --part for the key of a rule");
+  const place = readPlace(given);
+  if ("url" in place) {
+    const policy = anyPolicy ? given.one("policy") : given.required("policy");
+    return workerKey(key === undefined ? { parts } : { key }, { ...place, policy });
+  }
+  if (key === undefined) throw new UsageError("--part is for a Worker");
+  const text = given.one("policies");
+  const policies = text === undefined ? undefined : readPolicies(text, undefined, "--policies")[0]?.policies;
+  const { redisKey } = await import("./redis/index.ts");
+  return redisKey(key, { ...place, policies, policy: given.one("policy") });
+}

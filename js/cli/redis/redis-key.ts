@@ -1,0 +1,87 @@
+import type { RedisLimiter } from "../../redis/index.ts";
+import { CommandError } from "../errors.ts";
+import type { KeyReport, KeyStory, KeyTarget } from "../key-target.ts";
+import type { Nodes } from "./nodes.ts";
+import type { StoredLimiter } from "./stored-limiter.ts";
+
+/** A key of a limiter in Redis. What changes it goes through its log, so that every process learns of it. */
+export class RedisKey implements KeyTarget {
+  readonly words: string;
+  readonly json: { readonly key: string };
+  readonly hint = "";
+  readonly #key: string;
+  readonly #policy: string | undefined;
+  readonly #stored: StoredLimiter;
+  readonly #nodes: Nodes;
+
+  constructor(key: string, policy: string | undefined, stored: StoredLimiter, nodes: Nodes) {
+    this.words = key;
+    this.json = { key };
+    this.#key = key;
+    this.#policy = policy;
+    this.#stored = stored;
+    this.#nodes = nodes;
+  }
+
+  async report(): Promise<KeyReport> {
+    const report = await this.#report();
+    if (report !== null) return report;
+    throw new CommandError(`${this.#key} has no state: Redis has no ${this.#stored.nameOf(this.#key)}`);
+  }
+
+  async story(): Promise<KeyStory> {
+    const [now, denials] = await Promise.all([this.#report(), this.#stored.denials(this.#key)]);
+    if (now !== null || denials.length > 0) return { now, denials };
+    throw new CommandError(
+      `${this.#key} has no state, and no denials: Redis has no ${this.#stored.nameOf(this.#key)}, and limiters keep denials under the option history`,
+    );
+  }
+
+  async #report(): Promise<KeyReport | null> {
+    const read = await this.#stored.read(this.#key);
+    if (read === undefined || read.seen.endsAt === 0) return null;
+    const { seen, now } = read;
+    const policies = seen.states.map(({ policy, count, limit, endsAt }) => ({
+      policy,
+      count,
+      limit,
+      expiresAt: endsAt,
+    }));
+    return {
+      count: seen.count,
+      limit: seen.limit,
+      remaining: seen.remaining,
+      allowed: seen.allowed,
+      retryAfter: seen.retryAfter,
+      moreAfter: seen.moreAfter,
+      expiresAt: seen.endsAt,
+      policies,
+      bannedUntil: seen.bannedFor === 0 ? 0 : now + seen.bannedFor,
+      reservations: seen.reservations,
+      leases: seen.leases,
+    };
+  }
+
+  async reset(reservations: boolean): Promise<boolean> {
+    return (await this.#limiter()).reset(this.#key, { reservations });
+  }
+
+  async ban(length: string | number): Promise<number> {
+    return (await this.#limiter()).ban(this.#key, length as never, this.#policy);
+  }
+
+  async unban(): Promise<boolean> {
+    return (await this.#limiter()).unban(this.#key, this.#policy);
+  }
+
+  close(): void {
+    this.#stored.dispose();
+    this.#nodes.close();
+  }
+
+  async #limiter(): Promise<RedisLimiter> {
+    const limiter = await this.#stored.limiterOf(this.#key);
+    if (limiter === undefined) throw await this.#stored.missing();
+    return limiter;
+  }
+}

@@ -1,0 +1,78 @@
+import { type RemoteKey, RemoteLimiter } from "../client/index.ts";
+import type { KeyField } from "../http/rule-key.ts";
+import { UsageError } from "./errors.ts";
+import type { Denial, KeyTarget, PolicyDecision } from "./key-target.ts";
+import { requested, type WorkerPlace } from "./worker-api.ts";
+
+/** A Worker, and the name of one of its policies. */
+interface WorkerPolicy extends WorkerPlace {
+  readonly policy: string | undefined;
+}
+
+/** The operations on one key that the command needs. */
+type Key = Pick<RemoteKey, "get" | "expiresAt" | "peek" | "reset" | "ban" | "unban">;
+
+/** Returns a key of a deployed Worker. */
+export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
+  // Checks the address and the token; a story needs no policy.
+  const limiter = limiterOf({ ...worker, policy: worker.policy ?? "any" });
+  const key = keyOf(named, limiter);
+  return {
+    words: "key" in named ? named.key : named.parts.join(" "),
+    json: named,
+    // Parts that no rule has are valid too.
+    hint: "key" in named ? "" : " Check the policy, and the parts and their order.",
+    async report() {
+      const [count, expiresAt, { limit, remaining }, { allowed, retryAfter }] = await Promise.all([
+        key.get(),
+        key.expiresAt(),
+        // Cost 0 for what remains now; cost 1 for whether a hit would be allowed.
+        key.peek(0),
+        key.peek(1),
+      ]);
+      const wait = Number.isFinite(retryAfter) ? retryAfter : null;
+      return { count, limit, remaining, allowed, retryAfter: wait, expiresAt };
+    },
+    story: () => storyOf(named, worker),
+    reset: (reservations) => key.reset({ reservations }),
+    ban: (length) => key.ban(length as never),
+    unban: () => key.unban(),
+    close() {},
+  };
+}
+
+/** What the endpoint for one key returns, as far as it is shown. */
+interface Why {
+  readonly policies: readonly PolicyDecision[];
+  readonly denials: readonly (Omit<Denial, "reason"> & { readonly banned: boolean })[];
+}
+
+async function storyOf(named: KeyField, { policy, ...place }: WorkerPolicy) {
+  const query = new URLSearchParams("key" in named ? { key: named.key } : {});
+  for (const part of "parts" in named ? [named.parts].flat() : []) query.append("parts", part);
+  if (policy !== undefined) query.append("policy", policy);
+  const { policies, denials } = (await requested(place, `why?${query}`)) as Why;
+  const shown = denials.map(({ banned, ...denial }) => (banned ? { ...denial, reason: "banned" } : denial));
+  return { now: policies, denials: shown };
+}
+
+function keyOf(named: KeyField, limiter: RemoteLimiter): Key {
+  if ("parts" in named) return limiter.ofRule(named.parts);
+  const { key } = named;
+  return {
+    get: () => limiter.get(key),
+    expiresAt: () => limiter.expiresAt(key),
+    peek: (cost) => limiter.peek(key, cost),
+    reset: (options) => limiter.reset(key, options),
+    ban: (length) => limiter.ban(key, length),
+    unban: () => limiter.unban(key),
+  };
+}
+
+function limiterOf(worker: WorkerPlace & { readonly policy: string }): RemoteLimiter {
+  try {
+    return new RemoteLimiter(worker);
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

@@ -1,0 +1,39 @@
+import { inspect } from "../../build/redis/tollgate.js";
+import type { Policy } from "../types.ts";
+import { instanceOf } from "../wasm/wasm-module.ts";
+import { redisModule, run } from "./wasm.ts";
+
+/** A key as an operator sees it; `src/redis_log/inspect.rs` explains the fields. */
+export interface Inspection {
+  readonly policies: readonly Policy[];
+  readonly states: readonly {
+    readonly policy: string;
+    readonly count: number;
+    readonly limit: number;
+    readonly used: number;
+    readonly endsAt: number;
+    readonly open: number;
+  }[];
+  readonly endsAt: number;
+  readonly allowed: boolean;
+  readonly retryAfter: number | null;
+  readonly count: number;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly moreAfter: number;
+  readonly binding: number;
+  readonly bannedFor: number;
+  readonly reservations: number;
+  readonly leases: number;
+  readonly charged: number;
+  readonly line: number;
+  readonly last: number;
+  readonly hits: number;
+  readonly denied: number;
+}
+
+/** Returns what the value of a key in Redis says of it at `now`. Entries after `since` are counted. */
+export function inspection(value: string, now: number, since: number): Inspection {
+  instanceOf(redisModule);
+  return JSON.parse(run(() => inspect(value, now, since)));
+}

@@ -1,0 +1,225 @@
+//! What an operator sees of a key: its policies and states, read from its value alone.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use super::entry::{Entry, is_lease, read_stamp};
+use super::policy_set::PolicySet;
+use super::policy_sets::PolicySets;
+use super::replica::Replica;
+use super::result::{NUMBERS_PER_RESULT, Results, kind};
+use super::text::Cursor;
+use super::{FORMAT, ReplayError};
+use crate::algorithm::any::AnyAlgorithm;
+use crate::key::states::KeyStates;
+use crate::policy::costs::PositionCosts;
+use crate::policy::schema::MAX_POLICIES;
+use crate::{Decision, Ledger, Policies, Policy, Reason};
+
+/// A key as an operator sees it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inspection {
+    /// The policies of the last entry.
+    policies: Vec<Policy>,
+    /// The state under each of them.
+    states: Vec<StateView>,
+    /// When the key becomes unused; 0 if it is.
+    ends_at: u64,
+    /// Whether a hit of cost 1 would be allowed.
+    allowed: bool,
+    /// How long such a hit has to wait, in milliseconds; `None` for never.
+    retry_after: Option<u64>,
+    /// The count of the policy that binds most.
+    count: u64,
+    /// The limit of that policy.
+    limit: u64,
+    /// How many hits of cost 1 are left.
+    remaining: u64,
+    /// How long until more is left, in milliseconds; 0 if all is.
+    more_after: u64,
+    /// The position of that policy, or of a ban that holds.
+    binding: usize,
+    /// For how long a ban still holds, in milliseconds; 0 if none does.
+    banned_for: u64,
+    /// How many reservations are open, other than leases.
+    reservations: u64,
+    /// How many leases are open.
+    leases: u64,
+    /// What was charged since the line of the value began, under the policy that was charged most.
+    charged: u64,
+    /// When the line of the value began, which identifies what `charged` counts from.
+    line: u64,
+    /// The time of the last entry.
+    last: u64,
+    /// Hits and reservations in entries since the time that the caller gave, as far as the value still has these entries.
+    hits: u64,
+    /// Those of them that were denied.
+    denied: u64,
+}
+
+/// A state as an operator sees it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StateView {
+    policy: String,
+    /// The count; of a ban that of denials.
+    count: u64,
+    /// The limit; of a ban how many denials begin it.
+    limit: u64,
+    /// How much of the limit is used. The count of a token bucket is what is left.
+    used: u64,
+    /// When the state ends; 0 if it has.
+    ends_at: u64,
+    /// What reservations and leases hold of the limit.
+    open: u64,
+}
+
+/// Returns what a value says of its key at a time. `since` is the time from which on entries are counted.
+pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayError> {
+    let mut cursor = Cursor::new(value);
+    if !cursor.take(FORMAT as u8) {
+        return Err(ReplayError::UnsupportedVersion);
+    }
+    let mut sets = PolicySets::new(default_policies(cursor)?)?;
+    let mut replica = Replica::load(&mut cursor, &mut sets)?;
+    let (mut hits, mut denied) = (0, 0);
+    let mut results = Results::default();
+    while !cursor.is_empty() {
+        let entry = Entry::read(&mut cursor)?;
+        let counted = (entry.at > since).then_some(&mut results);
+        replica.replay_entry(entry, &mut sets, counted)?;
+        for result in results.numbers.chunks_exact(NUMBERS_PER_RESULT) {
+            let is_denied = [kind::DENIED, kind::FULL, kind::BANNED].contains(&result[0]);
+            denied += u64::from(is_denied);
+            hits += u64::from(is_denied || result[0] == kind::ALLOWED);
+        }
+        results.clear();
+    }
+    let seen = Inspection { hits, denied, ..replica.inspect(now)? };
+    Ok(seen)
+}
+
+/// Returns the policies of entries that name none.
+fn default_policies(mut cursor: Cursor<'_>) -> Result<Policies, ReplayError> {
+    read_stamp(&mut cursor)?;
+    Ok(PolicySet::parse(cursor.until(b"|!")?)?.policies)
+}
+
+impl Replica {
+    /// Returns the states of the key as an operator sees them.
+    fn inspect(&mut self, now: u64) -> Result<Inspection, ReplayError> {
+        let (mut reservations, mut leases) = (0, 0);
+        let mut amounts = [0; MAX_POLICIES];
+        let Ledger { policy_states, states, .. } = &self.ledger;
+        KeyStates::read(policy_states, states.entry(), &states.extra, now, |_, open| {
+            for (index, (bits, _)) in open.all().enumerate() {
+                *(if is_lease(bits) { &mut leases } else { &mut reservations }) += 1;
+                for (position, amount) in amounts.iter_mut().enumerate() {
+                    *amount += open.amount(index, position).unwrap_or(0);
+                }
+            }
+        })?;
+        let mut views = Vec::new();
+        for (position, (name, open)) in self.set.policies.names().zip(amounts).enumerate() {
+            let Decision { count, mut limit, remaining, .. } = states.look(policy_states, position, now)?;
+            let mut used = limit.saturating_sub(remaining);
+            if let Some(AnyAlgorithm::Ban(ban)) = policy_states.algorithms().get(position) {
+                (limit, used) = (ban.after.into(), count);
+            }
+            let ends_at = states.expires_at(policy_states, position, now)?;
+            views.push(StateView { policy: name.into(), count, limit, used, ends_at, open });
+        }
+        let next = self.ledger.peek_at(&PositionCosts::All(1), None, now)?;
+        // Only a ban that holds denies a cost of 0.
+        let none = self.ledger.peek_at(&PositionCosts::All(0), None, now)?;
+        let banned_for = none.retry_after.filter(|_| none.reason == Some(Reason::Banned)).unwrap_or(0);
+        let charged = (0..views.len()).map(|position| self.lines.charged().at(position)).max().unwrap_or(0);
+        Ok(Inspection {
+            policies: self.set.policies.iter().cloned().collect(),
+            states: views,
+            ends_at: self.ends_at(now),
+            allowed: next.allowed,
+            retry_after: next.retry_after,
+            count: none.count,
+            limit: none.limit,
+            remaining: none.remaining,
+            more_after: none.more_after,
+            binding: none.policy,
+            banned_for,
+            reservations,
+            leases,
+            charged,
+            line: self.lines.start(),
+            last: self.stamp,
+            hits: 0,
+            denied: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis_log::Replicas;
+    use alloc::format;
+    use alloc::string::ToString;
+
+    const START: &str = "J7`IFZK";
+
+    fn value(policies: &Policies, entries: &[&str]) -> String {
+        let text = Replicas::new(policies.clone()).unwrap().policies_text().to_string();
+        let entries = entries.iter().enumerate().map(|(number, ops)| format!("{START}{ops}!other000{number}"));
+        format!("a{START}{text}|{}", entries.collect::<String>())
+    }
+
+    fn policies() -> Policies {
+        let window = Policy::fix_window(3, "1d").unwrap().named("api").unwrap();
+        Policies::new([window, Policy::ban(2, "1h", "2h").unwrap()]).unwrap()
+    }
+
+    fn start() -> u64 {
+        read_stamp(&mut Cursor::new(START)).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_seen_as_its_value_has_it() {
+        let value = value(&policies(), &["h2", "v1,0:60000:ffffffffffffffffffffffffffffffff", "h"]);
+        let seen = inspect(&value, start(), 0).unwrap();
+        assert_eq!((seen.hits, seen.denied, seen.reservations, seen.leases), (3, 1, 1, 0));
+        assert_eq!((seen.count, seen.limit, seen.remaining, seen.allowed), (3, 3, 0, false));
+        assert_eq!(seen.policies, policies().iter().cloned().collect::<Vec<_>>());
+        let [api, ban] = &seen.states[..] else { panic!("{seen:?}") };
+        assert_eq!((&api.policy[..], api.count, api.limit, api.used, api.open), ("api", 3, 3, 3, 1));
+        assert_eq!((&ban.policy[..], ban.count, ban.limit, ban.used, ban.open), ("ban", 1, 2, 1, 0));
+        // A reservation is no charge before it is settled, but counts as one for what a fleet admitted.
+        assert_eq!((seen.charged, seen.line, seen.last), (3, start(), start()));
+        assert_eq!(seen.banned_for, 0);
+    }
+
+    #[test]
+    fn entries_are_counted_from_a_time_on() {
+        let value = value(&policies(), &["h*9"]);
+        let seen = |since| inspect(&value, start(), since).unwrap();
+        assert_eq!((seen(start() - 1).hits, seen(start() - 1).denied), (9, 6));
+        assert_eq!((seen(start()).hits, seen(start()).denied), (0, 0));
+    }
+
+    #[test]
+    fn a_ban_is_seen_until_it_ends() {
+        let value = value(&policies(), &["h*5"]);
+        let seen = |after| inspect(&value, start() + after, 0).unwrap();
+        assert_eq!((seen(0).banned_for, seen(0).allowed), (7_200_000, false));
+        assert_eq!(seen(7_199_999).banned_for, 1);
+        assert_eq!(seen(7_200_000).banned_for, 0);
+    }
+
+    #[test]
+    fn a_text_that_is_no_value_is_an_error() {
+        for text in ["", "hello", "a", "aJ7`IFZK", "aJ7`IFZKnothing|", "bJ7`IFZK0.5.1.3600000|"] {
+            assert!(inspect(text, 0, 0).is_err(), "{text}");
+        }
+    }
+}
