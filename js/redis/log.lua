@@ -137,7 +137,7 @@ for i = 1, count do
         reply = (reply or (tail and '+' .. tail or '=' .. value)) .. entry
         if entry ~= '' then
           -- A short value takes no more memory than it needs.
-          if #value < 1024 then call('SET', key, value .. entry, 'KEEPTTL') else call('APPEND', key, entry) end
+          if #value < 192 then call('SET', key, value .. entry, 'KEEPTTL') else call('APPEND', key, entry) end
         end
         if cut and #value > 5 * cut - 200 then reply = (#value > 512 + 10 * cut and '!' or '*') .. reply end
       end
