@@ -20,6 +20,12 @@ export function withoutLease(reply: string): Numbers {
 }
 
 /**
+ * Returns the number of an operation without a decision. Of a key with an exception, that follows it.
+ * @internal
+ */
+export const numberIn = (numbers: Numbers): number => Number(numbers.split(" ", 1)[0]);
+
+/**
  * Returns whether the decision is allowed.
  * @internal
  */

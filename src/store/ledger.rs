@@ -407,10 +407,12 @@ impl Ledger {
         Ok(self.states.peek(&self.policy_states, &PositionCosts::All(0), now)?.remaining)
     }
 
-    /// Returns the last millisecond of the windows in force, or `end` if that is earlier.
+    /// Returns the last millisecond of the windows in force and of an exception, or `end` if that is earlier.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn window_end(&self, end: u64, now: u64) -> u64 {
-        self.policy_states.window_end(self.states.entry(), end, now)
+        let end = self.policy_states.window_end(self.states.entry(), end, now);
+        let excepted_until = Some(self.states.extra.exceptions.ends_at()).filter(|&until| until > now);
+        excepted_until.map_or(end, |until| until.min(end))
     }
 
     /// Charges expired reservations, and moves states that are ahead of the clock back to it. Returns whether the states

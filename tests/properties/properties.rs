@@ -9,6 +9,7 @@
 mod support;
 
 mod admission;
+mod ban_oracle;
 mod bans;
 mod calendar;
 mod clock_steps;
