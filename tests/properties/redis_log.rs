@@ -289,7 +289,7 @@ fn a_base_that_is_taken_switches_the_policies_of_entries_that_name_none() {
     let value = format!("a{}{base}{}{own}{}", stamp(now), mark(2), entry(4, "h1"));
     second.replay_all(&reply(4, &format!("+{}", entry(4, "h1"))), now).unwrap();
     first.load(slots[0], &value, tag(1).as_bytes()).unwrap();
-    let mut count = |replicas: &mut Replicas, slot| {
+    let count = |replicas: &mut Replicas, slot| {
         replicas.clear();
         replicas.read(slot, reading::PEEK, "1", 0, None, now).unwrap();
         replicas.results()[1..3].to_vec()
