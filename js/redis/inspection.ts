@@ -23,6 +23,8 @@ export interface Inspection {
   readonly moreAfter: number;
   readonly binding: number;
   readonly bannedFor: number;
+  readonly exception: Readonly<Record<string, unknown>> | null;
+  readonly exceptionUntil: number;
   readonly reservations: number;
   readonly leases: number;
   readonly charged: number;

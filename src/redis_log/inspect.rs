@@ -16,7 +16,7 @@ use crate::algorithm::any::AnyAlgorithm;
 use crate::key::states::KeyStates;
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_POLICIES;
-use crate::{Decision, Ledger, Policies, Policy, Reason};
+use crate::{Decision, Exception, Ledger, Policies, Policy, Reason};
 
 /// A key as an operator sees it.
 #[derive(Debug, Serialize)]
@@ -44,6 +44,10 @@ pub struct Inspection {
     binding: usize,
     /// For how long a ban still holds, in milliseconds; 0 if none does.
     banned_for: u64,
+    /// The exception that is in force.
+    exception: Option<Exception>,
+    /// When it ends; 0 if there is none.
+    exception_until: u64,
     /// How many reservations are open, other than leases.
     reservations: u64,
     /// How many leases are open.
@@ -136,6 +140,7 @@ impl Replica {
         // Only a ban that holds denies a cost of 0.
         let none = self.ledger.peek_at(&PositionCosts::All(0), None, now)?;
         let banned_for = none.retry_after.filter(|_| none.reason == Some(Reason::Banned)).unwrap_or(0);
+        let (exception, exception_until) = self.ledger.exception(now).unzip();
         let charged = (0..views.len()).map(|position| self.lines.charged().at(position)).max().unwrap_or(0);
         Ok(Inspection {
             policies: self.set.policies.iter().cloned().collect(),
@@ -149,6 +154,8 @@ impl Replica {
             more_after: none.more_after,
             binding: none.policy,
             banned_for,
+            exception,
+            exception_until: exception_until.unwrap_or(0),
             reservations,
             leases,
             charged,

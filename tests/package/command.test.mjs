@@ -114,6 +114,19 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
       code: 1,
       stderr: /^tollgate ban: .*\n$/,
     });
+    const except = ["except", "user:42", "--policy", "login"];
+    const set = ["limit=1000", "--for", "3d", "--json"];
+    assert.ok(JSON.parse(await tollgate([...except, ...set], { env: asked })).until > Date.now());
+    assert.match(
+      await tollgate(except, { env: asked }),
+      /^user:42 has login\.limit=1000 until 20.* UTC\.\n$/,
+    );
+    assert.equal((await get()).limit, 1_000);
+    assert.equal(
+      await tollgate([...except, "--lift"], { env: asked }),
+      "user:42 has no exception any more.\n",
+    );
+    assert.equal((await get()).limit, 5);
     // This Worker does not watch its keys.
     for (const watching of [
       ["top", "--once"],
