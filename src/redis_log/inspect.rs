@@ -44,10 +44,9 @@ pub struct Inspection {
     binding: usize,
     /// For how long a ban still holds, in milliseconds; 0 if none does.
     banned_for: u64,
-    /// The exception that is in force.
-    exception: Option<Exception>,
-    /// When it ends; 0 if there is none.
-    exception_until: u64,
+    /// The exception that the key has, and when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exception: Option<(Exception, u64)>,
     /// How many reservations are open, other than leases.
     reservations: u64,
     /// How many leases are open.
@@ -96,7 +95,7 @@ pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayEr
         let counted = (entry.at > since).then_some(&mut results);
         replica.replay_entry(entry, &mut sets, counted)?;
         for result in results.numbers.chunks_exact(NUMBERS_PER_RESULT) {
-            let is_denied = [kind::DENIED, kind::FULL, kind::BANNED].contains(&result[0]);
+            let is_denied = [kind::DENIED, kind::FULL, kind::BANNED, kind::EXCEPTED].contains(&result[0]);
             denied += u64::from(is_denied);
             hits += u64::from(is_denied || result[0] == kind::ALLOWED);
         }
@@ -140,7 +139,6 @@ impl Replica {
         // Only a ban that holds denies a cost of 0.
         let none = self.ledger.peek_at(&PositionCosts::All(0), None, now)?;
         let banned_for = none.retry_after.filter(|_| none.reason == Some(Reason::Banned)).unwrap_or(0);
-        let (exception, exception_until) = self.ledger.exception(now).unzip();
         let charged = (0..views.len()).map(|position| self.lines.charged().at(position)).max().unwrap_or(0);
         Ok(Inspection {
             policies: self.set.policies.iter().cloned().collect(),
@@ -154,8 +152,7 @@ impl Replica {
             more_after: none.more_after,
             binding: none.policy,
             banned_for,
-            exception,
-            exception_until: exception_until.unwrap_or(0),
+            exception: self.ledger.exception(now),
             reservations,
             leases,
             charged,

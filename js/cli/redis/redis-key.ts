@@ -1,4 +1,4 @@
-import { keyException } from "../../policy/exception-fields.ts";
+import { type JsonException, keyException } from "../../policy/exception-fields.ts";
 import type { RedisLimiter } from "../../redis/index.ts";
 import type { Exception, ExceptionEnd, KeyException } from "../../types.ts";
 import { CommandError } from "../errors.ts";
@@ -43,6 +43,7 @@ export class RedisKey implements KeyTarget {
     const read = await this.#stored.read(this.#key);
     if (read === undefined || read.seen.endsAt === 0) return null;
     const { seen, now } = read;
+    const [exception = null, until = 0] = seen.exception ?? [];
     const policies = seen.states.map(({ policy, count, limit, endsAt }) => ({
       policy,
       count,
@@ -59,7 +60,7 @@ export class RedisKey implements KeyTarget {
       expiresAt: seen.endsAt,
       policies,
       bannedUntil: seen.bannedFor === 0 ? 0 : now + seen.bannedFor,
-      exception: keyException({ exception: seen.exception, until: seen.exceptionUntil }),
+      exception: keyException({ exception: exception as JsonException["exception"], until }),
       reservations: seen.reservations,
       leases: seen.leases,
     };
