@@ -21,6 +21,23 @@ export class Unanswered extends Error {
   }
 }
 
+/** Where the platform keeps objects, and how long they may take. */
+export interface Reach {
+  /** In milliseconds. */
+  readonly timeout: number;
+  /** The region in which an object is created. */
+  readonly locationHint: DurableObjectLocationHint | undefined;
+  /** The jurisdiction that an object never leaves. The same name is another object in each. */
+  readonly jurisdiction: DurableObjectJurisdiction | undefined;
+}
+
+function stubOf({ LIMITERS }: TollgateEnv, { locationHint, jurisdiction }: Reach, object: string) {
+  const namespace = jurisdiction === undefined ? LIMITERS : LIMITERS.jurisdiction(jurisdiction);
+  return locationHint === undefined
+    ? namespace.getByName(object)
+    : namespace.getByName(object, { locationHint });
+}
+
 /**
  * Sends an operation to an object, once. Rejects with `Unanswered`.
  *
@@ -29,31 +46,31 @@ export class Unanswered extends Error {
  */
 export function ask(
   env: TollgateEnv,
-  timeout: number,
+  reach: Reach,
   object: string,
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Numbers | ErrorInfo>,
 ): Promise<Numbers | ErrorInfo> {
-  return send(env, timeout, object, call);
+  return send(env, reach, object, call);
 }
 
 /** Sends an operation in JSON to an object, in the same way. */
 export async function askInJson(
   env: TollgateEnv,
-  timeout: number,
+  reach: Reach,
   object: string,
   question: string,
 ): Promise<Answer> {
-  return JSON.parse(await send(env, timeout, object, (stub) => stub.question(question)));
+  return JSON.parse(await send(env, reach, object, (stub) => stub.question(question)));
 }
 
 function send<Reply>(
   env: TollgateEnv,
-  timeout: number,
+  reach: Reach,
   object: string,
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Reply>,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
+    const timer = setTimeout(() => reject(new Unanswered("timeout")), reach.timeout);
     const replied = (reply: Reply) => {
       clearTimeout(timer);
       resolve(reply);
@@ -64,7 +81,7 @@ function send<Reply>(
     };
     try {
       // Not awaited: each promise in between would cost every hit another turn.
-      call(env.LIMITERS.getByName(object)).then(replied, failed);
+      call(stubOf(env, reach, object)).then(replied, failed);
     } catch (error) {
       failed(error as { readonly overloaded?: boolean });
     }
