@@ -10,11 +10,12 @@ import { node20, node22 } from "./setup/older-nodes.mjs";
 import { openMetrics } from "./setup/openmetrics.mjs";
 import { packages } from "./setup/packages.mjs";
 import { redis } from "./setup/redis.mjs";
+import { tmux } from "./setup/tmux.mjs";
 import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, hermes, miri, next, node20, node22, openMetrics, redis];
+export const toTest = [...toBuild, browser, hermes, miri, next, node20, node22, openMetrics, redis, tmux];
 export const toBench = [...toBuild, redis];
 
 /**

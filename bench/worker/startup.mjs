@@ -37,7 +37,7 @@ export async function startup() {
   try {
     for (const [name, { entry, ...options }] of Object.entries(programs)) {
       mkdirSync(join(folder, name));
-      await prepare(join(folder, name), entry, options);
+      await prepare(join(folder, name), entry, { ...options, minify: true });
     }
     for (let round = 0; round < rounds; round += 1)
       for (const name of names) times[name].push(await firstAnswer(join(folder, name)));

@@ -1,21 +1,38 @@
-import { moment } from "../access-log/words.ts";
+import type { Table } from "../access-log/tables.ts";
+import { count, moment, span } from "../access-log/words.ts";
 import type { Command } from "./command.ts";
 import { exit } from "./errors.ts";
-import { type KeyReport, type KeyTarget, keyNotes, keyOptions, keyUsage, readTarget } from "./key-target.ts";
+import {
+  type Denial,
+  type KeyReport,
+  type KeyStory,
+  type KeyTarget,
+  keyNotes,
+  keyOptions,
+  keyUsage,
+  type PolicyDecision,
+  readTarget,
+} from "./key-target.ts";
 import type { Given, Options } from "./options.ts";
+import { table } from "./terminal.ts";
 
 /** What a command has to say of a key: as JSON beside its name, and as text. */
 type Result = readonly [json: object, text: string];
 
 /** Returns a command that does something with one key. `work` reads its options before the place is called. */
 function keyCommand(
-  { options = {}, usage = keyUsage, ...rest }: Pick<Command, "name" | "summary"> & Partial<Command>,
+  {
+    options = {},
+    usage = keyUsage,
+    anyPolicy = false,
+    ...rest
+  }: Pick<Command, "name" | "summary"> & Partial<Command> & { anyPolicy?: boolean },
   work: (given: Given) => (target: KeyTarget) => Promise<Result>,
 ): Command {
   const all: Options = { ...keyOptions, ...options };
   const run = async (given: Given) => {
     const perform = work(given);
-    const target = await readTarget(given);
+    const target = await readTarget(given, anyPolicy);
     try {
       const [json, text] = await perform(target);
       process.stdout.write(`${given.has("json") ? JSON.stringify({ ...target.json, ...json }) : text}\n`);
@@ -79,8 +96,60 @@ export const unban: Command = keyCommand(
   },
 );
 
+/** `tollgate why`: what counts for a key, and its last denials. */
+export const why: Command = keyCommand(
+  {
+    name: "why",
+    summary: "Tells why a key is denied: what counts now, when more comes, and its last denials",
+    usage: "(<key> | --part <part>…) (--redis <url> | --url <url>)",
+    anyPolicy: true,
+  },
+  () => async (target) => {
+    const story = await target.story();
+    return [story, storyInWords(story, target.hint)];
+  },
+);
+
 /** Returns a duration as limiters take it: digits alone are milliseconds. */
 const durationOf = (text: string): string | number => (/^\d+$/.test(text) ? Number(text) : text);
+
+function storyInWords({ now, denials }: KeyStory, hint: string): string {
+  const counts =
+    now === null
+      ? "Nothing counts for it now."
+      : "count" in now
+        ? reportInWords(now, hint)
+        : table({ head: ["policy", "used", "now", "more in"], rows: now.map(decisionRow) });
+  const past = denials.length === 0 ? "No denials are kept." : table(denialTable(denials));
+  return `${counts}\n\n${past}`;
+}
+
+function decisionRow({ policy, decision, error }: PolicyDecision): string[] {
+  if (decision === undefined) return [policy, "–", error?.message ?? "–", "–"];
+  const { allowed, limit, retryAfter, moreAfter } = decision;
+  return [
+    policy,
+    `${count(decision.count)} of ${count(limit)}`,
+    allowed ? "allowed" : `denied for ${span(retryAfter)}`,
+    moreAfter === 0 ? "–" : span(moreAfter),
+  ];
+}
+
+function denialTable(denials: readonly Denial[]): Table {
+  const hasRules = denials.some(({ rule }) => rule);
+  return {
+    head: ["last denials (UTC)", "times", "policy", ...(hasRules ? ["rule"] : []), "count", "cost", "wait"],
+    rows: denials.map(({ at, times, policy, rule, count: used, limit, cost, retryAfter, reason }) => [
+      moment(at),
+      count(times),
+      reason === undefined ? policy : `${policy} (${reason})`,
+      ...(hasRules ? [rule ?? ""] : []),
+      `${count(used)} of ${count(limit)}`,
+      typeof cost === "number" ? count(cost) : JSON.stringify(cost),
+      span(retryAfter),
+    ]),
+  };
+}
 
 function reportInWords(report: KeyReport, hint: string): string {
   const { count, limit, remaining, allowed, retryAfter, expiresAt, policies = [] } = report;
@@ -92,6 +161,7 @@ function reportInWords(report: KeyReport, hint: string): string {
     ["allowed", allowed ? "yes" : `no, ${wait}`],
     ["expires", expiresAt === 0 ? `never: it has no state.${hint}` : new Date(expiresAt).toISOString()],
   ];
+  if (report.moreAfter) lines.push(["more", `in ${span(report.moreAfter)}`]);
   if (report.bannedUntil) lines.push(["banned", `until ${new Date(report.bannedUntil).toISOString()}`]);
   if (report.reservations) lines.push(["reserved", report.reservations]);
   if (report.leases) lines.push(["leases", report.leases]);

@@ -18,11 +18,51 @@ export interface KeyReport extends Omit<PolicyReport, "policy"> {
   readonly allowed: boolean;
   /** In milliseconds; null for never. */
   readonly retryAfter: number | null;
+  /** How long until more than the remaining is left, in milliseconds. */
+  readonly moreAfter?: number;
   /** Each policy by itself, where they are known. */
   readonly policies?: readonly PolicyReport[];
   readonly bannedUntil?: number;
   readonly reservations?: number;
   readonly leases?: number;
+}
+
+/** A denial as it was recorded, or several of them in short order. */
+export interface Denial {
+  /** When the last was, in milliseconds since the epoch. */
+  readonly at: number;
+  readonly times: number;
+  readonly policy: string;
+  readonly count: number;
+  readonly limit: number;
+  readonly cost: unknown;
+  /** From `at` on; null for never. */
+  readonly retryAfter: number | null;
+  /** Why, if not by a limit: `banned`. */
+  readonly reason?: string;
+  /** The rule of a gateway. */
+  readonly rule?: string;
+}
+
+/** What a Worker says of a key under one policy. */
+export interface PolicyDecision {
+  readonly policy: string;
+  readonly decision?: {
+    readonly allowed: boolean;
+    readonly count: number;
+    readonly limit: number;
+    readonly retryAfter: number | null;
+    readonly moreAfter: number;
+  };
+  readonly error?: { readonly message: string };
+}
+
+/** Why a key is denied, and was. */
+export interface KeyStory {
+  /** What counts now; null if nothing does. */
+  readonly now: KeyReport | readonly PolicyDecision[] | null;
+  /** The last first. */
+  readonly denials: readonly Denial[];
 }
 
 /** A key in a Worker or in Redis. */
@@ -34,6 +74,7 @@ export interface KeyTarget {
   /** What may be wrong if the key has no state; empty if nothing is known. */
   readonly hint: string;
   report(): Promise<KeyReport>;
+  story(): Promise<KeyStory>;
   /** Returns whether there was a state. */
   reset(reservations: boolean): Promise<boolean>;
   /** Returns when the ban ends. */
@@ -117,16 +158,18 @@ export function readPlace(given: Given): Place {
   return { url: worker, token, timeout };
 }
 
-/** Returns the key that the operands and options name. */
-export async function readTarget(given: Given): Promise<KeyTarget> {
+/** Returns the key that the operands and options name. A Worker needs a policy, unless `anyPolicy` is set. */
+export async function readTarget(given: Given, anyPolicy = false): Promise<KeyTarget> {
   const [key, ...more] = given.operands;
   const parts = given.all("part");
   if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
   if (parts.length === 0 && (key === undefined || more.length > 0))
     throw new UsageError("name one key, or use --part for the key of a rule");
   const place = readPlace(given);
-  if ("url" in place)
-    return workerKey(key === undefined ? { parts } : { key }, { ...place, policy: given.required("policy") });
+  if ("url" in place) {
+    const policy = anyPolicy ? given.one("policy") : given.required("policy");
+    return workerKey(key === undefined ? { parts } : { key }, { ...place, policy });
+  }
   if (key === undefined) throw new UsageError("--part is for a Worker");
   const text = given.one("policies");
   const policies = text === undefined ? undefined : readPolicies(text, undefined, "--policies")[0]?.policies;

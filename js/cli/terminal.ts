@@ -117,7 +117,7 @@ function leftOut(what: string, { count: total, examples }: LeftOut): string {
 const indented = (text: string) => text.replace(/^(?=.)/gm, "  ");
 
 /** Returns a table, its first column aligned to the left and the others to the right. */
-function table({ head, rows }: Table): string {
+export function table({ head, rows }: Table): string {
   const widths = head.map((title, at) =>
     Math.max(title.length, ...rows.map((row) => (row[at] ?? "").length)),
   );

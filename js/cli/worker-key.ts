@@ -1,14 +1,12 @@
 import { type RemoteKey, RemoteLimiter } from "../client/index.ts";
 import type { KeyField } from "../http/rule-key.ts";
 import { UsageError } from "./errors.ts";
-import type { KeyTarget } from "./key-target.ts";
+import type { Denial, KeyTarget, PolicyDecision } from "./key-target.ts";
+import { requested, type WorkerPlace } from "./worker-api.ts";
 
 /** A Worker, and the name of one of its policies. */
-interface WorkerPolicy {
-  readonly url: string;
-  readonly token: string;
-  readonly policy: string;
-  readonly timeout: number;
+interface WorkerPolicy extends WorkerPlace {
+  readonly policy: string | undefined;
 }
 
 /** The operations on one key that the command needs. */
@@ -16,7 +14,9 @@ type Key = Pick<RemoteKey, "get" | "expiresAt" | "peek" | "reset" | "ban" | "unb
 
 /** Returns a key of a deployed Worker. */
 export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
-  const key = keyOf(named, limiterOf(worker));
+  // Checks the address and the token; a story needs no policy.
+  const limiter = limiterOf({ ...worker, policy: worker.policy ?? "any" });
+  const key = keyOf(named, limiter);
   return {
     words: "key" in named ? named.key : named.parts.join(" "),
     json: named,
@@ -33,11 +33,27 @@ export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
       const wait = Number.isFinite(retryAfter) ? retryAfter : null;
       return { count, limit, remaining, allowed, retryAfter: wait, expiresAt };
     },
+    story: () => storyOf(named, worker),
     reset: (reservations) => key.reset({ reservations }),
     ban: (length) => key.ban(length as never),
     unban: () => key.unban(),
     close() {},
   };
+}
+
+/** What the endpoint for one key returns, as far as it is shown. */
+interface Why {
+  readonly policies: readonly PolicyDecision[];
+  readonly denials: readonly (Omit<Denial, "reason"> & { readonly banned: boolean })[];
+}
+
+async function storyOf(named: KeyField, { policy, ...place }: WorkerPolicy) {
+  const query = new URLSearchParams("key" in named ? { key: named.key } : {});
+  for (const part of "parts" in named ? [named.parts].flat() : []) query.append("parts", part);
+  if (policy !== undefined) query.append("policy", policy);
+  const { policies, denials } = (await requested(place, `why?${query}`)) as Why;
+  const shown = denials.map(({ banned, ...denial }) => (banned ? { ...denial, reason: "banned" } : denial));
+  return { now: policies, denials: shown };
 }
 
 function keyOf(named: KeyField, limiter: RemoteLimiter): Key {
@@ -53,7 +69,7 @@ function keyOf(named: KeyField, limiter: RemoteLimiter): Key {
   };
 }
 
-function limiterOf(worker: WorkerPolicy): RemoteLimiter {
+function limiterOf(worker: WorkerPlace & { readonly policy: string }): RemoteLimiter {
   try {
     return new RemoteLimiter(worker);
   } catch (error) {

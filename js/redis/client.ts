@@ -10,6 +10,8 @@ export interface Runner {
   bySha(keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** Runs the script by its text. */
   byText(keys: readonly string[], args: readonly string[]): Promise<unknown>;
+  /** Runs another script, which is short and rare. */
+  run(script: string, keys: readonly string[], args: readonly string[]): Promise<unknown>;
   /** Returns why the client cannot send now; `undefined` if it can. */
   unavailable(): string | undefined;
   /** Returns the sockets that can be corked while several commands are written. */
@@ -46,6 +48,7 @@ function ioredisRunner(client: IoredisLike): Runner {
     isCluster: (client as { isCluster?: unknown }).isCluster === true,
     bySha: (keys, args) => client.evalsha(scriptSha, keys.length, ...keys, ...args),
     byText: (keys, args) => client.eval(script, keys.length, ...keys, ...args),
+    run: (other, keys, args) => client.eval(other, keys.length, ...keys, ...args),
     unavailable: () =>
       disconnected.includes(client.status) ? `the client's status is "${client.status}"` : undefined,
     sockets: () => ioredisNodes(client).flatMap(({ stream }) => (isCorkable(stream) ? [stream] : [])),
@@ -72,6 +75,7 @@ function nodeRedisRunner(client: NodeRedisLike): Runner {
     isCluster: false,
     bySha: (keys, args) => client.evalSha(scriptSha, options(keys, args)),
     byText: (keys, args) => client.eval(script, options(keys, args)),
+    run: (other, keys, args) => client.eval(other, options(keys, args)),
     unavailable() {
       const { isOpen, isReady } = client as { isOpen?: unknown; isReady?: unknown };
       if (isOpen === false) return "the client is not connected: await client.connect() first";
@@ -88,6 +92,7 @@ function senderRunner(client: RedisSender): Runner {
     isCluster: false,
     bySha: (keys, args) => run("EVALSHA", scriptSha, keys, args),
     byText: (keys, args) => run("EVAL", script, keys, args),
+    run: (other, keys, args) => run("EVAL", other, keys, args),
     unavailable: () => undefined,
     sockets: () => [],
   };

@@ -10,6 +10,7 @@ export interface Inspection {
     readonly policy: string;
     readonly count: number;
     readonly limit: number;
+    readonly used: number;
     readonly endsAt: number;
     readonly open: number;
   }[];
@@ -19,6 +20,7 @@ export interface Inspection {
   readonly count: number;
   readonly limit: number;
   readonly remaining: number;
+  readonly moreAfter: number;
   readonly binding: number;
   readonly bannedFor: number;
   readonly reservations: number;

@@ -2,6 +2,7 @@ import { copiedOptions } from "../checks.ts";
 import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
 import { isStoreError } from "../errors/store-error.ts";
 import { AsyncPublisher } from "../events/async-publisher.ts";
+import type { OnDecision } from "../events/messages.ts";
 import type { AsyncLimiter } from "../limiter/async-limiter.ts";
 import { Fallback } from "../limiter/fallback.ts";
 import { RateLimiter } from "../limiter/limiter.ts";
@@ -24,11 +25,12 @@ import type {
 import type { Numbers } from "../wasm/decision-numbers.ts";
 import { schema } from "../wasm/generated.ts";
 import { Exchange } from "./exchange.ts";
+import { History } from "./history.ts";
 import { type Inspection, inspection } from "./inspection.ts";
 import type { KeyLog } from "./key-log.ts";
 import { KeyLogs } from "./key-logs.ts";
 import { LeasedHits, type LeaseIssuer } from "./leased-hits.ts";
-import { defaultName, keysPrefix } from "./names.ts";
+import { defaultName, historyPrefix, keysPrefix } from "./names.ts";
 import { type Operation, type OperationFields, operationOf } from "./operation.ts";
 import { OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
@@ -44,6 +46,15 @@ function hitText(costs: string, callText: string): string {
   const text = costs === "1" ? "h" : `h${costs}`;
   return callText === "" ? text : `${text}@${callText}`;
 }
+
+/** Returns the listener of a limiter that keeps its denials. */
+const heardBy = (history: History | undefined, onDecision: OnDecision | undefined): OnDecision | undefined =>
+  history === undefined
+    ? onDecision
+    : (decision, message) => {
+        history.add(message);
+        return onDecision?.(decision, message);
+      };
 
 /**
  * A limiter whose keys are in Redis or Valkey: one budget for all processes that use it, exact under every algorithm. The
@@ -75,6 +86,8 @@ export class RedisLimiter implements AsyncLimiter {
   readonly #counters: Counters = newCounters();
   /** `undefined` if every hit is sent to Redis. */
   readonly #leasedHits: LeasedHits | undefined;
+  /** `undefined` if denials are not kept. */
+  readonly #history: History | undefined;
   /** The same as `maxDenialAge` while leases are open: they may be given back. */
   readonly #maxDenialAgeBesideLeases: number;
   /** The position of the first `concurrency` policy, which counts only reservations; -1 if there is none. */
@@ -84,7 +97,6 @@ export class RedisLimiter implements AsyncLimiter {
     const readOptions = readRedisOptions(options);
     this.#options = readOptions.copy;
     const read = new ReadPolicies(policies);
-    this.publisher = new AsyncPublisher("redis", readOptions.onDecision);
     this.#read = read;
     this.policies = read.policies;
     this.#reserveOnlyPosition = read.origins.findIndex(({ algorithm }) => algorithm === "concurrency");
@@ -92,6 +104,9 @@ export class RedisLimiter implements AsyncLimiter {
     this.#replicas = replicas;
     this.#texts = new OperationTexts(read, replicas);
     const { prefix, name = defaultName, runner, timeout, restore, maxKeys, leaseTtl } = readOptions;
+    const { history, onDecision } = readOptions;
+    if (history > 0) this.#history = new History(runner, historyPrefix(prefix, name), history);
+    this.publisher = new AsyncPublisher("redis", heardBy(this.#history, onDecision));
     const counters = this.#counters;
     this.#logs = new KeyLogs(replicas, keysPrefix(prefix, name), maxKeys, counters);
     const { onError, fallback } = readOptions;
@@ -282,6 +297,7 @@ export class RedisLimiter implements AsyncLimiter {
   /** Ends the limiter, and frees its memory once the operations under way have ended. The client stays connected. */
   [Symbol.dispose](): void {
     if (!this.#logs.dispose()) return;
+    this.#history?.flush();
     this.#leasedHits?.free();
     this.#exchange.whenIdle(() => this.#logs.free());
   }

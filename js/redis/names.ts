@@ -12,3 +12,6 @@ export const limitersPrefix = (prefix: string): string => `${prefix}${format}:`;
 
 /** Returns what precedes the keys of a limiter. */
 export const keysPrefix = (prefix: string, name: string): string => `${limitersPrefix(prefix)}${name}:`;
+
+/** Returns what precedes the lists of the last denials of a limiter's keys. */
+export const historyPrefix = (prefix: string, name: string): string => `${prefix}history:${name}:`;

@@ -25,6 +25,8 @@ export interface ReadRedisOptions {
   readonly restore: boolean;
   /** The duration of leases in milliseconds; 0 if there are none. */
   readonly leaseTtl: number;
+  /** How many denials of a key are kept; 0 if none are. */
+  readonly history: number;
   readonly onDecision: OnDecision | undefined;
 }
 
@@ -38,8 +40,12 @@ const optionNames = [
   "maxKeys",
   "restore",
   "leases",
+  "history",
   "onDecision",
 ];
+
+/** The most denials of a key that are kept. */
+const maxHistory = 1_000;
 
 const defaultMaxKeys = 100_000;
 
@@ -61,7 +67,8 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
     throw invalid("name", "1 to 64 letters, digits or any of _ . -");
   if (!onErrorValues.includes(onError)) throw invalid("onError", oneOf(onErrorValues));
   if (!isInteger(maxKeys, 1, schema.maxKeys)) throw invalid("maxKeys", integer(1, schema.maxKeys));
-  const { restore = true, onDecision } = options;
+  const { restore = true, history = 0, onDecision } = options;
+  if (!isInteger(history, 0, maxHistory)) throw invalid("history", integer(0, maxHistory));
   if (typeof restore !== "boolean") throw invalid("restore", "true or false");
   const fallback = readFallback(options.fallback);
   const leaseTtl = readLeaseTtl(options.leases);
@@ -77,6 +84,7 @@ export function readRedisOptions(given: RedisOptions): ReadRedisOptions {
     maxKeys,
     restore,
     leaseTtl,
+    history,
     onDecision,
   };
 }

@@ -75,6 +75,11 @@ export interface RedisOptions {
    * default. The fleet never admits more; near the limit a hit may be denied while other processes have unspent leases.
    */
   readonly leases?: boolean | LeaseOptions | undefined;
+  /**
+   * How many of the last denials of each key are kept in Redis, for a day, so that `tollgate why` can show them; none by
+   * default, at most 1,000. A process writes at most once a second, for at most 100 keys.
+   */
+  readonly history?: number | undefined;
   /** Called with every decision of `hit`, `reserve` and `hitAll`, after it was made. What it throws is only logged. */
   readonly onDecision?: OnDecision | undefined;
 }

@@ -11,21 +11,21 @@ const ownWasm = inProject("build/worker/tollgate_bg.wasm");
 
 /**
  * Writes a Worker as it would be deployed into a folder: script, wasm, configuration, and a folder for its objects. It has
- * no wasm if `wasm` is null.
+ * no wasm if `wasm` is null. Only `minify` makes its script as short as it is deployed: its errors are then hard to read.
  */
 export async function prepare(
   folder,
   entry,
-  { bindings = {}, upstream, evicts = true, wasm = ownWasm } = {},
+  { bindings = {}, upstream, evicts = true, wasm = ownWasm, minify = false } = {},
 ) {
   mkdirSync(join(folder, "objects"), { recursive: true });
-  await script(entry, join(folder, "worker.js"));
-  if (upstream) await script(upstream, join(folder, "upstream.js"));
+  await script(entry, join(folder, "worker.js"), minify);
+  if (upstream) await script(upstream, join(folder, "upstream.js"), minify);
   if (wasm !== null) cpSync(wasm, join(folder, "tollgate.wasm"));
   writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts, wasm !== null));
 }
 
-const script = async (entry, file) => writeFileSync(file, await bundled(entry));
+const script = async (entry, file, minify) => writeFileSync(file, await bundled(entry, { minify }));
 
 /** Returns a Worker's script with its imports, except the wasm, which workerd takes as a module of its own. */
 export async function bundled(entry, options = {}) {

@@ -38,6 +38,8 @@ pub struct Inspection {
     limit: u64,
     /// How many hits of cost 1 are left.
     remaining: u64,
+    /// How long until more is left, in milliseconds; 0 if all is.
+    more_after: u64,
     /// The position of that policy, or of a ban that holds.
     binding: usize,
     /// For how long a ban still holds, in milliseconds; 0 if none does.
@@ -67,6 +69,8 @@ struct StateView {
     count: u64,
     /// The limit; of a ban how many denials begin it.
     limit: u64,
+    /// How much of the limit is used. The count of a token bucket is what is left.
+    used: u64,
     /// When the state ends; 0 if it has.
     ends_at: u64,
     /// What reservations and leases hold of the limit.
@@ -120,12 +124,13 @@ impl Replica {
         })?;
         let mut views = Vec::new();
         for (position, (name, open)) in self.set.policies.names().zip(amounts).enumerate() {
-            let Decision { count, mut limit, .. } = states.look(policy_states, position, now)?;
+            let Decision { count, mut limit, remaining, .. } = states.look(policy_states, position, now)?;
+            let mut used = limit.saturating_sub(remaining);
             if let Some(AnyAlgorithm::Ban(ban)) = policy_states.algorithms().get(position) {
-                limit = ban.after.into();
+                (limit, used) = (ban.after.into(), count);
             }
             let ends_at = states.expires_at(policy_states, position, now)?;
-            views.push(StateView { policy: name.into(), count, limit, ends_at, open });
+            views.push(StateView { policy: name.into(), count, limit, used, ends_at, open });
         }
         let next = self.ledger.peek_at(&PositionCosts::All(1), None, now)?;
         // Only a ban that holds denies a cost of 0.
@@ -141,6 +146,7 @@ impl Replica {
             count: none.count,
             limit: none.limit,
             remaining: none.remaining,
+            more_after: none.more_after,
             binding: none.policy,
             banned_for,
             reservations,
@@ -186,8 +192,8 @@ mod tests {
         assert_eq!((seen.count, seen.limit, seen.remaining, seen.allowed), (3, 3, 0, false));
         assert_eq!(seen.policies, policies().iter().cloned().collect::<Vec<_>>());
         let [api, ban] = &seen.states[..] else { panic!("{seen:?}") };
-        assert_eq!((&api.policy[..], api.count, api.limit, api.open), ("api", 3, 3, 1));
-        assert_eq!((&ban.policy[..], ban.count, ban.limit, ban.open), ("ban", 1, 2, 0));
+        assert_eq!((&api.policy[..], api.count, api.limit, api.used, api.open), ("api", 3, 3, 3, 1));
+        assert_eq!((&ban.policy[..], ban.count, ban.limit, ban.used, ban.open), ("ban", 1, 2, 1, 0));
         // A reservation is no charge before it is settled, but counts as one for what a fleet admitted.
         assert_eq!((seen.charged, seen.line, seen.last), (3, start(), start()));
         assert_eq!(seen.banned_for, 0);

@@ -46,7 +46,7 @@ test("get shows what counts for a key, under the policies that Redis has of it",
   const { limiter, command } = fleet();
   for (let count = 0; count < 6; count += 1) await limiter.hit("user:42");
   await limiter.reserve("user:43", { api: 2 }, { ttl: "1h" });
-  const { expiresAt, retryAfter, policies, ...rest } = await asJson(command, ["get", "user:42"]);
+  const { expiresAt, retryAfter, moreAfter, policies, ...rest } = await asJson(command, ["get", "user:42"]);
   assert.deepEqual(rest, {
     key: "user:42",
     count: 5,
@@ -58,7 +58,7 @@ test("get shows what counts for a key, under the policies that Redis has of it",
     leases: 0,
   });
   assert.equal(expiresAt, await limiter.expiresAt("user:42", "api"));
-  assert.ok(retryAfter > 0 && retryAfter <= 86_400_000);
+  assert.ok(retryAfter > 0 && retryAfter <= 86_400_000 && Math.abs(moreAfter - retryAfter) < 2);
   assert.deepEqual(
     policies.map(({ policy, count, limit }) => [policy, count, limit]),
     [
@@ -145,6 +145,115 @@ test("a reset of a leased key drops the lease in Redis, and its holder's report 
   const after = await command(["get", "hot", "--json"]);
   const used = after.code === 1 ? 0 : JSON.parse(after.stdout).limit - JSON.parse(after.stdout).remaining;
   assert.ok(used <= 200, `${used} are used`);
+});
+
+test("why tells what counts now, when more comes, and the denials that are kept", async () => {
+  const { limiter, command } = fleet(policies, { history: 10 });
+  await limiter.hit("key", { api: 5 });
+  for (let count = 0; count < 2; count += 1) await limiter.hit("key", { api: 1 });
+  limiter[Symbol.dispose]();
+  const { now, denials, key } = await asJson(command, ["why", "key"]);
+  assert.deepEqual([key, now.count, now.limit, now.allowed], ["key", 5, 5, false]);
+  assert.ok(now.moreAfter > 0 && now.moreAfter <= 86_400_000);
+  assert.deepEqual(
+    denials.map(({ times, policy, count, limit, cost }) => [times, policy, count, limit, cost]),
+    [[2, "api", 5, 5, { api: 1 }]],
+  );
+  const { stdout } = await command(["why", "key"]);
+  assert.match(stdout, /^allowed {4}no, retry after \d+ ms\n(.*\n)*more {7}in [\d.]+ [smh]\n/m);
+  assert.match(
+    stdout,
+    /\n\nlast denials \(UTC\) +times +policy +count +cost +wait\n20\d\d-.* +2 +api +5 of 5 +\{"api":1\} +/,
+  );
+
+  // What counted may be over, and the denials still known.
+  assert.equal((await command(["reset", "key"])).code, 0);
+  const later = await asJson(command, ["why", "key"]);
+  assert.deepEqual([later.now, later.denials.length], [null, 1]);
+  assert.match((await command(["why", "key"])).stdout, /^Nothing counts for it now\.\n\nlast denials/);
+
+  const { limiter: other, command: elsewhere } = fleet();
+  await other.hit("key", { api: 6 });
+  assert.match((await elsewhere(["why", "key"])).stdout, /\n\nNo denials are kept\.\n$/);
+  const nobody = await elsewhere(["why", "nobody"]);
+  assert.equal(nobody.code, 1);
+  assert.match(
+    nobody.stderr,
+    /^tollgate why: nobody has no state, and no denials: .* under the option history\n$/,
+  );
+});
+
+test("why asks a Worker for its policies and its denials", async (t) => {
+  let asked;
+  const server = createHttp((request, response) => {
+    asked = new URL(request.url, "http://localhost");
+    const decision = {
+      allowed: false,
+      count: 5,
+      limit: 5,
+      remaining: 0,
+      retryAfter: 52_000,
+      moreAfter: 52_000,
+    };
+    const story = {
+      now: 4_102_444_800_000,
+      policies: [
+        { policy: "login", decision },
+        { policy: "api", decision: { ...decision, allowed: true, count: 1, retryAfter: 0, moreAfter: 0 } },
+        { policy: "gone", error: { code: "unknown_policy", message: "it is gone" } },
+      ],
+      denials: [
+        {
+          at: 4_102_444_799_000,
+          times: 340,
+          rule: "POST /login",
+          policy: "login",
+          count: 5,
+          limit: 5,
+          cost: 1,
+          retryAfter: 53_000,
+          banned: true,
+        },
+      ],
+    };
+    response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(story));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => server.close());
+  const { TOLLGATE_REDIS, ...rest } = process.env;
+  const TOLLGATE_URL = `http://127.0.0.1:${server.address().port}/_tollgate`;
+  const env = { ...rest, TOLLGATE_URL, TOLLGATE_TOKEN: "secret" };
+  const { stdout } = await tollgate(["why", "--part", "ip=192.0.2.7", "--part", "path=/a b"], { env });
+  assert.equal(asked.pathname, "/_tollgate/v1/why");
+  assert.deepEqual(
+    [...asked.searchParams],
+    [
+      ["parts", "ip=192.0.2.7"],
+      ["parts", "path=/a b"],
+    ],
+  );
+  assert.equal(
+    stdout,
+    [
+      "policy    used              now  more in",
+      "login   5 of 5  denied for 52 s     52 s",
+      "api     1 of 5          allowed        –",
+      "gone         –       it is gone        –",
+      "",
+      "last denials (UTC)   times          policy         rule   count  cost  wait",
+      "2099-12-31 23:59:59    340  login (banned)  POST /login  5 of 5     1  53 s",
+      "",
+    ].join("\n"),
+  );
+  const named = await tollgate(["why", "a b", "--policy", "login", "--json"], { env });
+  assert.deepEqual(
+    [...asked.searchParams],
+    [
+      ["key", "a b"],
+      ["policy", "login"],
+    ],
+  );
+  assert.equal(JSON.parse(named.stdout).denials[0].reason, "banned");
 });
 
 test("what changes a limiter needs its policies: of any key, or named", async () => {

@@ -13,7 +13,7 @@ test("every command has its help, and names its options there", async () => {
   const { stdout, code } = await tollgate(["--help"]);
   assert.equal(code, 0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["replay", "check", "init", "get", "reset", "ban", "unban"]);
+  assert.deepEqual(names, ["replay", "check", "init", "get", "reset", "ban", "unban", "why", "top"]);
   for (const name of names) {
     for (const args of [
       [name, "--help"],
@@ -157,6 +157,16 @@ const wrong = [
     2,
   ],
   [["ban", "a", "--redis", "redis://localhost"], /--for is required/, 2],
+  [["top", "--redis", "redis://localhost"], /this is not a terminal; use --once/, 2],
+  [["top", "--json", "--redis", "redis://localhost"], /--json needs --once/, 2],
+  [["top", "a", "--once", "--redis", "redis://localhost"], /name no key; use --filter/, 2],
+  [
+    ["top", "--once", "--sort", "ratee"],
+    /--sort: "ratee" is not one of denied, rate, .*did you mean rate\?/,
+    2,
+  ],
+  [["top", "--once", "--interval", "1"], /--interval: "1" is not an integer from 200/, 2],
+  [["top", "--once", "--redis", "redis://127.0.0.1:1"], /127\.0\.0\.1:1 refused the connection/, 1],
   [["get", "a", "--url", "http://localhost"], /TOLLGATE_TOKEN is required in the environment/, 2],
 ];
 

@@ -2,9 +2,11 @@ import { defaultName, defaultPrefix } from "../../redis/names.ts";
 import type { Policies } from "../../types.ts";
 import { UsageError } from "../errors.ts";
 import type { KeyTarget } from "../key-target.ts";
+import type { TopSource } from "../top/snapshot.ts";
 import { readAddress } from "./address.ts";
 import { Nodes } from "./nodes.ts";
 import { RedisKey } from "./redis-key.ts";
+import { type Budget, RedisTop } from "./redis-top.ts";
 import { StoredLimiter } from "./stored-limiter.ts";
 
 /** A limiter in a Redis. */
@@ -13,16 +15,31 @@ interface RedisPlace {
   readonly prefix?: string;
   readonly name?: string;
   readonly timeout: number;
+}
+
+/** A limiter whose keys are read and changed. */
+interface KeyPlace extends RedisPlace {
   readonly policies: Policies | undefined;
   /** The name of a ban, among several. */
   readonly policy: string | undefined;
 }
 
 /** Returns a key of a limiter in Redis. */
-export async function redisKey(key: string, place: RedisPlace): Promise<KeyTarget> {
+export async function redisKey(key: string, place: KeyPlace): Promise<KeyTarget> {
   const { prefix = defaultPrefix, name = defaultName, timeout, policies, policy } = place;
-  if (!/^[\w.-]{1,64}$/.test(name))
-    throw new UsageError(`--name: ${JSON.stringify(name)} is not 1 to 64 letters, digits or any of _ . -`);
+  checkName(name);
   const nodes = await Nodes.open(readAddress(place.redis), timeout);
   return new RedisKey(key, policy, new StoredLimiter(nodes, { prefix, name }, timeout, policies), nodes);
+}
+
+/** Returns the keys of a limiter in Redis, or of all with the prefix. */
+export function redisTop(place: RedisPlace, budget: Budget): TopSource {
+  const { prefix = defaultPrefix, name, timeout } = place;
+  if (name !== undefined) checkName(name);
+  return new RedisTop(readAddress(place.redis), timeout, { prefix, name }, budget);
+}
+
+function checkName(name: string): void {
+  if (!/^[\w.-]{1,64}$/.test(name))
+    throw new UsageError(`--name: ${JSON.stringify(name)} is not 1 to 64 letters, digits or any of _ . -`);
 }

@@ -1,6 +1,6 @@
 import type { RedisLimiter } from "../../redis/index.ts";
 import { CommandError } from "../errors.ts";
-import type { KeyReport, KeyTarget } from "../key-target.ts";
+import type { KeyReport, KeyStory, KeyTarget } from "../key-target.ts";
 import type { Nodes } from "./nodes.ts";
 import type { StoredLimiter } from "./stored-limiter.ts";
 
@@ -24,9 +24,22 @@ export class RedisKey implements KeyTarget {
   }
 
   async report(): Promise<KeyReport> {
+    const report = await this.#report();
+    if (report !== null) return report;
+    throw new CommandError(`${this.#key} has no state: Redis has no ${this.#stored.nameOf(this.#key)}`);
+  }
+
+  async story(): Promise<KeyStory> {
+    const [now, denials] = await Promise.all([this.#report(), this.#stored.denials(this.#key)]);
+    if (now !== null || denials.length > 0) return { now, denials };
+    throw new CommandError(
+      `${this.#key} has no state, and no denials: Redis has no ${this.#stored.nameOf(this.#key)}, and limiters keep denials under the option history`,
+    );
+  }
+
+  async #report(): Promise<KeyReport | null> {
     const read = await this.#stored.read(this.#key);
-    if (read === undefined || read.seen.endsAt === 0)
-      throw new CommandError(`${this.#key} has no state: Redis has no ${this.#stored.nameOf(this.#key)}`);
+    if (read === undefined || read.seen.endsAt === 0) return null;
     const { seen, now } = read;
     const policies = seen.states.map(({ policy, count, limit, endsAt }) => ({
       policy,
@@ -40,6 +53,7 @@ export class RedisKey implements KeyTarget {
       remaining: seen.remaining,
       allowed: seen.allowed,
       retryAfter: seen.retryAfter,
+      moreAfter: seen.moreAfter,
       expiresAt: seen.endsAt,
       policies,
       bannedUntil: seen.bannedFor === 0 ? 0 : now + seen.bannedFor,

@@ -1,8 +1,9 @@
 import { RedisLimiter } from "../../redis/index.ts";
 import type { Inspection } from "../../redis/inspection.ts";
-import { keysPrefix, limitersPrefix } from "../../redis/names.ts";
+import { historyPrefix, keysPrefix, limitersPrefix } from "../../redis/names.ts";
 import type { Policies } from "../../types.ts";
 import { CommandError } from "../errors.ts";
+import type { Denial } from "../key-target.ts";
 import type { Connection } from "./connection.ts";
 import type { Nodes } from "./nodes.ts";
 import { KeyScan } from "./scan.ts";
@@ -49,6 +50,13 @@ export class StoredLimiter {
       this.#nodes.send(["GET", this.nameOf(key)]),
     ]);
     return typeof value === "string" ? { seen: RedisLimiter.inspect(value, now, now), now } : undefined;
+  }
+
+  /** Returns the last denials of a key that its limiter has kept, the last first. */
+  async denials(key: string): Promise<Denial[]> {
+    const list = historyPrefix(this.#named.prefix, this.#named.name) + key;
+    const items = await this.#nodes.send(["LRANGE", list, "0", "-1"]);
+    return (items as readonly string[]).flatMap(parsedItem);
   }
 
   /** Returns a limiter under the policies of the last entry of a key, or of another key; `undefined` if there is none. */
@@ -98,5 +106,15 @@ export class StoredLimiter {
         if (read !== undefined) return read.seen.policies as Policies;
       }
     return undefined;
+  }
+}
+
+/** Returns a denial as `js/redis/history.ts` writes it; none if it is not one. */
+function parsedItem(text: string): Denial[] {
+  try {
+    const item = JSON.parse(text) as Denial;
+    return Number.isSafeInteger(item.at) && typeof item.policy === "string" ? [item] : [];
+  } catch {
+    return [];
   }
 }
