@@ -1,7 +1,11 @@
+import { invalidField } from "../../errors/error.ts";
 import type { Numbers } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
 import type { RateLimiterObject } from "./object.ts";
+
+/** The name of the object that gets the reports on all decisions. The names of keys' objects begin with a slash. */
+export const watchName = "tollgate:watch";
 
 /** The ways in which an object fails to respond. */
 export type Failure = "overloaded" | "timeout" | "failed";
@@ -31,12 +35,9 @@ export interface Reach {
   readonly jurisdiction: DurableObjectJurisdiction | undefined;
 }
 
-function stubOf({ LIMITERS }: TollgateEnv, { locationHint, jurisdiction }: Reach, object: string) {
-  const namespace = jurisdiction === undefined ? LIMITERS : LIMITERS.jurisdiction(jurisdiction);
-  return locationHint === undefined
-    ? namespace.getByName(object)
-    : namespace.getByName(object, { locationHint });
-}
+/** Returns the objects of a jurisdiction. */
+export const namespaceOf = ({ LIMITERS }: TollgateEnv, { jurisdiction }: Pick<Reach, "jurisdiction">) =>
+  jurisdiction === undefined ? LIMITERS : LIMITERS.jurisdiction(jurisdiction);
 
 /**
  * Sends an operation to an object, once. Rejects with `Unanswered`.
@@ -50,7 +51,8 @@ export function ask(
   object: string,
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Numbers | ErrorInfo>,
 ): Promise<Numbers | ErrorInfo> {
-  return send(env, reach, object, call);
+  const wrong = wrongId(env, reach, object);
+  return wrong === undefined ? send(env, reach, object, call) : Promise.resolve(wrong);
 }
 
 /** Sends an operation in JSON to an object, in the same way. */
@@ -60,8 +62,49 @@ export async function askInJson(
   object: string,
   question: string,
 ): Promise<Answer> {
+  const error = wrongId(env, reach, object);
+  if (error !== undefined) return { error };
   return JSON.parse(await send(env, reach, object, (stub) => stub.question(question)));
 }
+
+/** Returns the object of a name, or of an id after `#`. */
+function stubOf(env: TollgateEnv, reach: Reach, object: string) {
+  const { locationHint } = reach;
+  const namespace = namespaceOf(env, reach);
+  const options = locationHint === undefined ? undefined : { locationHint };
+  return object.startsWith("#")
+    ? namespace.get(namespace.idFromString(object.slice(1)), options)
+    : namespace.getByName(object, options);
+}
+
+/** Returns the id of an object after `#`. The API takes it in the place of a key, of which only the hash may be known. */
+export const idIn = (env: TollgateEnv, reach: Pick<Reach, "jurisdiction">, object: string): string =>
+  object.startsWith("#") ? object : `#${namespaceOf(env, reach).idFromName(object)}`;
+
+/** Returns the error of an id that is not of this namespace. */
+export function wrongId(
+  env: TollgateEnv,
+  reach: Pick<Reach, "jurisdiction">,
+  object: string,
+): ErrorInfo | undefined {
+  if (!object.startsWith("#")) return undefined;
+  try {
+    namespaceOf(env, reach).idFromString(object.slice(1));
+    return undefined;
+  } catch {
+    const { code, message } = invalidField(
+      "invalid_key",
+      "parts",
+      object,
+      "# and the id of an object of this Worker",
+    );
+    return { code, message };
+  }
+}
+
+/** Asks the watch object. Rejects with `Unanswered`. */
+export const askWatch = (env: TollgateEnv, reach: Reach, question: string): Promise<string> =>
+  send(env, reach, watchName, (stub) => stub.watch(question));
 
 function send<Reply>(
   env: TollgateEnv,

@@ -4,13 +4,26 @@ import { type ErrorCode, TollgateError } from "../../errors/error.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
-import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
-import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import { exceptionFields, type JsonException, keyException } from "../../policy/exception-fields.ts";
+import type {
+  Costs,
+  Decision,
+  Duration,
+  Exception,
+  ExceptionEnd,
+  Extension,
+  KeyException,
+  Policies,
+  Settlement,
+} from "../../types.ts";
+import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
-import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
+import { type Isolate, isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
+import type { WatchObject } from "../watch/watch-object.ts";
 import { type Admission, newMark } from "./admission.ts";
+import { namespaceOf, watchName } from "./ask.ts";
 import {
   checkAmount,
   checkId,
@@ -32,6 +45,8 @@ export type Operation =
   | "expires_at"
   | "ban"
   | "unban"
+  | "except"
+  | "exceptions"
   | "reset"
   | "reserve"
   | "settle"
@@ -58,6 +73,8 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #object: Rebuilt<RustObject>;
   /** The policies of the last decision, and their names. */
   #named: { readonly json: string; readonly names: readonly string[] } = { json: "", names: [] };
+  /** The counts of all keys, if this is the watch object. */
+  #watch: Promise<WatchObject> | undefined;
 
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
@@ -163,6 +180,31 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return this.#number("unban", policies, 0, policy) > 0;
   }
 
+  /**
+   * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
+   * ends, or would have ended; 0 if there was none.
+   *
+   * @example
+   * ```ts
+   * const policy = { name: "api", algorithm: "sliding_counter", limit: 100, scale: "1m" } as const;
+   * const customer = env.LIMITERS.getByName("customer:42");
+   * await customer.except(policy, { api: { limit: 1_000 } }, { for: "7d" });
+   * await customer.except(policy, null);
+   * ```
+   */
+  except(policies: Policies, exception: Exception | null, end?: ExceptionEnd): number {
+    const { number } = this.#applyInJson("except", policies, { ...exceptionFields(exception, end) }) as {
+      number: number;
+    };
+    return number;
+  }
+
+  /** Returns the exception of the key that is in force; null if there is none. */
+  exceptions(policies: Policies): KeyException | null {
+    const answer = this.#applyInJson("exceptions", policies, {}) as { excepted: JsonException };
+    return keyException(answer.excepted);
+  }
+
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   reset(policies: Policies, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations } = options;
@@ -244,15 +286,37 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return new Response(this.question(question), { headers: { "Content-Type": "application/json" } });
   }
 
+  /** Takes a report on the decisions of an isolate, or returns what is known of all, in JSON: for the Worker's live page. */
+  async watch(question: string): Promise<string> {
+    checkTexts(question);
+    return (await this.#watching()).ask(question, Date.now());
+  }
+
   /**
    * Fires when the key may have expired. If it has, all its storage is deleted, so that an unused key costs nothing. Fires
    * also to return credit: a timer for that would keep the object in memory.
    */
   override async alarm(): Promise<void> {
+    if (this.#isWatch()) return (await this.#watching()).ring(Date.now());
     const [ended, empty] = this.#call((object) => object.expire(Date.now())) as [string, boolean];
     const key = this.#key();
     for (const state of JSON.parse(ended) as Ended[]) reportEnded(this.env, key, state);
     if (empty) await this.ctx.storage.deleteAll();
+  }
+
+  /** Whether this is the watch object. By its id: an object that an alarm starts may not know its name. */
+  #isWatch(): boolean {
+    const { id } = this.ctx;
+    if (this.env.LIMITERS === undefined) return false;
+    const jurisdiction = id.jurisdiction as DurableObjectJurisdiction | undefined;
+    return namespaceOf(this.env, { jurisdiction }).idFromName(watchName).equals(id);
+  }
+
+  #watching(): Promise<WatchObject> {
+    this.#watch ??= import("../watch/watch-chunk.ts").then(
+      ({ WatchObject }) => new WatchObject(this.ctx.storage),
+    );
+    return this.#watch;
   }
 
   /** Performs an operation under a limit on new keys: on a key that is new only if it is admitted, which is marked. */
@@ -289,12 +353,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Returns whether the configuration allows credit: hits in memory that a reserved amount in the row covers. */
   #hasCredit(): boolean {
-    try {
-      return isolateOf(this.env).hasCredit;
-    } catch (error) {
-      if (error instanceof Misconfigured) return false;
-      throw error;
-    }
+    return configured(this.env, ({ hasCredit }) => hasCredit) ?? false;
   }
 
   /** Applies an operation that has more than an amount. */
@@ -329,18 +388,26 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   #number(operation: Counted, policies: Policies, amount: number, policy?: string): number {
-    return Number(this.#count(operation, policiesAsJson(policies), amount, policy));
+    return numberIn(this.#count(operation, policiesAsJson(policies), amount, policy));
   }
 
   /** Returns the key as the Worker's logs have it; without a name or a configuration the id, which is a keyed hash. */
   #key(): string {
     const { id } = this.ctx;
-    try {
-      return id.name === undefined ? id.toString() : isolateOf(this.env).logged(id.name, this.env);
-    } catch (error) {
-      if (error instanceof Misconfigured) return id.toString();
-      throw error;
-    }
+    const { name } = id;
+    const logged =
+      name === undefined ? undefined : configured(this.env, (isolate) => isolate.logged(name, this.env));
+    return logged ?? id.toString();
+  }
+}
+
+/** Returns a value of the isolate; `undefined` if the configuration has errors. */
+function configured<Value>(env: TollgateEnv, value: (isolate: Isolate) => Value): Value | undefined {
+  try {
+    return value(isolateOf(env));
+  } catch (error) {
+    if (error instanceof Misconfigured) return undefined;
+    throw error;
   }
 }
 
