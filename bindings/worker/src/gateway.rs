@@ -65,8 +65,20 @@ impl Gateway {
 
     /// Returns the settings.
     pub fn settings(&self) -> Object {
-        let Config { upstream, prefix, timeout, place, plain_keys, origins, cors, deny_cache, leases, credit, watch, .. } =
-            &self.config;
+        let Config {
+            upstream,
+            prefix,
+            timeout,
+            place,
+            plain_keys,
+            origins,
+            cors,
+            deny_cache,
+            leases,
+            credit,
+            watch,
+            ..
+        } = &self.config;
         object(&[
             ("upstream", upstream.as_deref().into()),
             ("prefix", prefix.as_str().into()),
