@@ -5,6 +5,7 @@ import { asText } from "./lib/astext.mjs";
 import { finished } from "./lib/finished.mjs";
 import { bin, inProject } from "./lib/paths.mjs";
 import { quiet } from "./lib/run.mjs";
+import { buildWatchPage } from "./page.mjs";
 
 /** What the wasm of each feature is called where it is a file of its own. */
 const wasmFiles = {
@@ -18,6 +19,7 @@ const wasmFiles = {
 
 /** The npm package in dist/: the same API for every runtime, and its types. */
 export async function buildPackage() {
+  await buildWatchPage();
   await finished(inProject("dist"), async (dist) => {
     for (const [name, format] of [
       ["index.js", "esm"],
@@ -100,6 +102,13 @@ const wasmAsText = {
     onLoad({ filter: /\.wasm$/ }, ({ path }) => ({ contents: asText(readFileSync(path)), loader: "text" })),
 };
 
+/** Leaves the live page out of a bundle: it is a text beside it, as wrangler takes it. */
+const pageBeside = {
+  name: "page beside",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/page\.html$/ }, () => ({ path: "./watch.html", external: true })),
+};
+
 /** Leaves the wasm out of a bundle: it is a file beside it. `query` makes bundlers of edge functions return its module. */
 const wasmBeside = (query = "") => ({
   name: "wasm beside",
@@ -159,23 +168,22 @@ async function bundleClient(dist) {
 }
 
 /**
- * The files that a throttle loads only where it needs them, by the modules that it imports for them. Errors of shared budgets
- * are those of the file that loads them; the core as JavaScript has none, so it is one file.
+ * The files that a throttle or a Worker loads only where it needs them, by the modules that it imports for them. Errors of
+ * shared budgets are those of the file that loads them; the core as JavaScript has none, so it is one file.
  */
-const throttleChunks = (format) => ({
+const chunks = (format) => ({
   "shared-chunk": `./shared.${format === "cjs" ? "cjs" : "js"}`,
   "learn-chunk": `./learn.${format === "cjs" ? "cjs" : "js"}`,
   "without-wasm": "./throttle-js.js",
+  "watch-chunk": "./watch.js",
 });
 
 /** Leaves those out of a bundle: they are files beside it. */
 const chunksBeside = (format) => ({
   name: "chunks beside",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/(shared-chunk|learn-chunk|without-wasm)\.ts$/ }, ({ path, kind }) =>
-      kind === "dynamic-import"
-        ? { path: throttleChunks(format)[basename(path, ".ts")], external: true }
-        : undefined,
+    onResolve({ filter: /\/(shared-chunk|learn-chunk|without-wasm|watch-chunk)\.ts$/ }, ({ path, kind }) =>
+      kind === "dynamic-import" ? { path: chunks(format)[basename(path, ".ts")], external: true } : undefined,
     ),
 });
 
@@ -424,8 +432,17 @@ async function bundleAi(dist) {
     await bundleAs(join(dist, `ai.${extension}`), { entryPoints: [inProject("js/ai/index.ts")], format });
 }
 
-/** `tollgate/cloudflare`: the Worker with its wasm as a module beside it. */
+/** `tollgate/cloudflare`: the Worker with its wasm as a module beside it, and what it loads for the live page. */
 async function bundleWorker(dist) {
+  const watch = [inProject("js/cloudflare/watch/watch-chunk.ts")];
+  // Minified: wrangler puts it into every Worker, also those that never load it.
+  await bundleAs(join(dist, "watch.js"), {
+    entryPoints: watch,
+    format: "esm",
+    minify: true,
+    plugins: [pageBeside],
+  });
+  cpSync(inProject("build/watch/page.html"), join(dist, "watch.html"));
   await bundleAs(join(dist, "cloudflare.js"), {
     entryPoints: [inProject("js/cloudflare/index.ts")],
     format: "esm",

@@ -1,4 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { finished } from "./lib/finished.mjs";
 import { inProject } from "./lib/paths.mjs";
 import { plain, repositories } from "./release/versions.mjs";
 
@@ -32,6 +34,38 @@ export async function pageFiles(home = plain(repositories()["package.json"]) ?? 
     loader: { ".wasm": "empty" },
   });
   return outputFiles;
+}
+
+/** Returns the Worker's live page: one file of HTML with its script and its style. */
+export async function watchPage() {
+  const { build } = await import("esbuild");
+  const { outputFiles } = await build({
+    entryPoints: { script: source("watch/main.js"), style: source("watch/style.css") },
+    outdir: inProject("build/watch"),
+    bundle: true,
+    minify: true,
+    platform: "browser",
+    format: "iife",
+    target: "es2022",
+    legalComments: "none",
+    logLevel: "warning",
+    write: false,
+  });
+  const text = (extension) => outputFiles.find(({ path }) => path.endsWith(extension)).text.trim();
+  return readFileSync(source("watch/index.html"), "utf8")
+    .replace(/\n\s*/g, "\n")
+    .replace("<style></style>", () => `<style>${text(".css")}</style>`)
+    .replace(
+      "<script></script>",
+      () => `<script>${text(".js").replaceAll("</script", "<\\/script")}</script>`,
+    );
+}
+
+/** Writes the live page, which the Worker serves. */
+export async function buildWatchPage() {
+  await finished(inProject("build/watch"), async (folder) =>
+    writeFileSync(join(folder, "page.html"), await watchPage()),
+  );
 }
 
 /** The package from its sources, with the wasm as a file beside the page instead of as text in it. */

@@ -17,6 +17,11 @@ declare module "*.wasm" {
   export default module;
 }
 
+declare module "*.html" {
+  const text: string;
+  export default text;
+}
+
 declare module "*?raw" {
   const text: string;
   export default text;

@@ -5,6 +5,7 @@ import { forward } from "./gateway/forward.ts";
 import { gateway } from "./gateway/gateway.ts";
 import { type Isolate, isolateOf, Misconfigured } from "./gateway/isolate.ts";
 import { problem } from "./problem.ts";
+import { collectorOf } from "./watch.ts";
 
 /** Handles a request: by the API under its prefix, by the gateway, or by the page if there is no upstream. */
 export function handle(
@@ -21,10 +22,15 @@ export function handle(
     if (error instanceof Misconfigured) return misconfigured(request, url, env, error);
     throw error;
   }
+  // Loaded before the request is handled, so that it is counted.
+  if (isolate.watches && isolate.collector === undefined)
+    return collectorOf(isolate).then(() => handle(request, env, context));
   const path = url.pathname;
   if (isOfApi(path, isolate.prefix)) {
     return api(request, env, context, isolate, path.slice(isolate.prefix.length + 4));
   }
+  if (isolate.watches && path === `${isolate.prefix}/watch`)
+    return import("./watch/watch-chunk.ts").then(({ page }) => page(request));
   if (isolate.upstream !== undefined)
     return gateway({ request, url, env, context, isolate, upstream: isolate.upstream });
   if (path === "/demo/hit") return demoHit(request, env);

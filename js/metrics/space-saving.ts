@@ -30,8 +30,11 @@ export class SpaceSaving {
     this.#most = most;
   }
 
-  /** Counts a key once. A new one takes the counter of the lowest, with its count as the error. */
-  add(key: string): void {
+  /**
+   * Counts a key once, or as often as another sketch has counted it, with the error of that. A new key takes the counter of
+   * the lowest, with its count as an error.
+   */
+  add(key: string, times = 1, error = 0): void {
     const heap = this.#heap;
     let counter = this.#counters.get(key);
     if (counter === undefined && heap.length < this.#most) {
@@ -47,7 +50,8 @@ export class SpaceSaving {
       counter.error = counter.count;
       this.#counters.set(key, counter);
     }
-    counter.count += 1;
+    counter.count += times;
+    counter.error += error;
     this.#down(counter);
   }
 

@@ -22,12 +22,13 @@ export async function prepare(
   await script(entry, join(folder, "worker.js"), minify);
   if (upstream) await script(upstream, join(folder, "upstream.js"), minify);
   if (wasm !== null) cpSync(wasm, join(folder, "tollgate.wasm"));
+  cpSync(inProject("build/watch/page.html"), join(folder, "watch.html"));
   writeFileSync(join(folder, "config.capnp"), capnp(bindings, upstream !== undefined, evicts, wasm !== null));
 }
 
 const script = async (entry, file, minify) => writeFileSync(file, await bundled(entry, { minify }));
 
-/** Returns a Worker's script with its imports, except the wasm, which workerd takes as a module of its own. */
+/** Returns a Worker's script with its imports, except the wasm and the live page, which are modules of their own. */
 export async function bundled(entry, options = {}) {
   const { outputFiles } = await build({
     entryPoints: [entry],
@@ -37,7 +38,7 @@ export async function bundled(entry, options = {}) {
     target: "es2024",
     external: ["cloudflare:workers"],
     logLevel: "warning",
-    plugins: [wasmBeside],
+    plugins: [wasmBeside, pageBeside],
     ...options,
   });
   return outputFiles[0].contents;
@@ -47,6 +48,12 @@ const wasmBeside = {
   name: "wasm beside the script",
   setup: ({ onResolve }) =>
     onResolve({ filter: /\.wasm$/ }, () => ({ path: "./tollgate.wasm", external: true })),
+};
+
+const pageBeside = {
+  name: "page beside the script",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/page\.html$/ }, () => ({ path: "./watch.html", external: true })),
 };
 
 /** Returns a binding: a string as text, any other value as JSON. */
@@ -77,6 +84,7 @@ const config :Workerd.Config = (
 const tollgate :Workerd.Worker = (
   modules = [
     (name = "worker.js", esModule = embed "worker.js"),
+    (name = "./watch.html", text = embed "watch.html"),
     ${hasWasm ? wasmModule : ""}
   ],
   compatibilityDate = "2026-09-01",

@@ -42,3 +42,31 @@ test("no count is too low or off by more than n / m, and no frequent key is miss
     }),
     { numRuns: 1_000 },
   ));
+
+test("sketches that are joined keep what each of them knows", () =>
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 40 }), fc.array(streams, { maxLength: 6 }), (most, parts) => {
+      const joined = new SpaceSaving(most);
+      const exact = new Map();
+      for (const stream of parts) {
+        const part = new SpaceSaving(most);
+        for (const [key, times] of stream) {
+          part.add(`${key}`, times);
+          exact.set(`${key}`, (exact.get(`${key}`) ?? 0) + times);
+        }
+        for (const { key, count, error } of part.top(most)) joined.add(key, count, error);
+      }
+      const added = [...exact.values()].reduce((sum, times) => sum + times, 0);
+      const top = joined.top(most);
+      assert.equal(
+        top.reduce((sum, { count }) => sum + count, 0),
+        added,
+      );
+      for (const { key, count, error } of top) assert.ok(count - error <= (exact.get(key) ?? 0), key);
+      // Each part may have lost as much of a key as its smallest count, and the joined sketch as much again.
+      const known = new Map(top.map(({ key, count }) => [key, count]));
+      for (const [key, truth] of exact) assert.ok(truth - (known.get(key) ?? 0) <= (2 * added) / most, key);
+      if (exact.size <= most) for (const { key, count } of top) assert.equal(count, exact.get(key));
+    }),
+    { numRuns: 1_000 },
+  ));

@@ -71,6 +71,8 @@ const inPackage = [
   "dist/tollgate-throttle.wasm",
   "dist/tollgate-worker.wasm",
   "dist/tollgate.wasm",
+  "dist/watch.html",
+  "dist/watch.js",
   "dist/workerd.js",
   "package.json",
 ];

@@ -42,6 +42,8 @@ pub(crate) struct Config {
     /// Whether the origin receives `X-Original-URL` and `X-Rewrite-URL`, by which some origins replace the URL.
     pub(crate) forward_rewrites: bool,
     pub(crate) plain_keys: bool,
+    /// Whether decisions are counted for the live page.
+    pub(crate) watch: bool,
     /// The ranges of addresses that pass or are denied.
     pub(crate) addresses: Vec<(Range, Verdict)>,
     pub(crate) named: Vec<(String, Policy)>,
@@ -98,6 +100,7 @@ impl Config {
             method_override: reader.boolean("methodOverride").unwrap_or(false),
             forward_rewrites: reader.boolean("forwardRewrites").unwrap_or(false),
             plain_keys: reader.choice("logKeys", &[("hashed", false), ("plain", true)]).unwrap_or(false),
+            watch: reader.boolean("watch").unwrap_or(false),
             addresses: addresses::read(&mut reader),
             named: Vec::new(),
             sets: Vec::new(),
@@ -228,7 +231,7 @@ mod tests {
     fn an_empty_configuration_is_valid() {
         let config = config("").unwrap();
         assert_eq!((config.prefix.as_str(), config.timeout, config.deny_cache), ("/_tollgate", 2_000, true));
-        assert_eq!((config.headers, config.plain_keys), (Headers::Standard, false));
+        assert_eq!((config.headers, config.plain_keys, config.watch), (Headers::Standard, false, false));
     }
 
     #[test]
@@ -250,6 +253,7 @@ mod tests {
             on_misconfigured = "pass"
             cors = { origins = "https://app.example", credentials = true }
             logKeys = "plain"
+            watch = true
             allow = "192.0.2.7"
             deny = ["10.0.0.0/8", "2001:db8::/32"]
             [policies]
@@ -277,7 +281,7 @@ mod tests {
         .unwrap();
         assert_eq!((config.rules.len(), config.origins.len()), (2, 2));
         assert_eq!(config.addresses.len(), 3);
-        assert!(config.method_override && config.forward_rewrites && config.cors.credentials);
+        assert!(config.method_override && config.forward_rewrites && config.cors.credentials && config.watch);
         assert_eq!((config.leases, config.credit), (Some(2_000), true));
         let leased: Vec<_> = config.rules.iter().map(|rule| (rule.leases, rule.credit)).collect();
         assert_eq!(leased, [(false, false), (true, true)]);
@@ -305,6 +309,7 @@ mod tests {
             ("leases = { ttl = 0 }", "leases.ttl: 0 is not"),
             ("leases = { length = 1 }", "leases.length: unknown field"),
             ("credit = 1", "credit: 1 is not true or false"),
+            ("watch = 1", "watch: 1 is not true or false"),
         ] {
             let errors = leases(toml).unwrap_err();
             assert!(errors[0].starts_with(path) && errors.len() == 1, "{errors:?}");

@@ -65,7 +65,7 @@ impl Gateway {
 
     /// Returns the settings.
     pub fn settings(&self) -> Object {
-        let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, .. } =
+        let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, watch, .. } =
             &self.config;
         object(&[
             ("upstream", upstream.as_deref().into()),
@@ -84,6 +84,8 @@ impl Gateway {
             ("leases", leases.is_some().into()),
             ("credit", (*credit).into()),
             ("forwardsRewrites", self.config.forward_rewrites.into()),
+            // Decisions are counted for the live page.
+            ("watches", (*watch).into()),
         ])
     }
 

@@ -3,7 +3,7 @@ import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { admit, preflight } from "../gateway/cors.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
-import { Unanswered } from "../object/ask.ts";
+import { askWatch, idIn, Unanswered, wrongId } from "../object/ask.ts";
 import { brokenKey } from "../object/checks.ts";
 import type { Answer, ErrorInfo } from "../object/decision.ts";
 import type { Operation } from "../object/object.ts";
@@ -45,6 +45,7 @@ async function respond(
   name: string,
 ): Promise<Response> {
   if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
+  if (name === "watch" || name === "why") return watch(request, env, context, isolate, name);
   if (!operationNames.includes(name))
     return problem(404, "There is no such operation", { code, operations: operationNames });
   if (request.method !== "POST")
@@ -54,6 +55,44 @@ async function respond(
   const body = await readBody(request);
   if (body instanceof Response) return body;
   return answer(env, context, isolate, name as Operation, body.json);
+}
+
+/** Responds to a question about all keys, or about one, if decisions are counted. */
+async function watch(
+  request: Request,
+  env: TollgateEnv,
+  context: ExecutionContext,
+  isolate: Isolate,
+  name: "watch" | "why",
+): Promise<Response> {
+  if (request.method !== "GET") return problem(405, "Use GET", { code }, { Allow: "GET, OPTIONS" });
+  const closed = await closedTo(request, env, isolate);
+  if (closed) return closed;
+  if (!isolate.watches)
+    return problem(404, "Decisions are not counted: set watch = true in the configuration", {
+      code: "watch_off",
+    });
+  const endpoints = await import("../watch/watch-chunk.ts");
+  const answer = endpoints[name === "watch" ? "watched" : "why"]({
+    url: new URL(request.url),
+    isolate,
+    namesOf(object) {
+      const wrong = wrongId(env, object);
+      if (wrong) throw wrong;
+      return { key: isolate.logged(object, env), object: idIn(env, object) };
+    },
+    ask: (question) => askWatch(env, isolate.timeout, JSON.stringify(question)),
+    read: (operation, item) => answerItem(env, context, isolate, operation, item),
+  });
+  try {
+    return Response.json(await answer, { headers: { "Cache-Control": "no-store" } });
+  } catch (error) {
+    if (error instanceof Unanswered)
+      return problem(503, error.message, { code: "unanswered" }, { "Retry-After": "1" });
+    const { code, message } = error as ErrorInfo;
+    if (typeof code !== "string") throw error;
+    return problem(400, message, { code });
+  }
 }
 
 async function readBody(request: Request): Promise<{ json: unknown } | Response> {

@@ -5,6 +5,7 @@ import { log, report } from "../log.ts";
 import { ask, Unanswered } from "../object/ask.ts";
 import { type HoldReply, holdAll, releaseAll, settleLater } from "../object/hold.ts";
 import { problem, unanswered } from "../problem.ts";
+import type { Result } from "../watch/report.ts";
 import { expose, permit } from "./cors.ts";
 import { denial, namesOf } from "./denial.ts";
 import { forward, withOneValue } from "./forward.ts";
@@ -34,7 +35,7 @@ export function gateway(call: GatewayCall): Response | Promise<Response> {
   const enforced = plan.some(({ shadow }) => shadow) ? withoutShadows(call, plan) : plan;
   if (enforced.length === 0) return forwarded(call, request);
   for (const check of enforced) {
-    const remembered = isolate.recall(check);
+    const remembered = isolate.remembered(check);
     if (remembered !== undefined) return denied(call, check, remembered, true);
   }
   return limited(call, enforced);
@@ -105,6 +106,7 @@ async function decideAll(call: GatewayCall, checks: readonly LimitCheck[]): Prom
   const failureDenial = failures.find((failure) => "response" in failure);
   if (denials.length === 0 && failureDenial === undefined) {
     settleLater(isolate, replies);
+    for (const { check } of replies) count(call, check, "allowed");
     const allowed = replies.map(({ check, numbers }) => isolate.clientResponse(check.set, numbers));
     const passed = failures as Extract<Outcome, { headers: unknown }>[];
     return { headers: [...allowed, ...passed].map(({ headers }) => headers).reduce(joined) };
@@ -114,9 +116,7 @@ async function decideAll(call: GatewayCall, checks: readonly LimitCheck[]): Prom
   const longest = denials.toSorted((one, other) => waitOf(other) - waitOf(one))[0];
   if (longest === undefined) return failureDenial as Outcome;
   const { check, numbers } = longest;
-  return {
-    response: denied(call, check, isolate.clientResponse(check.set, numbers), false),
-  };
+  return { response: denied(call, check, numbers, false) };
 }
 
 const waitOf = ({ numbers }: HoldReply) => named(numbers, []).retryAfter;
@@ -131,27 +131,35 @@ async function decideOne(call: GatewayCall, check: LimitCheck): Promise<Outcome>
     numbers = await checked(call, check);
   } catch (error) {
     if (error instanceof TooManyNewKeys) {
-      const { check: ofAddress, numbers } = error;
-      return { response: denied(call, ofAddress, isolate.clientResponse(ofAddress.set, numbers), false) };
+      return { response: denied(call, error.check, error.numbers, false) };
     }
     if (!(error instanceof Unanswered)) throw error;
     return failed(call, check, error);
   }
-  const response = isolate.clientResponse(check.set, numbers);
-  if (isAllowed(numbers)) return { headers: response.headers };
+  if (isAllowed(numbers)) {
+    count(call, check, "allowed");
+    return { headers: isolate.clientResponse(check.set, numbers).headers };
+  }
   // Where there are leases, they have remembered it for as long as it is certain.
   if (!check.shadow && !check.leases) isolate.remember(check, numbers, now);
-  return { response: denied(call, check, response, false) };
+  return { response: denied(call, check, numbers, false) };
+}
+
+/** Counts a decision for the live page, if there is one. The numbers are those of a denial. */
+function count(
+  { env, context, isolate: { collector } }: GatewayCall,
+  check: LimitCheck,
+  result: Result,
+  numbers?: Numbers,
+): void {
+  collector?.ofRule(check, result, { env, background: (work) => context.waitUntil(work) }, numbers);
 }
 
 /** Logs a denial, and returns its response. */
-function denied(
-  call: GatewayCall,
-  check: LimitCheck,
-  { violated, headers, problem }: ClientResponse,
-  remembered: boolean,
-): Response {
+function denied(call: GatewayCall, check: LimitCheck, numbers: Numbers, remembered: boolean): Response {
   const { request, env, isolate } = call;
+  const { violated, headers, problem } = isolate.clientResponse(check.set, numbers);
+  count(call, check, "denied", numbers);
   report(env, { ...logFields(call, check, "denied"), policies: violated, remembered });
   const response = denial(headers, problem);
   permit(response.headers, request, isolate.cors);
@@ -184,6 +192,7 @@ function checked(call: GatewayCall, own: LimitCheck): Numbers | Promise<Numbers>
 function failed(call: GatewayCall, check: LimitCheck, error: Unanswered): Outcome {
   const { request, env, isolate } = call;
   const answer = check.allowOnError ? "allowed" : "denied";
+  count(call, check, "errors");
   report(env, { ...logFields(call, check, "error"), ...error.logFields(), answer });
   if (check.shadow) return { headers: [] };
   const mark: [string, string] = ["Tollgate-Error", `${error.failure}; ${answer}`];

@@ -4,6 +4,7 @@ import { type Numbers, namesIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { log } from "../log.ts";
 import { call, Rebuilt } from "../wasm.ts";
+import type { Collector } from "../watch/collector.ts";
 import type { Cors } from "./cors.ts";
 import { Digests } from "./digests.ts";
 import { isAddress, serviceNamed } from "./forward.ts";
@@ -97,6 +98,7 @@ interface Settings {
   readonly leases: boolean;
   readonly credit: boolean;
   readonly forwardsRewrites: boolean;
+  readonly watches: boolean;
 }
 
 /** The most keys of which an isolate remembers denials and leases. */
@@ -123,13 +125,19 @@ export class Isolate {
   readonly hasCredit: boolean;
   /** Whether the origin receives the headers by which some origins replace the URL. */
   readonly forwardsRewrites: boolean;
+  /** Whether decisions are counted for the live page, and what counts them once it is loaded. */
+  readonly watches: boolean;
+  collector: Collector | undefined;
+  /** How keys are logged. */
+  readonly plainKeys: boolean;
+  /** The configuration. */
+  readonly json: string;
   #gateway: Rebuilt<Gateway>;
   // Made when they are needed, so that the first request does not wait for what it does not use.
   #sets: readonly PolicySet[] | undefined;
   #limits: readonly Limit[] | undefined;
   #leases: Leases | undefined;
   #newLeases: () => Leases;
-  #plainKeys: boolean;
   #ownSecret: string | undefined;
   #digests = new Digests();
 
@@ -145,12 +153,14 @@ export class Isolate {
     this.upstream = settings.upstream;
     this.prefix = settings.prefix;
     this.timeout = settings.timeout;
-    this.#plainKeys = settings.plainKeys;
+    this.plainKeys = settings.plainKeys;
     this.origins = settings.origins;
     this.cors = { origins: readers, credentials };
     this.hasLeases = settings.leases;
     this.hasCredit = settings.credit;
     this.forwardsRewrites = settings.forwardsRewrites;
+    this.watches = settings.watches;
+    this.json = json;
     this.#newLeases = () => new Leases(coreOf(leaseTtl, remembersDenials), () => Date.now());
   }
 
@@ -260,7 +270,7 @@ export class Isolate {
 
   /** Returns a key for logs: hashed, unless the configuration has `logKeys = "plain"`. */
   logged(key: string, env: TollgateEnv): string {
-    if (this.#plainKeys) return key;
+    if (this.plainKeys) return key;
     const secret = env.TOLLGATE_LOG_SECRET ?? env.TOLLGATE_TOKEN ?? this.#secret();
     return this.#digests.of(key, secret, () => this.#gateway.call((gateway) => gateway.digest(secret, key)));
   }

@@ -1,7 +1,11 @@
+import { invalidField } from "../../errors/error.ts";
 import type { Numbers } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
 import type { RateLimiterObject } from "./object.ts";
+
+/** The name of the object that gets the reports on all decisions. The names of keys' objects begin with a slash. */
+export const watchName = "tollgate:watch";
 
 /** The ways in which an object fails to respond. */
 export type Failure = "overloaded" | "timeout" | "failed";
@@ -33,7 +37,8 @@ export function ask(
   object: string,
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Numbers | ErrorInfo>,
 ): Promise<Numbers | ErrorInfo> {
-  return send(env, timeout, object, call);
+  const wrong = wrongId(env, object);
+  return wrong === undefined ? send(env, timeout, object, call) : Promise.resolve(wrong);
 }
 
 /** Sends an operation in JSON to an object, in the same way. */
@@ -43,8 +48,39 @@ export async function askInJson(
   object: string,
   question: string,
 ): Promise<Answer> {
+  const error = wrongId(env, object);
+  if (error !== undefined) return { error };
   return JSON.parse(await send(env, timeout, object, (stub) => stub.question(question)));
 }
+
+/** Returns the object of a name, or of an id after `#`. */
+const stubOf = ({ LIMITERS }: TollgateEnv, object: string) =>
+  object.startsWith("#") ? LIMITERS.get(LIMITERS.idFromString(object.slice(1))) : LIMITERS.getByName(object);
+
+/** Returns the id of an object after `#`. The API takes it in the place of a key, of which only the hash may be known. */
+export const idIn = ({ LIMITERS }: TollgateEnv, object: string): string =>
+  object.startsWith("#") ? object : `#${LIMITERS.idFromName(object)}`;
+
+/** Returns the error of an id that is not of this namespace. */
+export function wrongId({ LIMITERS }: TollgateEnv, object: string): ErrorInfo | undefined {
+  if (!object.startsWith("#")) return undefined;
+  try {
+    LIMITERS.idFromString(object.slice(1));
+    return undefined;
+  } catch {
+    const { code, message } = invalidField(
+      "invalid_key",
+      "parts",
+      object,
+      "# and the id of an object of this Worker",
+    );
+    return { code, message };
+  }
+}
+
+/** Asks the watch object. Rejects with `Unanswered`. */
+export const askWatch = (env: TollgateEnv, timeout: number, question: string): Promise<string> =>
+  send(env, timeout, watchName, (stub) => stub.watch(question));
 
 function send<Reply>(
   env: TollgateEnv,
@@ -64,7 +100,7 @@ function send<Reply>(
     };
     try {
       // Not awaited: each promise in between would cost every hit another turn.
-      call(env.LIMITERS.getByName(object)).then(replied, failed);
+      call(stubOf(env, object)).then(replied, failed);
     } catch (error) {
       failed(error as { readonly overloaded?: boolean });
     }

@@ -1,9 +1,12 @@
-import type { JsonDecision } from "../../http/json-decision.ts";
+import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import type { AskIssuer, Background } from "../../lease/leases.ts";
-import { isAllowed, type Numbers, violatedBy } from "../../wasm/decision-numbers.ts";
+import type { Decision } from "../../types.ts";
+import { isAllowed, type Numbers, named } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
 import { report, type Via } from "../log.ts";
+import type { Result as Outcome } from "../watch/report.ts";
+import { collectorOf } from "../watch.ts";
 import { ask, askInJson, Unanswered } from "./ask.ts";
 import type { Answer, ErrorInfo } from "./decision.ts";
 import type { Counted, Operation } from "./object.ts";
@@ -32,12 +35,12 @@ class Rejected extends Error {
 export function callObject(objectCall: ObjectCall): Promise<Numbers | ErrorInfo> {
   const { operation, item } = objectCall;
   const { names } = item;
-  // A peek denies nothing, so it is not logged.
-  const denied = (answer: Numbers | ErrorInfo) =>
-    operation === "hit" && typeof answer === "string" && !isAllowed(answer)
-      ? violatedBy(answer, names)
-      : undefined;
-  return reported(objectCall, answered(objectCall), denied);
+  // A peek decides nothing, so it is not logged.
+  const decided = (answer: Numbers | ErrorInfo) => {
+    if (operation !== "hit" || typeof answer !== "string") return undefined;
+    return isAllowed(answer) ? "allowed" : named(answer, names);
+  };
+  return reported(objectCall, answered(objectCall), decided);
 }
 
 /** Returns the result of an operation, by the object or, for a hit, from a lease. */
@@ -77,11 +80,11 @@ export function callObjectInJson(objectCall: ObjectCall, question: string): Prom
   const { env, isolate, operation, item } = objectCall;
   // A report on a lease without a hit is denied nothing either.
   const asks = operation !== "peek" && !(operation === "lease" && item.amount === 0);
-  const denied = (answer: Answer) => {
+  const decided = (answer: Answer) => {
     const decision = asks ? decisionIn(answer) : undefined;
-    return decision === undefined || decision.allowed ? undefined : decision.violated;
+    return decision?.allowed ? "allowed" : decision && fromJson(decision);
   };
-  return reported(objectCall, askInJson(env, isolate.timeout, item.object, question), denied);
+  return reported(objectCall, askInJson(env, isolate.timeout, item.object, question), decided);
 }
 
 function decisionIn(answer: Answer): JsonDecision | undefined {
@@ -90,22 +93,33 @@ function decisionIn(answer: Answer): JsonDecision | undefined {
   return "decision" in answer ? answer.decision : undefined;
 }
 
-/** Awaits a result, and logs a denial or a failure. `denied` returns the policies that denied, if any. */
+/** Awaits a result, logs a denial or a failure, and counts it for the live page. `decided` returns the denial, if any. */
 async function reported<Result>(
-  { env, isolate, via, operation, item }: ObjectCall,
+  { env, isolate, via, operation, item, background }: ObjectCall,
   pending: Promise<Result>,
-  denied: (result: Result) => readonly string[] | undefined,
+  decided: (result: Result) => "allowed" | Decision | undefined,
 ): Promise<Result> {
   const { object, names, amount: cost } = item;
   const fields = () => ({ via, operation, key: isolate.logged(object, env), cost });
+  const count = async (result: Outcome, decision?: Decision) => {
+    if (!isolate.watches) return;
+    const collector = isolate.collector ?? (await collectorOf(isolate));
+    collector.ofCall(via, names, result, { env, background }, decision && { object, decision, cost });
+  };
   try {
     const result = await pending;
-    const policies = denied(result);
-    if (policies !== undefined) report(env, { event: "denied", ...fields(), policies });
+    const decision = decided(result);
+    if (decision === "allowed") await count("allowed");
+    else if (decision !== undefined) {
+      await count("denied", decision);
+      report(env, { event: "denied", ...fields(), policies: decision.violated });
+    }
     return result;
   } catch (error) {
-    if (error instanceof Unanswered)
+    if (error instanceof Unanswered) {
+      await count("errors");
       report(env, { event: "error", ...fields(), policies: names, ...error.logFields() });
+    }
     throw error;
   }
 }

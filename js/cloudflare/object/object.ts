@@ -18,10 +18,12 @@ import type {
 } from "../../types.ts";
 import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
-import { isolateOf, Misconfigured } from "../gateway/isolate.ts";
+import { type Isolate, isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
+import type { WatchObject } from "../watch/watch-object.ts";
 import { type Admission, newMark } from "./admission.ts";
+import { watchName } from "./ask.ts";
 import {
   checkAmount,
   checkId,
@@ -71,6 +73,8 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   #object: Rebuilt<RustObject>;
   /** The policies of the last decision, and their names. */
   #named: { readonly json: string; readonly names: readonly string[] } = { json: "", names: [] };
+  /** The counts of all keys, if this is the watch object. */
+  #watch: Promise<WatchObject> | undefined;
 
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
@@ -282,15 +286,34 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return new Response(this.question(question), { headers: { "Content-Type": "application/json" } });
   }
 
+  /** Takes a report on the decisions of an isolate, or returns what is known of all, in JSON: for the Worker's live page. */
+  async watch(question: string): Promise<string> {
+    checkTexts(question);
+    return (await this.#watching()).ask(question, Date.now());
+  }
+
   /**
    * Fires when the key may have expired. If it has, all its storage is deleted, so that an unused key costs nothing. Fires
    * also to return credit: a timer for that would keep the object in memory.
    */
   override async alarm(): Promise<void> {
+    if (this.#isWatch()) return (await this.#watching()).ring(Date.now());
     const [ended, empty] = this.#call((object) => object.expire(Date.now())) as [string, boolean];
     const key = this.#key();
     for (const state of JSON.parse(ended) as Ended[]) reportEnded(this.env, key, state);
     if (empty) await this.ctx.storage.deleteAll();
+  }
+
+  /** Whether this is the watch object. By its id: an object that an alarm starts may not know its name. */
+  #isWatch(): boolean {
+    return this.env.LIMITERS?.idFromName(watchName).equals(this.ctx.id) === true;
+  }
+
+  #watching(): Promise<WatchObject> {
+    this.#watch ??= import("../watch/watch-chunk.ts").then(
+      ({ WatchObject }) => new WatchObject(this.ctx.storage),
+    );
+    return this.#watch;
   }
 
   /** Performs an operation under a limit on new keys: on a key that is new only if it is admitted, which is marked. */
@@ -327,12 +350,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Returns whether the configuration allows credit: hits in memory that a reserved amount in the row covers. */
   #hasCredit(): boolean {
-    try {
-      return isolateOf(this.env).hasCredit;
-    } catch (error) {
-      if (error instanceof Misconfigured) return false;
-      throw error;
-    }
+    return configured(this.env, ({ hasCredit }) => hasCredit) ?? false;
   }
 
   /** Applies an operation that has more than an amount. */
@@ -373,12 +391,20 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** Returns the key as the Worker's logs have it; without a name or a configuration the id, which is a keyed hash. */
   #key(): string {
     const { id } = this.ctx;
-    try {
-      return id.name === undefined ? id.toString() : isolateOf(this.env).logged(id.name, this.env);
-    } catch (error) {
-      if (error instanceof Misconfigured) return id.toString();
-      throw error;
-    }
+    const { name } = id;
+    const logged =
+      name === undefined ? undefined : configured(this.env, (isolate) => isolate.logged(name, this.env));
+    return logged ?? id.toString();
+  }
+}
+
+/** Returns a value of the isolate; `undefined` if the configuration has errors. */
+function configured<Value>(env: TollgateEnv, value: (isolate: Isolate) => Value): Value | undefined {
+  try {
+    return value(isolateOf(env));
+  } catch (error) {
+    if (error instanceof Misconfigured) return undefined;
+    throw error;
   }
 }
 

@@ -18,7 +18,7 @@ export const limitsWorker = (policies) =>
     "limits",
     "limits.js",
     {},
-    { vars: { TOLLGATE: { policies, timeout: "1m" }, TOLLGATE_TOKEN: token } },
+    { vars: { TOLLGATE: { policies, timeout: "1m", watch: true }, TOLLGATE_TOKEN: token } },
   );
 
 export const workerName = ({ name }) => name.toLowerCase().replaceAll(".", "-");

@@ -13,7 +13,8 @@ use crate::tree::Tree;
 
 /// Describes the accepted parts in error messages.
 const ACCEPTS: &str = "\"ip=<address>\", \"path=/<path without ; ? #>\", \"header:<name>=<value>\", \
-                       \"cookie:<name>=<value without ;>\", \"constant:<text>\", or alone a key as the log prints it";
+                       \"cookie:<name>=<value without ;>\", \"constant:<text>\", or alone a key as the log prints it \
+                       or # and an object's id";
 
 /// The key of a rule.
 #[derive(Debug)]

@@ -88,9 +88,10 @@ pub(crate) fn object_name(key: String) -> String {
     if key.len() <= MAX_NAME && !key.contains('\n') { key } else { format!("/sha256={}", digest(&key)) }
 }
 
-/// Returns whether a text is the name of an object, as logs show it: that of a rule's key or of a key of the API.
+/// Returns whether a text is the name of an object, as logs show it: that of a rule's key or of a key of the API; or `#`
+/// and the id of an object, as the live page shows it, whose name may be known only by its hash.
 pub(crate) fn is_object_name(text: &str) -> bool {
-    if let Some(hash) = text.strip_prefix("/sha256=") {
+    if let Some(hash) = text.strip_prefix("/sha256=").or_else(|| text.strip_prefix('#')) {
         return hash.len() == 64 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     }
     let mut rest = text;
@@ -188,6 +189,7 @@ mod tests {
             "/cookie:Id=2:é/path=1:/",
             "/key=7:user:42",
             &hash,
+            &hash.replace("/sha256=", "#"),
         ] {
             assert!(is_object_name(name), "{name}");
         }
@@ -213,6 +215,8 @@ mod tests {
             "/cookie:a=1:é",
             "/path=3:/\nb",
             "/sha256=ab",
+            "#",
+            "#ab",
             &hash.to_uppercase(),
             &format!("{hash}/ip=9:192.0.2.1"),
             &long,
