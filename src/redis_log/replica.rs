@@ -28,6 +28,8 @@ pub(super) struct Replica {
     pub(super) set: Arc<PolicySet>,
     /// The policies of entries that name none.
     default: Arc<PolicySet>,
+    /// The default that follows, once the base is taken that was last proposed.
+    proposed: Option<Arc<PolicySet>>,
     /// Whether an entry or a base was read. The first one determines the policies.
     started: bool,
     /// The time of the last entry.
@@ -71,6 +73,7 @@ impl Replica {
             ledger,
             set: Arc::clone(set),
             default: Arc::clone(set),
+            proposed: None,
             started: false,
             stamp: 0,
             tokens: Vec::new(),
@@ -106,6 +109,19 @@ impl Replica {
     /// policies of the states become those of entries that name none.
     pub(super) fn base(&self, switches: bool) -> String {
         self.base_with(&self.lines, switches)
+    }
+
+    /// Records that the base which will be proposed switches the policies of entries that name none, or does not.
+    pub(super) fn propose(&mut self, switches: bool) {
+        self.proposed = switches.then(|| Arc::clone(&self.set));
+    }
+
+    /// Records that the base was taken which was last proposed. Entries that follow it name no policies where they are those
+    /// of the base.
+    pub(super) fn taken(&mut self) {
+        if let Some(proposed) = self.proposed.take() {
+            self.default = proposed;
+        }
     }
 
     /// Returns the base of a value that begins a new line.

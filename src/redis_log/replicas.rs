@@ -167,7 +167,8 @@ impl Replicas {
             let mut chars = line.chars();
             let replayed = match chars.next() {
                 _ if slot == NO_SLOT => Ok(Replayed::default()),
-                Some('+' | '#') => self.replay(slot, chars.as_str(), own),
+                Some('+') => self.replay(slot, chars.as_str(), own),
+                Some('#') => self.replay(slot, chars.as_str(), own).inspect(|_| self.taken(slot)),
                 Some('=' | '^' | 'l') => self.load(slot, chars.as_str(), own),
                 _ => Ok(Replayed::default()),
             };
@@ -201,8 +202,17 @@ impl Replicas {
 
     /// Returns the states of a slot as the base of a value, without a tag; empty if the slot has no replica. With `switches`
     /// the policies of the states become those of entries that name none.
-    pub fn base(&self, slot: u32, switches: bool) -> String {
-        self.replica(slot).map(|replica| replica.base(switches)).unwrap_or_default()
+    pub fn base(&mut self, slot: u32, switches: bool) -> String {
+        let Some(Some(replica)) = self.slots.get_mut(slot as usize) else { return String::new() };
+        replica.propose(switches);
+        replica.base(switches)
+    }
+
+    /// Records that the base of a slot was taken.
+    fn taken(&mut self, slot: u32) {
+        if let Some(Some(replica)) = self.slots.get_mut(slot as usize) {
+            replica.taken();
+        }
     }
 
     /// Returns the same of a value that is restored.

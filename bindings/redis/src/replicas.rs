@@ -95,7 +95,7 @@ impl Replicas {
 
     /// Returns the states of a slot as the base of a value, without a tag. With `switches` the policies of the states become
     /// those of entries that name none.
-    pub fn base(&self, slot: u32, switches: bool) -> String {
+    pub fn base(&mut self, slot: u32, switches: bool) -> String {
         self.0.base(slot, switches)
     }
 
