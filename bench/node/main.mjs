@@ -5,9 +5,9 @@ import { plansOfCustomers } from "./plans.mjs";
 import { size } from "./size.mjs";
 import { startup } from "./startup.mjs";
 import { packages } from "./subjects.mjs";
-import { scripted, throughput } from "./throughput.mjs";
+import { listeners, scripted, throughput } from "./throughput.mjs";
 
-const parts = { throughput, scripted, memory, plans: plansOfCustomers, pause, size, startup };
+const parts = { throughput, scripted, listeners, memory, plans: plansOfCustomers, pause, size, startup };
 
 await runParts(parts, packages, {
   section: "node",

@@ -1,3 +1,4 @@
+import { subscribe } from "node:diagnostics_channel";
 import { MemoryStore } from "express-rate-limit";
 import { RateLimiter as TokenLimiter } from "limiter";
 import { RateLimiterMemory } from "rate-limiter-flexible";
@@ -123,6 +124,32 @@ export const withoutWasm = Object.fromEntries(
     { make: ownOf(policy, WithoutWasm) },
   ]),
 );
+
+/** The same limiter with listeners of its decisions: none, the option, and a subscriber of the channel. */
+export const withListeners = {
+  "nobody listens": { make: ownOf(policies.fix_window) },
+  "`onDecision`": {
+    make(maxKeys) {
+      const onDecision = (decision) => heard(decision);
+      const limiter = new RateLimiter(policies.fix_window, { maxKeys: Math.max(maxKeys, 1), onDecision });
+      return (key) => limiter.hit(key, 1);
+    },
+  },
+  "a subscriber of `tollgate:decision`": {
+    make(maxKeys) {
+      subscribe("tollgate:decision", ({ decision }) => heard(decision));
+      return ownOf(policies.fix_window)(maxKeys);
+    },
+  },
+};
+
+/** How many denials the listeners heard. */
+export let denials = 0;
+
+/** What the listeners do: next to nothing. */
+function heard({ allowed }) {
+  if (!allowed) denials++;
+}
 
 export const packages = ["express-rate-limit", "limiter", "rate-limiter-flexible"];
 

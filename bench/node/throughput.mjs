@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { table } from "../results.mjs";
-import { keysOf, subjects, withoutWasm } from "./subjects.mjs";
+import { keysOf, subjects, withListeners, withoutWasm } from "./subjects.mjs";
 
 const rounds = 7;
 const counts = [1, 1_000, 65_536, 1_000_000];
@@ -17,7 +17,7 @@ export let kept;
 
 /** Nanoseconds a hit, the best of several rounds. */
 async function measure(name, count, keeps) {
-  const { make, async } = subjects[name] ?? withoutWasm[name];
+  const { make, async } = { ...subjects, ...withoutWasm, ...withListeners }[name];
   const keys = keysOf(count);
   const hit = make(count);
   const hits = Math.max(300_000, Math.min(2 * count, 1_000_000));
@@ -91,6 +91,20 @@ export function scripted() {
   const rows = names.map((name) => [name, ...results.map((best) => ratio(best[name], best[wasmOf(name)]))]);
   const head = ["time of a hit ÷ with WebAssembly", "1 keys", "1,000 keys", "65,536 keys"];
   return `### Without WebAssembly\n\n${table(head, rows)}`;
+}
+
+/** How long a hit takes with listeners of its decision, beside one without. */
+export function listeners() {
+  const names = Object.keys(withListeners);
+  const keyCounts = [1, 1_000, 65_536];
+  const results = keyCounts.map((count) => {
+    process.stderr.write(`  listeners with ${count.toLocaleString("en")} keys\n`);
+    return measureAll(count, { names });
+  });
+  const rows = names.map((name) => [name, ...results.map((best) => ratio(best[name], best[names[0]]))]);
+  const times = names.map((name) => [`${name}, ns`, ...results.map((best) => best[name].toFixed(0))]);
+  const head = ["time of a hit ÷ without listeners", "1 keys", "1,000 keys", "65,536 keys"];
+  return `### Listeners\n\n${table(head, [...rows, ...times])}`;
 }
 
 /** Who only reads a decision may have none made, where the engine inlines the hit. Here each is made, and kept. */

@@ -1,6 +1,7 @@
 import { type Policies, type Policy, RateLimiter, TollgateError } from "../index.ts";
 import type { Entries } from "./entries.ts";
 import type { Table } from "./keys.ts";
+import type { PriceSummary, Traffic } from "./price.ts";
 import { Story, type StorySummary } from "./story.ts";
 import { type SummaryOptions, Tally, type TallySummary } from "./tally.ts";
 
@@ -40,6 +41,8 @@ export interface CandidateSummary extends TallySummary {
   readonly refused?: number;
   /** Hits that `newKeys` denied; left out if there are none. */
   readonly newKeys?: NewKeysSummary;
+  /** What it would cost on Cloudflare, if that is estimated. */
+  readonly price?: PriceSummary;
   /** The story of the only key, if one was chosen. */
   readonly story?: StorySummary;
 }
@@ -70,6 +73,8 @@ export class PolicyCandidate implements Candidate {
   readonly policies: Policies;
   readonly keys: Table;
   readonly tally = new Tally();
+  /** Estimates the price. */
+  traffic: Traffic | undefined;
   readonly #limiter: RateLimiter;
   readonly #story: Story | undefined;
   #now = 0;
@@ -92,6 +97,7 @@ export class PolicyCandidate implements Candidate {
       const { allowed, remaining, retryAfter, reason } = this.#limiter.hit(key, costs[at]);
       if (reason === "full") throw full();
       this.tally.add(time, key, allowed, retryAfter, reason === "banned");
+      this.traffic?.add(time, key, allowed, retryAfter, reason === "banned");
       this.#story?.add(time, allowed, remaining, retryAfter);
     }
   }
@@ -101,6 +107,7 @@ export class PolicyCandidate implements Candidate {
       name: this.name,
       policies: this.policies,
       ...this.tally.summary((key) => this.keys.text(key), options),
+      ...(this.traffic && { price: this.traffic.summary() }),
       ...(this.#story && { story: this.#story.summary() }),
     };
   }

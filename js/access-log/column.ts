@@ -2,8 +2,18 @@
 export class Column {
   #numbers = new Float64Array(1_024);
 
+  /** How many positions there is room for. */
+  get length(): number {
+    return this.#numbers.length;
+  }
+
   get(at: number): number {
     return this.#numbers[at] ?? 0;
+  }
+
+  set(at: number, number: number): void {
+    this.#reach(at);
+    this.#numbers[at] = number;
   }
 
   add(at: number, amount: number): void {

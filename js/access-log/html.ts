@@ -7,6 +7,8 @@ import {
   figuresOf,
   onlyDeniedInWords,
   onlyDeniedTable,
+  priceNote,
+  priceTable,
   ruleNotes,
   rulesTable,
   storyRest,
@@ -75,6 +77,7 @@ function details(candidate: CandidateSummary, level: number): string {
     worst.length === 0 || story !== undefined
       ? ""
       : table(mostDenied(name), keysTable(candidate), widths(candidate)),
+    priced(candidate),
     story === undefined ? "" : table(`Its hits under ${name}, UTC`, storyTable(story)),
     story === undefined || storyRest(story) === "" ? "" : `<p class="replay-note">${storyRest(story)}</p>`,
   ];
@@ -82,6 +85,14 @@ function details(candidate: CandidateSummary, level: number): string {
 <h${level}>${escaped(name)}</h${level}>
 ${parts.join("\n")}
 </section>`;
+}
+
+function priced(candidate: CandidateSummary): string {
+  const prices = priceTable(candidate);
+  if (prices === undefined) return "";
+  const titles = ["mode", ...prices.head.slice(1)];
+  const shown = table("What it would cost as a Worker on Cloudflare", { ...prices, head: titles });
+  return `${shown}\n<p class="replay-note">${escaped(priceNote(candidate))}</p>`;
 }
 
 const mostDenied = (name: string) => `Keys denied most by ${name}`;

@@ -71,6 +71,42 @@ function newKeysInWords({ denied, addresses, worst }: NewKeysSummary): string {
   return `${counted(denied, "hit")} denied for too many new keys of ${addresses} ${addresses === 1 ? "address" : "addresses"}: ${named.join(", ")}${addresses > named.length ? ", …" : "."}`;
 }
 
+/** Returns an amount in dollars with two digits that count. */
+function usd(amount: number): string {
+  if (amount >= 0.01 || amount === 0) return dollars.format(amount);
+  return amount < 0.0001 ? "< 0.0001" : amount.toPrecision(2);
+}
+
+const dollars = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+/** Returns the table of what each mode would cost; `undefined` if that was not estimated. */
+export function priceTable({ price }: CandidateSummary): Table | undefined {
+  if (price === undefined) return undefined;
+  const { modes, perMonth } = price;
+  return {
+    head: [
+      "as a Worker",
+      "object requests",
+      "rows written",
+      "USD",
+      ...(perMonth === undefined ? [] : ["USD a month"]),
+    ],
+    rows: modes.map((mode) => [
+      mode.mode,
+      count(mode.objectRequests),
+      count(mode.rowsWritten),
+      usd(mode.usd),
+      ...(perMonth === undefined ? [] : [usd(mode.usd * perMonth)]),
+    ]),
+  };
+}
+
+/** Returns what the prices are of. */
+export const priceNote = ({ price }: CandidateSummary): string =>
+  price === undefined
+    ? ""
+    : `An estimate through one isolate, by the prices of ${price.asOf}; the Worker's own requests are not in it.`;
+
 /** Returns the table of the keys that were denied most. */
 export const worstTable = ({ worst, keysBanned = 0 }: CandidateSummary): Table => ({
   head: ["denied most", "denied", "of hits", "longest wait", ...(keysBanned > 0 ? ["by a ban"] : [])],

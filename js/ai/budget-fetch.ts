@@ -24,7 +24,7 @@ export interface FetchBudgetOptions extends BudgetOptions {
     | ((denied: BudgetDenied) => Awaitable<FetchResponse | undefined>)
     | undefined;
   /**
-   * Whether streams of chat completions are asked for their usage where the request leaves that open; true by default. The
+   * Streams of chat completions are asked for their usage where the request leaves that open, unless this is false. The
    * event that says it is not passed on.
    */
   readonly includeUsage?: boolean | undefined;
@@ -38,7 +38,7 @@ interface Outgoing {
   readonly args: Parameters<typeof fetch>;
   readonly request: ModelRequest;
   readonly signal: AbortSignal | undefined;
-  /** Whether the event that says the usage was asked for here, and is not passed on. */
+  /** True if the event that says the usage was asked for here: it is not passed on. */
   readonly hidesUsage: boolean;
 }
 

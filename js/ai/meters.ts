@@ -69,6 +69,8 @@ const noMeter = (names: readonly (string | undefined)[]) =>
   fieldError(
     "invalid_option",
     "limiter",
-    `a limiter with the policies ${names.map(inWords).join(", ")}`,
+    `a limiter with the policies ${names.map(nameInWords).join(", ")}`,
     `one with a policy named ${[...counted, ...metered].join(", ")}`,
   );
+
+const nameInWords = (name: string | undefined) => (name === undefined ? "one without a name" : inWords(name));

@@ -124,12 +124,12 @@ function storyInWords({ now, denials }: KeyStory, hint: string): string {
   return `${counts}\n\n${past}`;
 }
 
-function decisionRow({ policy, decision, error }: PolicyDecision): string[] {
+function decisionRow({ policy, count: used, decision, error }: PolicyDecision): string[] {
   if (decision === undefined) return [policy, "–", error?.message ?? "–", "–"];
   const { allowed, limit, retryAfter, moreAfter } = decision;
   return [
     policy,
-    `${count(decision.count)} of ${count(limit)}`,
+    `${count(used ?? decision.count)} of ${count(limit)}`,
     allowed ? "allowed" : `denied for ${span(retryAfter)}`,
     moreAfter === 0 ? "–" : span(moreAfter),
   ];

@@ -47,6 +47,8 @@ export interface Denial {
 /** What a Worker says of a key under one policy. */
 export interface PolicyDecision {
   readonly policy: string;
+  /** What counts now; that of the decision includes the hit that it is about. */
+  readonly count?: number;
   readonly decision?: {
     readonly allowed: boolean;
     readonly count: number;

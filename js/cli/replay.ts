@@ -6,6 +6,7 @@ import { type Condition, conditionOf, operatorNames } from "../access-log/condit
 import { defaultSortWindow } from "../access-log/entries.ts";
 import { type FormatName, formatNames } from "../access-log/format.ts";
 import type { LogOptions } from "../access-log/log.ts";
+import { Traffic } from "../access-log/price.ts";
 import { Replay, type ReplaySummary } from "../access-log/replay.ts";
 import { Measure, type Suggesting } from "../access-log/suggest.ts";
 import { RateMeasure } from "../access-log/suggest-rate.ts";
@@ -91,6 +92,7 @@ export const replay: Command = {
       value: "<percent>",
       help: "find the smallest limit under which that percentage of the keys is never denied",
     },
+    price: { help: "estimate what each mode of a Worker on Cloudflare would cost" },
     worst: { value: "<count>", help: "how many of the most denied keys to show; 10 by default" },
     json: { help: "print the summary as JSON" },
     html: { value: "<file>", help: "write a report with plots" },
@@ -120,6 +122,7 @@ Examples:
     if (rules !== undefined) replaying.candidates.push(rules);
     addPolicies(replaying, [...policies, ...against], percent, only !== undefined);
     if (against.length > 0) compare(replaying);
+    if (given.has("price")) estimatePrices(replaying, config);
     // Opened first: a report that cannot be written is an error before a long log is read.
     const report = html === undefined ? undefined : openedReport(html);
     await readAll(replaying, logsOf(given));
@@ -137,6 +140,14 @@ Examples:
     return exit.ok;
   },
 };
+
+/** Has each candidate estimate what it would cost. */
+function estimatePrices(replaying: Replay, config: Config | undefined): void {
+  for (const candidate of replaying.candidates)
+    if (candidate instanceof PolicyCandidate) candidate.traffic = new Traffic(candidate.policies);
+    else if (candidate instanceof RulesCandidate)
+      candidate.traffic = new Traffic(config?.gateway?.sets() ?? []);
+}
 
 /** Returns the option that would name another field, if the field is a default. */
 function optionFor(given: Given, field: string): string {

@@ -3,6 +3,7 @@ import { full, limiterAt } from "../access-log/candidate.ts";
 import type { Entries } from "../access-log/entries.ts";
 import { Table } from "../access-log/keys.ts";
 import type { Planner } from "../access-log/log.ts";
+import type { Traffic } from "../access-log/price.ts";
 import { type SummaryOptions, Tally } from "../access-log/tally.ts";
 import type { Gateway, LimitFacts } from "./gateway.ts";
 import { LoggedRequest } from "./logged-request.ts";
@@ -30,6 +31,8 @@ const unlimited = 0;
 /** The rules of a gateway, planned by the gateway itself. */
 export class RulesCandidate implements Candidate {
   readonly name: string;
+  /** Estimates the price. */
+  traffic: Traffic | undefined;
   readonly #gateway: Gateway;
   readonly #limits: readonly LimitFacts[];
   readonly #stores: readonly Store[];
@@ -83,6 +86,7 @@ export class RulesCandidate implements Candidate {
       name: this.name,
       ...this.#tally.summary(nameOf, options),
       ...(newKeys && { newKeys }),
+      ...(this.traffic && { price: this.traffic.summary() }),
       unlimited: this.#unlimited,
       refused: this.#refused,
       rules: this.#rules.map(({ hits, denied }, rule) => ({
@@ -130,11 +134,15 @@ export class RulesCandidate implements Candidate {
     const isDenied = ({ set, object, cost }: KeyLimit) =>
       !this.#store(set).peek(object, cost * weight).allowed;
     const denied = limits.length === 1 ? [] : limits.filter(isDenied);
+    if (denied.length > 0)
+      for (let cancelled = denied.length; cancelled < limits.length; cancelled += 1)
+        this.traffic?.addCancelled();
     let isAllowed = true;
     for (const { set, object, cost, shadow, keptFor } of denied.length > 0 ? denied : limits) {
       const { allowed, retryAfter, resetAfter, reason } = this.#store(set).hit(object, cost * weight);
       if (reason === "full") throw full();
       if (allowed) this.#newKeys?.store(object, this.#now + resetAfter, keptFor, this.#now);
+      this.traffic?.add(this.#now, object, allowed, retryAfter, reason === "banned");
       if (!shadow) this.#tally.addKey(object, allowed, retryAfter, reason === "banned");
       isAllowed &&= allowed;
     }

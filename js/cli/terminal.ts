@@ -6,6 +6,8 @@ import {
   figuresOf,
   onlyDeniedInWords,
   onlyDeniedTable,
+  priceNote,
+  priceTable,
   ruleNotes,
   rulesTable,
   storyRest,
@@ -67,6 +69,7 @@ function head({ lines, from, to, key, unreadable, withoutKey, late, filtered }: 
 
 function details(candidate: CandidateSummary): string {
   const { name, hits, rules, worst, timeline, story } = candidate;
+  const prices = priceTable(candidate);
   const rulesPart =
     rules === undefined ? "" : stacked([table(rulesTable(candidate)), ...ruleNotes(candidate)], "\n");
   const parts = [
@@ -74,6 +77,7 @@ function details(candidate: CandidateSummary): string {
     rulesPart,
     worst.length === 0 || story !== undefined ? "" : table(worstTable(candidate)),
     hits === 0 ? "" : plot(timeline),
+    prices === undefined ? "" : stacked([table(prices), dim(priceNote(candidate))], "\n"),
     story === undefined ? "" : stacked([table(storyTable(story)), storyRest(story)], "\n"),
   ];
   return stacked([bold(name), ...parts.map(indented)], "\n\n");

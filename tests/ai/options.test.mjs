@@ -66,7 +66,7 @@ describe("an invalid option", () => {
     ]);
     invalid(
       { limiter: rpm, key: "a" },
-      'limiter: a limiter with the policies "rpm", undefined is not one with a policy named requests, running, tokens, inputTokens, outputTokens, usd',
+      'limiter: a limiter with the policies "rpm", one without a name is not one with a policy named requests, running, tokens, inputTokens, outputTokens, usd',
     );
   });
 

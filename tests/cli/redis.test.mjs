@@ -199,7 +199,11 @@ test("why asks a Worker for its policies and its denials", async (t) => {
       now: 4_102_444_800_000,
       policies: [
         { policy: "login", decision },
-        { policy: "api", decision: { ...decision, allowed: true, count: 1, retryAfter: 0, moreAfter: 0 } },
+        {
+          policy: "api",
+          count: 1,
+          decision: { ...decision, allowed: true, count: 2, retryAfter: 0, moreAfter: 0 },
+        },
         { policy: "gone", error: { code: "unknown_policy", message: "it is gone" } },
       ],
       denials: [
@@ -401,7 +405,7 @@ test("an address that is none is an error of the command line, which does not sh
   }
 });
 
-test("in a Cluster it follows the keys to their nodes", async () => {
+test("in a Cluster it follows the keys to their nodes, and top goes through all nodes", async () => {
   const cluster = await startCluster();
   const [{ server }] = cluster.nodes;
   const client = new Cluster([{ host: "127.0.0.1", port: server.port }], { slotsRefreshTimeout: 60_000 });
@@ -416,6 +420,9 @@ test("in a Cluster it follows the keys to their nodes", async () => {
     for (const key of keys) assert.equal((await asJson(command, ["reset", key])).reset, true);
     assert.equal((await asJson(command, ["ban", "stranger", "--for", "1h"])).key, "stranger");
     assert.equal((await limiter.hit("stranger")).reason, "banned");
+    for (const key of keys) await limiter.hit(key);
+    const top = await asJson(command, ["top", "--once", "--interval", "200"]);
+    assert.deepEqual([top.isComplete, top.keys.length, top.keysInRedis], [true, 13, 13]);
   } finally {
     client.disconnect();
     await cluster.stop();

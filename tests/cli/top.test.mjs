@@ -342,8 +342,8 @@ test("of a Worker it shows the rules and the most denied keys", async (t) => {
     ],
   );
   assert.deepEqual(
-    keys.map(({ key, policy, used, limit, denied, deniedError, bannedUntil }) => [
-      key,
+    keys.map(({ key, object, policy, used, limit, denied, deniedError, bannedUntil }) => [
+      `${key} ${object}`,
       policy,
       used,
       limit,
@@ -352,8 +352,8 @@ test("of a Worker it shows the rules and the most denied keys", async (t) => {
       bannedUntil,
     ]),
     [
-      ["3f2a", "login", 5, 5, 412, 0, 4_102_448_400_000],
-      ["77aa", "", null, null, 300, 40, 0],
+      ["3f2a #1", "login", 5, 5, 412, 0, 4_102_448_400_000],
+      ["77aa #2", "", null, null, 300, 40, 0],
     ],
   );
   const { stdout } = await tollgate(one, { env });

@@ -49,7 +49,10 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
   const tests = await run(process.execPath, ["--test", "--test-reporter=tap"], { cwd: folder, env });
   assert.match(tests, /^# pass 2$/m);
 
-  edit(join(folder, "wrangler.toml"), ['scale = "1m"', 'scale = "1h"']);
+  edit(join(folder, "wrangler.toml"), [
+    'scale = "1m" }\n',
+    'scale = "1h" }\nblock = { algorithm = "ban", after = 9, scale = "1h", for = "1h" }\n',
+  ]);
   const url = await served(t, folder);
   const login = () => fetch(`${url}/login`, { method: "POST", headers: { "CF-Connecting-IP": "192.0.2.1" } });
   assert.equal(await (await login()).text(), "POST /login came through\n");
@@ -100,6 +103,26 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
     assert.equal((await get()).count, 2);
     assert.equal(await tollgate([...reset, "--reservations"], { env: asked }), "user:42 was reset.\n");
     assert.equal((await get()).count, 0);
+
+    const ban = ["ban", "user:42", "--policy", "block", "--for", "2h", "--json"];
+    const { bannedUntil } = JSON.parse(await tollgate(ban, { env: asked }));
+    assert.ok(Math.abs(bannedUntil - Date.now() - 7_200_000) < 600_000);
+    const unban = ["unban", "user:42", "--policy", "block"];
+    assert.equal(await tollgate(unban, { env: asked }), "user:42 is not banned any more.\n");
+    assert.equal(await tollgate(unban, { env: asked }), "user:42 was not banned.\n");
+    await assert.rejects(tollgate(["ban", "a", "--policy", "login", "--for", "1h"], { env: asked }), {
+      code: 1,
+      stderr: /^tollgate ban: .*\n$/,
+    });
+    // This Worker does not watch its keys.
+    for (const watching of [
+      ["top", "--once"],
+      ["why", "user:42"],
+    ])
+      await assert.rejects(tollgate(watching, { env: asked }), {
+        code: 1,
+        stderr: new RegExp(`^tollgate ${watching[0]}: .*\\n$`),
+      });
 
     const visitor = ["--part", "ip=::ffff:192.0.2.1", "--policy", "login"];
     const {

@@ -51,6 +51,9 @@ export class RedisTop implements TopSource {
   /** Whether all keys of Redis were looked at once. */
   #isComplete = false;
   #unreadable = 0;
+  /** How many keys of the limiters this scan has found, and the last whole one. */
+  #found = 0;
+  #foundBefore = 0;
 
   constructor(address: Address, timeout: number, shown: Shown, budget: Budget) {
     this.#address = address;
@@ -88,7 +91,11 @@ export class RedisTop implements TopSource {
     const before = this.#scan.scanned;
     while (!this.#scan.isDone && this.#scan.scanned - before < this.#budget.scan)
       for (const name of await this.#scan.next()) this.#find(name);
-    this.#isComplete ||= this.#scan.isDone;
+    if (this.#scan.isDone) {
+      this.#isComplete = true;
+      this.#foundBefore = this.#found;
+      this.#found = 0;
+    }
     const names = this.#chosen();
     const now = await timeOf(nodes);
     await Promise.all(names.map((name) => this.#read(nodes, name, now)));
@@ -96,6 +103,7 @@ export class RedisTop implements TopSource {
   }
 
   #find(name: string): void {
+    this.#found++;
     if (this.#known.size < maxKnown && !this.#known.has(name))
       this.#known.set(name, { readAt: 0, rate: null, denialRate: null, denied: 0 });
   }
@@ -144,7 +152,7 @@ export class RedisTop implements TopSource {
         : [[this.#named(name), { ...key, seen: key.seen, ...ratesAt(key, now) }] as const],
     );
     const keys = known.map(([named, key]) => rowOf(named, key, now));
-    const found = this.#known.size;
+    const found = Math.max(this.#known.size, this.#known.size < maxKnown ? 0 : this.#foundBefore);
     const looked = Math.min(scanned, inRedis);
     const coverage = [
       `${count(Math.min(read, found))} of ${count(found)}${this.#isComplete ? "" : "+"} keys read`,

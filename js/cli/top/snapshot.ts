@@ -1,6 +1,8 @@
 /** One key. What its place does not tell is null. */
 export interface KeyRow {
   readonly key: string;
+  /** In a Worker, what names the key where it is hashed: `--part` takes it. */
+  readonly object?: string;
   /** The name of the limiter in Redis; empty in a Worker. */
   readonly limiter: string;
   /** The policy that binds most, or that denied last. */

@@ -84,12 +84,13 @@ function groupOf({ rule, via, policies, mode, seconds }: Watched["rules"][number
 }
 
 function rowOf(
-  { key, denied, error }: Watched["top"][number],
+  { key, object, denied, error }: Watched["top"][number],
   last: Watched["denials"][number] | undefined,
 ): KeyRow {
   const until = last?.retryAfter == null ? 0 : last.at + last.retryAfter;
   return {
     key,
+    object,
     limiter: "",
     policy: last?.policy ?? "",
     used: last?.count ?? null,
