@@ -159,7 +159,57 @@ export interface Decision {
   /** The names of the policies that denied. */
   readonly violated: readonly string[];
   /** Why it was denied, if not by a limit. */
-  readonly reason?: "full" | "error" | "banned";
+  readonly reason?: "full" | "error" | "banned" | "denied";
+}
+
+/** Other numbers of a policy, for one key. A field that the policy's algorithm lacks is ignored. */
+export interface ExceptionNumbers {
+  /** The limit of a window or of `concurrency`. */
+  readonly limit?: number | undefined;
+  /** The capacity of a bucket. */
+  readonly capacity?: number | undefined;
+  /** How many tokens come back. */
+  readonly refillRate?: number | undefined;
+  /** How much leaks. */
+  readonly leakRate?: number | undefined;
+  /** How many denials begin a ban. */
+  readonly after?: number | undefined;
+  /** How long a ban lasts. */
+  readonly for?: Duration | undefined;
+  /** How much longer each ban lasts than the last one. */
+  readonly factor?: number | undefined;
+  /** How long the longest ban lasts. */
+  readonly most?: Duration | undefined;
+}
+
+/**
+ * An exception for one key: other numbers by the names of the policies, where the name of an only policy may be left out;
+ * or everything is allowed, or denied.
+ */
+export type Exception =
+  | { readonly allow: true }
+  | { readonly deny: true }
+  | Readonly<Record<string, ExceptionNumbers>>
+  | ExceptionNumbers;
+
+/** When an exception ends: one of both. */
+export interface ExceptionEnd {
+  /** A time within the next 400 days, in milliseconds since the epoch or as a `Date`. */
+  readonly until?: number | Date | undefined;
+  /** How long it lasts, at most 400 days. */
+  readonly for?: Duration | undefined;
+}
+
+/** The exception that a key has. */
+export interface KeyException {
+  /** When it ends, in milliseconds since the epoch. */
+  readonly until: number;
+  /** True if everything is allowed. */
+  readonly allow?: true;
+  /** True if everything is denied. */
+  readonly deny?: true;
+  /** Other numbers, by the names of the policies. Durations are in milliseconds. */
+  readonly policies?: Readonly<Record<string, ExceptionNumbers>>;
 }
 
 /** An expired state, as `beforeClean` receives it. */

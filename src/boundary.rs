@@ -12,12 +12,13 @@ use crate::algorithm::Act;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::ban::Ban;
 use crate::growth::push;
+use crate::key::exceptions::Exceptions;
 use crate::key::open_reservations::Reserved;
 use crate::key::policy_states::Uncountable;
 use crate::key::shapes::{Afresh, LoadError, Shaped};
 use crate::memory::slots::{FREED_AT_MOST, SlotError, Slots};
 use crate::policy::scale::Scale;
-use crate::policy::schema::{MAX_STORED_RESERVATIONS, MAX_TTL};
+use crate::policy::schema::MAX_TTL;
 use crate::policy::{build_algorithm, denied};
 use crate::store::ledger::is_storable;
 use crate::{Decision, Denied, MAX, Options, Settlement};
@@ -95,6 +96,8 @@ pub enum Failure {
     OutOfMemory,
     /// The limiter is full and denies new keys.
     Full,
+    /// Half of the keys that the limiter holds have exceptions.
+    ManyExceptions,
     /// The cost or count is invalid.
     Amount,
     /// The policies of a call do not match.
@@ -121,6 +124,7 @@ impl From<SlotError> for Failure {
     fn from(error: SlotError) -> Self {
         match error {
             SlotError::Full => Self::Full,
+            SlotError::ManyExceptions => Self::ManyExceptions,
             SlotError::OutOfMemory => Self::OutOfMemory,
         }
     }
@@ -155,7 +159,7 @@ impl SlotLimiter {
         let mut slots = Slots::new(algorithms, denied, options)?;
         slots.reports = reports;
         if stored {
-            slots.max_reservations = MAX_STORED_RESERVATIONS;
+            slots.store();
         }
         // So that cleaning works without memory too, a few slots at a time.
         slots.reserve_reports(FREED_AT_MOST)?;
@@ -290,9 +294,20 @@ impl SlotLimiter {
         }
     }
 
+    /// Sets the exception of a key; without numbers, lifts the one that it has. The numbers are, for each policy: the number of
+    /// its name, how many numbers follow, when it ends, now, and each field's position in the schema and value. Returns when
+    /// the exception ends, or would have ended; 0 if there was none.
+    pub fn except(&mut self, slot: Option<u32>, numbers: &[i64], now: u64) -> Result<u64, Failure> {
+        let exceptions = Exceptions::from_flat(numbers)?.ok_or(Failure::Amount)?;
+        match self.slots.unfit(&exceptions) {
+            Some(unfit) => Err(Failure::At(unfit.position)),
+            None => Ok(self.slots.except(slot, exceptions, now)?),
+        }
+    }
+
     /// Returns the highest count that a policy may be set to.
-    pub fn max_count(&self, position: usize) -> u64 {
-        self.slots.policy_states().most_to_set(position)
+    pub fn max_count(&self, slot: Option<u32>, position: usize, now: u64) -> u64 {
+        self.slots.most_to_set(slot, position, now)
     }
 
     /// Returns one policy's count.
@@ -364,7 +379,7 @@ impl SlotLimiter {
     }
 
     /// Appends the states of a slot to `numbers`, each after the count of its numbers: those of the policies in order, then
-    /// those of former shapes. A state's numbers are the number of its name (the position of a policy, or one that the caller
+    /// those of former shapes, then the exception under each policy. A state's numbers are the number of its name (the position of a policy, or one that the caller
     /// gave to another name), its algorithm's position in the schema, its scale, how many numbers it has, and these; then
     /// the parts of open reservations, ten numbers each.
     pub fn export(&self, slot: u32, numbers: &mut Vec<i64>) -> Result<(), Failure> {

@@ -69,6 +69,11 @@ impl Decision {
 }
 
 impl Decision {
+    /// Returns whether the holder of a lease must drop it: everything is denied, whatever is left.
+    pub(crate) fn ends_lease(&self) -> bool {
+        matches!(self.reason, Some(Reason::Banned | Reason::Denied))
+    }
+
     /// Returns the decision as it is when so much less is used.
     pub(crate) fn with_freed(self, amount: u64, counts_down: bool) -> Self {
         let remaining = self.remaining.saturating_add(amount).min(self.limit);
@@ -106,6 +111,8 @@ pub enum Reason {
     Error,
     /// The key was denied too often, or banned by hand: a policy of algorithm `ban` holds.
     Banned,
+    /// An exception denies the key.
+    Denied,
 }
 
 impl Reason {
@@ -119,6 +126,7 @@ impl Reason {
             Self::Full => "full",
             Self::Error => "error",
             Self::Banned => "banned",
+            Self::Denied => "denied",
         }
     }
 }

@@ -105,6 +105,11 @@ pub enum Error {
         /// The option `max_keys`.
         max_keys: u32,
     },
+    /// Half of the keys that the limiter holds have exceptions, which are never evicted.
+    ManyExceptions {
+        /// The option `max_keys`.
+        max_keys: u32,
+    },
     /// A stored state or snapshot that this library did not write.
     InvalidState {
         /// What is wrong with it.
@@ -201,7 +206,7 @@ impl Error {
             Self::InvalidOption { .. } => "invalid_option",
             Self::PolicyMismatch(_) => "policy_mismatch",
             Self::UnknownPolicy { .. } => "unknown_policy",
-            Self::Full { .. } => "full",
+            Self::Full { .. } | Self::ManyExceptions { .. } => "full",
             Self::InvalidState { .. } => "invalid_state",
             Self::UnsupportedVersion { .. } => "unsupported_version",
             Self::ReserveOnly { .. } => "reserve_only",
@@ -278,6 +283,7 @@ impl Error {
             Self::InvalidTime { .. } => wording::INVALID_TIME,
             Self::PolicyMismatch(mismatch) => mismatch.text(),
             Self::Full { .. } => wording::FULL,
+            Self::ManyExceptions { .. } => wording::MANY_EXCEPTIONS,
             Self::InvalidState { .. } => wording::INVALID_STATE,
             Self::UnsupportedVersion { .. } => wording::UNSUPPORTED_VERSION,
             Self::ReserveOnly { .. } => wording::RESERVE_ONLY,
@@ -310,7 +316,7 @@ impl Error {
             }
             Self::InvalidTime { found } => fill(f, text, &["found", "max"], &[found, &MAX]),
             Self::PolicyMismatch(mismatch) => mismatch.fmt(f),
-            Self::Full { max_keys } => fill(f, text, &["found"], &[max_keys]),
+            Self::Full { max_keys } | Self::ManyExceptions { max_keys } => fill(f, text, &["found"], &[max_keys]),
             Self::InvalidState { problem } => fill(f, text, &["problem"], &[problem]),
             Self::UnsupportedVersion { found, supported } => fill(f, text, &["found", "expected"], &[found, supported]),
             Self::ReserveOnly { policy, operation } | Self::BanOnly { policy, operation } => {

@@ -115,7 +115,7 @@ fn fields<'a>(
     push: &mut dyn FnMut(&'static str, String),
 ) -> bool {
     let (mut policies, mut remainder) = (String::new(), String::new());
-    let is_banned = decision.reason == Some(Reason::Banned);
+    let is_banned = decision.ends_lease();
     for (position, quota) in quotas.enumerate().filter(|(_, quota)| !quota.is_ban) {
         policies.push_str(if policies.is_empty() { "" } else { ", " });
         push_quoted(&mut policies, quota.name);
@@ -127,7 +127,7 @@ fn fields<'a>(
         if quota.period >= 1_000 {
             push_parameter(&mut policies, ";w=", seconds(quota.period));
         }
-        // During a ban, nothing remains of any quota.
+        // Under a ban, nothing remains of any quota.
         if position == decision.policy || is_banned {
             remainder.push_str(if remainder.is_empty() { "" } else { ", " });
             push_quoted(&mut remainder, quota.name);
@@ -242,7 +242,7 @@ pub fn write_problem<'a>(
     name: impl Fn(usize) -> &'a str,
 ) {
     let (kind, title) = match reason {
-        Some(Reason::Banned) => (BANNED_PROBLEM_TYPE, BANNED_TITLE),
+        Some(Reason::Banned | Reason::Denied) => (BANNED_PROBLEM_TYPE, BANNED_TITLE),
         Some(Reason::Full | Reason::Error) | None => (PROBLEM_TYPE, TITLE),
     };
     body.push_str("{\"type\":\"");

@@ -1,6 +1,7 @@
 //! One key: its states, its reservations, and every operation on them.
 
 pub(crate) mod bans;
+pub(crate) mod exceptions;
 pub(crate) mod open_reservations;
 pub(crate) mod operate;
 pub(crate) mod policy_states;

@@ -16,7 +16,7 @@ use crate::key::policy_states::{Entry, PolicyStates};
 use crate::key::reservation::{bits_of, random_of};
 use crate::number::check_cost;
 use crate::policy::costs::PositionCosts;
-use crate::{Decision, Error, Expected, Found, Reason, ReservationId, Span};
+use crate::{Decision, Error, Expected, Found, ReservationId, Span};
 
 #[doc(hidden)]
 pub mod holder;
@@ -144,7 +144,7 @@ impl KeyMut<'_> {
         if outcome.out_of_memory {
             return Err(OutOfMemory);
         }
-        if decision.reason == Some(Reason::Banned) {
+        if decision.ends_lease() || self.extra.exceptions.is_decision(now) {
             // The holder drops the lease, and its end charges what is left of it.
             return Ok((decision, None));
         }
@@ -211,7 +211,10 @@ impl KeyMut<'_> {
         let found = if rest > 0 { renewal.id.and_then(|id| self.extra.open.find(id.bits())) } else { None };
         let longest =
             self.policy_states.algorithms().iter().map(AnyAlgorithm::longest_lease).fold(renewal.ttl, u64::min);
+        let exception_ends_at = Some(self.extra.exceptions.ends_at()).filter(|&end| end > now);
         let end = self.policy_states.window_end(self.entry.as_read(), now + longest, now);
+        // After it, other numbers hold.
+        let end = exception_ends_at.map_or(end, |last| last.min(end));
         if granted <= rest || end < now + SHORTEST || !self.policy_states.may_lease() {
             return Ok(found);
         }
@@ -240,7 +243,7 @@ impl KeyMut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Answer, Denied, Ledger, MAX, Operation, Policies, Policy};
+    use crate::{Answer, Denied, Ledger, MAX, Operation, Policies, Policy, Reason};
 
     const NOW: u64 = 1_800_000_000_000;
 

@@ -79,9 +79,9 @@ pub use number::MAX;
 pub use policy::costs::Costs;
 pub use policy::duration::Span;
 pub use policy::schema::{
-    ALGORITHMS, MAX_KEY_BYTES, MAX_POLICIES, MAX_RESERVATIONS, MAX_STORED_LOG, MAX_STORED_RESERVATIONS,
+    ALGORITHMS, MAX_EXCEPTION, MAX_KEY_BYTES, MAX_POLICIES, MAX_RESERVATIONS, MAX_STORED_LOG, MAX_STORED_RESERVATIONS,
 };
-pub use policy::{Denied, IntoPolicies, Policies, Policy, PolicyDraft, Value};
+pub use policy::{Denied, Exception, IntoPolicies, Policies, Policy, PolicyDraft, Value};
 pub use store::ledger::{Answer, Ledger, Operation};
 pub use store::record::Record;
 pub use store::snapshot::Snapshot;

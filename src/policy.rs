@@ -3,6 +3,7 @@
 pub(crate) mod costs;
 mod draft;
 pub(crate) mod duration;
+pub(crate) mod exception;
 mod mismatch;
 mod policies;
 pub(crate) mod scale;
@@ -28,6 +29,7 @@ use schema::{
 };
 
 pub use draft::PolicyDraft;
+pub use exception::Exception;
 pub(crate) use mismatch::mismatch;
 pub use policies::{IntoPolicies, Policies};
 pub use value::Value;

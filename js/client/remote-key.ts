@@ -1,7 +1,8 @@
 import { copiedOptions } from "../checks.ts";
 import { invalidField, wrongAmount, wrongInc } from "../errors/error.ts";
 import { banLength } from "../policy/bans.ts";
-import type { Costs, Decision, Duration } from "../types.ts";
+import { exceptionFields, type JsonException, keyException } from "../policy/exception-fields.ts";
+import type { Costs, Decision, Duration, Exception, ExceptionEnd, KeyException } from "../types.ts";
 
 /**
  * Sends an operation on one key, with its other fields, to the Worker.
@@ -59,6 +60,19 @@ export class RemoteKey {
   /** Lifts a ban and forgets past ones. Returns true if one held. */
   async unban(policy?: string): Promise<boolean> {
     return (await this.#send("unban", { of: policy }))["unbanned"] as boolean;
+  }
+
+  /**
+   * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
+   * ends, or would have ended; 0 if there was none.
+   */
+  async except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    return (await this.#send("except", { ...exceptionFields(exception, end) }))["until"] as number;
+  }
+
+  /** Returns the exception of the key that is in force; null if there is none. */
+  async exceptions(): Promise<KeyException | null> {
+    return keyException((await this.#send("exceptions", {})) as unknown as JsonException);
   }
 
   /**

@@ -10,7 +10,17 @@ import { isRecord } from "../policy/costs.ts";
 import { milliseconds, ttlExpected } from "../policy/durations.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import { Unsettled } from "../reservation/unsettled.ts";
-import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../types.ts";
+import type {
+  Costs,
+  Decision,
+  Duration,
+  Exception,
+  ExceptionEnd,
+  Extension,
+  KeyException,
+  Policies,
+  Settlement,
+} from "../types.ts";
 import { leaseTtl, leaseTtlText, reservationText } from "../wasm/generated.ts";
 import { Batches } from "./batches.ts";
 import { decisionOf } from "./decision.ts";
@@ -251,6 +261,30 @@ export class RemoteLimiter implements AsyncLimiter {
   /** Lifts the ban of a key and forgets its past ones. Returns true if one held. */
   async unban(key: string, policy?: string): Promise<boolean> {
     return this.#at(keyField(key)).unban(policy);
+  }
+
+  /**
+   * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
+   * ends, or would have ended; 0 if there was none.
+   *
+   * @example
+   * ```ts
+   * import { RemoteLimiter } from "tollgate/client";
+   *
+   * const [url, token] = ["https://limits.example.com/_tollgate", process.env.TOLLGATE_TOKEN ?? ""];
+   * const limiter = new RemoteLimiter({ url, token, policy: "api" });
+   * await limiter.except("customer:42", { api: { limit: 1_000 } }, { for: "7d" });
+   * ```
+   */
+  except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
+  except(key: string, exception: null): Promise<number>;
+  async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    return this.#at(keyField(key)).except(exception, end);
+  }
+
+  /** Returns the exception of the key that is in force; null if there is none. */
+  async exceptions(key: string): Promise<KeyException | null> {
+    return this.#at(keyField(key)).exceptions();
   }
 
   /**

@@ -148,7 +148,7 @@ function readDecision(decision: Decision, names: readonly string[]): DecisionNum
     moreAfter,
     position,
     violated,
-    isBanned: reason === "banned" && !allowed,
+    isBanned: (reason === "banned" || reason === "denied") && !allowed,
   };
 }
 

@@ -6,6 +6,15 @@ import { invalidField, outOfMemory, TollgateError, wrongAmount, wrongInc } from 
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
+import {
+  type ExceptionPart,
+  endAt,
+  flatParts,
+  keyException,
+  readEnd,
+  readException,
+  unfit,
+} from "../policy/exceptions.ts";
 import { mismatch, ReadPolicies, readCall } from "../policy/policies.ts";
 import { idText, parsedId, randomBits } from "../reservation/reservation-id.ts";
 import { checkTime } from "../time.ts";
@@ -13,7 +22,10 @@ import type {
   Costs,
   Decision,
   Duration,
+  Exception,
+  ExceptionEnd,
   Extension,
+  KeyException,
   Policies,
   Policy,
   ReserveOptions,
@@ -24,7 +36,7 @@ import { namesIn } from "../wasm/decision-numbers.ts";
 import { hitKind, operation, settlements, status } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
 import { rejected, SlotLimiter } from "../wasm/slot-limiter.ts";
-import { ShapeNames } from "../wasm/states.ts";
+import { ShapeNames, saved } from "../wasm/states.ts";
 import { readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
 import { loadStates, readState, savedNumbers, stateOf } from "./stored-states.ts";
@@ -202,7 +214,49 @@ export class Ledger {
     return this.#count(now, "unban", 0, policy, banPosition(this.#read, policy)) > 0;
   }
 
-  /** Removes the states, and returns true if there were any. Reservations stay open, unless `reservations` is true. */
+  /**
+   * Gives the key other numbers until a time, or allows or denies everything; `null` lifts that. It replaces the exception
+   * that the key has. Returns its end; with `null`, when it would have ended, or 0 if there was none.
+   */
+  except(now: number, exception: Exception, end: ExceptionEnd): number;
+  except(now: number, exception: null): number;
+  except(now: number, exception: Exception | null, end?: ExceptionEnd): number {
+    if (exception === null) return this.exceptUntil(now, [], 0);
+    const parts = readException(exception, this.#read);
+    return this.exceptUntil(now, parts, endAt(readEnd(end), checkTime(now)));
+  }
+
+  /**
+   * Does so by what was read of an exception.
+   * @internal
+   */
+  exceptUntil(now: number, parts: readonly ExceptionPart[], until: number): number {
+    const limiter = this.#writable(now);
+    const ends = limiter.except(this.#slot, flatParts(parts, this.#names, until, now), now);
+    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends);
+    if (ends < 0) throw outOfMemory();
+    this.#follow();
+    return ends;
+  }
+
+  /**
+   * Reads an exception under these policies.
+   * @internal
+   */
+  readException(exception: Exception): readonly ExceptionPart[] {
+    return readException(exception, this.#read);
+  }
+
+  /** Returns the exception of the key; `null` if it has none. */
+  exceptions(now: number): KeyException | null {
+    const [, numbers] = savedNumbers(this.#ready(now), this.#slot, now);
+    return keyException(saved(numbers), this.#names, now);
+  }
+
+  /**
+   * Removes the states, and returns true if there were any. Reservations stay open, unless `reservations` is true. An
+   * exception stays.
+   */
   reset(now: number, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations = false } = copiedOptions(options, ["reservations"]);
     if (typeof reservations !== "boolean")

@@ -4,7 +4,7 @@ import { uncountable } from "../policy/bans.ts";
 import type { ReadPolicies } from "../policy/policies.ts";
 import { checkTime, invalidTime } from "../time.ts";
 import type { Algorithm, Expired, Key } from "../types.ts";
-import { fullText, schema, statesDifferText, status } from "../wasm/generated.ts";
+import { fullText, manyExceptionsText, schema, statesDifferText, status } from "../wasm/generated.ts";
 import { SlotLimiter } from "../wasm/slot-limiter.ts";
 import { copiedLists, ShapedStates, ShapeNames, unreadable } from "../wasm/states.ts";
 import type { ReadOptions } from "./options.ts";
@@ -173,6 +173,8 @@ export class LimiterStates {
         return outOfMemory();
       case status.noRoom:
         return worded("full", fullText, { found: this.#options.maxKeys });
+      case status.manyExceptions:
+        return worded("full", manyExceptionsText, { found: this.#options.maxKeys });
       default:
         return new TollgateError("disposed", "this limiter was disposed of; make a new one");
     }

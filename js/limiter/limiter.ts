@@ -4,6 +4,7 @@ import { Publisher } from "../events/publisher.ts";
 import { banLength, banPosition } from "../policy/bans.ts";
 import { costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { ttlExpected } from "../policy/durations.ts";
+import { endAt, flatParts, keyException, readEnd, readException, unfit } from "../policy/exceptions.ts";
 import { mismatch, ReadPolicies, readCall, tooSlow } from "../policy/policies.ts";
 import { Reservation } from "../reservation/reservation.ts";
 import { idText, parsedId, randomBits } from "../reservation/reservation-id.ts";
@@ -12,8 +13,11 @@ import type {
   Costs,
   Decision,
   Duration,
+  Exception,
+  ExceptionEnd,
   Extension,
   Key,
+  KeyException,
   Options,
   Policies,
   Policy,
@@ -24,7 +28,7 @@ import type {
 } from "../types.ts";
 import { hitKind, operation, settlements, status, storedVersion } from "../wasm/generated.ts";
 import { Results } from "../wasm/results.ts";
-import { saved } from "../wasm/states.ts";
+import { type SavedState, saved } from "../wasm/states.ts";
 import { LimiterStates } from "./limiter-states.ts";
 import { givenOptions, type ReadOptions, readOptions, readReserveOptions, readTtl } from "./options.ts";
 import { hitSlot, type Reserved } from "./slot-hit.ts";
@@ -237,8 +241,52 @@ export class RateLimiter {
   }
 
   /**
+   * Gives the key other numbers until a time, or allows or denies everything; `null` lifts that. It replaces the exception
+   * that the key has. A field stands before that of a call, and that before the policy's own. Returns the end of the
+   * exception, in milliseconds since the epoch; with `null`, when it would have ended, or 0 if there was none.
+   *
+   * @example
+   * ```ts
+   * import { RateLimiter } from "tollgate";
+   *
+   * const limiter = new RateLimiter({ name: "api", algorithm: "fix_window", limit: 100, scale: "1m" });
+   * limiter.except("customer:42", { api: { limit: 1000 } }, { for: "1w" });
+   * limiter.except("office", { allow: true }, { until: Date.now() + 3_600_000 });
+   * limiter.except("token:7", { deny: true }, { for: "1d" });
+   * console.log(limiter.hit("customer:42").limit); // => 1000
+   * console.log(limiter.hit("token:7").reason); // => "denied"
+   * limiter.except("token:7", null);
+   * ```
+   */
+  except(key: Key, exception: Exception, end: ExceptionEnd): number;
+  except(key: Key, exception: null): number;
+  except(key: Key, exception: Exception | null, end?: ExceptionEnd): number {
+    const parts = exception === null ? [] : readException(exception, this.#read);
+    const given = exception === null ? undefined : readEnd(end);
+    const now = checkTime(this.#clock());
+    const until = given === undefined ? 0 : endAt(given, now);
+    this.#states.prepare(now);
+    const { limiter, names } = this.#states;
+    const ends = limiter.except(this.#states.slotOf(key), flatParts(parts, names, until, now), now);
+    this.#states.hasMoves = true;
+    this.#states.moving = key;
+    if (ends <= status.at) throw unfit(this.#read, parts, status.at - ends);
+    if (ends < 0) throw this.#states.error(ends);
+    this.#states.acknowledge();
+    return ends;
+  }
+
+  /** Returns the exception of a key; `null` if it has none. */
+  exceptions(key: Key): KeyException | null {
+    const now = checkTime(this.#clock());
+    this.#states.prepare(now);
+    const slot = this.#states.slotOf(key);
+    return slot < 0 ? null : keyException(this.#saved(slot, now), this.#states.names, now);
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is
-   * true.
+   * true. An exception stays.
    */
   reset(key: Key, options: { readonly reservations?: boolean | undefined } = {}): boolean {
     const { reservations = false } = copiedOptions(options, ["reservations"]);
@@ -285,12 +333,8 @@ export class RateLimiter {
     const slots = only === undefined ? this.#states.slots : [[only, this.#states.slotOf(only)] as const];
     for (const [key, slot] of slots) {
       if (slot < 0) continue;
-      const code = this.#states.limiter.run(({ save }, index, generation) =>
-        save(index, generation, slot, now),
-      );
-      if (code < 0) throw this.#states.error(code);
-      if (code === 0) continue;
-      const states = saved(this.#states.limiter.instance.list());
+      const states = this.#saved(slot, now);
+      if (states.length === 0) continue;
       const own = states.splice(0, this.policies.length);
       for (const [position, { open: parts }] of own.entries())
         for (const part of parts) open.push([keys.length, position, ...part]);
@@ -366,6 +410,15 @@ export class RateLimiter {
     extendUntil: (id: string, ttl: Duration) =>
       this.#states.disposed ? "closed" : this.#extendUntil(id, ttl),
   };
+
+  /** Returns the states of a slot, unless they have ended. */
+  #saved(slot: number, now: number): SavedState[] {
+    const code = this.#states.limiter.run(({ save }, index, generation) =>
+      save(index, generation, slot, now),
+    );
+    if (code < 0) throw this.#states.error(code);
+    return saved(this.#states.limiter.instance.list());
+  }
 
   /** Hits or reserves as `#hitWith` does, and publishes the decision if it has a listener. */
   #decideWith(
@@ -465,7 +518,7 @@ export class RateLimiter {
     position: number = this.#read.position(policy),
   ): number {
     const now = checkTime(this.#clock());
-    if (typeof amount !== "number") throw this.#wrongAmount(kind, amount, position);
+    if (typeof amount !== "number") throw this.#wrongAmount(kind, amount, position, key, now);
     this.#states.prepare(now);
     const slot = this.#states.slotOf(key);
     const number = this.#states.limiter.run(({ count }, index, generation) =>
@@ -480,17 +533,18 @@ export class RateLimiter {
       this.#states.hasMoves = true;
       this.#states.moving = key;
     }
-    if (number === status.invalidAmount) throw this.#wrongAmount(kind, amount, position);
+    if (number === status.invalidAmount) throw this.#wrongAmount(kind, amount, position, key, now);
     if (number < 0)
       throw this.#states.error(number, undefined, undefined, kind === operation.set ? "set" : "inc");
     if (this.#states.hasMoves) this.#states.acknowledge();
     return number;
   }
 
-  #wrongAmount(kind: number, amount: unknown, position: number): TollgateError {
+  #wrongAmount(kind: number, amount: unknown, position: number, key: Key, now: number): TollgateError {
     if (kind !== operation.set) return wrongInc(amount);
+    const slot = this.#states.slotOf(key);
     const most = this.#states.limiter.run(({ count }, index, generation) =>
-      count(index, generation, operation.maxCount, -1, 0, 0, position),
+      count(index, generation, operation.maxCount, slot, 0, now, position),
     );
     return wrongAmount("count", amount, most < 0 ? undefined : most);
   }

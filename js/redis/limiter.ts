@@ -9,6 +9,7 @@ import { RateLimiter } from "../limiter/limiter.ts";
 import { readReserveOptions, readTtl } from "../limiter/options.ts";
 import { banLength, banPosition, uncountable } from "../policy/bans.ts";
 import { isInteger, ttlExpected } from "../policy/durations.ts";
+import { endAt, readEnd } from "../policy/exceptions.ts";
 import { ReadPolicies } from "../policy/policies.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import { hexOf, idText, randomBits } from "../reservation/reservation-id.ts";
@@ -16,7 +17,10 @@ import type {
   Costs,
   Decision,
   Duration,
+  Exception,
+  ExceptionEnd,
   Extension,
+  KeyException,
   Policies,
   Policy,
   ReserveOptions,
@@ -32,7 +36,7 @@ import { KeyLogs } from "./key-logs.ts";
 import { LeasedHits, type LeaseIssuer } from "./leased-hits.ts";
 import { defaultName, historyPrefix, keysPrefix } from "./names.ts";
 import { type Operation, type OperationFields, operationOf } from "./operation.ts";
-import { OperationTexts } from "./operation-texts.ts";
+import { exceptionIn, OperationTexts } from "./operation-texts.ts";
 import { readRedisOptions } from "./options.ts";
 import { Replicas, type Reserved, type Result, sharedPolicies } from "./replicas.ts";
 import { type Counters, newCounters } from "./stats.ts";
@@ -269,7 +273,31 @@ export class RedisLimiter implements AsyncLimiter {
   }
 
   /**
+   * Gives the key other numbers until a time, or allows or denies everything; `null` lifts that. It replaces the exception
+   * that the key has, for the whole fleet. Returns its end, in milliseconds since the epoch by Redis's clock; with `null`,
+   * when it would have ended, or 0 if there was none.
+   */
+  except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
+  except(key: string, exception: null): Promise<number>;
+  async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    if (exception === null)
+      return (await this.#perform("e", key, { text: "e0:", isFreeing: true })) as number;
+    const fields = this.#texts.exception(exception);
+    const given = readEnd(end);
+    // By the clock of this process; Redis's only decides when it ends.
+    const ttl = endAt(given, Date.now()) - Date.now();
+    const at = "length" in given ? `+${given.length}` : `${given.until}`;
+    return (await this.#perform("e", key, { text: `e${at}:${fields}`, ttl, isFreeing: true })) as number;
+  }
+
+  /** Returns the exception of a key; `null` if it has none. */
+  async exceptions(key: string): Promise<KeyException | null> {
+    return exceptionIn((await this.#perform("exception", key, {})) as string, this.#read.names);
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
+   * An exception stays.
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
     const { reservations = false } = copiedOptions(options, ["reservations"]);

@@ -1,9 +1,10 @@
 import { invalidField, wrongAmount } from "../errors/error.ts";
 import { asReserved, costsByPosition, usedByPosition } from "../policy/costs.ts";
 import { isInteger } from "../policy/durations.ts";
+import { exceptionOf, ofNoPolicy, readException } from "../policy/exceptions.ts";
 import { mismatch, ReadPolicies } from "../policy/policies.ts";
 import { parsedId } from "../reservation/reservation-id.ts";
-import type { Costs, Policies } from "../types.ts";
+import type { Costs, Exception, KeyException, Policies } from "../types.ts";
 import { reservationText } from "../wasm/generated.ts";
 import type { Replicas } from "./replicas.ts";
 
@@ -33,6 +34,16 @@ export class OperationTexts {
     return text;
   }
 
+  /** Returns the fields of an exception. Throws if a policy cannot take them. */
+  exception(exception: Exception): string {
+    const parts = readException(exception, this.#read);
+    const [position = ofNoPolicy, field] = parts[0] ?? [];
+    if (position === ofNoPolicy) return field === allowField ? "+" : "-";
+    const text = parts.map((part) => part.join(".")).join(",");
+    this.#replicas.checkException(text);
+    return text;
+  }
+
   /** Returns the key of a reservation, and the operation that settles it. */
   settlement(id: string, used: Costs | undefined): { key: string; text: string } {
     const { key, start, isByPolicy } = parsedStart(id);
@@ -45,6 +56,22 @@ export class OperationTexts {
     const { key, start } = parsedStart(id);
     return { key, text: `x${start}:${ttl}` };
   }
+}
+
+/** The position of `allow` among the fields of an exception. */
+const allowField = 0;
+
+/** Parses an exception as a replica writes it: its end, and its fields as entries have them; `null` if there is none. */
+export function exceptionIn(text: string, names: readonly string[]): KeyException | null {
+  if (text === "") return null;
+  const [until = "", fields = ""] = text.split(":");
+  if (fields === "+" || fields === "-")
+    return exceptionOf(Number(until), [["", [fields === "+" ? 0 : 1, 1]]]);
+  const parts = fields === "" ? [] : fields.split(",").map((part) => part.split(".").map(Number));
+  return exceptionOf(
+    Number(until),
+    parts.map(([position = 0, ...numbers]) => [names[position] as string, numbers] as const),
+  );
 }
 
 /** Parses the id of a reservation. `start` is the id without its key, as entries have it. */

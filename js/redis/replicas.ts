@@ -34,6 +34,9 @@ export type Result = Decision | number | Reserved | Closing | Numbers | undefine
 
 const noNames: readonly string[] = Object.freeze([]);
 
+/** Returns true for operations whose results are texts. */
+const isText = (kind: Operation["kind"]): boolean => kind === "l" || kind === "exception";
+
 /** The states of a limiter's keys in the wasm (`bindings/redis`), by slot: replicas of the values in Redis. */
 export class Replicas {
   /** The policies as entries have them. */
@@ -118,6 +121,11 @@ export class Replicas {
   /** Whether hits may be allowed from leases under these policies. */
   get mayLease(): boolean {
     return this.#onPolicies((replicas) => replicas.mayLease());
+  }
+
+  /** Throws if the policies cannot take the fields of an exception. */
+  checkException(fields: string): void {
+    this.#onPolicies((replicas) => replicas.checkException(fields));
   }
 
   /** Returns the highest count that the policy at a position can be set to. */
@@ -212,21 +220,21 @@ export class Replicas {
     const start = first ?? this.#onSlots((replicas) => replicas.resultsCount()) - operations.length;
     const numbers = this.#memory();
     const results: Result[] = [];
-    let hasLeases = false;
+    let hasTexts = false;
     for (const [index, { kind }] of operations.entries()) {
       results.push(this.#result(kind, numbers, address + (start + index) * numbersPerResult));
-      hasLeases ||= kind === "l";
+      hasTexts ||= isText(kind);
     }
     // Last, since creating a text may grow the memory and detach `numbers`.
-    if (hasLeases)
+    if (hasTexts)
       for (const [index, { kind }] of operations.entries())
-        if (kind === "l" && results[index] !== undefined) results[index] = this.#lease(start + index);
+        if (isText(kind) && results[index] !== undefined) results[index] = this.#text(start + index);
     return results;
   }
 
-  /** Returns the numbers of the decision and of the lease in the result at an index. */
-  #lease(index: number): Numbers | undefined {
-    return this.#onSlots((replicas) => replicas.lease(index));
+  /** Returns the result at an index as a text: the numbers of a decision and its lease, or an exception. */
+  #text(index: number): Numbers | undefined {
+    return this.#onSlots((replicas) => replicas.text(index));
   }
 
   #result(kind: Operation["kind"], numbers: Float64Array, at: number): Result {
@@ -263,6 +271,7 @@ export class Replicas {
       violated: isAllowed ? noNames : this.#violated(numbers[at + 7] as number),
     };
     if (kind === kinds.banned) return { ...decision, reason: "banned" };
+    if (kind === kinds.excepted) return { ...decision, reason: "denied" };
     return kind === kinds.full ? { ...decision, reason: "full" } : decision;
   }
 

@@ -9,15 +9,20 @@ import { Fallback } from "../limiter/fallback.ts";
 import { Ledger, type LedgerReservation } from "../limiter/ledger.ts";
 import { isRecord } from "../policy/costs.ts";
 import { milliseconds } from "../policy/durations.ts";
+import { endAt, readEnd } from "../policy/exceptions.ts";
 import { copiesOf } from "../policy/policies.ts";
 import { AsyncReservation, type AsyncSettling } from "../reservation/async-reservation.ts";
 import { idText, parsedId } from "../reservation/reservation-id.ts";
 import { Unsettled } from "../reservation/unsettled.ts";
+import { checkTime } from "../time.ts";
 import type {
   Costs,
   Decision,
   Duration,
+  Exception,
+  ExceptionEnd,
   Extension,
+  KeyException,
   Policies,
   Policy,
   ReserveOptions,
@@ -62,6 +67,7 @@ export class StoreLimiter implements AsyncLimiter {
 
   readonly #options: StoreOptions;
   readonly #ledger: Ledger;
+  readonly #clock: () => number;
   readonly #prefix: string;
   readonly #exchange: Exchange;
   readonly #fallback: Fallback;
@@ -82,6 +88,7 @@ export class StoreLimiter implements AsyncLimiter {
     this.#ledger = new Ledger(policies);
     this.policies = this.#ledger.policies;
     this.publisher = new AsyncPublisher("store", read.onDecision);
+    this.#clock = read.clock;
     this.#prefix = read.prefix;
     this.#exchange = new Exchange(read, this.#ledger, this.#counters);
     this.#fallback = new Fallback(read.onError, read.fallback, this.policies, this.#ledger.names);
@@ -197,7 +204,26 @@ export class StoreLimiter implements AsyncLimiter {
   }
 
   /**
+   * Gives the key other numbers until a time, or allows or denies everything; `null` lifts that. It replaces the exception
+   * that the key has. Returns its end; with `null`, when it would have ended, or 0 if there was none.
+   */
+  except(key: string, exception: Exception, end: ExceptionEnd): Promise<number>;
+  except(key: string, exception: null): Promise<number>;
+  async except(key: string, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    if (exception === null) return this.#perform(key, true, (ledger, now) => ledger.exceptUntil(now, [], 0));
+    const parts = this.#ledger.readException(exception);
+    const until = endAt(readEnd(end), checkTime(this.#clock()));
+    return this.#perform(key, true, (ledger, now) => ledger.exceptUntil(now, parts, until));
+  }
+
+  /** Returns the exception of a key; `null` if it has none. */
+  exceptions(key: string): Promise<KeyException | null> {
+    return this.#perform(key, false, (ledger, now) => ledger.exceptions(now));
+  }
+
+  /**
    * Removes the key's states, and returns true if there were any. Reservations stay open, unless `reservations` is true.
+   * An exception stays.
    */
   async reset(key: string, options: { readonly reservations?: boolean | undefined } = {}): Promise<boolean> {
     const copy = copied(options);

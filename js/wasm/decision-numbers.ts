@@ -20,6 +20,12 @@ export function withoutLease(reply: string): Numbers {
 }
 
 /**
+ * Returns the number of an operation without a decision. Of a key with an exception, that follows it.
+ * @internal
+ */
+export const numberIn = (numbers: Numbers): number => Number(numbers.split(" ", 1)[0]);
+
+/**
  * Returns whether the decision is allowed.
  * @internal
  */
@@ -58,11 +64,15 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
     policy: names[policy] ?? "",
     violated: namesIn(violated, names),
   };
-  return allowed === banned ? { ...decision, reason: "banned" } : decision;
+  if (allowed === banned) return { ...decision, reason: "banned" };
+  return allowed === excepted ? { ...decision, reason: "denied" } : decision;
 }
 
 /** The first number of a denial by a ban. */
 const banned = 4;
+
+/** The first number of a denial by an exception. */
+const excepted = 5;
 
 /** The first number of a denial that may end at any time: a decision does not say how long it is certain. */
 const uncertain = 2;
@@ -77,7 +87,7 @@ export function numbersOf(decision: Decision, names: readonly string[]): Numbers
   const wait = Number.isFinite(retryAfter) ? retryAfter : -1;
   const bits = violated.reduce((bits, name) => bits | (1 << names.indexOf(name)), 0);
   const position = Math.max(0, names.indexOf(policy));
-  const denied = reason === "banned" ? banned : uncertain;
+  const denied = reason === "banned" ? banned : reason === "denied" ? excepted : uncertain;
   const first = allowed ? 1 : denied;
   return [first, count, limit, remaining, wait, resetAfter, position, bits >>> 0, moreAfter].join(" ");
 }

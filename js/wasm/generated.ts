@@ -7,12 +7,14 @@ export const status = {
   moved: 4,
   full: 8,
   banned: 16,
+  denied: 32,
   invalidCost: -1,
   invalidTime: -2,
   invalidHandle: -3,
   outOfMemory: -4,
   mismatch: -5,
   noRoom: -6,
+  manyExceptions: -8,
   invalidAmount: -7,
   uncountable: -50,
   at: -100,
@@ -42,8 +44,8 @@ export const resultOffsets = { floats: 0, integers: 48, list: 80, handle: 88 } a
 /** Statuses, operations and results of the replay of a log. */
 export const replay = {
   status: { own: 1, foreign: 2, kept: 4, malformed: -1, version: -2, outOfMemory: -3 },
-  reading: { peek: 0, get: 1, expiresAt: 2 },
-  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5 },
+  reading: { peek: 0, get: 1, expiresAt: 2, exception: 3 },
+  kind: { denied: 0, allowed: 1, full: 2, number: 3, rejected: 4, banned: 5, excepted: 6 },
   settlements: ["settled", "extended", "expired", "closed"],
   numbersPerResult: 10,
   numbersPerOutcome: 3,
@@ -196,6 +198,16 @@ export const schema = {
 /** How long a lease lasts, in milliseconds. */
 export const leaseTtl = { byDefault: 1000, max: 10000 } as const;
 
+/** The fields of an exception, its position among algorithms, and the longest that it lasts, in milliseconds. */
+export const exceptionSchema = {
+  fields: ["allow", "deny", "limit", "capacity", "refillRate", "leakRate", "after", "for", "factor", "most"],
+  position: 8,
+  longest: 34560000000,
+} as const;
+
+/** The name of a stored exception, in the place of an algorithm. */
+export const exceptionName = "exception" as const;
+
 /** The version of snapshots and stored states. */
 export const storedVersion = 3 as const;
 
@@ -270,6 +282,16 @@ export const storedLimitText =
 export const negativeText = "a negative number";
 export const fractionText = "a fraction";
 export const tooLargeText = "a number above 9007199254740991";
+export const exceptionText = "an exception";
+export const exceptionFormsText =
+  "an exception; use { allow: true }, { deny: true } or numbers by policy such as { api: { limit: 1000 } }";
+export const decisionAndMoreText = "an object with allow or deny and more";
+export const exceptionEndText = "a time within the next 400 days; use milliseconds since the epoch";
+export const exceptionLengthText =
+  'a duration of at most 400 days; use milliseconds or a string such as "1h", "1d" or "1w"';
+export const manyExceptionsText =
+  "half of the {found} keys that this limiter holds have exceptions; raise its number of keys";
+export const emptyObjectText = "an empty object";
 export const arrayText = "an array";
 export const objectText = "an object";
 export const secondValueText = "a second value";

@@ -54,6 +54,7 @@ export interface Exports {
   save(index: number, generation: number, slot: number, now: number): number;
   input(count: number): number;
   load(index: number, generation: number, slot: number, now: number, put: number): number;
+  except(index: number, generation: number, slot: number, now: number): number;
 }
 
 /** An instance of the wasm, with views of its memory. After a trap, another instance replaces it. */

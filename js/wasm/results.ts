@@ -5,6 +5,9 @@ import type { Instance } from "./instance.ts";
 
 const noNames: readonly string[] = Object.freeze([]);
 
+/** The bits of denials that have a reason. */
+const withReason = status.full | status.banned | status.denied;
+
 /** Reads decisions from the result buffer, under policies of these names. */
 export class Results {
   readonly #names: readonly string[];
@@ -22,7 +25,7 @@ export class Results {
   /** Returns the decision of an operation that returned `code`. */
   decision(instance: Instance, code: number): Decision {
     const single = this.#single;
-    if (single === undefined || (code & (status.small | status.full | status.banned)) !== status.small)
+    if (single === undefined || (code & (status.small | withReason)) !== status.small)
       return this.#any(instance, code);
     if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const numbers = instance.integers;
@@ -40,7 +43,7 @@ export class Results {
     };
   }
 
-  /** Returns any other decision: with large numbers, under several policies, of a full limiter, or of a ban. */
+  /** Returns any other decision: with large numbers, under several policies, of a full limiter, of a ban, or of an exception. */
   #any(instance: Instance, code: number): Decision {
     if (isDetached(instance.integers, instance.exports.memory)) instance.refreshViews();
     const { integers, floats } = instance;
@@ -57,7 +60,8 @@ export class Results {
       policy: this.#names[integers[6] as number] as string,
       violated: this.#names.filter((_, position) => (denied >>> position) & 1),
     };
-    if ((code & (status.full | status.banned)) === 0) return decision;
-    return { ...decision, reason: (code & status.full) === 0 ? "banned" : "full" };
+    if ((code & withReason) === 0) return decision;
+    const otherwise = (code & status.banned) === 0 ? "denied" : "banned";
+    return { ...decision, reason: (code & status.full) === 0 ? otherwise : "full" };
   }
 }

@@ -65,6 +65,17 @@ export class SlotLimiter {
     });
   }
 
+  /**
+   * Sets the exception of a key, by its parts as numbers; without any, lifts it. Returns when it ends or would have ended,
+   * or a status.
+   */
+  except(slot: number, parts: readonly number[], now: number): number {
+    return this.run(({ except }, index, generation) => {
+      if (!this.instance.writeInput(parts)) return status.outOfMemory;
+      return except(index, generation, slot, now);
+    });
+  }
+
   /** Returns the slots that were taken and freed since the last `acknowledge`; empty if the limiter is gone. */
   moves(): number[] {
     return this.run((_, index, generation) => this.instance.moves(index, generation));

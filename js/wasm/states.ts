@@ -3,6 +3,7 @@ import type { StoredState } from "../types.ts";
 import { elements } from "./elements.ts";
 import {
   algorithms,
+  exceptionName,
   invalidStateText,
   reservationNumbersText,
   schema,
@@ -19,14 +20,14 @@ export function unreadable(problem: string, key?: string): TollgateError {
 const invalidAs = (name: string, algorithm: string, key?: string): TollgateError =>
   unreadable(fill(stateNumbersText, { name: inWords(name), algorithm }), key);
 
-/** The names of the algorithms by their positions. */
-const algorithmNames: readonly string[] = /* @__PURE__ */ Object.values(algorithms).reduce(
-  (names: string[], { position, name }) => {
+/** The names of the algorithms by their positions, and that of a stored exception. */
+const algorithmNames: readonly string[] = /* @__PURE__ */ [
+  ...Object.values(algorithms).reduce((names: string[], { position, name }) => {
     names[position] = name;
     return names;
-  },
-  [],
-);
+  }, []),
+  exceptionName,
+];
 
 /** The numbers by which Rust knows the names of shapes: a policy's is its position, those of other names follow. */
 export class ShapeNames {

@@ -11,10 +11,12 @@ use crate::Decision;
 use crate::growth::OutOfMemory;
 use crate::number::MAX;
 use crate::policy::build_algorithm;
+use crate::policy::exception::Numbers;
 use crate::policy::scale::Scale;
 use crate::policy::schema::{
-    ALGORITHMS, BAN, CONCURRENCY, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET, MAX_STORED_LOG, SLIDING_COUNTER,
-    SLIDING_WINDOW, TOKEN_BUCKET,
+    ALGORITHMS, BAN, CONCURRENCY, EXCEPTED_AFTER, EXCEPTED_CAPACITY, EXCEPTED_FACTOR, EXCEPTED_LEAK_RATE,
+    EXCEPTED_LENGTH, EXCEPTED_LIMIT, EXCEPTED_MOST, EXCEPTED_REFILL_RATE, FIX_WINDOW, FIX_WINDOW_PER_KEY, LEAKY_BUCKET,
+    MAX_STORED_LOG, SLIDING_COUNTER, SLIDING_WINDOW, TOKEN_BUCKET,
 };
 
 /// An algorithm with its numbers. The discriminant is a byte of its own, which takes one step to read.
@@ -252,6 +254,53 @@ impl AnyAlgorithm {
         })
     }
 
+    /// Returns the algorithm with the numbers of an exception; a field that the algorithm lacks is ignored. `is_stored` is
+    /// whether its states are stored outside the process. Numbers that it cannot take are left out: policies may have changed
+    /// since the exception was set.
+    pub(crate) fn excepted(&self, fields: &Numbers, is_stored: bool) -> Self {
+        if self.unfit_field(fields, is_stored).is_some() {
+            return *self;
+        }
+        let number = |field: usize, own: u64| if fields[field] > 0 { fields[field] } else { own };
+        match self {
+            Self::Window(own) => Self::Window(Window { limit: number(EXCEPTED_LIMIT, own.limit), ..*own }),
+            Self::SlidingWindow(own) => {
+                Self::SlidingWindow(SlidingWindow { limit: number(EXCEPTED_LIMIT, own.limit), ..*own })
+            }
+            Self::Bucket(own) => Self::Bucket(excepted_bucket(own, fields)),
+            Self::Concurrency(own) => {
+                Self::Concurrency(Concurrency { limit: number(EXCEPTED_LIMIT, own.limit), ..*own })
+            }
+            Self::Ban(own) => {
+                let length = number(EXCEPTED_LENGTH, own.length);
+                let counts = [(EXCEPTED_AFTER, own.after), (EXCEPTED_FACTOR, own.factor)];
+                let [after, factor] = counts.map(|(field, own)| number(field, own.into()));
+                let most = number(EXCEPTED_MOST, own.most).max(length);
+                Ban::new(after, factor, own.scale, length, most).map_or(*self, Self::Ban)
+            }
+        }
+    }
+
+    /// Returns the field of an exception that the algorithm cannot take, if there is one.
+    pub(crate) fn unfit_field(&self, fields: &Numbers, is_stored: bool) -> Option<usize> {
+        match self {
+            Self::SlidingWindow(_) => Some(EXCEPTED_LIMIT).filter(|&field| is_stored && fields[field] > MAX_STORED_LOG),
+            Self::Bucket(own) => {
+                let period = Self::Bucket(excepted_bucket(own, fields)).period();
+                Some(EXCEPTED_CAPACITY).filter(|_| period > MAX)
+            }
+            Self::Window(_) | Self::Concurrency(_) | Self::Ban(_) => None,
+        }
+    }
+
+    /// Returns the largest count that a state may be set to: a token bucket holds no more than its capacity.
+    pub(crate) fn most_to_set(&self) -> u64 {
+        match self {
+            Self::Bucket(Bucket { kind: bucket::Kind::Token, capacity, .. }) => *capacity,
+            Self::Bucket(_) | Self::Window(_) | Self::SlidingWindow(_) | Self::Concurrency(_) | Self::Ban(_) => MAX,
+        }
+    }
+
     /// Returns the numbers by which a call charges a state if they differ from this algorithm's. Only buckets have them.
     pub(crate) fn call_numbers(&self, call: &Self) -> CallNumbers {
         match (self, call) {
@@ -286,4 +335,15 @@ impl AnyAlgorithm {
             }
         }
     }
+}
+
+/// Returns a bucket with the capacity and the rate of an exception. Its period may be out of range.
+fn excepted_bucket(own: &Bucket, fields: &Numbers) -> Bucket {
+    let rate = match own.kind {
+        bucket::Kind::Token => fields[EXCEPTED_REFILL_RATE],
+        bucket::Kind::Leaky => fields[EXCEPTED_LEAK_RATE],
+    };
+    let number = |number: u64, own: u64| if number > 0 { number } else { own };
+    let capacity = number(fields[EXCEPTED_CAPACITY], own.capacity);
+    Bucket::new(own.kind, capacity, number(rate, own.rate), own.per)
 }

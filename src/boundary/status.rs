@@ -12,6 +12,8 @@ pub const MOVED: i32 = 4;
 pub const FULL: i32 = 8;
 /// Denied by a ban.
 pub const BANNED: i32 = 16;
+/// Denied by an exception.
+pub const DENIED: i32 = 32;
 
 /// The cost is invalid.
 pub const INVALID_COST: i32 = -1;
@@ -27,6 +29,8 @@ pub const MISMATCH: i32 = -5;
 pub const NO_ROOM: i32 = -6;
 /// The cost or count of a cold operation is invalid.
 pub const INVALID_AMOUNT: i32 = -7;
+/// Half of the keys that the limiter holds have exceptions.
+pub const MANY_EXCEPTIONS: i32 = -8;
 /// The policy at a position counts reservations alone, or denials: this minus the position.
 pub const UNCOUNTABLE: i32 = -50;
 /// The policy or state at a position is invalid: this minus the position. The position after the last is that of a
@@ -39,6 +43,7 @@ pub fn status_of(failure: Failure) -> i32 {
     match failure {
         Failure::OutOfMemory => OUT_OF_MEMORY,
         Failure::Full => NO_ROOM,
+        Failure::ManyExceptions => MANY_EXCEPTIONS,
         Failure::Amount => INVALID_AMOUNT,
         Failure::Mismatch => MISMATCH,
         Failure::Uncountable(position) => UNCOUNTABLE - position as i32,

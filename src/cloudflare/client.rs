@@ -7,8 +7,8 @@ use crate::cloudflare::error::LimitsError;
 use crate::cloudflare::protocol::message::{Amount, Message, Question};
 use crate::cloudflare::protocol::wire;
 use crate::{
-    Costs, Decision, Error, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value, check_key,
-    problem_body, rate_limit_headers,
+    Costs, Decision, Error, Exception, IntoPolicies, Policies, Reservation, Reserving, Settlement, Span, Value,
+    check_key, problem_body, rate_limit_headers,
 };
 
 /// Limits by key, exact everywhere: each key is a [`RateLimiterObject`](super::RateLimiterObject).
@@ -240,6 +240,60 @@ impl Limits {
         Ok(self.sent_number("unban", key, 0.0, policy).await? > 0)
     }
 
+    /// Gives a key other numbers, or allows or denies it, until a time in milliseconds since the epoch; without an
+    /// exception, lifts the one that it has. Returns the end, of the former one if it is lifted; 0 if there was none.
+    ///
+    /// ```no_run
+    /// use tollgate::Exception;
+    ///
+    /// # async fn example(limits: tollgate::cloudflare::Limits, friday: u64) -> worker::Result<()> {
+    /// limits.except("customer:42", Some(&Exception::new().with("api", "limit", 1_000_u64)?), friday).await?;
+    /// limits.except("customer:42", None, 0).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit`](Self::hit), if the end is not within the next 400 days, and if a policy of these limits cannot take
+    /// a number.
+    pub async fn except(&self, key: &str, exception: Option<&Exception>, until: u64) -> Result<u64, LimitsError> {
+        let exception = exception.map(wire::raw_exception).transpose()?;
+        let until = exception.as_ref().map(|_| Amount(until as f64));
+        self.send_exception(key, Question { until, exception: exception.as_deref(), ..self.question("except", None) })
+            .await
+    }
+
+    /// The same for a time from now, by the clock of the key's object.
+    ///
+    /// # Errors
+    ///
+    /// As for [`except`](Self::except).
+    pub async fn except_for(
+        &self,
+        key: &str,
+        exception: &Exception,
+        length: impl Into<Span>,
+    ) -> Result<u64, LimitsError> {
+        let length = crate::store::ledger::check_ban(length.into())?;
+        let (exception, length) = (wire::raw_exception(exception)?, Some(Value::Number(length as f64)));
+        self.send_exception(key, Question { length, exception: Some(&exception), ..self.question("except", None) })
+            .await
+    }
+
+    /// Returns the exception of a key that is in force, with its end in milliseconds since the epoch; `None` if there is
+    /// none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`hit`](Self::hit).
+    pub async fn exception(&self, key: &str) -> Result<Option<(Exception, u64)>, LimitsError> {
+        match self.send(key, self.question("exceptions", None)).await? {
+            Message::Excepted { exception, until } => Ok(exception.map(|exception| (exception, until))),
+            _ => Err(unexpected()),
+        }
+    }
+
     /// Removes a key's states. Returns whether there were any. Reservations stay open.
     ///
     /// # Errors
@@ -323,6 +377,13 @@ impl Limits {
         let (amount, policy) = (Amount(amount), policy.map(Into::into));
         match self.send(key, Question { amount: Some(amount), policy, ..self.question(operation, None) }).await? {
             Message::Number(number) => Ok(number),
+            _ => Err(unexpected()),
+        }
+    }
+
+    async fn send_exception(&self, key: &str, question: Question<'_>) -> Result<u64, LimitsError> {
+        match self.send(key, question).await? {
+            Message::Number(end) => Ok(end),
             _ => Err(unexpected()),
         }
     }

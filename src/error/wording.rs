@@ -128,6 +128,20 @@ texts! {
     FRACTION = "a fraction";
     /// A number above the range.
     TOO_LARGE = "a number above 9007199254740991";
+    /// An exception, in the place of an algorithm.
+    EXCEPTION = "an exception";
+    /// The forms of an exception.
+    EXCEPTION_FORMS = "an exception; use { allow: true }, { deny: true } or numbers by policy such as { api: { limit: 1000 } }";
+    /// A decision beside other fields.
+    DECISION_AND_MORE = "an object with allow or deny and more";
+    /// When an exception ends.
+    EXCEPTION_END = "a time within the next 400 days; use milliseconds since the epoch";
+    /// How long an exception lasts.
+    EXCEPTION_LENGTH = "a duration of at most 400 days; use milliseconds or a string such as \"1h\", \"1d\" or \"1w\"";
+    /// A limiter half of whose keys have exceptions.
+    MANY_EXCEPTIONS = "half of the {found} keys that this limiter holds have exceptions; raise its number of keys";
+    /// An object without fields.
+    EMPTY_OBJECT = "an empty object";
     /// A list.
     ARRAY = "an array";
     /// An object.

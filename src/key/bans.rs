@@ -38,14 +38,14 @@ pub(crate) struct Verdict {
 }
 
 /// The bans of a key, taken together.
-struct Together {
+pub(super) struct Together {
     /// Which of them hold.
     held: Violated,
     /// The ban that ends last.
     last: usize,
-    until: u64,
+    pub(super) until: u64,
     /// When the last of their states ends.
-    ends_at: u64,
+    pub(super) ends_at: u64,
 }
 
 impl PolicyStates {
@@ -93,7 +93,7 @@ impl PolicyStates {
     /// Combines the decisions of the policies that are not bans: the one that binds the client most, and those that denied.
     /// Without any, everything is allowed.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
-    fn combined(
+    pub(super) fn combined(
         &self,
         algorithms: &[AnyAlgorithm],
         entry: Entry<'_>,
@@ -124,7 +124,7 @@ impl PolicyStates {
 
     /// Returns the bans as of a time; with `counts`, as they are after a violation.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
-    fn together(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, now: u64, counts: bool) -> Together {
+    pub(super) fn together(&self, algorithms: &[AnyAlgorithm], entry: Entry<'_>, now: u64, counts: bool) -> Together {
         let mut together = Together { held: Violated::default(), last: 0, until: 0, ends_at: 0 };
         for (position, ban) in bans(algorithms) {
             let mut view = ban.view(entry.from(self.place(position)).words, now);

@@ -19,6 +19,8 @@ const HEAD: usize = 5;
 const END: usize = 3;
 /// The number of words that the numbers of a call take for one policy.
 const CALL_WORDS: usize = 2;
+/// Sentinel numbers of a call: the reservation was opened under an exception that allows everything, and is never charged.
+pub(crate) const FREE: CallNumbers = [0, 1];
 /// Sentinel amount: the reservation was not opened under the policy. It is out of the range of amounts.
 const ABSENT: u64 = u64::MAX;
 
@@ -182,9 +184,15 @@ impl Open {
     /// by the numbers of the call that opened it, or by `own`, which keeps the rate of the last charge.
     pub(crate) fn charge(&self, index: usize, position: usize, own: &AnyAlgorithm, cost: u64) -> (AnyAlgorithm, Act) {
         match self.call_numbers(index, position) {
+            FREE => (*own, Act::LOOK),
             [_, 0] => (*own, Act::Inc(cost)),
             numbers => (own.with_call_numbers(numbers), Act::Charge(cost)),
         }
+    }
+
+    /// Returns whether the reservation at an index was opened under an exception that allows everything.
+    pub(crate) fn is_free(&self, index: usize, position: usize) -> bool {
+        self.call_numbers(index, position) == FREE
     }
 
     /// Makes room for one more reservation.
@@ -363,7 +371,9 @@ impl Open {
         let &[a, b, c, d, start, end, ttl, amount, capacity, rate] = row;
         let are_bits = [a, b, c, d].iter().all(|&bits| bits as u64 >> 32 == 0);
         let in_time = (1..=MAX_TTL as i64).contains(&ttl) && ttl <= end && in_range(start) && in_range(end);
-        let are_numbers = (capacity > 0) == (rate > 0) && [amount, capacity, rate].into_iter().all(in_range);
+        let is_free = [capacity, rate] == FREE.map(|number| number as i64) && amount == 0;
+        let are_numbers =
+            ((capacity > 0) == (rate > 0) || is_free) && [amount, capacity, rate].into_iter().all(in_range);
         if !are_bits || !in_time || !are_numbers {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! Data that only some keys have beside their states: open reservations, and states of former shapes.
+//! Data that only some keys have beside their states: open reservations, states of former shapes, and an exception.
 
 use alloc::vec::Vec;
 
@@ -6,6 +6,7 @@ use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::window::{Kind, Window};
 use crate::algorithm::{Act, Outcome};
 use crate::growth::OutOfMemory;
+use crate::key::exceptions::Exceptions;
 use crate::key::open_reservations::{Bits, Open, Reserved};
 use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::key::reservation::Settlement;
@@ -20,17 +21,24 @@ pub(crate) struct Extra {
     pub(crate) open: Open,
     /// The states of shapes that no policy has.
     pub(crate) former: Vec<Former>,
+    pub(crate) exceptions: Exceptions,
 }
 
 impl Extra {
-    /// Returns whether there are no open reservations and no states of former shapes.
+    /// Returns whether there are no open reservations, no states of former shapes, and no exception.
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.former.is_empty()
+        self.open.is_empty() && self.former.is_empty() && self.exceptions.is_empty()
     }
 
-    /// Returns when the states, those of former shapes and the reservations have all ended; `now` or earlier if they have.
+    /// Returns whether decisions depend on more than the states: on reservations or an exception.
+    pub(crate) fn decides(&self) -> bool {
+        !self.open.is_empty() || !self.exceptions.is_empty()
+    }
+
+    /// Returns when the states, those of former shapes, the reservations and the exception have all ended; `now` or earlier
+    /// if they have.
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, entry: Entry<'_>, now: u64) -> u64 {
-        let ends_at = policy_states.all_end_at(entry, now).max(self.former_ends_at(now));
+        let ends_at = policy_states.all_end_at(entry, now).max(self.other_ends_at(now));
         if self.open.is_empty() {
             return ends_at;
         }
@@ -42,9 +50,9 @@ impl Extra {
 }
 
 impl Extra {
-    /// Returns when the last state of a former shape ends; 0 if there is none.
-    pub(crate) fn former_ends_at(&self, now: u64) -> u64 {
-        self.former.iter().map(|former| former.ends_at(now)).max().unwrap_or(0)
+    /// Returns when the last state of a former shape and the exception have ended; 0 if there are none.
+    pub(crate) fn other_ends_at(&self, now: u64) -> u64 {
+        self.former.iter().map(|former| former.ends_at(now)).fold(self.exceptions.ends_at(), u64::max)
     }
 
     /// Calls `note` with the bits and the end of each reservation that is open under former shapes only.
@@ -121,6 +129,25 @@ impl KeyMut<'_> {
     }
 
     fn hit_or_reserve(
+        &mut self,
+        costs: &PositionCosts,
+        reserve: Option<(Reserved, usize)>,
+        counts: bool,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Decision {
+        if self.extra.exceptions.is_empty() {
+            return self.hit_or_reserve_under(costs, reserve, counts, now, outcome);
+        }
+        self.hit_excepted(costs, reserve, counts, now, outcome).unwrap_or_else(|OutOfMemory| {
+            outcome.out_of_memory = true;
+            Decision::NOTHING
+        })
+    }
+
+    /// Decides under the algorithms as they are.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    pub(super) fn hit_or_reserve_under(
         &mut self,
         costs: &PositionCosts,
         reserve: Option<(Reserved, usize)>,
@@ -226,9 +253,10 @@ impl KeyMut<'_> {
     /// Changes one policy's state unconditionally, and returns the count, open amounts included.
     pub(crate) fn change(&mut self, position: usize, act: Act, now: u64) -> Result<u64, OutOfMemory> {
         self.expire(now)?;
-        self.policy_states.change(position, self.entry.reborrow(), act, now)?;
+        let algorithm = self.own_at(position, now);
+        self.policy_states.change(position, &algorithm, self.entry.reborrow(), act, now)?;
         self.note_windows(now);
-        Ok(self.policy_states.look(position, self.entry.as_read(), &self.extra.open, now).count)
+        Ok(self.policy_states.look(position, &algorithm, self.entry.as_read(), &self.extra.open, now).count)
     }
 
     /// Closes a reservation under every shape and charges the used amounts; `None` if it is not open.
@@ -376,7 +404,8 @@ impl KeyMut<'_> {
         let bans = self.policy_states.bans();
         let charged = |(position, _): &(usize, &AnyAlgorithm)| !bans.contains(*position);
         for (position, algorithm) in self.policy_states.algorithms().iter().enumerate().filter(charged) {
-            let Some(amount) = self.extra.open.amount(index, position) else { continue };
+            let amount = self.extra.open.amount(index, position);
+            let Some(amount) = amount.filter(|_| !self.extra.open.is_free(index, position)) else { continue };
             let mut own = self.entry.from(self.policy_states.place(position));
             let cost = match used.at(position) {
                 AS_RESERVED => amount,
@@ -401,7 +430,12 @@ impl KeyMut<'_> {
     }
 
     /// Applies an act to the state of each policy; on an error to none.
-    fn act_on_all(&mut self, act: &dyn Fn(usize) -> Act, now: u64, outcome: &mut Outcome) -> Result<(), OutOfMemory> {
+    pub(super) fn act_on_all(
+        &mut self,
+        act: &dyn Fn(usize) -> Act,
+        now: u64,
+        outcome: &mut Outcome,
+    ) -> Result<(), OutOfMemory> {
         let own = self.policy_states.algorithms();
         for prepares in [true, false] {
             for (position, algorithm) in self.algorithms.iter().enumerate().take(own.len()) {

@@ -3,14 +3,12 @@
 pub(crate) use crate::algorithm::entry::{Entry, EntryMut};
 
 use crate::algorithm::any::{AnyAlgorithm, dispatch};
-use crate::algorithm::bucket::{Bucket, Kind};
 use crate::algorithm::entry::Place;
 use crate::algorithm::forecast::Beside;
 use crate::algorithm::{Act, Algorithm, Outcome, Push};
 use crate::growth::{OutOfMemory, push};
 use crate::key::bans::{Bans, Verdict};
 use crate::key::open_reservations::Open;
-use crate::number::MAX;
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::DEFAULT_TTL;
 use crate::{Decision, Denied, Error, Policies, Violated};
@@ -57,6 +55,8 @@ pub(crate) struct PolicyStates {
     places: Vec<Place>,
     denied: Denied,
     bans: Bans,
+    /// Whether the states are stored outside the process, where logs are short.
+    are_stored: bool,
 }
 
 /// The policy at this position counts reservations alone, or denials: no `set` or `inc` can change it.
@@ -90,7 +90,16 @@ impl PolicyStates {
             place.log += usize::from(matches!(algorithm, AnyAlgorithm::SlidingWindow(_)));
             push(&mut places, place)?;
         }
-        Ok(Self { denied, places, bans: Bans::of(&algorithms), algorithms })
+        Ok(Self { denied, places, bans: Bans::of(&algorithms), algorithms, are_stored: false })
+    }
+
+    /// Records that the states are stored outside the process.
+    pub(crate) fn store(&mut self) {
+        self.are_stored = true;
+    }
+
+    pub(crate) fn are_stored(&self) -> bool {
+        self.are_stored
     }
 
     /// Checks that a hit can be charged to every policy.
@@ -284,6 +293,7 @@ impl PolicyStates {
     }
 
     /// The same, and whether the hit is a violation, which it can only be if `counts` is set.
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(crate) fn judge_beside(
         &self,
         algorithms: &[AnyAlgorithm],
@@ -319,9 +329,16 @@ impl PolicyStates {
         Beside { algorithm, own, entry: entry.from(self.place(position)), open: open.of(position), now }
     }
 
-    /// Returns the decision of one policy beside open amounts, without a charge.
-    pub(crate) fn look(&self, position: usize, entry: Entry<'_>, open: &Open, now: u64) -> Decision {
-        self.beside(position, &self.algorithms[position], entry, open, now).peek(Act::LOOK)
+    /// Returns the decision of one policy under an algorithm beside open amounts, without a charge.
+    pub(crate) fn look(
+        &self,
+        position: usize,
+        algorithm: &AnyAlgorithm,
+        entry: Entry<'_>,
+        open: &Open,
+        now: u64,
+    ) -> Decision {
+        self.beside(position, algorithm, entry, open, now).peek(Act::LOOK)
     }
 
     /// Returns when one policy's state ends beside open amounts; 0 if it has ended.
@@ -367,16 +384,17 @@ impl PolicyStates {
         (0..self.algorithms.len()).all(|position| self.bans.contains(position) || costs.at(position) == 0)
     }
 
-    /// Changes one policy's state unconditionally, and returns the count.
+    /// Changes one policy's state under an algorithm unconditionally, and returns the count.
     pub(crate) fn change(
         &self,
         position: usize,
+        algorithm: &AnyAlgorithm,
         mut entry: EntryMut<'_>,
         act: Act,
         now: u64,
     ) -> Result<u64, OutOfMemory> {
         let mut outcome = Outcome::default();
-        let decision = self.algorithms[position].act(entry.from(self.place(position)), act, now, &mut outcome);
+        let decision = algorithm.act(entry.from(self.place(position)), act, now, &mut outcome);
         outcome.changed()?;
         Ok(decision.count)
     }
@@ -403,7 +421,7 @@ impl PolicyStates {
     pub(crate) fn last_value(&self, position: usize, entry: Entry<'_>, open: &Open) -> (u64, u64) {
         let (algorithm, own) = (&self.algorithms[position], entry.from(self.place(position)));
         let latest = algorithm.latest(own);
-        let count = self.look(position, entry, open, latest).count;
+        let count = self.look(position, algorithm, entry, open, latest).count;
         (count, algorithm.ends_at(own, latest).max(self.open_ends_at(position, entry, open, latest)))
     }
 
@@ -422,15 +440,8 @@ impl PolicyStates {
         self.algorithms[position].import(entry.from(self.place(position)), numbers)
     }
 
-    /// Returns the largest count that a policy may be set to: a token bucket holds no more than its capacity.
+    /// Returns the largest count that a policy may be set to.
     pub(crate) fn most_to_set(&self, position: usize) -> u64 {
-        match &self.algorithms[position] {
-            AnyAlgorithm::Bucket(Bucket { kind: Kind::Token, capacity, .. }) => *capacity,
-            AnyAlgorithm::Bucket(_)
-            | AnyAlgorithm::Window(_)
-            | AnyAlgorithm::SlidingWindow(_)
-            | AnyAlgorithm::Concurrency(_)
-            | AnyAlgorithm::Ban(_) => MAX,
-        }
+        self.algorithms[position].most_to_set()
     }
 }

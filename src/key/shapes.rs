@@ -202,6 +202,9 @@ impl KeyStates {
     /// former shape. [`KeyStates::loaded`] must follow.
     pub(crate) fn load(&mut self, policy_states: &PolicyStates, shaped: &Shaped<&[i64]>) -> Result<(), LoadError> {
         let invalid = || LoadError::Invalid(shaped.shape);
+        if shaped.shape.is_exception() {
+            return if self.extra.exceptions.load(shaped)? { Ok(()) } else { Err(invalid()) };
+        }
         let algorithms = policy_states.algorithms();
         let shape_algorithm = shaped.shape.algorithm().ok_or_else(invalid)?;
         match algorithms.get(shaped.shape.name).filter(|own| own.has_shape_of(&shape_algorithm)) {
@@ -224,6 +227,7 @@ impl KeyStates {
     /// Completes the loading of states. Returns which policies start unused.
     pub(crate) fn loaded(&mut self, policy_states: &PolicyStates, now: u64) -> Afresh {
         self.key_mut(policy_states, policy_states.algorithms()).refresh(now);
+        self.extra.exceptions.drop_ended(now);
         let mut afresh = Afresh::default();
         for (position, _) in policy_states.algorithms().iter().enumerate() {
             let is_former = self.extra.former.iter().any(|former| former.shape.name == position);
@@ -234,7 +238,7 @@ impl KeyStates {
         afresh
     }
 
-    /// Returns all states as they are stored: those of the policies in order, then those of former shapes.
+    /// Returns all states as they are stored: those of the policies in order, those of former shapes, then the exception.
     pub(crate) fn shaped(&self, policy_states: &PolicyStates) -> Result<Vec<Shaped<Vec<i64>>>, OutOfMemory> {
         shaped(policy_states, self.entry(), Some(&self.extra))
     }
@@ -290,6 +294,12 @@ pub(crate) fn shaped(
     while let Some(stored) = stored(policy_states, entry, extra, list.len()) {
         push(&mut list, stored.shaped()?)?;
     }
+    if let Some(extra) = extra {
+        let states = list.len();
+        while let Some(part) = extra.exceptions.shaped(list.len() - states)? {
+            push(&mut list, part)?;
+        }
+    }
     Ok(list)
 }
 
@@ -302,7 +312,10 @@ pub(crate) fn flatten(
     index: usize,
     push: Push<'_>,
 ) -> Result<bool, OutOfMemory> {
-    let Some(stored) = stored(policy_states, entry, extra, index) else { return Ok(false) };
+    let Some(stored) = stored(policy_states, entry, extra, index) else {
+        let Some(extra) = extra else { return Ok(false) };
+        return extra.exceptions.flatten(index - policy_states.algorithms().len() - extra.former.len(), push);
+    };
     let Shape { name, algorithm, scale } = stored.shape;
     let mut count = 0;
     stored.export(&mut |_| {

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 pub(crate) struct KeyStates {
     pub(crate) words: Vec<u64>,
     pub(crate) logs: Vec<Log>,
-    /// The open reservations and the states of former shapes.
+    /// The open reservations, the states of former shapes and the exception.
     pub(crate) extra: Extra,
 }
 
@@ -41,7 +41,7 @@ impl KeyStates {
         for log in entry.logs {
             push(&mut logs, log.try_clone()?)?;
         }
-        let extra = Extra { open: extra.open.try_clone()?, former: Vec::new() };
+        let extra = Extra { open: extra.open.try_clone()?, ..Extra::default() };
         let mut copy = Self { words: copied(entry.words)?, logs, extra };
         copy.key_mut(policy_states, policy_states.algorithms()).expire(now)?;
         Ok(Some(copy))
@@ -92,9 +92,20 @@ impl KeyStates {
         costs: &PositionCosts,
         now: u64,
     ) -> Result<Decision, OutOfMemory> {
+        self.peek_under(policy_states, policy_states.algorithms(), costs, now)
+    }
+
+    /// The same under the algorithms of a call.
+    pub(crate) fn peek_under(
+        &self,
+        policy_states: &PolicyStates,
+        algorithms: &[AnyAlgorithm],
+        costs: &PositionCosts,
+        now: u64,
+    ) -> Result<Decision, OutOfMemory> {
         Self::read(policy_states, self.entry(), &self.extra, now, |entry, open| {
-            policy_states.peek_beside(policy_states.algorithms(), entry, open, costs, now)
-        })
+            policy_states.peek_excepted(algorithms, &self.extra.exceptions, (entry, open), costs, now)
+        })?
     }
 
     /// Returns the decision of a hit of cost 0 under one policy.
@@ -104,8 +115,9 @@ impl KeyStates {
         position: usize,
         now: u64,
     ) -> Result<Decision, OutOfMemory> {
+        let algorithm = policy_states.own_at(position, &self.extra.exceptions, now);
         Self::read(policy_states, self.entry(), &self.extra, now, |entry, open| {
-            policy_states.look(position, entry, open, now)
+            policy_states.look(position, &algorithm, entry, open, now)
         })
     }
 
@@ -125,7 +137,7 @@ impl KeyStates {
     pub(crate) fn end_at(&self, policy_states: &PolicyStates, now: u64) -> u64 {
         match Self::expired(policy_states, self.entry(), &self.extra, now) {
             Ok(Some(expired)) => {
-                expired.extra.end_at(policy_states, expired.entry(), now).max(self.extra.former_ends_at(now))
+                expired.extra.end_at(policy_states, expired.entry(), now).max(self.extra.other_ends_at(now))
             }
             // Without memory for a copy, reservations that are due end a little later.
             _ => self.extra.end_at(policy_states, self.entry(), now),

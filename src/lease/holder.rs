@@ -9,7 +9,7 @@ use core::fmt::Write;
 use super::known::{Known, KnownKeys, LocalLease, PendingRenewal, Refusals};
 use super::size::{Turn, turn};
 use crate::growth::OutOfMemory;
-use crate::{Decision, Reason, ReservationId};
+use crate::{Decision, ReservationId};
 
 /// How long a denial is remembered at most, in milliseconds. A `set` or `reset` takes effect that late.
 const LONGEST_DENIAL: u64 = 2_000;
@@ -133,7 +133,7 @@ impl Holder {
             known.renewed(reply, sent_at, now);
         }
         let Reply { cost, decision, certain, .. } = reply;
-        if decision.reason == Some(Reason::Banned)
+        if decision.ends_lease()
             && let Some(known) = self.keys.get_mut(key)
         {
             // The end of the lease charges it.

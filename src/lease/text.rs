@@ -44,6 +44,9 @@ impl Certainty {
 /// The first number of a denial by a ban, which lasts until its `retry_after`, whatever is given back.
 const BANNED: u8 = 4;
 
+/// The first number of a denial by an exception.
+const DENIED: u8 = 5;
+
 /// The `retry_after` of a hit that can never be allowed.
 const NEVER: &str = "-1";
 
@@ -54,6 +57,7 @@ pub fn from_decision(decision: &Decision, certainty: Certainty) -> String {
         "{} {} {} {} {} {} {} {} {}",
         match decision.reason {
             Some(Reason::Banned) => BANNED,
+            Some(Reason::Denied) => DENIED,
             Some(Reason::Full | Reason::Error) | None if decision.allowed => 1,
             Some(Reason::Full | Reason::Error) | None => certainty.number(),
         },
@@ -83,7 +87,11 @@ pub fn to_decision(written: &str) -> Option<Decision> {
         policy: next()? as usize,
         violated: Violated(next()? as u32),
         more_after: next()? as u64,
-        reason: (first == i64::from(BANNED)).then_some(Reason::Banned),
+        reason: match u8::try_from(first) {
+            Ok(BANNED) => Some(Reason::Banned),
+            Ok(DENIED) => Some(Reason::Denied),
+            _ => None,
+        },
     };
     numbers.next().is_none().then_some(decision)
 }
@@ -91,7 +99,7 @@ pub fn to_decision(written: &str) -> Option<Decision> {
 /// Returns how long a denial that [`from_decision`] wrote may be repeated, in milliseconds.
 pub fn certain_for(written: &str) -> u64 {
     let number = written.split(' ').next().and_then(|number| number.parse::<u8>().ok());
-    if number == Some(BANNED) {
+    if number == Some(BANNED) || number == Some(DENIED) {
         return CERTAIN;
     }
     Certainty::ALL.into_iter().find(|certainty| Some(certainty.number()) == number).map_or(0, Certainty::lasts)

@@ -2,6 +2,7 @@
 
 mod by_policy;
 mod cleaning;
+mod exceptions;
 mod reserving;
 mod snapshots;
 
@@ -16,7 +17,7 @@ use crate::growth::collect;
 use crate::key::shapes::Names;
 use crate::memory::index::Index;
 use crate::memory::slots::Slots;
-use crate::number::{check_cost, check_time};
+use crate::number::{MAX, check_cost, check_time};
 use crate::policy::costs::PositionCosts;
 use crate::policy::mismatch;
 use crate::{Clock, Costs, Decision, Error, IntoPolicies, Options, Policies};
@@ -281,7 +282,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         self.expires_at_policy(key, None)
     }
 
-    /// Removes the key's states. Returns whether there were any. Reservations stay open.
+    /// Removes the key's states. Returns whether there were any. Reservations stay open, and an exception stays.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy};
@@ -301,11 +302,11 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         match self.index.get(key) {
             Some(slot) if self.slots.reset(slot, false, now)? => Ok(true),
-            _ => Ok(self.reset_all(key)),
+            _ => Ok(self.remove(key)),
         }
     }
 
-    /// Removes the key with its open reservations. Returns whether it was there.
+    /// Removes the key with its open reservations. Returns whether it was there. An exception stays.
     ///
     /// ```
     /// # use tollgate::{Limiter, ManualClock, Policy, Reserve};
@@ -318,6 +319,21 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
     /// # }
     /// ```
     pub fn reset_all<Q>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        if let Some(slot) = self.index.get(key)
+            && self.slots.exceptions(slot).is_some_and(|exceptions| !exceptions.is_empty())
+        {
+            // Without reservations to charge, it cannot run out of memory.
+            return self.slots.reset(slot, true, self.clock.now().min(MAX)).is_ok();
+        }
+        self.remove(key)
+    }
+
+    /// Removes the key with all that it has. Returns whether it was there.
+    fn remove<Q>(&mut self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,

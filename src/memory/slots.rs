@@ -1,6 +1,7 @@
 //! A bounded number of slots, swept as they are used. A slot is a number; the owner maps keys to slots.
 
 mod entries;
+mod exceptions;
 mod extras;
 mod numbers;
 mod plain;
@@ -19,7 +20,7 @@ use crate::key::policy_states::{Entry, EntryMut, PolicyStates};
 use crate::key::states::KeyStates;
 use crate::number::NEVER;
 use crate::policy::costs::PositionCosts;
-use crate::policy::schema::MAX_RESERVATIONS;
+use crate::policy::schema::{MAX_RESERVATIONS, MAX_STORED_RESERVATIONS};
 use crate::{Decision, Denied, Error, MAX_POLICIES, Options};
 use alloc::vec::Vec;
 #[cfg(test)]
@@ -44,6 +45,8 @@ const MAX_WORDS: usize = WORDS * MAX_POLICIES;
 pub enum SlotError {
     /// There are `max_keys` keys.
     Full,
+    /// Half of `max_keys` keys have exceptions.
+    ManyExceptions,
     /// Memory ran out.
     OutOfMemory,
 }
@@ -131,6 +134,12 @@ impl Slots {
         })
     }
 
+    /// Records that the states may be stored outside the process, where logs are short and reservations few.
+    pub(crate) fn store(&mut self) {
+        self.policy_states.store();
+        self.max_reservations = MAX_STORED_RESERVATIONS;
+    }
+
     /// Returns the algorithms and the layout of the states.
     pub(crate) fn policy_states(&self) -> &PolicyStates {
         &self.policy_states
@@ -145,6 +154,7 @@ impl Slots {
     pub(crate) fn error(&self, error: SlotError) -> Error {
         match error {
             SlotError::Full => Error::Full { max_keys: self.options.max_keys },
+            SlotError::ManyExceptions => Error::ManyExceptions { max_keys: self.options.max_keys },
             SlotError::OutOfMemory => OutOfMemory.into(),
         }
     }
@@ -245,8 +255,8 @@ impl Slots {
         let algorithms = algorithms.unwrap_or(self.policy_states.algorithms());
         if let Some(extra) = self.extra_of(slot) {
             return self.beside(slot, extra, now, |entry, open| {
-                self.policy_states.peek_beside(algorithms, entry, open, costs, now)
-            });
+                self.policy_states.peek_excepted(algorithms, &extra.exceptions, (entry, open), costs, now)
+            })?;
         }
         let mut decision = self.policy_states.peek(algorithms, self.entry_of(slot, now, &mut None), costs, now);
         if slot.is_none()
@@ -277,14 +287,17 @@ impl Slots {
         match self.extra_of(slot) {
             None => Ok(self.policy_states.get(position, self.entry_of(slot, now, &mut None), now)),
             Some(extra) => {
-                self.beside(slot, extra, now, |entry, open| self.policy_states.look(position, entry, open, now).count)
+                let algorithm = self.policy_states.own_at(position, &extra.exceptions, now);
+                self.beside(slot, extra, now, |entry, open| {
+                    self.policy_states.look(position, &algorithm, entry, open, now).count
+                })
             }
         }
     }
 
     /// Returns when one policy's state ends; 0 if there is none.
     pub(crate) fn expires_at(&self, slot: Option<u32>, position: usize, now: u64) -> Result<u64, OutOfMemory> {
-        if let Some(extra) = self.extra_of(slot) {
+        if let Some(extra) = self.extra_of(slot).filter(|extra| !extra.open.is_empty()) {
             return self
                 .beside(slot, extra, now, |entry, open| self.policy_states.expires_beside(position, entry, open, now));
         }
@@ -301,14 +314,15 @@ impl Slots {
             }
             let Self { policy_states, staged, .. } = self;
             staged.clear(policy_states, now);
-            let count = policy_states.change(position, staged.entry_mut(), act, now)?;
+            let algorithm = &policy_states.algorithms()[position];
+            let count = policy_states.change(position, algorithm, staged.entry_mut(), act, now)?;
             self.import(None, now)?;
             return Ok(count);
         };
         self.clear_if_stale(slot, now);
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         let count = match self.extras.get_mut(slot) {
-            None => policy_states.change(position, entry, act, now)?,
+            None => policy_states.change(position, &policy_states.algorithms()[position], entry, act, now)?,
             Some(extra) => KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra }
                 .change(position, act, now)?,
         };
@@ -363,7 +377,8 @@ impl Slots {
         match self.extras.get(slot) {
             None => self.policy_states.all_end_at(entry, now).min(self.stale_at(slot)),
             Some(extra) if extra.open.is_empty() => {
-                extra.end_at(&self.policy_states, entry, now).min(self.stale_at(slot))
+                let ends_at = extra.end_at(&self.policy_states, entry, now).min(self.stale_at(slot));
+                ends_at.max(extra.exceptions.ends_at())
             }
             Some(extra) => extra.end_at(&self.policy_states, entry, now),
         }
@@ -439,20 +454,23 @@ impl Slots {
         }
     }
 
-    /// Makes a slot's states those of a key never used.
+    /// Makes a slot's states those of a key never used. An exception stays.
     #[cold]
     fn clear(&mut self, slot: u32, now: u64) {
         self.policy_states.clear(self.entries.get_mut(slot), now);
-        self.extras.remove(slot);
+        if let Some(extra) = self.extras.get_mut(slot) {
+            *extra = Extra { exceptions: core::mem::take(&mut extra.exceptions), ..Extra::default() };
+        }
+        self.drop_empty_extra(slot);
     }
 
     fn is_stale(&self, slot: u32, now: u64) -> bool {
         self.stale_at(slot) <= now && self.extras.get(slot).is_none_or(|extra| extra.open.is_empty())
     }
 
-    /// Returns the extra of a slot that has open reservations; `None` for any other.
+    /// Returns the extra of a slot that has open reservations or an exception; `None` for any other.
     fn extra_of(&self, slot: Option<u32>) -> Option<&Extra> {
-        self.extras.get(slot?).filter(|extra| !extra.open.is_empty())
+        self.extras.get(slot?).filter(|extra| extra.decides())
     }
 
     /// Reads a slot's states and its open amounts, after the expired ones are charged.

@@ -129,6 +129,40 @@ pub(crate) const LEAKY_BUCKET: usize = 5;
 pub(crate) const CONCURRENCY: usize = 6;
 pub(crate) const BAN: usize = 7;
 
+/// The name under which a stored exception has the place of an algorithm, whose position follows those of the algorithms.
+pub const EXCEPTION_NAME: &str = "exception";
+/// Its position.
+pub const EXCEPTION: usize = ALGORITHMS.len();
+
+/// Returns the name of an algorithm at a position, or of a stored exception; empty if there is none.
+pub(crate) fn state_name(position: usize) -> &'static str {
+    if position == EXCEPTION { EXCEPTION_NAME } else { ALGORITHMS.get(position).copied().unwrap_or_default() }
+}
+
+/// Returns the position of that name.
+pub(crate) fn state_position(name: &str) -> Option<usize> {
+    ALGORITHMS.iter().chain(&[EXCEPTION_NAME]).position(|known| *known == name)
+}
+
+/// The fields of an exception. A field's position here is its number in stored states and in the bindings.
+pub const EXCEPTION_FIELDS: &[&str] =
+    &["allow", "deny", "limit", "capacity", "refillRate", "leakRate", "after", "for", "factor", "most"];
+
+// Positions in that list.
+pub(crate) const ALLOW: usize = 0;
+pub(crate) const DENY: usize = 1;
+pub(crate) const EXCEPTED_LIMIT: usize = 2;
+pub(crate) const EXCEPTED_CAPACITY: usize = 3;
+pub(crate) const EXCEPTED_REFILL_RATE: usize = 4;
+pub(crate) const EXCEPTED_LEAK_RATE: usize = 5;
+pub(crate) const EXCEPTED_AFTER: usize = 6;
+pub(crate) const EXCEPTED_LENGTH: usize = 7;
+pub(crate) const EXCEPTED_FACTOR: usize = 8;
+pub(crate) const EXCEPTED_MOST: usize = 9;
+
+/// The longest that an exception lasts, in milliseconds: 400 days.
+pub const MAX_EXCEPTION: u64 = 400 * 86_400_000;
+
 /// The values of `denied`. In the bindings they are the numbers 1 and 2; 0 is a missing value.
 pub const DENIED_WORDS: &[&str] = &["count", "free"];
 
@@ -226,6 +260,33 @@ mod tests {
             (BAN, "ban"),
         ] {
             assert_eq!(AlgorithmSchema::position(name), Some(position));
+        }
+        assert_eq!(AlgorithmSchema::position(EXCEPTION_NAME), None);
+    }
+
+    #[test]
+    fn an_exception_has_the_numbers_that_change_within_a_shape() {
+        let within = [Role::Limit, Role::Rate, Role::After, Role::Length, Role::Factor, Role::Most];
+        let fields = ALGORITHM_SCHEMAS.iter().flat_map(|schema| schema.fields);
+        let mut names: Vec<_> = fields.filter(|field| within.contains(&field.role)).map(|field| field.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut fields = EXCEPTION_FIELDS[EXCEPTED_LIMIT..].to_vec();
+        fields.sort_unstable();
+        assert_eq!((names, &EXCEPTION_FIELDS[..EXCEPTED_LIMIT]), (fields, &["allow", "deny"][..]));
+        for (position, name) in [
+            (ALLOW, "allow"),
+            (DENY, "deny"),
+            (EXCEPTED_LIMIT, "limit"),
+            (EXCEPTED_CAPACITY, "capacity"),
+            (EXCEPTED_REFILL_RATE, "refillRate"),
+            (EXCEPTED_LEAK_RATE, "leakRate"),
+            (EXCEPTED_AFTER, "after"),
+            (EXCEPTED_LENGTH, "for"),
+            (EXCEPTED_FACTOR, "factor"),
+            (EXCEPTED_MOST, "most"),
+        ] {
+            assert_eq!(EXCEPTION_FIELDS[position], name);
         }
     }
 }

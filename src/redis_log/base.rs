@@ -10,8 +10,9 @@ use super::ReplayError;
 use super::entry::Tag;
 use super::text::{Cursor, push_number};
 use crate::growth::{OutOfMemory, push};
+use crate::policy::schema;
 use crate::store::record::StoredState;
-use crate::{ALGORITHMS, Policies, Record};
+use crate::{Policies, Record};
 
 /// How long the base keeps the token of an entry, in milliseconds. A client that resends the entry later is past the
 /// entry's deadline.
@@ -99,7 +100,7 @@ pub(super) fn push_record(text: &mut String, policies: usize, record: Record) {
             own.push(state);
             continue;
         }
-        let algorithm = ALGORITHMS.iter().position(|known| *known == algorithm).unwrap_or_default();
+        let algorithm = schema::state_position(&algorithm).unwrap_or_default();
         let head = [algorithm as i64, scale, state.len() as i64];
         let name = [name.len() as i64].into_iter().chain(name.bytes().map(i64::from));
         former.push(name.chain(head).chain(state).chain(parts.into_iter().flatten()).collect());
@@ -146,9 +147,9 @@ fn former_state(row: &[i64]) -> Option<StoredState> {
     let (&[algorithm, scale, count], rest) = rest.split_first_chunk()?;
     let (state, parts) = rest.split_at_checked(usize::try_from(count).ok()?)?;
     let (parts, rest) = parts.as_chunks();
-    let algorithm = ALGORITHMS.get(usize::try_from(algorithm).ok()?)?;
+    let algorithm = usize::try_from(algorithm).ok().map(schema::state_name).filter(|name| !name.is_empty())?;
     let name = String::from_utf8(name?).ok().filter(|_| rest.is_empty())?;
-    Some(StoredState { name, algorithm: (*algorithm).into(), scale, state: state.into(), open: parts.into() })
+    Some(StoredState { name, algorithm: algorithm.into(), scale, state: state.into(), open: parts.into() })
 }
 
 /// Appends the tokens that a base of time `stamp` must contain, each as tag and age.

@@ -1,10 +1,12 @@
 //! Operations of a ledger for replays: costs are by position of the policy, and algorithms may be those of one call.
 
+use alloc::format;
+use alloc::string::{String, ToString};
+
 use crate::algorithm::Outcome;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::key::open_reservations::{Bits, Reserved};
 use crate::key::reservation::bits_of;
-use crate::key::states::KeyStates;
 use crate::number::check_time;
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_STORED_RESERVATIONS;
@@ -25,6 +27,34 @@ impl Ledger {
     /// Returns the highest count that the policy at a position may be set to.
     pub(super) fn max_count(&self, position: usize) -> u64 {
         self.policy_states.most_to_set(position)
+    }
+
+    /// Returns whether an exception ends after one time and by the other.
+    pub(super) fn exception_changes_between(&self, earliest: u64, latest: u64) -> bool {
+        let ends_at = self.states.extra.exceptions.ends_at();
+        earliest < ends_at && ends_at <= latest
+    }
+
+    /// Returns the key's exception as text: its end, and after `:` its fields as in entries; empty if none is in force. Numbers
+    /// for policies that these states do not have are left out.
+    pub(super) fn exception_text(&self, now: u64) -> String {
+        let Some((exception, until)) = self.exception(now) else { return String::new() };
+        let decision = match (exception.is_allow(), exception.is_deny()) {
+            (true, _) => "+",
+            (_, true) => "-",
+            _ => "",
+        };
+        let mut text = format!("{until}:{decision}");
+        let positions = (0..self.policies.len()).map(|position| (position, self.policies.name(position)));
+        for (position, name) in positions {
+            let mut own = exception.fields().filter(|(policy, ..)| *policy == name).peekable();
+            if own.peek().is_some() {
+                text.push_str(if text.ends_with(':') { "" } else { "," });
+                text.push_str(&position.to_string());
+                own.for_each(|(_, field, number)| text.push_str(&format!(".{field}.{number}")));
+            }
+        }
+        text
     }
 
     /// Decides a hit, under the algorithms of the policies if `algorithms` is `None`.
@@ -53,13 +83,15 @@ impl Ledger {
     ) -> Result<Decision, Error> {
         let Self { policy_states, states, .. } = self;
         let algorithms = algorithms.unwrap_or(policy_states.algorithms());
-        let peek = |entry: crate::key::policy_states::Entry<'_>, open: &crate::key::open_reservations::Open| {
-            policy_states.peek_beside(algorithms, entry, open, costs, now)
-        };
-        Ok(KeyStates::read(policy_states, states.entry(), &states.extra, now, peek)?)
+        Ok(states.peek_under(policy_states, algorithms, costs, now)?)
     }
 
-    /// Returns the decision that a hit would get, for a key without open reservations.
+    /// Returns whether decisions depend on more than the states.
+    pub(super) fn has_more_than_states(&self) -> bool {
+        self.states.extra.decides()
+    }
+
+    /// Returns the decision that a hit would get, for a key without open reservations and exceptions.
     pub(super) fn peek_without_open(&self, cost: u64, now: u64) -> Decision {
         let Self { policy_states, states, .. } = self;
         policy_states.peek(policy_states.algorithms(), states.entry(), &PositionCosts::All(cost), now)

@@ -1,13 +1,15 @@
 //! An entry of a log: a time, operations, and the tag of its writer.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::ReplayError;
 use super::text::Cursor;
+use crate::growth::push;
 use crate::key::open_reservations::Bits;
 use crate::key::reservation::check_ttl;
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
-use crate::policy::schema::MAX_POLICIES;
+use crate::policy::schema::{ALLOW, DENY, MAX_POLICIES};
 use crate::{MAX, Renewal, ReservationId};
 
 /// The number of characters of a tag.
@@ -106,6 +108,78 @@ fn check_amount(amount: u64) -> Result<u64, ReplayError> {
     if amount <= MAX { Ok(amount) } else { Err(ReplayError::Malformed) }
 }
 
+/// When an exception ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    At(u64),
+    /// So long after the entry.
+    After(u64),
+}
+
+impl End {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, ReplayError> {
+        let is_after = cursor.take(b'+');
+        let time = check_amount(cursor.decimal()?)?;
+        Ok(if is_after { Self::After(time) } else { Self::At(time) })
+    }
+
+    /// Returns the end of an exception in an entry of that time.
+    pub(super) fn at(self, now: u64) -> u64 {
+        match self {
+            Self::At(time) => time,
+            Self::After(time) => (now + time).min(MAX),
+        }
+    }
+}
+
+/// The fields of an exception as text: `+` allows and `-` denies everything, or for each policy its position, and the
+/// position and number of each field, all after `.`, with `,` between policies; empty if there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fields<'a>(&'a str);
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// Returns the numbers that [`Exceptions::from_flat`](crate::key::exceptions::Exceptions::from_flat) reads. `decision` is
+    /// the name under which a decision is.
+    pub(super) fn numbers(
+        self,
+        policies: usize,
+        decision: usize,
+        (until, since): (u64, u64),
+    ) -> Result<Vec<i64>, ReplayError> {
+        let [until, since, decision] = [until, since, decision as u64].map(|number| number as i64);
+        match self.0 {
+            "" => return Ok(Vec::new()),
+            "+" => return Ok([decision, 4, until, since, ALLOW as i64, 1].into()),
+            "-" => return Ok([decision, 4, until, since, DENY as i64, 1].into()),
+            _ => {}
+        }
+        let mut numbers: Vec<i64> = Vec::new();
+        for part in self.0.split(',') {
+            let mut items = part.split('.').map(|item| Cursor::new(item).into_decimal().ok_or(ReplayError::Malformed));
+            let position = items.next().ok_or(ReplayError::Malformed)??;
+            if position >= policies as u64 {
+                return Err(ReplayError::Malformed);
+            }
+            let start = numbers.len();
+            for number in [position as i64, 0, until, since] {
+                push(&mut numbers, number)?;
+            }
+            for item in items {
+                push(&mut numbers, check_amount(item?)? as i64)?;
+            }
+            let count = (numbers.len() - start - 2) as i64;
+            if let Some(own) = numbers.get_mut(start + 1) {
+                *own = count;
+            }
+        }
+        Ok(numbers)
+    }
+}
+
 /// An operation of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op<'a> {
@@ -130,6 +204,11 @@ pub(super) enum Op<'a> {
     },
     Reset {
         reservations: bool,
+    },
+    /// Sets an exception; one without fields lifts it.
+    Except {
+        end: End,
+        fields: Fields<'a>,
     },
     Reserve {
         costs: Amounts<'a>,
@@ -171,6 +250,11 @@ impl<'a> Op<'a> {
             b'b' => {
                 let length = Some(cursor.decimal()?).filter(|&length| length > 0);
                 Ok(Self::Ban { length, position: read_position(cursor)? })
+            }
+            b'e' => {
+                let end = End::read(cursor)?;
+                cursor.expect(b':')?;
+                Ok(Self::Except { end, fields: Fields::new(cursor.until_or_rest(b';')?) })
             }
             b'r' => Ok(Self::Reset { reservations: cursor.decimal()? == 1 }),
             b'v' => {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::ReplayError;
 use super::base::{self, Token};
-use super::entry::{self, Amounts, Entry, Op, Tag};
+use super::entry::{self, Amounts, Entry, Fields, Op, Tag};
 use super::lines::Lines;
 use super::policy_set::PolicySet;
 use super::policy_sets::{CallRules, PolicySets};
@@ -14,8 +14,9 @@ use super::result::Results;
 use super::text::Cursor;
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::OutOfMemory;
+use crate::key::exceptions::Exceptions;
 use crate::policy::costs::PositionCosts;
-use crate::{Answer, Decision, Error, Ledger, Operation, Reason};
+use crate::{Answer, Decision, Error, Ledger, Operation};
 
 /// The highest number of hits in one operation.
 const MAX_TIMES: u64 = 10_000;
@@ -41,6 +42,7 @@ pub(super) enum ReadingKind {
     Peek,
     Get,
     ExpiresAt,
+    Exception,
 }
 
 /// An operation that only reads.
@@ -147,6 +149,7 @@ impl Replica {
                 none_if_rejected(self.ledger.apply_at(Operation::Inc { policy: None, cost }, position, self.stamp))?;
             }
         }
+        self.ledger.take_later_exception(&value.ledger)?;
         for token in &value.tokens {
             base::record_token(&mut self.tokens, *token, self.stamp)?;
         }
@@ -224,6 +227,8 @@ impl Replica {
         results: Option<&mut Results>,
     ) -> Result<(), ReplayError> {
         let now = entry.at;
+        // By the entry's time, so that all processes drop it at the same entry.
+        self.ledger.drop_ended_exception(now);
         let mut results = results;
         entry.for_each_op(|op| match op {
             Op::Hit { times, .. } if times > MAX_TIMES => Err(ReplayError::Malformed),
@@ -278,8 +283,22 @@ impl Replica {
             Op::Ban { length: None, position } => {
                 self.apply_at(Operation::Unban { policy: None }, position, now, &mut results)
             }
+            Op::Except { end, fields } => {
+                let result = self.except(fields, end.at(now), now)?;
+                add_result(&mut results, result, |results, end| results.push_number(end))
+            }
             Op::Lease { cost, renewal } => self.apply_at(Operation::Lease { cost, renewal }, 0, now, &mut results),
         })
+    }
+
+    /// Sets the exception of the key, or lifts it. Returns when it ends or would have ended; `None` if it was rejected.
+    pub(super) fn except(&mut self, fields: Fields<'_>, until: u64, now: u64) -> Result<Option<u64>, ReplayError> {
+        let numbers = fields.numbers(self.set.policies.len(), self.ledger.decision_name()?, (until, now))?;
+        if numbers.is_empty() {
+            return none_if_rejected(self.ledger.except(None, (until, now)));
+        }
+        let exceptions = Exceptions::from_flat(&numbers)?.ok_or(ReplayError::Malformed)?;
+        none_if_rejected(self.ledger.replace_exceptions(exceptions))
     }
 
     /// Counts what a decision charged. Denied hits may be charged as well.
@@ -365,6 +384,7 @@ impl Replica {
                 };
                 return Ok(results.push_decision(&ledger.peek_at(&costs, algorithms.as_deref(), now)?)?);
             }
+            ReadingKind::Exception => return Ok(results.push_text(ledger.exception_text(now))?),
             ReadingKind::Get => Operation::Get { policy: None },
             ReadingKind::ExpiresAt => Operation::ExpiresAt { policy: None },
         };
@@ -387,7 +407,11 @@ impl Replica {
         if !is_own || !self.set.denied_free || is_open && !(beside_leases && self.ledger.all_open(entry::is_lease)) {
             return Ok(false);
         }
-        let peek = |cost, now| match is_open {
+        // Between the two times, another decision would hold.
+        if self.ledger.exception_changes_between(earliest, latest) {
+            return Ok(false);
+        }
+        let peek = |cost, now| match self.ledger.has_more_than_states() {
             true => self.ledger.peek_at(&PositionCosts::All(cost), None, now),
             false => Ok(self.ledger.peek_without_open(cost, now)),
         };
@@ -398,7 +422,7 @@ impl Replica {
         }
         // A denial that counts toward a ban must be an entry.
         // The one that begins a ban says so as well; only a ban that holds denies a cost of 0.
-        let holds = |now| Ok::<_, ReplayError>(peek(0, now)?.reason == Some(Reason::Banned));
+        let holds = |now| Ok::<_, ReplayError>(peek(0, now)?.ends_lease());
         if self.ledger.has_bans() && !(holds(earliest)? && holds(latest)?) {
             return Ok(false);
         }

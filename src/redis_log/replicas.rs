@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::entry::{Amounts, Tag};
+use super::entry::{Amounts, Fields, Tag};
 use super::policy_set::PolicySet;
 use super::policy_sets::PolicySets;
 use super::replica::{Reading, ReadingKind, Replayed, Replica};
@@ -13,6 +13,7 @@ use super::text::Cursor;
 use super::{FORMAT, ReplayError};
 use crate::algorithm::any::AnyAlgorithm;
 use crate::growth::{OutOfMemory, push};
+use crate::key::exceptions::Exceptions;
 use crate::key::policy_states::default_ttl;
 use crate::{Error, Ledger, Policies};
 
@@ -68,6 +69,19 @@ impl Replicas {
             return Ok(None);
         }
         Ok(Some(PolicySet::new(policies)?.text))
+    }
+
+    /// Checks that the policies can take the fields of an exception, a text as in entries.
+    ///
+    /// # Errors
+    ///
+    /// If one of them cannot.
+    pub fn check_exception(&self, fields: &str) -> Result<(), Error> {
+        let set = self.sets.own();
+        let mut ledger = Ledger::new(set.policies.clone())?;
+        let numbers = Fields::new(fields).numbers(set.policies.len(), ledger.decision_name()?, (1, 0));
+        let exceptions = numbers.ok().and_then(|numbers| Exceptions::from_flat(&numbers).ok().flatten());
+        ledger.replace_exceptions(exceptions.unwrap_or_default()).map(drop)
     }
 
     /// Returns the highest count that the policy at a position may be set to.
@@ -210,6 +224,7 @@ impl Replicas {
         let kind = match kind {
             reading::PEEK => ReadingKind::Peek,
             reading::GET => ReadingKind::Get,
+            reading::EXCEPTION => ReadingKind::Exception,
             _ => ReadingKind::ExpiresAt,
         };
         let reading = Reading { kind, costs: Amounts::new(costs), position, call_policies };
@@ -240,9 +255,9 @@ impl Replicas {
         &self.results.numbers
     }
 
-    /// Returns the decision and the lease of a result as text; `None` if it is not the result of a renewal.
-    pub fn lease(&self, index: usize) -> Option<&str> {
-        self.results.lease(index)
+    /// Returns a result as text: the decision and the lease of a renewal, or an exception; `None` for any other.
+    pub fn text(&self, index: usize) -> Option<&str> {
+        self.results.text(index)
     }
 
     fn replica(&self, slot: u32) -> Option<&Replica> {

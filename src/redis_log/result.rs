@@ -29,6 +29,8 @@ pub mod kind {
     pub const REJECTED: f64 = 4.0;
     /// A hit was denied by a ban.
     pub const BANNED: f64 = 5.0;
+    /// A hit was denied by an exception.
+    pub const EXCEPTED: f64 = 6.0;
 }
 
 /// The status of a replay: flags if it succeeded, a negative number if it failed.
@@ -71,14 +73,16 @@ pub mod reading {
     pub const GET: u32 = 1;
     /// Returns the time at which a state ends.
     pub const EXPIRES_AT: u32 = 2;
+    /// Returns the exception as text.
+    pub const EXCEPTION: u32 = 3;
 }
 
 /// The results of a replay, in order.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     pub(super) numbers: Vec<f64>,
-    /// The decisions of renewals with their leases as text, each with the index of its result.
-    leases: Vec<(usize, String)>,
+    /// The results that are texts, each with its index: decisions of renewals with their leases, and exceptions.
+    texts: Vec<(usize, String)>,
 }
 
 impl Results {
@@ -89,7 +93,7 @@ impl Results {
 
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
-        self.leases.clear();
+        self.texts.clear();
     }
 
     /// Adds the decision of a renewal, with the lease as text.
@@ -97,13 +101,20 @@ impl Results {
         let index = self.count();
         // The replica has the states, and decides from them how long a denial lasts. The text need not contain it.
         let text = with_lease(from_decision(decision, Certainty::Uncertain), lease);
-        push(&mut self.leases, (index, text))?;
+        push(&mut self.texts, (index, text))?;
         self.push_decision(decision)
     }
 
-    /// Returns the decision and the lease of a result as text; `None` if it is not the result of a renewal.
-    pub(super) fn lease(&self, index: usize) -> Option<&str> {
-        self.leases.iter().find(|(own, _)| *own == index).map(|(_, text)| &text[..])
+    /// Adds a text.
+    pub(super) fn push_text(&mut self, text: String) -> Result<(), OutOfMemory> {
+        let index = self.count();
+        push(&mut self.texts, (index, text))?;
+        self.push_number(0)
+    }
+
+    /// Returns a result as text: the decision and the lease of a renewal, or an exception; `None` for any other.
+    pub(super) fn text(&self, index: usize) -> Option<&str> {
+        self.texts.iter().find(|(own, _)| *own == index).map(|(_, text)| &text[..])
     }
 
     /// Adds the decision of a hit.
@@ -117,6 +128,7 @@ impl Results {
             (true, _) => kind::ALLOWED,
             (false, Some(Reason::Full)) => kind::FULL,
             (false, Some(Reason::Banned)) => kind::BANNED,
+            (false, Some(Reason::Denied)) => kind::EXCEPTED,
             (false, _) => kind::DENIED,
         };
         self.push([

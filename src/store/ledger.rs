@@ -3,6 +3,7 @@
 use crate::algorithm::any::AnyAlgorithm;
 use crate::algorithm::{Act, Outcome};
 use crate::growth::or_abort;
+use crate::key::exceptions::Exceptions;
 #[cfg(feature = "cloudflare")]
 use crate::key::open_reservations::OPEN_END;
 use crate::key::open_reservations::Reserved;
@@ -12,10 +13,12 @@ use crate::key::shapes::{Names, Shaped, drop_former};
 use crate::key::states::KeyStates;
 use crate::number::{check_cost, check_count, check_time};
 use crate::policy::costs::{AS_RESERVED, PositionCosts};
+use crate::policy::exception::check_until;
 use crate::policy::schema::{MAX_STORED_LOG, MAX_STORED_RESERVATIONS};
 use crate::store::record::StoredState;
 use crate::{
-    Costs, Decision, Error, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId, Settlement, Span,
+    Costs, Decision, Error, Exception, Expected, IntoPolicies, Lease, Policies, Record, Renewal, ReservationId,
+    Settlement, Span,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -71,9 +74,18 @@ pub enum Operation<'a> {
         /// The policy, whose algorithm is `ban`.
         policy: Option<&'a str>,
     },
-    /// Removes the states. Reservations stay open.
+    /// Sets the exception of the key, in the place of the one that it has; without one, lifts that. Its result is the end of the
+    /// exception that was set, or would have ended; 0 if there was none.
+    Except {
+        /// The exception.
+        exception: Option<&'a Exception>,
+        /// When it ends, in milliseconds since the epoch: within [`MAX_EXCEPTION`](crate::MAX_EXCEPTION) from now. Without an
+        /// exception, it is ignored.
+        until: u64,
+    },
+    /// Removes the states. Reservations and an exception stay.
     Reset,
-    /// Removes the states and the reservations.
+    /// Removes the states and the reservations. An exception stays.
     ResetAll,
     /// Decides a hit with a cost for each policy, and charges the costs if all fit.
     HitCosts {
@@ -139,7 +151,7 @@ impl Operation<'_> {
 pub enum Answer {
     /// Of a hit or a peek.
     Decision(Decision),
-    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`, `Ban` and `Unban`: a time.
+    /// Of `Inc`, `Set` and `Get`: the count. Of `ExpiresAt`, `Ban`, `Unban` and `Except`: a time.
     Number(u64),
     /// Of a reset.
     Done,
@@ -206,7 +218,8 @@ impl Ledger {
     pub fn new(policies: impl IntoPolicies) -> Result<Self, Error> {
         let policies = policies.into_policies()?;
         check_stored(&policies)?;
-        let policy_states = PolicyStates::new(policies.algorithms(), policies.denied())?;
+        let mut policy_states = PolicyStates::new(policies.algorithms(), policies.denied())?;
+        policy_states.store();
         let states = KeyStates::new(&policy_states)?;
         let mut ledger = Self { names: Names::new(policies.clone()), policies, states, policy_states };
         ledger.clear(0);
@@ -298,9 +311,64 @@ impl Ledger {
         Record::new(self.shaped().into_iter().map(|shaped| StoredState::new(shaped, &self.names)).collect())
     }
 
-    /// Returns all states as they are stored: those of the policies in order, then those of former shapes.
+    /// Returns all states as they are stored: those of the policies in order, those of former shapes, then the exception.
     pub(crate) fn shaped(&self) -> Vec<Shaped<Vec<i64>>> {
         or_abort(self.states.shaped(&self.policy_states))
+    }
+
+    /// Returns the key's exception and its end, in milliseconds since the epoch; `None` if none is in force.
+    ///
+    /// ```
+    /// # use tollgate::{Exception, Ledger, Operation, Policy};
+    /// # fn main() -> Result<(), tollgate::Error> {
+    /// let mut ledger = Ledger::new(Policy::fix_window(10, "1s")?)?;
+    /// ledger.apply(Operation::Except { exception: Some(&Exception::deny()), until: 5_000 }, 0)?;
+    /// assert_eq!(ledger.exception(4_999), Some((Exception::deny(), 5_000)));
+    /// assert_eq!(ledger.exception(5_000), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn exception(&self, now: u64) -> Option<(Exception, u64)> {
+        self.states.extra.exceptions.exception(&self.names, now)
+    }
+
+    /// Returns the number of the name under which a decision of an exception is.
+    pub(crate) fn decision_name(&mut self) -> Result<usize, Error> {
+        Ok(self.names.number("")?)
+    }
+
+    /// Takes over the exception of other states of the key if it was set later.
+    pub(crate) fn take_later_exception(&mut self, other: &Self) -> Result<(), Error> {
+        let Self { states, names, .. } = self;
+        let theirs = &other.states.extra.exceptions;
+        if theirs.since() > states.extra.exceptions.since() {
+            states.extra.exceptions = theirs.renamed(&other.names, names)?;
+        }
+        Ok(())
+    }
+
+    /// Drops the exception if it has ended.
+    pub(crate) fn drop_ended_exception(&mut self, now: u64) {
+        self.states.extra.exceptions.drop_ended(now);
+    }
+
+    /// Replaces the key's exception. Returns when the new one ends, or without one, when the former one would have ended.
+    pub(crate) fn except(&mut self, exception: Option<&Exception>, (until, now): (u64, u64)) -> Result<u64, Error> {
+        let Some(exception) = exception else {
+            let former = core::mem::take(&mut self.states.extra.exceptions);
+            return Ok(if former.are_in_force(now) { former.ends_at() } else { 0 });
+        };
+        let exceptions = Exceptions::new(exception, &mut self.names, &self.policies, (until, now))?;
+        self.replace_exceptions(exceptions)
+    }
+
+    /// Replaces the key's exception by one that the policies can take. Returns when it ends.
+    pub(crate) fn replace_exceptions(&mut self, exceptions: Exceptions) -> Result<u64, Error> {
+        if let Some(unfit) = exceptions.unfit(&self.policy_states) {
+            return Err(unfit.error(&self.policies));
+        }
+        self.states.extra.exceptions = exceptions;
+        Ok(self.states.extra.exceptions.ends_at())
     }
 
     /// Returns whether a reservation is open under the policies.
@@ -339,10 +407,12 @@ impl Ledger {
         Ok(self.states.peek(&self.policy_states, &PositionCosts::All(0), now)?.remaining)
     }
 
-    /// Returns the last millisecond of the windows in force, or `end` if that is earlier.
+    /// Returns the last millisecond of the windows in force and of an exception, or `end` if that is earlier.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn window_end(&self, end: u64, now: u64) -> u64 {
-        self.policy_states.window_end(self.states.entry(), end, now)
+        let end = self.policy_states.window_end(self.states.entry(), end, now);
+        let excepted_until = Some(self.states.extra.exceptions.ends_at()).filter(|&until| until > now);
+        excepted_until.map_or(end, |until| until.min(end))
     }
 
     /// Charges expired reservations, and moves states that are ahead of the clock back to it. Returns whether the states
@@ -376,7 +446,7 @@ impl Ledger {
     }
 
     /// Returns for each state of [`Ledger::shaped`] its count when it was last changed, and its end. The count of a former
-    /// shape is not known.
+    /// shape is not known; an exception has none.
     #[cfg(feature = "cloudflare")]
     pub(crate) fn last_values(&self, now: u64) -> impl Iterator<Item = (Option<u64>, u64)> {
         let own = (0..self.policies().len()).map(|position| {
@@ -385,7 +455,8 @@ impl Ledger {
             // A reservation of 0 is open until its end, too.
             (Some(count), open.parts(position).map(|part| part[OPEN_END] as u64).fold(ends, u64::max))
         });
-        own.chain(self.states.extra.former.iter().map(move |former| (None, former.ends_at(now))))
+        let former = self.states.extra.former.iter().map(move |former| (None, former.ends_at(now)));
+        own.chain(former).chain(self.states.extra.exceptions.ends().map(|end| (Some(0), end)))
     }
 
     /// Applies an operation. Returns its result, and whether it changed the states.
@@ -420,6 +491,12 @@ impl Ledger {
     ) -> Result<(Answer, bool), Error> {
         check_time(now)?;
         self.check_countable(&operation, position)?;
+        if let Operation::Except { exception, until } = operation {
+            let until = if exception.is_some() { check_until(until, now)? } else { 0 };
+            let had_one = !self.states.extra.exceptions.is_empty();
+            let end = self.except(exception, (until, now))?;
+            return Ok((Answer::Number(end), had_one || exception.is_some()));
+        }
         let before = operation.is_reset().then(|| self.shaped());
         let Self { policies, policy_states, states, .. } = self;
         let mut key = states.key_mut(policy_states, policy_states.algorithms());
@@ -447,7 +524,7 @@ impl Ledger {
                 Answer::Number(count)
             }
             Operation::Set { count, .. } => {
-                check_count(count, policy_states.most_to_set(position))?;
+                check_count(count, key.own_at(position, now).most_to_set())?;
                 let count = key.change(position, Act::Set(count), now)?;
                 outcome.changed = true;
                 Answer::Number(count)
@@ -493,6 +570,8 @@ impl Ledger {
                 outcome.changed |= settlement.is_some();
                 Answer::Settled(settlement.unwrap_or(id.missing(now)))
             }
+            // Done above.
+            Operation::Except { .. } => Answer::Done,
             Operation::Lease { cost, renewal } => {
                 renewal.check()?;
                 let cost = check_cost(cost)?;

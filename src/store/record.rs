@@ -11,9 +11,10 @@ use crate::key::open_reservations::OpenRow;
 use crate::key::policy_states::PolicyStates;
 use crate::key::shapes::{Afresh, LoadError, Names, Shape, Shaped};
 use crate::key::states::KeyStates;
+use crate::policy::schema;
 #[cfg(feature = "cloudflare")]
-use crate::policy::schema::{BAN, CONCURRENCY};
-use crate::{ALGORITHMS, Error, Policies};
+use crate::policy::schema::{ALGORITHMS, BAN, CONCURRENCY};
+use crate::{Error, Policies};
 
 /// The version of records and snapshots.
 pub const VERSION: u64 = 3;
@@ -60,7 +61,7 @@ impl StoredState {
         let Shaped { shape: Shape { name, algorithm, scale }, numbers, open } = shaped;
         Self {
             name: names.name(name).into(),
-            algorithm: ALGORITHMS.get(algorithm).copied().unwrap_or_default().into(),
+            algorithm: schema::state_name(algorithm).into(),
             scale: scale.number(),
             state: numbers,
             open,
@@ -77,7 +78,7 @@ impl StoredState {
 
     /// Returns the state with its shape.
     fn shaped(&self, names: &mut Names) -> Result<Shaped<&[i64]>, Error> {
-        let algorithm = ALGORITHMS.iter().position(|known| *known == self.algorithm);
+        let algorithm = schema::state_position(&self.algorithm);
         let name = names.number(&self.name)?;
         let shape = algorithm.and_then(|algorithm| Shape::parse(name, algorithm, self.scale));
         let shape = shape.ok_or_else(|| invalid(&self.name, &self.algorithm))?;
@@ -111,7 +112,7 @@ impl LoadError {
     /// Returns the error that names the state.
     pub(crate) fn into_error(self, names: &Names) -> Error {
         let Self::Invalid(Shape { name, algorithm, .. }) = self else { return OutOfMemory.into() };
-        let algorithm = ALGORITHMS.get(algorithm).copied().unwrap_or_default();
+        let algorithm = schema::state_name(algorithm);
         invalid(names.name(name), algorithm)
     }
 }

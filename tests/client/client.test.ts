@@ -49,6 +49,31 @@ it("has the methods of RateLimiter", async () => {
   expect(await remote.reset("methods")).toBe(false);
 });
 
+it("sets, shows and lifts exceptions, also of a rule's key", async () => {
+  const { limiter: remote, requests } = limiter();
+  const until = start + 86_400_000;
+  expect(await remote.exceptions("excepted")).toBe(null);
+  expect(await remote.except("excepted", { api: { limit: 30 } }, { for: "1d" })).toBe(until);
+  expect(await remote.exceptions("excepted")).toEqual({ until, policies: { api: { limit: 30 } } });
+  expect(await remote.hit("excepted", 20)).toMatchObject({ allowed: true, limit: 30 });
+  expect(await remote.get("excepted")).toBe(20);
+  // The numbers of an only policy need no name.
+  expect(await remote.except("excepted", { limit: 25 }, { until: new Date(until) })).toBe(until);
+  expect(await remote.exceptions("excepted")).toEqual({ until, policies: { api: { limit: 25 } } });
+  expect(await remote.except("excepted", { deny: true }, { until })).toBe(until);
+  expect(await remote.hit("excepted")).toMatchObject({ allowed: false, reason: "denied" });
+  expect(await remote.except("excepted", null)).toBe(until);
+  expect(await remote.except("excepted", null)).toBe(0);
+  const rule = remote.ofRule("ip=192.0.2.77");
+  expect(await rule.except({ allow: true }, { for: "1d" })).toBe(until);
+  expect(await rule.exceptions()).toEqual({ until, allow: true });
+  const sent = requests.length;
+  const wrong = { api: { limit: Number.POSITIVE_INFINITY } };
+  await expect(remote.except("excepted", wrong, { for: "1d" })).rejects.toThrow(/api\.limit/);
+  await expect(remote.except("excepted", { allow: true }, {})).rejects.toThrow(/until/);
+  expect(requests.length).toBe(sent);
+});
+
 it("sends the operations of one tick in one request, at most a hundred", async () => {
   const { limiter: remote, requests } = limiter();
   const decisions = await Promise.all(Array.from({ length: 150 }, () => remote.hit("ticks")));

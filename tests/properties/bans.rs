@@ -3,28 +3,12 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use tollgate::{
-    Answer, Costs, Decision, Ledger, Limiter, ManualClock, Operation, Policies, Policy, Reason, Record, ReservationId,
-    Snapshot, step,
+    Answer, Costs, Ledger, Limiter, ManualClock, Operation, Policies, Policy, Reason, Record, ReservationId, Snapshot,
+    step,
 };
 
+use crate::ban_oracle::{Numbers, Oracle};
 use crate::support::*;
-
-/// The numbers of a ban.
-#[derive(Clone, Copy, Debug)]
-struct Numbers {
-    after: u64,
-    scale: u64,
-    length: u64,
-    factor: u64,
-    most: u64,
-}
-
-impl Numbers {
-    fn policy(&self) -> Policy {
-        let ban = Policy::ban(self.after, self.scale, self.length).unwrap();
-        if self.factor > 1 { ban.growing(self.factor, self.most).unwrap() } else { ban }
-    }
-}
 
 fn numbers() -> impl Strategy<Value = Numbers> + Clone {
     let length = prop_oneof![3 => 1..=40_u64, 2 => 41..=3_000_u64, 1 => Just(3_600_000)];
@@ -34,84 +18,6 @@ fn numbers() -> impl Strategy<Value = Numbers> + Clone {
             Numbers { after, scale, length, factor, most }
         },
     )
-}
-
-/// The definition of a ban, by the times of its denials.
-#[derive(Clone, Debug, Default)]
-struct Oracle {
-    /// The denials of the window that counts, and how long it is.
-    denials: Vec<i64>,
-    window: i64,
-    /// The start and the end of the last ban.
-    ban: Option<(i64, i64)>,
-    /// The length of the last ban that was not by hand, if it is remembered.
-    last: Option<i64>,
-}
-
-impl Oracle {
-    /// Returns the time of a decision: the state's while the clock is at most a period behind it. A state further ahead
-    /// moves back with all that it has.
-    fn time(&mut self, now: u64) -> i64 {
-        let now = now as i64;
-        let (start, period) = match (self.denials.first(), self.ban) {
-            (Some(first), _) => (*first, self.window),
-            (None, Some((start, end))) => (start, end - start),
-            (None, None) => return now,
-        };
-        if start <= now + period {
-            return start.max(now);
-        }
-        let back = start - now;
-        self.denials.iter_mut().for_each(|denial| *denial -= back);
-        self.ban = self.ban.map(|(start, end)| (start - back, end - back)).filter(|(_, end)| *end > 0);
-        self.last = self.last.filter(|_| self.ban.is_some());
-        now
-    }
-
-    /// Returns when the ban ends that holds at a time.
-    fn held_until(&self, at: i64) -> Option<i64> {
-        self.ban.map(|(_, end)| end).filter(|end| at < *end)
-    }
-
-    fn remembered(&self, at: i64) -> Option<i64> {
-        let end = self.ban?.1;
-        // The key has had none for as long as its last one lasted.
-        self.last.filter(|last| at - end < *last)
-    }
-
-    fn begin(&mut self, at: i64, length: i64) {
-        self.last = self.remembered(at);
-        self.ban = Some((at, at + length));
-        self.denials.clear();
-    }
-
-    fn deny(&mut self, at: i64, numbers: &Numbers) {
-        if self.denials.first().is_some_and(|first| at - first >= self.window) {
-            self.denials.clear();
-        }
-        if self.denials.is_empty() {
-            self.window = numbers.scale as i64;
-        }
-        // Denials before the first one, while the clock is behind, count at its time.
-        self.denials.push(at);
-        if self.denials.len() as u64 >= numbers.after {
-            let longer = self.remembered(at).map(|last| (last * numbers.factor as i64).min(numbers.most as i64));
-            let length = longer.unwrap_or(0).max(numbers.length as i64);
-            self.begin(at, length);
-            self.last = (numbers.factor > 1).then_some(length);
-        }
-    }
-
-    fn violations(&self, at: i64) -> u64 {
-        let is_over = self.denials.first().is_none_or(|first| at - first >= self.window);
-        if is_over { 0 } else { self.denials.len() as u64 }
-    }
-
-    /// Returns when the state ends.
-    fn ends_at(&self) -> i64 {
-        let window = self.denials.first().map_or(0, |first| first + self.window);
-        window.max(self.ban.map_or(0, |(_, end)| end + self.last.unwrap_or(0)))
-    }
 }
 
 /// Something done to a key.
@@ -248,23 +154,7 @@ fn compare(
                 if begins {
                     after.deny(at, numbers);
                 }
-                match after.held_until(at) {
-                    Some(end) => {
-                        let wait = (end - now as i64) as u64;
-                        let expected = match (other_decision.allowed, other_decision.retry_after) {
-                            (true, _) => Some(wait),
-                            (false, own) => own.map(|own| own.max(wait)),
-                        };
-                        prop_assert_eq!(own.reason, Some(Reason::Banned));
-                        prop_assert!(!own.allowed && own.remaining == 0 && own.policy == 1, "{own:?}");
-                        prop_assert_eq!((own.retry_after, own.more_after), (expected, wait));
-                        prop_assert_eq!(own.violated.iter().collect::<Vec<_>>(), [1]);
-                    }
-                    None => {
-                        let reset_after = other_decision.reset_after.max((after.ends_at() - now as i64).max(0) as u64);
-                        prop_assert_eq!(own, Decision { reset_after, ..other_decision });
-                    }
-                }
+                prop_assert_eq!(after.difference(&own, &other_decision, at, now), None);
                 if !matches!(deed, Deed::Peek(_)) {
                     oracle = after;
                 }

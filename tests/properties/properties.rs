@@ -9,10 +9,12 @@
 mod support;
 
 mod admission;
+mod ban_oracle;
 mod bans;
 mod calendar;
 mod clock_steps;
 mod drift;
+mod exceptions;
 mod limiter_model;
 mod model;
 mod peek;

@@ -30,6 +30,8 @@ enum Deed {
     /// Settles, with this weight or all of it, or extends one of the reservations before.
     Settle(prop::sample::Index, Option<u64>),
     Extend(prop::sample::Index, u64),
+    /// Sets an exception for so many thousandths of a period: allows, denies, or has these numbers. Without any, lifts it.
+    Except(u64, Option<Result<bool, (u64, u64)>>),
     /// Hits, and renews one of the leases or reservations before, or takes a new one.
     Lease(Option<prop::sample::Index>, Renewed),
 }
@@ -55,6 +57,20 @@ fn text_of(deed: &Deed, spec: &Spec, now: u64, made: &mut Vec<Made>) -> String {
             other => panic!("{other:?}"),
         },
         Deed::Reset(reservations) => format!("r{}", u8::from(*reservations)),
+        Deed::Except(_, None) => "e0:".into(),
+        Deed::Except(thousandths, Some(given)) => {
+            let fields = match given {
+                Ok(true) => "+".into(),
+                Ok(false) => "-".into(),
+                Err((limit, rate)) => format!("0.2.{limit}.3.{limit}.4.{rate}.5.{rate}"),
+            };
+            let length = ttl(*thousandths);
+            // The end is a time, or follows from the entry's.
+            match thousandths % 2 {
+                0 => format!("e+{length}:{fields}"),
+                _ => format!("e{}:{fields}", now + length),
+            }
+        }
         Deed::Reserve(weight, thousandths) => {
             let (ttl, random) = (ttl(*thousandths), made.len() as u128 + (1 << 90));
             made.push((now + ttl, random));
@@ -129,8 +145,14 @@ fn deeds() -> impl Strategy<Value = Deed> {
         4 => (weights(), 1..2_500_u64).prop_map(|(weight, ttl)| Deed::Reserve(weight, ttl)),
         3 => (any::<prop::sample::Index>(), prop::option::of(weights())).prop_map(|(at, used)| Deed::Settle(at, used)),
         1 => (any::<prop::sample::Index>(), 1..2_500_u64).prop_map(|(at, ttl)| Deed::Extend(at, ttl)),
+        2 => (1..2_500_u64, prop::option::weighted(0.8, given())).prop_map(|(length, given)| Deed::Except(length, given)),
         6 => (prop::option::of(any::<prop::sample::Index>()), renewals()).prop_map(|(at, all)| Deed::Lease(at, all)),
     ]
+}
+
+fn given() -> impl Strategy<Value = Result<bool, (u64, u64)>> {
+    // A few are rejected: a log has at most 1,000 hits.
+    prop_oneof![1 => any::<bool>().prop_map(Ok), 3 => (1..1_050_u64, 1..50_u64).prop_map(Err)]
 }
 
 /// Of these, a few are rejected: a lease lasts at most ten seconds.
@@ -157,7 +179,7 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
             let text = joined(core::slice::from_ref(entry));
             first.clear();
             prop_assert!(first.replay(slot, &text, tag(number as u64 + 1).as_bytes()).unwrap().own);
-            results.push((first.results().to_vec(), first.lease(0).map(String::from)));
+            results.push((first.results().to_vec(), first.text(0).map(String::from)));
             if number == cut {
                 // Where the policies switch, entries that name none would be under others.
                 bases.push((format!("{}{}{}", &head[..8], first.base(slot, false), entry.1), false));
@@ -179,7 +201,7 @@ fn every_reader_comes_to_the_same_results(kind: Kind) {
                 prop_assert!(other.load(slot, value, tag(number as u64 + 1).as_bytes()).unwrap().own);
                 let (numbers, lease) = expected;
                 prop_assert_eq!(other.results(), &numbers[..], "entry {} of {}", number, value);
-                prop_assert_eq!(other.lease(0), lease.as_deref(), "entry {} of {}", number, value);
+                prop_assert_eq!(other.text(0), lease.as_deref(), "entry {} of {}", number, value);
             }
             other.load(slot, value, b"").unwrap();
             prop_assert_eq!(other.base(slot, *switches), first.base(0, *switches));
@@ -228,8 +250,8 @@ fn a_lease_is_in_the_base_and_is_renewed_from_it() {
     assert!(writer.replay(slot, &taken, tag(1).as_bytes()).unwrap().own);
     let end = base_36(now + 1_000);
     let id = format!("{:032x}.{end}.a", 0x2a);
-    assert_eq!(writer.lease(0), Some(&format!("1 1 1000 999 0 60000 0 0 60000 {id},100,875,0")[..]));
-    assert_eq!(writer.lease(1), None);
+    assert_eq!(writer.text(0), Some(&format!("1 1 1000 999 0 60000 0 0 60000 {id},100,875,0")[..]));
+    assert_eq!(writer.text(1), None);
 
     let renewed = entry(2, now + 500, &format!("h;l2:{id},40,100,1000:{random}"));
     let value = format!("a{}{}{}{renewed}", stamp(now), writer.base(slot, true), mark(1));
@@ -239,7 +261,7 @@ fn a_lease_is_in_the_base_and_is_renewed_from_it() {
     for replicas in [&writer, &reader] {
         // 1, 1, 40 and 2 were used; what is open is the holder's, and so remains.
         let later = format!("1 44 1000 956 0 59500 0 0 59500 {:032x}.{}.a,100,875,0", 0x2a, base_36(now + 1_500));
-        assert_eq!((replicas.lease(0), replicas.lease(1)), (None, Some(&later[..])));
+        assert_eq!((replicas.text(0), replicas.text(1)), (None, Some(&later[..])));
         assert_eq!(replicas.base(0, true).split('|').nth(2), writer.base(slot, true).split('|').nth(2));
     }
     // What is open is charged at its end, also if nobody says so.

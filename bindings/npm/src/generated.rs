@@ -8,9 +8,9 @@ use core::mem::offset_of;
 
 use tollgate::boundary::numbers::PER_POLICY;
 use tollgate::boundary::schema::{
-    ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS, Field,
-    MAX_BAN_COUNT, MAX_KEY_BYTES, MAX_KEYS_IN_JS, MAX_POLICIES, MAX_STORED_LOG, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS,
-    Role,
+    ALGORITHM_SCHEMAS, CALENDAR_SCALES, DEFAULT_CLEAN_PERIOD, DEFAULT_MAX_KEYS, DENIED_WORDS, DURATION_UNITS,
+    EXCEPTION, EXCEPTION_FIELDS, EXCEPTION_NAME, Field, MAX_BAN_COUNT, MAX_EXCEPTION, MAX_KEY_BYTES, MAX_KEYS_IN_JS,
+    MAX_POLICIES, MAX_STORED_LOG, MAX_TTL, MAX_UTC_OFFSET, ON_FULL_WORDS, Role,
 };
 use tollgate::boundary::{MAX_FORMER, OPEN_NUMBERS, STORED_VERSION, TEXTS, status};
 use tollgate::redis_log;
@@ -37,6 +37,8 @@ pub fn typescript() -> String {
         calendar_scales(),
         limits(),
         lease_ttl(),
+        exceptions(),
+        exception_name(),
         stored_version(),
     ];
     for (about, name, value) in constants {
@@ -66,12 +68,14 @@ fn statuses() -> Constant {
         ("moved", status::MOVED),
         ("full", status::FULL),
         ("banned", status::BANNED),
+        ("denied", status::DENIED),
         ("invalidCost", status::INVALID_COST),
         ("invalidTime", status::INVALID_TIME),
         ("invalidHandle", status::INVALID_HANDLE),
         ("outOfMemory", status::OUT_OF_MEMORY),
         ("mismatch", status::MISMATCH),
         ("noRoom", status::NO_ROOM),
+        ("manyExceptions", status::MANY_EXCEPTIONS),
         ("invalidAmount", status::INVALID_AMOUNT),
         ("uncountable", status::UNCOUNTABLE),
         ("at", status::AT),
@@ -159,6 +163,7 @@ fn replay() -> Constant {
                 ("peek", redis_log::reading::PEEK.into()),
                 ("get", redis_log::reading::GET.into()),
                 ("expiresAt", redis_log::reading::EXPIRES_AT.into()),
+                ("exception", redis_log::reading::EXCEPTION.into()),
             ]),
         ),
         (
@@ -170,6 +175,7 @@ fn replay() -> Constant {
                 ("number", redis_log::kind::NUMBER),
                 ("rejected", redis_log::kind::REJECTED),
                 ("banned", redis_log::kind::BANNED),
+                ("excepted", redis_log::kind::EXCEPTED),
             ]),
         ),
         ("settlements", format!("{:?}", redis_log::SETTLEMENTS.map(Settlement::as_str))),
@@ -247,6 +253,21 @@ fn limits() -> Constant {
     ];
     let about = "Spellings, words, defaults and limits.";
     (about, "schema", object(values.map(|(name, value)| (name.into(), value))))
+}
+
+fn exceptions() -> Constant {
+    let values = [
+        ("fields", format!("{EXCEPTION_FIELDS:?}")),
+        ("position", format!("{EXCEPTION}")),
+        ("longest", format!("{MAX_EXCEPTION}")),
+    ];
+    let about =
+        "The fields of an exception, its position among algorithms, and the longest that it lasts, in milliseconds.";
+    (about, "exceptionSchema", object(values.map(|(name, value)| (name.into(), value))))
+}
+
+fn exception_name() -> Constant {
+    ("The name of a stored exception, in the place of an algorithm.", "exceptionName", format!("{EXCEPTION_NAME:?}"))
 }
 
 fn lease_ttl() -> Constant {

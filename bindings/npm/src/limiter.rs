@@ -81,10 +81,10 @@ pub extern "C" fn count(
             (operation::GET, _) => limiter.get(slot, position, now),
             (operation::EXPIRES_AT, _) => limiter.expires_at(slot, position, now),
             (operation::INC, Some(cost)) => limiter.inc(slot, position, cost, now),
-            (operation::SET, Some(count @ 0..)) if count as u64 <= limiter.max_count(position) => {
+            (operation::SET, Some(count @ 0..)) if count as u64 <= limiter.max_count(slot, position, now) => {
                 limiter.set(slot, position, count as u64, now)
             }
-            (operation::MAX_COUNT, _) => Ok(limiter.max_count(position)),
+            (operation::MAX_COUNT, _) => Ok(limiter.max_count(slot, position, now)),
             (operation::DEFAULT_TTL, _) => Ok(limiter.default_ttl()),
             (operation::BAN, Some(length @ 1..)) => limiter.hold(slot, position, Some(length as u64), now),
             (operation::UNBAN, _) => limiter.hold(slot, position, None, now),
@@ -157,6 +157,14 @@ pub extern "C" fn load(index: u32, generation: u32, slot: i32, now: f64, put: bo
     hot::with_input(Handle { index, generation }, |limiter, numbers| {
         limiter.load(own(slot), now, numbers, put).map(u64::from)
     })
+}
+
+/// Sets the exception of a key, or lifts it, by the numbers in the input list. [`SlotLimiter::except`] documents them, and
+/// what is returned.
+#[unsafe(no_mangle)]
+pub extern "C" fn except(index: u32, generation: u32, slot: i32, now: f64) -> f64 {
+    let Some(now) = time(now) else { return status::INVALID_TIME.into() };
+    hot::with_input(Handle { index, generation }, |limiter, numbers| limiter.except(own(slot), numbers, now))
 }
 
 /// An operation on a limiter at a time.

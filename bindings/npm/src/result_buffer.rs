@@ -26,6 +26,7 @@ impl ResultBuffer {
         let status = match decision.reason {
             Some(Reason::Full) => status::FULL,
             Some(Reason::Banned) => status::BANNED,
+            Some(Reason::Denied) => status::DENIED,
             _ => i32::from(decision.allowed) * status::ALLOWED,
         };
         let Decision { count, limit, remaining, retry_after, reset_after, more_after, .. } = *decision;

@@ -44,6 +44,12 @@ impl Replicas {
         Ok(text.unwrap_or_default())
     }
 
+    /// Checks that the policies can take the fields of an exception, a text as in entries.
+    #[wasm_bindgen(js_name = checkException)]
+    pub fn check_exception(&self, fields: &str) -> Result<(), JsValue> {
+        self.0.check_exception(fields).map_err(|error| coded(&error))
+    }
+
     /// Returns the highest count that the policy at a position may be set to.
     #[wasm_bindgen(js_name = maxCount)]
     pub fn max_count(&self, position: usize) -> Result<f64, JsValue> {
@@ -121,9 +127,9 @@ impl Replicas {
         self.0.may_lease()
     }
 
-    /// Returns the decision and the lease of a result as text.
-    pub fn lease(&self, index: usize) -> Option<String> {
-        self.0.lease(index).map(ToString::to_string)
+    /// Returns the decision and the lease of a result as text, or an exception.
+    pub fn text(&self, index: usize) -> Option<String> {
+        self.0.text(index).map(ToString::to_string)
     }
 
     /// Returns the time at which the last state of a slot ends; 0 if all have ended by `now`.

@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a field; `None` if it is missing.
-    fn take_or_null(&mut self, field: &'static str) -> Option<Tree> {
+    pub(crate) fn take_or_null(&mut self, field: &'static str) -> Option<Tree> {
         self.known.push(field);
         let at = self.fields.iter().position(|(name, ..)| name == field)?;
         Some(self.fields.remove(at).2)

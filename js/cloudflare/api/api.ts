@@ -1,5 +1,5 @@
 import { forJson } from "../../http/json-decision.ts";
-import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { admit, preflight } from "../gateway/cors.ts";
 import type { Isolate, Item } from "../gateway/isolate.ts";
@@ -194,11 +194,22 @@ function shaped(operation: Operation, numbers: Numbers, names: readonly string[]
     case "reset":
       return { reset: numbers === "1" };
     default:
-      return { count: Number(numbers) };
+      return { count: numberIn(numbers), ...exceptionAfter(numbers) };
   }
 }
 
+/** Returns the exception that follows a count, with its end. */
+function exceptionAfter(numbers: Numbers): Record<string, unknown> {
+  const [, until, ...json] = numbers.split(" ");
+  return until === undefined ? {} : { exception: JSON.parse(json.join(" ")), until: Number(until) };
+}
+
 function shapedInJson(answer: Answer): Result {
+  if ("number" in answer) return { until: answer.number };
+  if ("excepted" in answer) {
+    const { exception, until } = answer.excepted;
+    return exception === null ? { exception } : { exception, until };
+  }
   if ("decision" in answer) return answer.decision;
   if ("leased" in answer) return answer.leased;
   if ("reserved" in answer) return { allowed: answer.reserved.decision.allowed, ...answer.reserved };

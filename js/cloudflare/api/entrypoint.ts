@@ -4,8 +4,18 @@ import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { copiedParts, type KeyField, type RuleParts } from "../../http/rule-key.ts";
 import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
-import type { Costs, Decision, Duration, Extension, Settlement } from "../../types.ts";
-import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import { exceptionFields, type JsonException, keyException } from "../../policy/exception-fields.ts";
+import type {
+  Costs,
+  Decision,
+  Duration,
+  Exception,
+  ExceptionEnd,
+  Extension,
+  KeyException,
+  Settlement,
+} from "../../types.ts";
+import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { type Item, isolateOf } from "../gateway/isolate.ts";
 import { handle } from "../handler.ts";
@@ -131,6 +141,29 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     return (await this.#number("unban", policy, keyField(key), 0, of)) > 0;
   }
 
+  /**
+   * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
+   * ends, or would have ended; 0 if there was none.
+   *
+   * @example
+   * ```ts
+   * await env.TOLLGATE.except("api", "customer:42", { api: { limit: 1_000 } }, { for: "7d" });
+   * ```
+   */
+  async except(
+    policy: PolicyName,
+    key: string,
+    exception: Exception | null,
+    end?: ExceptionEnd,
+  ): Promise<number> {
+    return this.#except(policy, keyField(key), exception, end);
+  }
+
+  /** Returns the exception of the key that is in force; null if there is none. */
+  async exceptions(policy: PolicyName, key: string): Promise<KeyException | null> {
+    return this.#exceptions(policy, keyField(key));
+  }
+
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
   async reset(policy: PolicyName, key: string, options: ResetOptions = {}): Promise<boolean> {
     return this.#reset(policy, keyField(key), options);
@@ -146,7 +179,24 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
       peek: (policy, cost) => this.#decision("peek", policy, field, cost),
       number: (operation, policy, amount, of) => this.#number(operation, policy, field, amount, of),
       reset: (policy, options) => this.#reset(policy, field, options),
+      except: (policy, exception, end) => this.#except(policy, field, exception, end),
+      exceptions: (policy) => this.#exceptions(policy, field),
     });
+  }
+
+  async #except(
+    policy: PolicyName,
+    field: KeyField,
+    exception: Exception | null,
+    end?: ExceptionEnd,
+  ): Promise<number> {
+    const answer = await this.#callInJson("except", policy, { ...field, ...exceptionFields(exception, end) });
+    return (answer as { number: number }).number;
+  }
+
+  async #exceptions(policy: PolicyName, field: KeyField): Promise<KeyException | null> {
+    const answer = await this.#callInJson("exceptions", policy, { ...field });
+    return keyException((answer as { excepted: JsonException }).excepted);
   }
 
   async #reset(policy: PolicyName, field: KeyField, options: ResetOptions): Promise<boolean> {
@@ -173,7 +223,7 @@ export class Tollgate extends WorkerEntrypoint<TollgateEnv> {
     amount: number,
     of?: string,
   ): Promise<number> {
-    return Number(await this.#call(operation, this.#item(operation, policy, field, amount, of)));
+    return numberIn(await this.#call(operation, this.#item(operation, policy, field, amount, of)));
   }
 
   #item(operation: Operation, policy: PolicyName, field: KeyField, amount: number, of?: string): Item {

@@ -59,11 +59,33 @@ const decisionFields = {
   violated: { type: "array", items: text },
 };
 const reason = {
-  enum: ["full", "banned"],
-  description: "The key has as many open reservations as it may have, or a ban holds.",
+  enum: ["full", "banned", "denied"],
+  description:
+    "The key has as many open reservations as it may have, a ban holds, or an exception denies it.",
 };
 const decision = object({ ...decisionFields, reason }, Object.keys(decisionFields));
 const count = object({ count: whole });
+const until = { ...whole, description: "Milliseconds since the epoch." };
+const fields = {
+  type: "object",
+  properties: Object.fromEntries([
+    ...["limit", "capacity", "refillRate", "leakRate", "after", "factor"].map((name) => [
+      name,
+      { ...whole, minimum: 1 },
+    ]),
+    ...["for", "most"].map((name) => [name, length]),
+  ]),
+  additionalProperties: false,
+};
+const exception = {
+  description: "Everything is allowed or denied, or other numbers by the name of the policy.",
+  oneOf: [
+    object({ allow: { const: true } }),
+    object({ deny: { const: true } }),
+    { type: "object", additionalProperties: fields, minProperties: 1 },
+  ],
+};
+const exceptionOrNull = { oneOf: [exception, { type: "null" }] };
 const reserved = object({
   allowed: { type: "boolean" },
   decision,
@@ -105,7 +127,12 @@ const operations: Record<Operation, Described> = {
     ["key", "count"],
     count,
   ],
-  get: ["Returns the key's count.", { key, of }, ["key"], count],
+  get: [
+    "Returns the key's count, and the exception that is in force.",
+    { key, of },
+    ["key"],
+    object({ count: whole, exception, until }, ["count"]),
+  ],
   expires_at: [
     "Returns when the key's state ends; 0 if it has none.",
     { key, of },
@@ -123,6 +150,26 @@ const operations: Record<Operation, Described> = {
     { key, of },
     ["key"],
     object({ unbanned: { type: "boolean" } }),
+  ],
+  except: [
+    "Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has.",
+    {
+      key,
+      exception: exceptionOrNull,
+      until: { ...until, description: "When it ends, in milliseconds since the epoch." },
+      for: {
+        ...length,
+        description: "How long it lasts instead: milliseconds, or a text such as 7d; at most 400 days.",
+      },
+    },
+    ["key", "exception"],
+    object({ until: { ...until, description: "When it ends, or would have ended; 0 if there was none." } }),
+  ],
+  exceptions: [
+    "Returns the exception of the key that is in force.",
+    { key },
+    ["key"],
+    object({ exception: exceptionOrNull, until }, ["exception"]),
   ],
   reset: [
     "Removes the key's states, and its reservations if `reservations` is true.",

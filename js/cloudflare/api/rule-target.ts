@@ -1,6 +1,6 @@
 import { RpcTarget } from "cloudflare:workers";
 import { banLength } from "../../policy/bans.ts";
-import type { Costs, Decision, Duration } from "../../types.ts";
+import type { Costs, Decision, Duration, Exception, ExceptionEnd, KeyException } from "../../types.ts";
 import type { Operation } from "../object/object.ts";
 import type { PolicyName } from "./entrypoint.ts";
 
@@ -18,6 +18,8 @@ export interface Calls {
   peek(policy: PolicyName, cost: Costs): Promise<Decision>;
   number(operation: Operation, policy: PolicyName, amount: number, of?: string): Promise<number>;
   reset(policy: PolicyName, options: ResetOptions): Promise<boolean>;
+  except(policy: PolicyName, exception: Exception | null, end?: ExceptionEnd): Promise<number>;
+  exceptions(policy: PolicyName): Promise<KeyException | null>;
 }
 
 /** The operations on the key of a rule that an operator needs; `Tollgate.ofRule` returns them. */
@@ -63,6 +65,16 @@ export class RuleTarget extends RpcTarget {
   /** Lifts the ban of the key and forgets its past ones. Returns whether one held. */
   async unban(policy: PolicyName, of?: string): Promise<boolean> {
     return (await this.#calls.number("unban", policy, 0, of)) > 0;
+  }
+
+  /** Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. */
+  except(policy: PolicyName, exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    return this.#calls.except(policy, exception, end);
+  }
+
+  /** Returns the exception of the key that is in force; null if there is none. */
+  exceptions(policy: PolicyName): Promise<KeyException | null> {
+    return this.#calls.exceptions(policy);
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */

@@ -1,4 +1,5 @@
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
+import type { JsonException } from "../../policy/exception-fields.ts";
 import type { Decision, Extension, Settlement } from "../../types.ts";
 
 /**
@@ -19,6 +20,7 @@ export interface JsonLease {
 export type Answer =
   | { readonly decision: JsonDecision }
   | { readonly number: number }
+  | { readonly excepted: { readonly exception: JsonException["exception"]; readonly until: number } }
   | {
       readonly leased: {
         readonly decision: JsonDecision;

@@ -6,8 +6,19 @@ import type { DecisionMessage } from "../../events/messages.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
-import type { Costs, Decision, Duration, Extension, Policies, Settlement } from "../../types.ts";
-import { type Numbers, named } from "../../wasm/decision-numbers.ts";
+import { exceptionFields, type JsonException, keyException } from "../../policy/exception-fields.ts";
+import type {
+  Costs,
+  Decision,
+  Duration,
+  Exception,
+  ExceptionEnd,
+  Extension,
+  KeyException,
+  Policies,
+  Settlement,
+} from "../../types.ts";
+import { type Numbers, named, numberIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { type Isolate, isolateOf, Misconfigured } from "../gateway/isolate.ts";
 import { type Ended, inLog, report, reportEnded } from "../log.ts";
@@ -36,6 +47,8 @@ export type Operation =
   | "expires_at"
   | "ban"
   | "unban"
+  | "except"
+  | "exceptions"
   | "reset"
   | "reserve"
   | "settle"
@@ -187,6 +200,31 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** Lifts a ban and forgets past ones. Returns whether one held. */
   unban(policies: Policies, policy?: string): boolean {
     return this.#number("unban", policies, 0, policy) > 0;
+  }
+
+  /**
+   * Gives the key other numbers, or allows or denies it, until a time; null lifts the exception that it has. Returns when it
+   * ends, or would have ended; 0 if there was none.
+   *
+   * @example
+   * ```ts
+   * const policy = { name: "api", algorithm: "sliding_counter", limit: 100, scale: "1m" } as const;
+   * const customer = env.LIMITERS.getByName("customer:42");
+   * await customer.except(policy, { api: { limit: 1_000 } }, { for: "7d" });
+   * await customer.except(policy, null);
+   * ```
+   */
+  except(policies: Policies, exception: Exception | null, end?: ExceptionEnd): number {
+    const { number } = this.#applyInJson("except", policies, { ...exceptionFields(exception, end) }) as {
+      number: number;
+    };
+    return number;
+  }
+
+  /** Returns the exception of the key that is in force; null if there is none. */
+  exceptions(policies: Policies): KeyException | null {
+    const answer = this.#applyInJson("exceptions", policies, {}) as { excepted: JsonException };
+    return keyException(answer.excepted);
   }
 
   /** Removes the key's states, with `reservations` its reservations too. Returns whether there were any. */
@@ -390,7 +428,7 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   }
 
   #number(operation: Counted, policies: Policies, amount: number, policy?: string): number {
-    return Number(this.#count(operation, policiesAsJson(policies), amount, policy));
+    return numberIn(this.#count(operation, policiesAsJson(policies), amount, policy));
   }
 
   /** Returns the key as the Worker's logs have it; without a name or a configuration the id, which is a keyed hash. */

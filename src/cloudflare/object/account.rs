@@ -8,7 +8,7 @@ use crate::cloudflare::object::states::States;
 use crate::cloudflare::protocol::policies;
 use crate::cloudflare::protocol::wire::{self, Certainty, Reply};
 use crate::cloudflare::thrown::ThrownError;
-use crate::{Answer, Error, Ledger, Operation, Policies, ReservationId};
+use crate::{Answer, Error, Exception, Ledger, Operation, Policies, ReservationId};
 
 /// The most bytes of an unreadable row that are logged.
 const LOGGED_BYTES: usize = 256;
@@ -89,6 +89,13 @@ impl<S: Storage> Account<S> {
         self.load(policies, now)?;
         self.row.keep_for(kept_for);
         Ok(self.states.as_ref().is_none_or(|states| states.0.is_empty()))
+    }
+
+    /// Returns the exception of the key that is in force, with its end; the number 0 if there is none.
+    pub(crate) fn exceptions(&mut self, policies: &str, now: u64) -> Result<Reply, ThrownError> {
+        self.load(policies, now)?;
+        let exception = self.memory.as_ref().and_then(|memory| memory.ledger.exception(now));
+        Ok(with_exception(0, exception))
     }
 
     /// Returns the policies of the last operation.
@@ -221,7 +228,9 @@ impl<S: Storage> Account<S> {
         *unsaved |= *counts_denied && is_decided(&operation) && ledger.follow_clock(now)?;
         let (answer, changed) = ledger.apply(operation, now)?;
         let must_save = *unsaved || changed && !(*counts_denied && is_decided(&operation) && is_denial(&answer));
-        let has_credit = has_credit && ledger.may_lease();
+        // Lifted or set, an exception holds from the row that is written now.
+        let is_exception = matches!(operation, Operation::Except { .. });
+        let has_credit = has_credit && ledger.may_lease() && !is_exception;
         // A denial that counts toward a ban changes the row, whatever the credit covers.
         let is_violation = ledger.has_bans() && is_denial(&answer);
         if must_save && (*unsaved || !has_credit || is_violation || !credit.covers(&operation, &answer, now)) {
@@ -253,11 +262,22 @@ impl<S: Storage> Account<S> {
         Ok(match answer {
             Answer::Decision(decision) => Reply::Decision { decision, open },
             Answer::Leased { decision, lease } => Reply::Leased { decision, open, lease },
+            Answer::Number(number) if matches!(operation, Operation::Get { .. }) => {
+                with_exception(number, ledger.exception(now))
+            }
             Answer::Number(number) => Reply::Number(number),
             Answer::Done => Reply::Reset(was_used),
             Answer::Reserved { decision, id } => Reply::Reserved { decision, open, id },
             Answer::Settled(settlement) => Reply::Settled { settlement, id: id_after(&operation, now) },
         })
+    }
+}
+
+/// Returns a number with the exception of its key, if that has one.
+fn with_exception(number: u64, exception: Option<(Exception, u64)>) -> Reply {
+    match exception {
+        Some((exception, until)) => Reply::Excepted { number, exception, until },
+        None => Reply::Number(number),
     }
 }
 

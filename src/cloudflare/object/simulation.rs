@@ -9,6 +9,7 @@ mod credit;
 mod disk;
 mod efficiency;
 mod event;
+mod exceptions;
 mod isolate;
 mod oracle;
 mod plan;

@@ -80,7 +80,7 @@ impl States {
 mod tests {
     use super::*;
     use crate::cloudflare::object::codec;
-    use crate::{Answer, Costs, Operation, Policies, Policy, ReservationId, Settlement};
+    use crate::{Answer, Costs, Exception, Operation, Policies, Policy, ReservationId, Settlement};
 
     const HOUR: u64 = 3_600_000;
 
@@ -236,6 +236,7 @@ mod tests {
             Policy::concurrency(9, "1s").unwrap(),
             Policy::ban(3, "2s", "1s").unwrap().growing(2, "5s").unwrap(),
         ];
+        let numbers_of = |name: &str, field: &str| Exception::new().with(name, field, 20).unwrap();
         let mut settlements = [0; 3];
         for round in 0..400 {
             let mut below = numbers(round);
@@ -244,13 +245,26 @@ mod tests {
                 own.remove(below(own.len() as u64) as usize);
             }
             let own: Vec<Policy> = own.into_iter().map(|policy| named(policy.clone().algorithm(), policy)).collect();
+            let name = own[0].algorithm();
+            let exceptions = [
+                Exception::allow(),
+                Exception::deny(),
+                numbers_of(name, "limit"),
+                numbers_of(name, "capacity"),
+                numbers_of(name, "after"),
+            ];
             let mut ledger = Ledger::new(Policies::new(own.clone()).unwrap()).unwrap();
             let (mut states, mut ids, mut now) = (States::default(), Vec::new(), 1_000_000);
             for step in 0..60_u64 {
                 now += [0, 1, below(300), below(2_500)][below(4) as usize];
                 let costs = Costs::All(below(5));
                 let id = ids.get(below(ids.len().max(1) as u64) as usize).copied();
+                let exception = &exceptions[below(exceptions.len() as u64) as usize];
                 let operation = match (below(8), id) {
+                    _ if below(12) == 0 => {
+                        let exception = Some(exception).filter(|_| below(4) > 0);
+                        Operation::Except { exception, until: now + 1 + below(4_000) }
+                    }
                     (0, _) => Operation::PeekCosts { costs },
                     (1, _) => Operation::HitCosts { costs },
                     (2 | 3, _) | (_, None) => {

@@ -11,8 +11,8 @@ use crate::cloudflare::protocol::wire::{self, Reply};
 use crate::cloudflare::thrown::ThrownError;
 use crate::key::reservation::STRING;
 use crate::{
-    Costs, DEFAULT_LEASE_TTL, Decision, Error, Lease, Operation, Policies, Reason, Renewal, Reservation, ReservationId,
-    Settlement, Value,
+    Costs, DEFAULT_LEASE_TTL, Decision, Error, Exception, Lease, Operation, Policies, Reason, Renewal, Reservation,
+    ReservationId, Settlement, Value,
 };
 
 /// An operation on the object's key.
@@ -56,6 +56,14 @@ pub struct Question<'a> {
     /// Whether allowed hits may be kept in memory, covered by a credit in the row.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub credit: bool,
+    /// For `except`: the exception; none lifts the one that the key has.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub exception: Option<&'a RawValue>,
+    /// For `except`: its end in milliseconds since the epoch, or how long it lasts from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Amount>,
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none", serialize_with = "milliseconds")]
+    pub length: Option<Value>,
 }
 
 /// A cost or a count that is not checked yet. It is written as an integer: writing floats takes several kilobytes of code.
@@ -89,6 +97,9 @@ impl<'a> Question<'a> {
             used: None,
             size: None,
             credit: false,
+            exception: None,
+            until: None,
+            length: None,
         }
     }
 
@@ -104,8 +115,30 @@ impl<'a> Question<'a> {
         list.iter().map(|(name, amount)| Ok((&**name, wire::amount(amount.0)?))).collect::<Result<_, _>>().map(Some)
     }
 
+    /// Parses the exception; `None` if there is none.
+    fn read_exception(&self) -> Result<Option<Exception>, ThrownError> {
+        let wrong = |error: serde_json::Error| {
+            let message = format!("exception: {error}");
+            ThrownError::Coded { code: "invalid_option", message }
+        };
+        self.exception.map(|written| serde_json::from_str(written.get()).map_err(wrong)).transpose()
+    }
+
+    /// Returns when an exception ends.
+    fn end(&self, now: u64) -> Result<u64, Error> {
+        match &self.length {
+            Some(length) => wire::end_after(length, now),
+            None => wire::end_at(self.until.map(|until| until.0)),
+        }
+    }
+
     /// Returns the operation. `amounts` are those by policy.
-    fn to_operation<'b>(&'b self, amounts: Option<&'b [(&'b str, u64)]>) -> Result<Operation<'b>, ThrownError> {
+    fn to_operation<'b>(
+        &'b self,
+        amounts: Option<&'b [(&'b str, u64)]>,
+        exception: Option<&'b Exception>,
+        now: u64,
+    ) -> Result<Operation<'b>, ThrownError> {
         let costs = || match amounts {
             Some(list) => Ok(Costs::ByPolicy(list)),
             None => wire::amount(self.amount.map_or(1.0, |amount| amount.0)).map(Costs::All),
@@ -115,6 +148,10 @@ impl<'a> Question<'a> {
             "hit" if amounts.is_some() => Operation::HitCosts { costs: costs()? },
             "peek" if amounts.is_some() => Operation::PeekCosts { costs: costs()? },
             "reset" if self.reservations => Operation::ResetAll,
+            "except" => {
+                let until = if exception.is_some() { self.end(now)? } else { 0 };
+                Operation::Except { exception, until }
+            }
             "reserve" => {
                 let ttl = self.ttl.as_ref().map(wire::ttl).transpose()?;
                 Operation::Reserve { costs: costs()?, ttl, random: random_bits()? }
@@ -166,8 +203,13 @@ pub fn id_and_object(text: &str) -> Option<(ReservationId, &str)> {
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Message {
     Decision(NamedDecision),
-    /// Of `inc`, `set` and `get`: the count. Of `expires_at`, `ban` and `unban`: a time.
+    /// Of `inc`, `set` and `get`: the count. Of `expires_at`, `ban`, `unban` and `except`: a time.
     Number(u64),
+    /// Of `exceptions`: the one in force, and its end.
+    Excepted {
+        exception: Option<Exception>,
+        until: u64,
+    },
     /// Of `lease`; no lease if none is open.
     Leased {
         decision: NamedDecision,
@@ -238,8 +280,9 @@ impl NamedDecision {
     pub(crate) fn under(self, policies: &Policies) -> Option<Decision> {
         let Self { allowed, count, limit, remaining, retry_after, reset_after, more_after, .. } = self;
         let position = |name: &String| policies.names().position(|known| known == name);
-        let banned = Reason::Banned;
-        let reason = self.reason.map(|reason| if reason == banned.as_str() { banned } else { Reason::Full });
+        let known = [Reason::Banned, Reason::Denied];
+        let known = |reason: String| known.into_iter().find(|known| known.as_str() == reason).unwrap_or(Reason::Full);
+        let reason = self.reason.map(known);
         let mut decision = Decision { policy: position(&self.policy)?, reason, ..Decision::NOTHING };
         for name in &self.violated {
             decision.violated.add(position(name)?);
@@ -264,8 +307,14 @@ pub(crate) fn answer(account: &mut Account, question: &str, now: u64) -> Result<
 fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, ThrownError> {
     let invalid = |error: serde_json::Error| ThrownError::Coded { code: "invalid_request", message: error.to_string() };
     let question: Question<'_> = serde_json::from_str(question).map_err(invalid)?;
-    let amounts = question.checked_amounts()?;
-    let operation = question.to_operation(amounts.as_deref())?;
+    if question.operation == "exceptions" {
+        return Ok(match account.exceptions(question.policies.get(), now)? {
+            Reply::Excepted { exception, until, .. } => Message::Excepted { exception: Some(exception), until },
+            _ => Message::Excepted { exception: None, until: 0 },
+        });
+    }
+    let (amounts, exception) = (question.checked_amounts()?, question.read_exception()?);
+    let operation = question.to_operation(amounts.as_deref(), exception.as_ref(), now)?;
     let settles = question.settles.iter().map(|id| read_id(Some(id))).collect::<Result<Vec<_>, _>>()?;
     let policies = question.policies.get();
     let reply = account.apply(Request { operation, settles: &settles, policies, credit: question.credit }, now)?;
@@ -276,7 +325,7 @@ fn apply(account: &mut Account, question: &str, now: u64) -> Result<Message, Thr
     let policies = account.policies().ok_or_else(|| Error::state("there is none"))?;
     Ok(match reply {
         Reply::Decision { decision, .. } => Message::Decision(NamedDecision::new(&decision, policies)),
-        Reply::Number(number) => Message::Number(number),
+        Reply::Number(number) | Reply::Excepted { number, .. } => Message::Number(number),
         Reply::Reset(was_used) => Message::Reset(was_used),
         Reply::Reserved { decision, id, .. } => Message::Reserved {
             decision: NamedDecision::new(&decision, policies),

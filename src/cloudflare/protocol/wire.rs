@@ -7,23 +7,27 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::cloudflare::object::random::random_bits;
 pub use crate::cloudflare::protocol::message::{Amount, KEY, OBJECT, Question, id_and_object};
 use crate::cloudflare::thrown::ThrownError;
+use crate::error::wording;
 use crate::lease::text::with_lease;
 pub use crate::lease::text::{Certainty, from_decision, to_decision};
 use crate::number::integer;
+use crate::policy::exception;
 use crate::policy::schema::MAX_TTL;
 use crate::{
-    Decision, Denied, Error, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal, ReservationId,
-    Settlement, Span, Value,
+    Decision, Denied, Error, Exception, Expected, Lease, MAX, MAX_LEASE_TTL, Operation, Policies, Renewal,
+    ReservationId, Settlement, Span, Value,
 };
 
 /// The result of an operation. `open` is how certain a denial is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are what they are called")]
 pub enum Reply {
     /// Of `hit` and `peek`.
     Decision { decision: Decision, open: Certainty },
-    /// Of `inc`, `set` and `get`: the count. Of `expires_at`, `ban` and `unban`: a time.
+    /// Of `inc`, `set` and `get`: the count. Of `expires_at`, `ban`, `unban` and `except`: a time. Of `exceptions`: 0.
     Number(u64),
+    /// Of `get` and `exceptions` on a key with an exception: the same number, and the exception with its end.
+    Excepted { number: u64, exception: Exception, until: u64 },
     /// Of `reset`: whether the key had been used.
     Reset(bool),
     /// Of `reserve`; no id if it was denied.
@@ -41,6 +45,7 @@ impl Reply {
         match self {
             Self::Decision { decision, open } => from_decision(&decision, open),
             Self::Number(number) => number.to_string(),
+            Self::Excepted { number, exception, until } => format!("{number} {until} {}", json_text(&exception)),
             Self::Reset(was_used) => u8::from(was_used).to_string(),
             Self::Reserved { decision, open, id: None } => from_decision(&decision, open),
             Self::Reserved { decision, open, id: Some(id) } => format!("{} {id}", from_decision(&decision, open)),
@@ -75,13 +80,41 @@ pub(crate) fn counted<'a>(name: &str, amount: f64, policy: Option<&'a str>) -> R
 }
 
 /// The operations of an object.
-const OPERATIONS: &str =
-    "hit, peek, inc, set, get, expires_at, ban, unban, reset, reserve, settle, cancel, extend, lease";
+const OPERATIONS: &str = "hit, peek, inc, set, get, expires_at, ban, unban, except, exceptions, reset, reserve, settle, cancel, extend, lease";
 
 /// Returns policies as JSON.
 pub fn json_of(policies: &Policies) -> Result<Box<RawValue>, Error> {
     let list: Vec<_> = policies.iter().collect();
     to_raw_value(&list).map_err(|_| Error::state("policies have no JSON"))
+}
+
+/// Returns an exception as JSON, for a question.
+pub fn raw_exception(exception: &Exception) -> Result<Box<RawValue>, Error> {
+    to_raw_value(exception).map_err(|_| Error::state("an exception has no JSON"))
+}
+
+/// Checks how long an exception is to last. Returns it in milliseconds.
+pub fn exception_length(length: &Value) -> Result<u64, Error> {
+    end_after(length, 0)
+}
+
+/// Returns the end of an exception that lasts for `length` from now.
+pub(crate) fn end_after(length: &Value, now: u64) -> Result<u64, Error> {
+    exception::end_after(ban(length)?.into(), now)
+}
+
+/// Returns the end of an exception; its range is checked where it is set.
+pub(crate) fn end_at(until: Option<f64>) -> Result<u64, Error> {
+    let until = until.map_or(Value::Null, Value::Number);
+    let expected = Expected::Described(wording::EXCEPTION_END);
+    let wrong = || Error::InvalidOption { option: "until".into(), found: until.found(), expected };
+    until.as_integer().ok_or_else(wrong)
+}
+
+/// Returns an exception as JSON.
+pub(crate) fn json_text(exception: &Exception) -> String {
+    // Its keys are strings, so this cannot fail.
+    serde_json::to_string(exception).unwrap_or_default()
 }
 
 /// Checks that `value` is in the range of a reservation's `ttl`. Returns it in milliseconds.

@@ -59,7 +59,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
         let now = check_time(self.clock.now())?;
         let position = self.policies.position(policy)?;
         self.check_countable(position, "set")?;
-        check_count(count, self.slots.policy_states().most_to_set(position))?;
+        check_count(count, self.slots.most_to_set(self.index.get(key), position, now))?;
         self.change(key, position, Act::Set(count), now)
     }
 

@@ -178,7 +178,7 @@ impl<K: Hash + Eq, C: Clock> Limiter<K, C> {
                 self.put(key, now)?;
                 index += 1;
             } else {
-                self.reset_all(key);
+                self.remove(key);
             }
         }
         Ok(())
@@ -262,14 +262,14 @@ impl<C: Clock> Store for Limiter<String, C> {
 
     fn save(&mut self, key: &str, record: Option<&Record>) -> Result<(), Error> {
         let Some(record) = record else {
-            self.reset_all(key);
+            self.remove(key);
             return Ok(());
         };
         let now = check_time(self.clock.now())?;
         let names = &mut self.names;
         let (ended, _) = self.slots.stage(now, |policy_states, key| record.load(names, policy_states, key, now))?;
         if ended {
-            self.reset_all(key);
+            self.remove(key);
             return Ok(());
         }
         self.index.reserve(self.slots.slots_with_one_more())?;

@@ -25,6 +25,11 @@ impl Extras {
         self.len == 0
     }
 
+    /// Returns the number of slots with an extra.
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
     /// Makes room for the lists of all slots below `slots`.
     pub(super) fn reserve(&mut self, slots: u32) -> Result<(), OutOfMemory> {
         self.slots.reserve(slots)

@@ -102,8 +102,8 @@ impl Slots {
         Ok(settlement?)
     }
 
-    /// Resets a slot's states and keeps its open reservations, or with `all` closes them too. Returns false if nothing is
-    /// left, so that the slot can be freed.
+    /// Resets a slot's states and keeps its open reservations, or with `all` closes them too. An exception stays. Returns
+    /// false if nothing is left, so that the slot can be freed.
     pub(crate) fn reset(&mut self, slot: u32, all: bool, now: u64) -> Result<bool, OutOfMemory> {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
@@ -122,6 +122,7 @@ impl Slots {
         let Some(extra) = self.extras.get_mut(slot) else { return Ok(false) };
         let (policy_states, entry) = (&self.policy_states, self.entries.get_mut(slot));
         KeyMut { policy_states, algorithms: policy_states.algorithms(), entry, extra }.expire(now)?;
+        extra.exceptions.drop_ended(now);
         let is_open = !extra.open.is_empty();
         self.drop_empty_extra(slot);
         Ok(is_open)
@@ -152,7 +153,7 @@ impl Slots {
         }
     }
 
-    fn drop_empty_extra(&mut self, slot: u32) {
+    pub(super) fn drop_empty_extra(&mut self, slot: u32) {
         if self.extras.get(slot).is_some_and(|extra| extra.is_empty()) {
             self.extras.remove(slot);
         }

@@ -13,6 +13,8 @@ pub(super) const PROBED: u32 = 8;
 struct Candidate {
     slot: u32,
     ends_at: u64,
+    /// Whether it has an exception, so that it is not evicted.
+    is_excepted: bool,
     /// The slot after the last one examined.
     next: u32,
 }
@@ -58,7 +60,7 @@ impl Slots {
 
     /// Frees an ended slot among a few, if there is no memory for another.
     fn reuse(&mut self, now: u64) -> Result<(), NoSlot> {
-        let Candidate { slot, ends_at, next } = self.soonest(now);
+        let Candidate { slot, ends_at, next, .. } = self.soonest(now);
         self.probe = next;
         if self.made == 0 || ends_at > now {
             return Err(NoSlot::OutOfMemory);
@@ -74,9 +76,9 @@ impl Slots {
         if self.made < self.options.max_keys {
             return self.add().or_else(|OutOfMemory| self.reuse(now));
         }
-        let Candidate { slot, ends_at, next } = self.soonest(now);
+        let Candidate { slot, ends_at, is_excepted, next } = self.soonest(now);
         let ended = ends_at <= now;
-        if !ended && self.options.on_full == OnFull::Deny {
+        if !ended && (is_excepted || self.options.on_full == OnFull::Deny) {
             // The next new key examines this slot first, so that the wait is exact.
             self.probe = slot;
             return Err(NoSlot::FullUntil(ends_at));
@@ -124,24 +126,35 @@ impl Slots {
     /// Returns when there will be room for a new key, if new keys are denied; `None` if it has room now.
     pub(super) fn no_room_until(&self, now: u64) -> Option<u64> {
         let full = self.free == NO_SLOT && self.made >= self.options.max_keys;
-        let denies = full && self.options.on_full == OnFull::Deny;
-        denies.then(|| self.soonest(now).ends_at).filter(|&ends_at| ends_at > now)
+        let denies = full && (self.options.on_full == OnFull::Deny || !self.extras.is_empty());
+        let soonest = denies.then(|| self.soonest(now)).filter(|soonest| soonest.ends_at > now)?;
+        (soonest.is_excepted || self.options.on_full == OnFull::Deny).then_some(soonest.ends_at)
     }
 
-    /// Examines a few slots. Returns the first ended one, or else the one that will end soonest.
+    /// Examines a few slots. Returns the first ended one, or else the one that will end soonest. Slots with exceptions are
+    /// passed over: the one among them that ends first is returned only if there are no others.
     fn soonest(&self, now: u64) -> Candidate {
-        let mut soonest = Candidate { slot: self.probe, ends_at: NEVER, next: self.probe };
-        for _ in 0..PROBED.min(self.made) {
+        let mut soonest = Candidate { slot: self.probe, ends_at: NEVER, is_excepted: true, next: self.probe };
+        let mut left = PROBED.min(self.made);
+        for _ in 0..self.made {
+            if left == 0 {
+                break;
+            }
             let slot = soonest.next;
-            let ends_at = self.ends_at(slot, now);
             // Wraps around.
             soonest.next = if slot + 1 < self.made { slot + 1 } else { 0 };
-            if ends_at < soonest.ends_at {
-                soonest = Candidate { slot, ends_at, ..soonest };
+            let is_excepted = self.is_excepted(slot, now);
+            if is_excepted && !soonest.is_excepted {
+                continue;
+            }
+            let ends_at = self.ends_at(slot, now);
+            if ends_at < soonest.ends_at || soonest.is_excepted && !is_excepted {
+                soonest = Candidate { slot, ends_at, is_excepted, ..soonest };
             }
             if ends_at <= now {
                 break;
             }
+            left -= u32::from(!is_excepted);
         }
         soonest
     }

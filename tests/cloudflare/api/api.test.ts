@@ -368,13 +368,14 @@ describe("the OpenAPI document", () => {
     "/v1/extend": { id, ttl: "1m" },
     "/v1/ban": { key: "described", policy: "strikes", for: "1h" },
     "/v1/unban": { key: "described", policy: "strikes" },
+    "/v1/except": { key: "described", exception: { api: { limit: 5 } }, for: "1h" },
   };
   const itemOf = (path: string) => ({ policy: "api", ...(fieldsOf[path] ?? { key: "described" }) });
 
   it("describes every response: its status, its type and its shape", async () => {
     const document = await read();
     expect(document.servers).toEqual([{ url: "/_tollgate" }]);
-    expect(Object.keys(document.paths)).toHaveLength(14);
+    expect(Object.keys(document.paths)).toHaveLength(16);
     const fail = () => Promise.reject(new Error("broken"));
     const LIMITERS = { getByName: () => ({ count: fail, lease: fail, question: fail }) };
     const [closed, broken] = [{ TOLLGATE_TOKEN: "" }, { LIMITERS }].map(

@@ -52,6 +52,37 @@ it("reads the time by itself, and returns JSON", () =>
     expect(await (await object.fetch(hit())).json()).toMatchObject({ decision: { allowed: false } });
   }));
 
+it("takes exceptions as Limits sends them, and keeps them by its alarm", () =>
+  inRust("rust: exceptions", async (object, storage) => {
+    const ask = async (question: object) => {
+      const body = JSON.stringify({ policies: policy, ...question });
+      return (await object.fetch(new Request("https://tollgate.invalid/", { method: "POST", body }))).json();
+    };
+    const exceptions = () => ask({ operation: "exceptions" });
+    expect(await exceptions()).toEqual({ excepted: { exception: null, until: 0 } });
+    const until = start + 7_200_000;
+    const exception = { api: { limit: 9 } };
+    expect(await ask({ operation: "except", exception, until })).toEqual({ number: until });
+    expect(await exceptions()).toEqual({ excepted: { exception, until } });
+    expect(await (await object.fetch(hit())).json()).toMatchObject({ decision: { limit: 9, remaining: 8 } });
+    vi.setSystemTime(until - 1);
+    await object.alarm();
+    expect(await exceptions()).toEqual({ excepted: { exception, until } });
+    expect(await ask({ operation: "except", exception: { deny: true }, for: 1_000 })).toEqual({
+      number: until + 999,
+    });
+    expect(await (await object.fetch(hit())).json()).toMatchObject({ decision: { reason: "denied" } });
+    for (const wrong of [{ exception }, { exception, for: "soon" }, { exception: { deny: 1 }, for: 1 }])
+      expect(await ask({ operation: "except", ...wrong })).toMatchObject({
+        error: { code: "invalid_option" },
+      });
+    expect(await ask({ operation: "except" })).toEqual({ number: until + 999 });
+    expect(await exceptions()).toEqual({ excepted: { exception: null, until: 0 } });
+    vi.setSystemTime(until + 999);
+    await object.alarm();
+    expect(await storage.list()).toEqual(new Map());
+  }));
+
 it("keeps a key that is in use when its alarm rings, and deletes one that has ended", () =>
   inRust("rust: alarm", async (object, storage, id) => {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});

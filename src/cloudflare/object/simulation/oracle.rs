@@ -22,7 +22,7 @@ pub(super) fn check_at(position: usize, policy: &Policy, world: &World) {
 }
 
 /// Returns the effects on the policy at a position, in order.
-fn effects(position: usize, policy: &Policy, world: &World) -> Vec<(u64, Effect)> {
+pub(super) fn effects(position: usize, policy: &Policy, world: &World) -> Vec<(u64, Effect)> {
     let mut all: Vec<(u64, usize, Effect)> = Vec::new();
     if policy.algorithm() == "fix_window_per_key" {
         for (number, &start) in world.window_starts.iter().enumerate() {

@@ -48,6 +48,8 @@ pub(super) struct Faults {
     pub(super) reserved: u64,
     /// The operator calls `set`, `reset` or `inc` with a refund.
     pub(super) changed: u64,
+    /// The operator sets or lifts an exception.
+    pub(super) excepted: u64,
     /// How much slower or faster the clocks of isolates run at most, in millionths; 2,000 if 0.
     pub(super) drift: u64,
 }
@@ -74,6 +76,7 @@ pub(super) fn any_scenario(random: &mut Random) -> (Load, Faults) {
         alarm: random.one_of(&[0, 100, 3_000]),
         reserved: random.one_of(&[0, 100, 1_000]),
         changed: random.one_of(&[0, 100, 2_000]),
+        excepted: 0,
         // Less than the margin by which a holder stops before the end of a lease.
         drift: 100_000,
     };

@@ -42,13 +42,18 @@ impl Used {
     }
 
     pub(super) fn is_within_limit(&self) -> bool {
-        let scale = u128::from(self.scale);
+        self.is_within(self.limit)
+    }
+
+    /// Returns whether what is used is within another limit.
+    pub(super) fn is_within(&self, limit: impl Into<u128>) -> bool {
+        let (scale, limit) = (u128::from(self.scale), limit.into());
         match self.algorithm {
             "sliding_counter" => {
-                self.previous * u128::from(self.scale - self.elapsed) + self.current * scale <= self.limit * scale
+                self.previous * u128::from(self.scale - self.elapsed) + self.current * scale <= limit * scale
             }
-            "token_bucket" | "leaky_bucket" => self.current <= self.limit * scale,
-            _ => self.current <= self.limit,
+            "token_bucket" | "leaky_bucket" => self.current <= limit * scale,
+            _ => self.current <= limit,
         }
     }
 

@@ -5,7 +5,7 @@ mod at_object;
 mod faults;
 mod operator;
 
-pub(super) use operator::{Change, Changed};
+pub(super) use operator::{Change, Changed, Excepted};
 
 use super::START;
 use super::disk::Disk;
@@ -50,6 +50,8 @@ pub(super) struct World {
     pub(super) uses: Vec<Use>,
     /// What the operator has changed.
     pub(super) changes: Vec<Changed>,
+    /// The exceptions that the operator has set or lifted.
+    pub(super) excepted: Vec<Excepted>,
     /// The starts of the key's own windows.
     pub(super) window_starts: Vec<u64>,
     /// How far the object's clock is behind the true time.
@@ -92,6 +94,7 @@ impl World {
             events: Events::default(),
             uses: Vec::new(),
             changes: Vec::new(),
+            excepted: Vec::new(),
             window_starts: Vec::new(),
             clock_behind: 0,
             latest_clock: 0,

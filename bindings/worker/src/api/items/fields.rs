@@ -3,8 +3,9 @@
 use std::mem;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tollgate::cloudflare::wire::{self, Amount, KEY, OBJECT, Question};
-use tollgate::{Error, Expected, Policies, Value};
+use tollgate::{Error, Exception, Expected, Policies, Value};
 
 use super::{Item, ItemKey, is_on_one_policy};
 use crate::api::request_error::RequestError;
@@ -32,6 +33,11 @@ pub(super) struct Fields {
     settles: Vec<String>,
     reservations: bool,
     of: Option<String>,
+    /// For `except`: the exception, or null.
+    exception: Option<Tree>,
+    /// For `except`: its end, or how long it lasts.
+    until: Option<u64>,
+    length: Option<Value>,
 }
 
 impl Fields {
@@ -54,6 +60,7 @@ impl Fields {
             "inc" => fields.amount = reader.amount("cost", Expected::SignedInteger, signed_integer),
             "set" => fields.amount = required_count(reader),
             "ban" => fields.amount = required_length(reader),
+            "except" => fields.read_exception(reader),
             "reset" => fields.reservations = reader.boolean("reservations").unwrap_or_default(),
             _ => {}
         }
@@ -84,6 +91,27 @@ impl Fields {
                 let accepts = format!("{}, or parts with the key of a rule", Expected::Key);
                 reader.reject("key", &found.unwrap_or(Tree::Null), accepts);
             }
+        }
+    }
+
+    /// Reads an exception, which null lifts, and its end.
+    fn read_exception(&mut self, reader: &mut Reader<'_>) {
+        self.exception = reader.take_or_null("exception");
+        self.until = reader.read("until", "milliseconds since the epoch", integer);
+        self.length = reader.take("for").and_then(|tree| Value::deserialize(tree).ok());
+        let mut reject = |field, problem: &str| {
+            reader.errors.push(FieldError { path: reader.path_of(field), problem: problem.into() });
+        };
+        match self.exception {
+            None => reject("exception", "is required (an exception, or null to lift the one that the key has)"),
+            Some(Tree::Null) => {}
+            Some(_) if self.until.is_some() && self.length.is_some() => {
+                reject("for", "there is an end too; use one of them")
+            }
+            Some(_) if self.until.is_none() && self.length.is_none() => {
+                reject("until", "is required (milliseconds since the epoch, or a duration as for)");
+            }
+            Some(_) => {}
         }
     }
 
@@ -144,13 +172,17 @@ impl Fields {
         let needs_question = match operation {
             "hit" | "peek" => self.amounts.is_some(),
             "reset" => self.reservations,
-            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend" | "lease"),
+            _ => matches!(operation, "reserve" | "settle" | "cancel" | "extend" | "lease" | "except" | "exceptions"),
         };
         if !needs_question {
             return Ok(item);
         }
         let credit = config.credit && operation == "lease";
-        let question = self.into_question(operation, &item.policies, key, ttl, credit)?;
+        let length = self.length.as_ref().map(wire::exception_length).transpose()?;
+        self.length = length.map(|length| Value::Number(length as f64));
+        let exception = self.exception.take().map(read_exception).transpose()?.flatten();
+        let exception = exception.as_ref().map(wire::raw_exception).transpose()?;
+        let question = self.into_question(operation, &item.policies, key, ttl, (credit, exception.as_deref()))?;
         Ok(Item { question: Some(question), ..item })
     }
 
@@ -161,7 +193,7 @@ impl Fields {
         policies: &Policies,
         key: ItemKey,
         ttl: Option<u64>,
-        credit: bool,
+        (credit, exception): (bool, Option<&RawValue>),
     ) -> Result<String, Error> {
         let policies = wire::json_of(policies)?;
         let by_policy =
@@ -181,6 +213,9 @@ impl Fields {
             key: Some(key.into()),
             settles: self.settles.into_iter().map(Into::into).collect(),
             reservations: self.reservations,
+            exception,
+            until: self.until.map(|until| Amount(until as f64)),
+            length: self.length,
             ..Question::new(operation, &policies)
         };
         Ok(question.to_json())
@@ -218,6 +253,16 @@ fn required_length(reader: &mut Reader<'_>) -> Option<i64> {
         reader.reject("for", &found, Expected::Duration);
     }
     length.map(|length| length as i64)
+}
+
+/// Reads an exception; `None` if it is null.
+fn read_exception(tree: Tree) -> Result<Option<Exception>, RequestError> {
+    if matches!(tree, Tree::Null) {
+        return Ok(None);
+    }
+    Exception::deserialize(tree)
+        .map(Some)
+        .map_err(|error| RequestError { code: "invalid_option", message: format!("exception: {error}") })
 }
 
 /// Takes the id of a reservation. Returns an empty text if it is not a text.

@@ -29,6 +29,9 @@ impl World {
         if self.random.once_in(self.faults.changed) {
             self.change(now);
         }
+        if self.random.once_in(self.faults.excepted) {
+            self.except(now);
+        }
         if self.random.once_in(self.faults.crashed_isolate) {
             let isolate = self.random_isolate();
             self.isolates[isolate].crash();

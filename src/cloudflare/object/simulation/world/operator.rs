@@ -1,8 +1,8 @@
 //! The operator, who sets, resets and refunds while leases and credit are open.
 
 use super::World;
-use crate::Operation;
 use crate::cloudflare::protocol::wire::Reply;
+use crate::{Exception, Operation};
 
 /// A change by the operator.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,43 @@ pub(in super::super) struct Changed {
     pub(in super::super) change: Change,
 }
 
+/// An exception that was set in the place of the one before.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Excepted {
+    pub(in super::super) at: u64,
+    /// When it ends; when it was lifted, if it lifts the one before.
+    pub(in super::super) until: u64,
+    /// The limit; `None` if everything is allowed.
+    pub(in super::super) limit: Option<u64>,
+}
+
 impl World {
+    /// Sets a random exception for some time, or lifts the one that the key has.
+    pub(super) fn except(&mut self, now: u64) {
+        let own = self.plans[0].limit;
+        let limit = match self.random.below(5) {
+            0 => None,
+            1 => Some(0),
+            2 => Some((own / 2).max(1)),
+            3 => Some((own * 10).min(if self.plans[0].names[0] == "sliding_window" { 1_000 } else { u64::MAX })),
+            _ => Some(own),
+        };
+        let numbers = |limit: u64| Exception::new().with("", "limit", limit)?.with("", "capacity", limit);
+        let is_lifted = limit == Some(own);
+        let exception = match limit {
+            None => Exception::allow(),
+            Some(0) => Exception::deny(),
+            Some(limit) => numbers(limit).unwrap(),
+        };
+        let until = if is_lifted { now } else { now + 2_000 + self.random.below(60_000) };
+        let exception = Some(&exception).filter(|_| !is_lifted);
+        match self.apply(0, Operation::Except { exception, until }, now) {
+            Some(Reply::Number(end)) => assert!(is_lifted || end == until),
+            other => panic!("{other:?}"),
+        }
+        self.excepted.push(Excepted { at: now, until, limit });
+    }
+
     /// Makes a random change.
     pub(super) fn change(&mut self, now: u64) {
         let plan = self.random.below(self.plans.len() as u64) as usize;
