@@ -92,5 +92,6 @@ pub use store::{Store, StoreError, StoreLimiter};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/embed.md")]
+#[doc = include_str!("../docs/exceptions.md")]
 #[doc = include_str!("../docs/rust.md")]
 struct Documents;

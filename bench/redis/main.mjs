@@ -6,10 +6,10 @@ import { connect, packages, subjects } from "./subjects.mjs";
 
 const rounds = 5;
 const seconds = 1;
-const inFlight = 32;
 const unlimited = 1_000_000_000;
 const names = Object.keys(subjects);
 const compared = names.filter((name) => !name.includes("blocking"));
+const withoutLeases = compared.filter((name) => !name.includes("leases"));
 
 const server = await startServer();
 const fleet = await Fleet.start(server.port, 10);
@@ -24,7 +24,11 @@ async function alternating(of, processes, task, result) {
   for (let round = 0; round < rounds; round++)
     for (const subject of of) {
       process.stderr.write(`  ${subject}, ${processes} processes\n`);
-      found[subject].push(result(await fleet.run(processes, { subject, seconds, inFlight, ...task })));
+      // The first round also compiles what it runs.
+      const warmUp = (task.warmUp?.(subject) ?? 0) + (round === 0 ? 3 : 0);
+      found[subject].push(
+        result(await fleet.run(processes, { subject, seconds, inFlight: 32, ...task, warmUp })),
+      );
     }
   return found;
 }
@@ -32,50 +36,93 @@ async function alternating(of, processes, task, result) {
 /** The median of the ratios of rounds that followed each other. */
 const ratio = (own, other) => median(own.map((value, round) => value / other[round]));
 
-const withRatio = (found, name, show) =>
-  `${show(median(found[name]))}${name.startsWith("tollgate") ? "" : ` (${ratio(found.tollgate, found[name]).toFixed(1)}×)`}`;
+function withRatio(found, name, show) {
+  const shown = show(median(found[name]));
+  if (name.startsWith("tollgate")) return shown;
+  const times = ratio(found.tollgate, found[name]);
+  return `${shown} (${times.toFixed(times < 2 ? 2 : 1)}×)`;
+}
+
+/** A lease of each of 10,000 pairs of key and process grows in several calls. */
+const warmUp = (subject) => (subject.includes("leases") ? 6 : 0.5);
+
+/** What rounds of cases came to: hits a second, and the microseconds of Redis and of the processes for each hit. */
+async function measured(of, cases) {
+  const found = [];
+  for (const { processes, ...task } of cases)
+    found.push(
+      await alternating(of, processes, { limit: unlimited, warmUp, ...task }, ({ reports, cpu }) => ({
+        speed: sum(reports) / seconds,
+        redis: (1e6 * cpu) / sum(reports),
+        processes: reports.reduce((total, report) => total + report.cpu, 0) / sum(reports),
+      })),
+    );
+  return found;
+}
+
+const part = (found, field) =>
+  Object.fromEntries(Object.entries(found).map(([name, all]) => [name, all.map((each) => each[field])]));
+
+const micro = (number) => number.toFixed(1);
+
+/** The tables of cases: hits a second, and the time that they take. */
+function tables(of, head, found) {
+  const speeds = found.map((each) => part(each, "speed"));
+  const times = (name, each) =>
+    ["redis", "processes"].map((field) => micro(median(part(each, field)[name]))).join(" + ");
+  return [
+    table(
+      ["", ...head],
+      of.map((name) => [bold(name), ...speeds.map((each) => withRatio(each, name, thousands))]),
+    ),
+    table(
+      ["", ...head],
+      of.map((name) => [bold(name), ...found.map((each) => `${times(name, each)} µs`)]),
+    ),
+  ];
+}
 
 async function throughput() {
-  const cases = [
-    ["one key, 1 process", 1, 1, 1],
-    ["one key, 10 processes", 10, 1, 1],
-    ["1,000 keys, 1 process", 1, 1_000, 1],
-    ["1,000 keys, 10 processes", 10, 1_000, 6],
-  ];
-  const speeds = [];
-  const times = [];
-  for (const [, processes, keys, warmUp] of cases) {
-    const task = { keys, limit: unlimited, warmUp };
-    const found = await alternating(compared, processes, task, ({ reports, cpu }) => ({
-      speed: sum(reports) / seconds,
-      cpu: (1e6 * cpu) / sum(reports),
-    }));
-    const part = (field) =>
-      Object.fromEntries(compared.map((name) => [name, found[name].map((each) => each[field])]));
-    speeds.push(part("speed"));
-    times.push(part("cpu"));
-  }
-  const rows = (all, show) =>
-    compared.map((name) => [bold(name), ...all.map((found) => withRatio(found, name, show))]);
-  const micro = (number) => `${number.toFixed(1)} µs`;
-  const timeRows = compared.map((name) => [bold(name), ...times.map((found) => micro(median(found[name])))]);
-  const head = cases.map(([name]) => name);
+  const cases = {
+    "one key, 10 processes": { processes: 10, keys: 1 },
+    "1,000 keys, 1 process": { processes: 1, keys: 1_000 },
+    "1,000 keys, 10 processes": { processes: 10, keys: 1_000 },
+  };
+  const found = await measured(compared, Object.values(cases));
+  const [speeds, times] = tables(compared, Object.keys(cases), found);
   return [
     "### Hits a second",
-    `All allowed, ${inFlight} in flight in each process, after 1 s of the same load (6 s with 1,000 keys and 10 processes: a lease of each of 10,000 pairs grows in several calls); the median of ${rounds} alternating rounds of ${seconds} s. × is how many times that Tollgate without leases makes, the median of the rounds.`,
-    table(["", ...head], rows(speeds, thousands)),
-    "### Redis's time a hit",
-    "Of the same rounds: what the server computed, for each hit.",
-    table(["", ...head], timeRows),
+    `All allowed, 32 in flight in each process, after half a second of the same load (6 s with leases: each of 10,000 pairs of key and process has one that grows in several calls; 3 s more in the first round); the median of ${rounds} alternating rounds of ${seconds} s. × is how many times that Tollgate without leases makes, the median of the rounds.`,
+    speeds,
+    "### Time a hit",
+    "Of the same rounds: what the server computed, and what the processes did, for each hit.",
+    times,
+  ].join("\n\n");
+}
+
+async function loads() {
+  const cases = {
+    "1 in flight": { processes: 10, keys: 1_000, inFlight: 1 },
+    "4 in flight": { processes: 10, keys: 1_000, inFlight: 4 },
+    "32 in flight": { processes: 10, keys: 1_000, inFlight: 32 },
+    "one key, 1 in flight": { processes: 10, keys: 1, inFlight: 1 },
+  };
+  const found = await measured(withoutLeases, Object.values(cases));
+  const [speeds, times] = tables(withoutLeases, Object.keys(cases), found);
+  return [
+    "### By load",
+    "10 processes, 1,000 keys or one; hits a second with so many in flight in each process, and the time of the server and of the processes a hit, as above.",
+    speeds,
+    times,
   ].join("\n\n");
 }
 
 async function denials() {
-  const task = { keys: 1, limit: 100 };
+  const task = { keys: 1, limit: 100, warmUp: () => 0 };
   const found = await alternating(names, 4, task, ({ reports }) => sum(reports) / seconds);
   return [
     "### A flood of denials",
-    `One key whose limit is used up, 4 processes, ${inFlight} in flight in each; hits a second, as above.`,
+    `One key whose limit is used up, 4 processes, 32 in flight in each; hits a second, as above.`,
     table(
       ["", "4 processes"],
       names.map((name) => [bold(name), withRatio(found, name, thousands)]),
@@ -100,37 +147,51 @@ async function latency() {
   ].join("\n\n");
 }
 
+/** Has one limiter hit each of so many keys so often, on a connection of its own, which takes its buffers with it. */
+async function hitEach(redis, name, keys, hits) {
+  const clients = async () => (await redis.info("clients")).match(/connected_clients:(\d+)/)[1];
+  const before = await clients();
+  const client = connect(server.port);
+  const hit = await subjects[name](client, unlimited);
+  for (let round = 0; round < hits; round++)
+    for (let number = 0; number < keys; number += 100)
+      await Promise.all(Array.from({ length: 100 }, (_, at) => hit(`user:${number + at}`)));
+  client.disconnect();
+  while ((await clients()) !== before);
+  hit.end?.();
+}
+
+/** Returns the bytes that so many hits leave in Redis for each of a number of keys. */
+async function bytesAfter(redis, name, keys, hits) {
+  const used = async () => Number((await redis.info("memory")).match(/used_memory:(\d+)/)[1]);
+  // The script stays.
+  await hitEach(redis, name, 100, 1);
+  await redis.flushall();
+  const empty = await used();
+  await hitEach(redis, name, keys, hits);
+  return ((await used()) - empty) / keys;
+}
+
 async function memory() {
   const redis = connect(server.port);
-  const used = async () => Number((await redis.info("memory")).match(/used_memory:(\d+)/)[1]);
   const keys = 2_000;
   const rows = [];
   for (const name of compared) {
-    const hit = await subjects[name](redis, unlimited);
-    await hit("warm");
-    await redis.flushall();
-    const empty = await used();
-    const bytes = [];
-    for (const more of [1, 19]) {
-      for (let round = 0; round < more; round++)
-        for (let number = 0; number < keys; number += 100)
-          await Promise.all(Array.from({ length: 100 }, (_, at) => hit(`user:${number + at}`)));
-      bytes.push(`${Math.round(((await used()) - empty) / keys)} B`);
-    }
-    hit.end?.();
-    rows.push([bold(name), ...bytes]);
+    const found = [];
+    for (const hits of [1, 10, 20]) found.push(`${Math.round(await bytesAfter(redis, name, keys, hits))} B`);
+    rows.push([bold(name), ...found]);
   }
   redis.disconnect();
   return [
     "### Memory of Redis a key",
     `${keys.toLocaleString("en")} keys, with their names.`,
-    table(["", "after one hit", "after twenty"], rows),
+    table(["", "after one hit", "after ten", "after twenty"], rows),
   ].join("\n\n");
 }
 
 const section = { section: "redis", title: "Redis", command: "npm run bench -- redis" };
 try {
-  await runParts({ throughput, denials, latency, memory }, packages, section);
+  await runParts({ throughput, loads, denials, latency, memory }, packages, section);
 } finally {
   fleet.stop();
   await server.stop();

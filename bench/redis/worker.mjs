@@ -39,9 +39,11 @@ let run;
 let end;
 process.on("message", async ({ go, subject, limit, start, ...task }) => {
   if (go) {
+    const before = process.cpuUsage();
     const result = await run();
+    const { user, system } = process.cpuUsage(before);
     end?.();
-    process.send({ result });
+    process.send({ result: { ...result, cpu: user + system } });
     return;
   }
   const hit = await subjects[subject](client, limit);

@@ -55,10 +55,16 @@ export interface GuardNamespace {
   getByName(name: string): GuardObject;
 }
 
+/** The answer of a rate-limit binding. */
+export interface GuardBindingOutcome {
+  /** True if the request may go on. */
+  readonly success: boolean;
+}
+
 /** A rate-limit binding of Cloudflare: `env.RATE_LIMIT`. It counts by location, and not exactly. */
 export interface GuardBinding {
   /** Counts a request of the key, and returns whether it may go on. */
-  limit(options: { readonly key: string }): Awaitable<{ readonly success: boolean }>;
+  limit(options: { readonly key: string }): Awaitable<GuardBindingOutcome>;
 }
 
 /** The accepted types of the option `limiter`. */

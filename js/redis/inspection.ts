@@ -1,5 +1,5 @@
 import { inspect } from "../../build/redis/tollgate.js";
-import type { Policy } from "../types.ts";
+import type { Exception, Policy } from "../types.ts";
 import { instanceOf } from "../wasm/wasm-module.ts";
 import { redisModule, run } from "./wasm.ts";
 
@@ -23,6 +23,7 @@ export interface Inspection {
   readonly moreAfter: number;
   readonly binding: number;
   readonly bannedFor: number;
+  readonly exception?: readonly [exception: Exception, until: number];
   readonly reservations: number;
   readonly leases: number;
   readonly charged: number;

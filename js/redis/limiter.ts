@@ -151,7 +151,7 @@ export class RedisLimiter implements AsyncLimiter {
     if (this.#leasedHits !== undefined && typeof cost === "number" && cost > 0)
       return this.#hitLeased(this.#leasedHits, key, cost);
     const denied = this.#denyLocally(key, cost);
-    return denied === undefined ? this.#decide("h", key, cost, policies) : Promise.resolve(denied);
+    return denied === undefined ? this.#decide("h", key, cost, undefined) : Promise.resolve(denied);
   }
 
   /** Returns what a hit would return. Changes no state. */
@@ -363,14 +363,14 @@ export class RedisLimiter implements AsyncLimiter {
   /** Decides a hit or a peek by Redis. */
   #decide(kind: "h" | "peek", key: string, cost: Costs, policies: Policies | undefined): Promise<Decision> {
     try {
-      const costs = this.#texts.costs(cost);
+      const costs = cost === 1 ? "1" : this.#texts.costs(cost);
       if (kind === "h" && this.#reserveOnlyPosition >= 0)
         throw uncountable(this.#read, this.#reserveOnlyPosition, "hit");
-      const callText = this.#texts.call(policies);
+      const callText = policies === undefined ? "" : this.#texts.call(policies);
       const log = this.#logs.get(key);
       const now = performance.now();
       // A hit with cost 0 is a peek.
-      const isHit = kind === "h" && !/^[0,]+$/.test(costs);
+      const isHit = kind === "h" && (cost === 1 || !/^[0,]+$/.test(costs));
       const text = isHit ? hitText(costs, callText) : costs;
       return this.#add(log, isHit ? "h" : "peek", { text, callText }, now, (error) =>
         this.#decideByFallback(isHit ? "hit" : "peek", key, cost, error),

@@ -123,7 +123,7 @@ for i = 1, count do
         if tail == '' or sub(value, 9, 8 + #own) == own then
           if base[1] == 'm' then
             replaced = sub(value, 1, 8) .. text .. string.gsub(tail, '!', '"') .. entry
-          elseif 2 * (8 + #text) < from then
+          elseif 3 * (8 + #text) < 2 * from then
             replaced = sub(value, 1, 8) .. text .. known .. tail .. entry
           end
         elseif base[1] == 'm' then
@@ -137,9 +137,9 @@ for i = 1, count do
         reply = (reply or (tail and '+' .. tail or '=' .. value)) .. entry
         if entry ~= '' then
           -- A short value takes no more memory than it needs.
-          if #value < 160 then call('SET', key, value .. entry, 'KEEPTTL') else call('APPEND', key, entry) end
+          if #value < 1024 then call('SET', key, value .. entry, 'KEEPTTL') else call('APPEND', key, entry) end
         end
-        if cut and #value > 5 * cut - 160 then reply = (#value > 512 + 10 * cut and '!' or '*') .. reply end
+        if cut and #value > 3 * cut - 70 then reply = (#value > 512 + 10 * cut and '!' or '*') .. reply end
       end
     end
   end

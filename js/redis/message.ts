@@ -10,6 +10,8 @@ export class Message {
   readonly tag: string;
   /** When it was sent, by the local clock. */
   readonly sentAt: number;
+  /** Whether it was sent with the text of the script. */
+  isByText = false;
 
   constructor(calls: readonly Call[], tag: string, sentAt: number) {
     this.calls = calls;
@@ -36,8 +38,8 @@ export class Message {
 }
 
 /** Divides calls among messages. With `bySlot` the keys of a message are surely in the same slot of a Cluster. */
-export function divided(calls: readonly Call[], bySlot: boolean): Call[][] {
-  if (!bySlot && calls.length <= maxKeys) return [calls as Call[]];
+export function divided(calls: readonly Call[], bySlot: boolean): (readonly Call[])[] {
+  if (!bySlot && calls.length <= maxKeys) return [calls];
   const messages: Call[][] = [];
   const open = new Map<string, Call[]>();
   for (const call of calls) {

@@ -59,8 +59,15 @@ const maxOperations = 1_000;
 
 const isRead = ({ kind }: Operation): boolean => Object.hasOwn(replay.reading, kind);
 
+const none: readonly Operation[] = [];
+
 /** Removes the next batch from the front of the pending operations. */
 export function takeBatch(pending: Operation[]): Batch {
+  const [only] = pending;
+  if (pending.length === 1 && only !== undefined && !isRead(only)) {
+    pending.length = 0;
+    return { text: only.text, writes: [only], reads: none };
+  }
   const runs: string[] = [];
   let [text, times, taken] = ["", 0, 0];
   const closeRun = () => {

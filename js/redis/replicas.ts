@@ -32,6 +32,11 @@ type Closing = Settlement | number;
 /** The result of a replayed operation; `undefined` if the operation was rejected. */
 export type Result = Decision | number | Reserved | Closing | Numbers | undefined;
 
+const encoder = new TextEncoder();
+
+/** The least room for texts in the wasm, in bytes. */
+const minRoom = 2_048;
+
 const noNames: readonly string[] = Object.freeze([]);
 
 /** Returns true for operations whose results are texts. */
@@ -53,6 +58,8 @@ export class Replicas {
   #generation: number;
   #isFreed = false;
   #numbers = new Float64Array();
+  /** Where the wasm reads texts. */
+  #input = new Uint8Array();
 
   constructor(read: ReadPolicies) {
     this.#names = read.names;
@@ -75,6 +82,7 @@ export class Replicas {
     this.#replicas = this.#create();
     this.#generation = redisModule.generation;
     this.#numbers = new Float64Array();
+    this.#input = new Uint8Array();
   }
 
   /** Frees the memory of all slots. */
@@ -151,19 +159,46 @@ export class Replicas {
    * Replays the replies to one call: for each slot a text as `log.lua` replies it. `own` is the tag of the call's entries.
    * Returns what each of them came to; `undefined` if there is no memory.
    */
-  replayAll(slots: Uint32Array, texts: readonly string[], own: string, now: number): Outcome[] | undefined {
-    // A line end is in no value, so a text that has one cannot be read; its kind says so.
-    const lines = texts.map((text) => (text.includes("\n") ? "?" : text));
-    const address = this.#onSlots((replicas) => replicas.replayAll(slots, lines.join("\n"), own, now));
+  replayAll(
+    slots: readonly number[],
+    texts: readonly string[],
+    own: string,
+    now: number,
+  ): Outcome[] | undefined {
+    let input = own;
+    let index = 0;
+    for (const slot of slots) {
+      const text = texts[index++] as string;
+      // A line end is in no value, so a text that has one cannot be read; its kind says so.
+      input += text.includes("\n") ? `\n${slot}?` : `\n${slot}${text}`;
+    }
+    const address = this.#onSlots((replicas) => {
+      const length = this.#write(replicas, input);
+      return length < 0 ? 0 : replicas.replayAll(length, now);
+    });
     if (address === 0) return undefined;
     const numbers = this.#memory();
-    let at = address >>> 3;
-    return lines.map((line) => {
-      const status = line === "?" ? replay.status.malformed : (numbers[at] as number);
-      const outcome = { status, first: numbers[at + 1] as number, endsAt: numbers[at + 2] as number };
-      at += numbersPerOutcome;
-      return outcome;
-    });
+    const outcomes: Outcome[] = [];
+    for (let at = address >>> 3; outcomes.length < slots.length; at += numbersPerOutcome)
+      outcomes.push({
+        status: numbers[at] as number,
+        first: numbers[at + 1] as number,
+        endsAt: numbers[at + 2] as number,
+      });
+    return outcomes;
+  }
+
+  /** Writes a text where the wasm reads it. Returns its length in bytes; -1 if there is no memory. */
+  #write(replicas: WasmReplicas, text: string): number {
+    // The most bytes that it can take. The view is empty after the memory has grown.
+    const needed = 3 * text.length;
+    if (this.#input.length < needed) {
+      const room = Math.max(needed, 2 * this.#input.length, minRoom);
+      const address = replicas.input(room);
+      if (address === 0) return -1;
+      this.#input = new Uint8Array(instanceOf(redisModule).memory.buffer, address, room);
+    }
+    return encoder.encodeInto(text, this.#input).written;
   }
 
   /** Loads a value of another line than the slot's, unless the slot's states know more. Returns the status. */
@@ -220,9 +255,11 @@ export class Replicas {
     const start = first ?? this.#onSlots((replicas) => replicas.resultsCount()) - operations.length;
     const numbers = this.#memory();
     const results: Result[] = [];
+    let at = address + start * numbersPerResult;
     let hasTexts = false;
-    for (const [index, { kind }] of operations.entries()) {
-      results.push(this.#result(kind, numbers, address + (start + index) * numbersPerResult));
+    for (const { kind } of operations) {
+      results.push(this.#result(kind, numbers, at));
+      at += numbersPerResult;
       hasTexts ||= isText(kind);
     }
     // Last, since creating a text may grow the memory and detach `numbers`.

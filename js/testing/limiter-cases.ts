@@ -109,6 +109,39 @@ export const limiterCases: readonly SettingCase[] = [
     },
   },
   {
+    name: "two operators at once set an exception as a whole",
+    async run(setting) {
+      const policies = [
+        { algorithm: "fix_window", limit: 2, scale: "1h", name: "api" },
+        { algorithm: "token_bucket", capacity: 2, refillRate: 1, per: "1h", name: "tokens" },
+      ] as const;
+      const limiters = fleet(setting, policies);
+      const [first, second] = limiters as [StoreLimiter, StoreLimiter];
+      const until = now + 3_600_000;
+      await Promise.all(
+        [first, second].flatMap((operator, number) => {
+          const limit = 20 + number;
+          const exception = { api: { limit }, tokens: { capacity: limit } };
+          return [1, 2].map(() => operator.except("key", exception, { until }));
+        }),
+      );
+      const set = await second.exceptions("key");
+      const limit = set?.policies?.["api"]?.limit ?? 0;
+      checkIs(set?.policies?.["tokens"]?.capacity, limit, "an exception has no parts of another");
+      const hits = limiters.flatMap((limiter) => Array.from({ length: 10 }, () => limiter.hit("key")));
+      const allowed = (await Promise.all(hits)).filter((decision) => decision.allowed).length;
+      checkIs(allowed, limit, "all processes decide by the numbers of the exception");
+      await first.except("key", { deny: true }, { until });
+      const before = await setting.client.get("key");
+      checkIs((await second.hit("key")).reason, "denied", "every process sees the exception");
+      await setting.client.has("key", before, "a hit on a key that is denied writes nothing");
+      checkIs(await second.reset("key"), true, "a reset finds the state");
+      checkIs((await first.hit("key")).reason, "denied", "a reset leaves the exception");
+      checkIs(await second.except("key", null), until, "any process lifts an exception");
+      checkIs((await first.hit("key")).allowed, true, "an exception that was lifted has ended for all");
+    },
+  },
+  {
     name: "a reset deletes the value",
     async run(setting) {
       const [limiter, other] = fleet(setting, { algorithm: "fix_window", limit: 1, scale: "1h" }) as [

@@ -20,6 +20,9 @@ function version(program) {
 /** Returns an installed server; undefined if there is none. */
 const installed = () => servers.filter(Boolean).find(version);
 
+/** Returns an installed Valkey; undefined if there is none. */
+export const valkey = () => [process.env.VALKEY_SERVER, "valkey-server"].filter(Boolean).find(version);
+
 const unpacked = () => (existsSync(home) ? join(home, "bin/redis-server") : undefined);
 
 const missing = () =>

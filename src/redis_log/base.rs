@@ -36,13 +36,15 @@ impl Token {
     }
 }
 
-/// Records the tag of an entry among the tokens.
+/// Records the tag of an entry among the tokens, of which that of the last entry is last.
 pub(super) fn record_token(tokens: &mut Vec<Token>, token: Token, stamp: u64) -> Result<(), OutOfMemory> {
-    if let Some(known) = tokens.iter_mut().find(|known| known.tag.process() == token.tag.process()) {
+    if let Some(position) = tokens.iter().position(|known| known.tag.process() == token.tag.process()) {
+        let known = &mut tokens[position];
         if token.tag.number() > known.tag.number() {
             known.tag = token.tag;
         }
         known.at = known.at.max(token.at);
+        tokens[position..].rotate_left(1);
         return Ok(());
     }
     if tokens.len() >= MANY_TOKENS {
@@ -152,9 +154,9 @@ fn former_state(row: &[i64]) -> Option<StoredState> {
     Some(StoredState { name, algorithm: algorithm.into(), scale, state: state.into(), open: parts.into() })
 }
 
-/// Appends the tokens that a base of time `stamp` must contain, each as tag and age.
-pub(super) fn push_tokens(text: &mut String, tokens: &[Token], stamp: u64) {
-    for token in tokens.iter().filter(|token| token.is_recent(stamp)) {
+/// Appends the tokens that a base of time `stamp` must contain, each as tag and age. The one that is the base's mark is left out.
+pub(super) fn push_tokens(text: &mut String, tokens: &[Token], stamp: u64, mark: Option<Tag>) {
+    for token in tokens.iter().filter(|token| token.is_recent(stamp) && mark != Some(token.tag)) {
         text.push('~');
         token.tag.push_to(text);
         push_number(text, stamp.saturating_sub(token.at) as i64);
@@ -205,9 +207,17 @@ mod tests {
         let token = |tag: &[u8], at| Token { tag: Tag::new(tag).unwrap(), at };
         let (old, young) = (token(b"aaaaa0007", 10_000), token(b"bbbbb00zz", 10_001));
         let mut text = String::new();
-        push_tokens(&mut text, &[old, young], 70_000);
+        push_tokens(&mut text, &[old, young], 70_000, None);
         assert_eq!(text, "~bbbbb00zz1aan");
         assert_eq!(read_tokens(&mut Cursor::new(&text), 70_000), Ok(vec![young]));
+    }
+
+    #[test]
+    fn the_token_that_is_the_mark_is_left_out() {
+        let token = |tag: &[u8], at| Token { tag: Tag::new(tag).unwrap(), at };
+        let mut text = String::new();
+        push_tokens(&mut text, &[token(b"aaaaa0007", 8), token(b"bbbbb0001", 9)], 9, Tag::new(b"bbbbb0001"));
+        assert_eq!(text, "~aaaaa00071");
     }
 
     #[test]
@@ -217,6 +227,6 @@ mod tests {
         for added in [token(b"aaaaa000z", 10), token(b"bbbbb0001", 11), token(b"aaaaa0009", 12)] {
             record_token(&mut tokens, added, 12).unwrap();
         }
-        assert_eq!(tokens, [token(b"aaaaa000z", 12), token(b"bbbbb0001", 11)]);
+        assert_eq!(tokens, [token(b"bbbbb0001", 11), token(b"aaaaa000z", 12)]);
     }
 }

@@ -16,7 +16,7 @@ use crate::algorithm::any::AnyAlgorithm;
 use crate::key::states::KeyStates;
 use crate::policy::costs::PositionCosts;
 use crate::policy::schema::MAX_POLICIES;
-use crate::{Decision, Ledger, Policies, Policy, Reason};
+use crate::{Decision, Exception, Ledger, Policies, Policy, Reason};
 
 /// A key as an operator sees it.
 #[derive(Debug, Serialize)]
@@ -44,6 +44,9 @@ pub struct Inspection {
     binding: usize,
     /// For how long a ban still holds, in milliseconds; 0 if none does.
     banned_for: u64,
+    /// The exception that the key has, and when it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exception: Option<(Exception, u64)>,
     /// How many reservations are open, other than leases.
     reservations: u64,
     /// How many leases are open.
@@ -92,7 +95,7 @@ pub fn inspect(value: &str, now: u64, since: u64) -> Result<Inspection, ReplayEr
         let counted = (entry.at > since).then_some(&mut results);
         replica.replay_entry(entry, &mut sets, counted)?;
         for result in results.numbers.chunks_exact(NUMBERS_PER_RESULT) {
-            let is_denied = [kind::DENIED, kind::FULL, kind::BANNED].contains(&result[0]);
+            let is_denied = [kind::DENIED, kind::FULL, kind::BANNED, kind::EXCEPTED].contains(&result[0]);
             denied += u64::from(is_denied);
             hits += u64::from(is_denied || result[0] == kind::ALLOWED);
         }
@@ -149,6 +152,7 @@ impl Replica {
             more_after: none.more_after,
             binding: none.policy,
             banned_for,
+            exception: self.ledger.exception(now),
             reservations,
             leases,
             charged,

@@ -28,10 +28,14 @@ pub(super) struct Replica {
     pub(super) set: Arc<PolicySet>,
     /// The policies of entries that name none.
     default: Arc<PolicySet>,
+    /// The default that follows, once the base is taken that was last proposed.
+    proposed: Option<Arc<PolicySet>>,
     /// Whether an entry or a base was read. The first one determines the policies.
     started: bool,
     /// The time of the last entry.
     pub(super) stamp: u64,
+    /// The tag of the last entry, if the mark of a base would be that.
+    mark: Option<Tag>,
     tokens: Vec<Token>,
     pub(super) lines: Lines,
 }
@@ -71,8 +75,10 @@ impl Replica {
             ledger,
             set: Arc::clone(set),
             default: Arc::clone(set),
+            proposed: None,
             started: false,
             stamp: 0,
+            mark: None,
             tokens: Vec::new(),
             lines: Lines::default(),
         })
@@ -95,9 +101,11 @@ impl Replica {
         let mut optional = |byte| if cursor.take(byte) { base::read_lists(cursor) } else { Ok(Vec::new()) };
         let (open, former) = (optional(b'=')?, optional(b':')?);
         cursor.expect(b'|')?;
-        let tokens = base::read_tokens(cursor, stamp)?;
-        Tag::read(cursor)?;
-        let mut replica = Self { default, started: true, stamp, tokens, lines, ..Self::new(&set)? };
+        let mut tokens = base::read_tokens(cursor, stamp)?;
+        let mark = Tag::read(cursor)?;
+        base::record_token(&mut tokens, Token { tag: mark, at: stamp }, stamp)?;
+        let mark = Some(mark);
+        let mut replica = Self { default, started: true, stamp, mark, tokens, lines, ..Self::new(&set)? };
         replica.ledger.load_all(&base::to_record(&set.policies, states, open, &former)?, stamp)?;
         Ok(replica)
     }
@@ -105,15 +113,29 @@ impl Replica {
     /// Returns the states after the last entry as the base of a value, without the tag of that entry. With `switches` the
     /// policies of the states become those of entries that name none.
     pub(super) fn base(&self, switches: bool) -> String {
-        self.base_with(&self.lines, switches)
+        self.base_with(&self.lines, switches, self.mark)
+    }
+
+    /// Records that the base which will be proposed switches the policies of entries that name none, or does not.
+    pub(super) fn propose(&mut self, switches: bool) {
+        self.proposed = switches.then(|| Arc::clone(&self.set));
+    }
+
+    /// Records that the base was taken which was last proposed. Entries that follow it name no policies where they are those
+    /// of the base.
+    pub(super) fn taken(&mut self) {
+        if let Some(proposed) = self.proposed.take() {
+            self.default = proposed;
+        }
     }
 
     /// Returns the base of a value that begins a new line.
     pub(super) fn restoring_base(&self) -> Result<String, OutOfMemory> {
-        Ok(self.base_with(&self.lines.restored()?, true))
+        Ok(self.base_with(&self.lines.restored()?, true, None))
     }
 
-    fn base_with(&self, lines: &Lines, switches: bool) -> String {
+    /// `mark` is the tag that will follow.
+    fn base_with(&self, lines: &Lines, switches: bool, mark: Option<Tag>) -> String {
         let default = if switches { &self.set } else { &self.default };
         let mut text = String::with_capacity(96);
         text.push_str(&default.text);
@@ -128,7 +150,7 @@ impl Replica {
         text.push('|');
         base::push_record(&mut text, self.set.policies.len(), self.ledger.record_all());
         text.push('|');
-        base::push_tokens(&mut text, &self.tokens, self.stamp);
+        base::push_tokens(&mut text, &self.tokens, self.stamp, mark);
         text
     }
 
@@ -141,6 +163,7 @@ impl Replica {
     pub(super) fn join(&mut self, value: &Self, now: u64) -> Result<(), ReplayError> {
         let charged = self.lines.join(&value.lines)?;
         self.stamp = self.stamp.max(value.stamp).max(now);
+        self.mark = None;
         for position in 0..self.set.policies.len() {
             let limit = self.set.policies.iter().nth(position).map_or(0, |policy| policy.algorithm.limit());
             let cost = charged.at(position).min(limit) as i64;
@@ -187,6 +210,7 @@ impl Replica {
         self.switch_policies(&entry, sets)?;
         self.apply(entry, sets, results)?;
         self.stamp = entry.at;
+        self.mark = Some(entry.tag);
         self.lines.count();
         Ok(base::record_token(&mut self.tokens, Token { tag: entry.tag, at: entry.at }, entry.at)?)
     }

@@ -156,19 +156,25 @@ impl Replicas {
         Ok(replayed)
     }
 
-    /// Replays the replies to one call: for each slot a line of `replies`, which begins with its kind. Returns the numbers of
-    /// the outcomes. Slots that are [`NO_SLOT`], and lines of other kinds, are skipped.
-    pub fn replay_all(&mut self, slots: &[u32], replies: &str, own: &[u8], now: u64) -> Result<&[f64], ReplayError> {
+    /// Replays the replies to one call: the tag of the caller's entries, then for each key a line with its slot and the reply,
+    /// which begins with its kind. Returns the numbers of the outcomes. Lines of the slot [`NO_SLOT`], or of other kinds, are
+    /// skipped.
+    pub fn replay_all(&mut self, replies: &str, now: u64) -> Result<&[f64], ReplayError> {
         self.results.clear();
         self.outcomes.clear();
-        for (&slot, line) in slots.iter().zip(replies.split('\n')) {
+        let mut lines = replies.split('\n');
+        let own = lines.next().unwrap_or_default().as_bytes();
+        for line in lines {
             let first = self.results.count();
+            let (slot, line) = slot_of(line);
             let line = line.strip_prefix(['*', '!']).unwrap_or(line);
             let mut chars = line.chars();
             let replayed = match chars.next() {
                 _ if slot == NO_SLOT => Ok(Replayed::default()),
-                Some('+' | '#') => self.replay(slot, chars.as_str(), own),
+                Some('+') => self.replay(slot, chars.as_str(), own),
+                Some('#') => self.replay(slot, chars.as_str(), own).inspect(|_| self.taken(slot)),
                 Some('=' | '^' | 'l') => self.load(slot, chars.as_str(), own),
+                Some('?') => Err(ReplayError::Malformed),
                 _ => Ok(Replayed::default()),
             };
             let status = status::of(replayed);
@@ -201,8 +207,17 @@ impl Replicas {
 
     /// Returns the states of a slot as the base of a value, without a tag; empty if the slot has no replica. With `switches`
     /// the policies of the states become those of entries that name none.
-    pub fn base(&self, slot: u32, switches: bool) -> String {
-        self.replica(slot).map(|replica| replica.base(switches)).unwrap_or_default()
+    pub fn base(&mut self, slot: u32, switches: bool) -> String {
+        let Some(Some(replica)) = self.slots.get_mut(slot as usize) else { return String::new() };
+        replica.propose(switches);
+        replica.base(switches)
+    }
+
+    /// Records that the base of a slot was taken.
+    fn taken(&mut self, slot: u32) {
+        if let Some(Some(replica)) = self.slots.get_mut(slot as usize) {
+            replica.taken();
+        }
     }
 
     /// Returns the same of a value that is restored.
@@ -263,4 +278,11 @@ impl Replicas {
     fn replica(&self, slot: u32) -> Option<&Replica> {
         self.slots.get(slot as usize)?.as_deref()
     }
+}
+
+/// Splits a line into the slot, with which it begins, and the reply.
+fn slot_of(line: &str) -> (u32, &str) {
+    let end = line.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(line.len());
+    let (slot, reply) = line.split_at(end);
+    (slot.parse().unwrap_or(NO_SLOT), reply)
 }

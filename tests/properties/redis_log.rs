@@ -258,15 +258,45 @@ fn a_lease_is_in_the_base_and_is_renewed_from_it() {
     writer.clear();
     writer.replay(slot, &renewed, tag(2).as_bytes()).unwrap();
     reader.load(other, &value, tag(2).as_bytes()).unwrap();
-    for replicas in [&writer, &reader] {
+    let base = writer.base(slot, true);
+    for replicas in [&mut writer, &mut reader] {
         // 1, 1, 40 and 2 were used; what is open is the holder's, and so remains.
         let later = format!("1 44 1000 956 0 59500 0 0 59500 {:032x}.{}.a,100,875,0", 0x2a, base_36(now + 1_500));
         assert_eq!((replicas.text(0), replicas.text(1)), (None, Some(&later[..])));
-        assert_eq!(replicas.base(0, true).split('|').nth(2), writer.base(slot, true).split('|').nth(2));
+        assert_eq!(replicas.base(0, true).split('|').nth(2), base.split('|').nth(2));
     }
     // What is open is charged at its end, also if nobody says so.
     reader.read(other, reading::GET, "0", 0, None, now + 2_000).unwrap();
     assert_eq!(reader.results().last_chunk::<NUMBERS_PER_RESULT>().unwrap()[1], 144.0);
+}
+
+/// A process whose base took the place of entries under other policies reads what follows as all others do.
+#[test]
+fn a_base_that_is_taken_switches_the_policies_of_entries_that_name_none() {
+    let spec = |limit| Spec { kind: FixWindow, limit, scale: 60_000, rate: 1, denied: Denied::Free };
+    let (mut first, mut second) = (replicas(&spec(100)), replicas(&spec(200)));
+    let slots = [first.take().unwrap(), second.take().unwrap()];
+    let now = 1_800_000_000_000_u64;
+    let entry = |number: u64, text: &str| format!("{}{text}{}", stamp(now), mark(number));
+    let policies = format!("@{};", second.policies_text());
+    let text = format!("{}{}{}", head(now, &first), entry(1, "h5"), entry(2, &format!("{policies}h7")));
+    second.load(slots[1], &text, tag(2).as_bytes()).unwrap();
+    let base = second.base(slots[1], true);
+    // The reply has the caller's entry, which still names its policies.
+    let own = entry(3, &format!("{policies}h1"));
+    let reply = |number: u64, text: &str| format!("{}\n{}{text}", tag(number), slots[1]);
+    second.replay_all(&reply(3, &format!("#{own}")), now).unwrap();
+    let value = format!("a{}{base}{}{own}{}", stamp(now), mark(2), entry(4, "h1"));
+    second.replay_all(&reply(4, &format!("+{}", entry(4, "h1"))), now).unwrap();
+    first.load(slots[0], &value, tag(1).as_bytes()).unwrap();
+    let count = |replicas: &mut Replicas, slot| {
+        replicas.clear();
+        replicas.read(slot, reading::PEEK, "1", 0, None, now).unwrap();
+        replicas.results()[1..3].to_vec()
+    };
+    assert_eq!(count(&mut second, slots[1]), [15.0, 200.0]);
+    assert_eq!(count(&mut first, slots[0]), [15.0, 100.0]);
+    assert_eq!(first.base(slots[0], false), second.base(slots[1], false));
 }
 
 #[test]

@@ -30,8 +30,35 @@ const clients = {
     const client = new Iovalkey(url());
     return [client, () => client.disconnect()];
   },
-  redis: async () => {
-    const client = await createClient({ url: url() }).connect();
+  "several connections of ioredis by turns": () => {
+    const some = Array.from({ length: 3 }, () => new Ioredis(url()));
+    let next = 0;
+    const send = (_key, [command, ...args]) => some[next++ % some.length].call(command, ...args);
+    return [
+      { send },
+      () => {
+        for (const client of some) client.disconnect();
+      },
+    ];
+  },
+  "ioredis, each command in a MULTI": () => {
+    const client = new Ioredis(url());
+    const send = async (_key, [command, ...args]) => {
+      const [[error, reply]] = await client
+        .multi()
+        .call(command, ...args)
+        .exec();
+      if (error) throw error;
+      return reply;
+    };
+    return [{ send }, () => client.disconnect()];
+  },
+  "redis, RESP 2": async () => {
+    const client = await createClient({ url: url(), RESP: 2 }).connect();
+    return [client, () => client.destroy()];
+  },
+  "redis, RESP 3": async () => {
+    const client = await createClient({ url: url(), RESP: 3 }).connect();
     return [client, () => client.destroy()];
   },
   "redis, a pool": async () => {
@@ -56,6 +83,12 @@ for (const [name, make] of Object.entries(clients)) {
       const keys = await times(50, (number) => fleet[0].hit(`key ${number}`));
       assert.equal(allowed(keys), 50);
       assert.equal(await fleet[1].get("key 7"), 1);
+      // Messages of several sizes overtake each other where there are several connections.
+      const many = await times(400, async (number) => {
+        for (let wait = number % 5; wait > 0; wait--) await new Promise((resolve) => setImmediate(resolve));
+        return fleet[number % 2].hit(`of many ${number % 10}`);
+      });
+      assert.equal(allowed(many), 10 * 20);
       await setting.redis.script("FLUSH");
       assert.equal(await fleet[1].inc("b", 5), 5);
       assert.equal(fleet[1].stats.unanswered, 0);

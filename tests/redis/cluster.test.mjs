@@ -70,6 +70,38 @@ describe("a Cluster of three nodes", () => {
         close();
       }
     });
+
+    test(`${name}: with leases open while the slot moves, no more than the policy is admitted`, async () => {
+      const [client, close] = await make();
+      try {
+        const given = { client, prefix: `${name}:`, name: "leased", timeout: "20s", leases: { ttl: "10s" } };
+        const fleet = Array.from({ length: 3 }, () => new RedisLimiter(bucket, given));
+        let moves = 0;
+        let isOver = false;
+        const moving = (async () => {
+          while (!isOver) {
+            await cluster.move(`${name}:3:leased:hot`);
+            moves++;
+          }
+        })();
+        let count = 0;
+        await times(30, async (number) => {
+          while ((await fleet[number % 3].hit("hot")).allowed) {
+            count++;
+            if (moves < 3) await new Promise((resolve) => setImmediate(resolve));
+          }
+        });
+        isOver = true;
+        await moving;
+        const used = 900 - (await fleet[0].get("hot"));
+        const leased = fleet.reduce((sum, { stats }) => sum + stats.leased, 0);
+        assert.ok(moves >= 1 && leased > 0, `${moves} moves, ${leased} leased`);
+        assert.ok(count > leased && count <= used && used <= 900, `${count} of ${used}`);
+        for (const limiter of fleet) limiter[Symbol.dispose]();
+      } finally {
+        close();
+      }
+    });
   }
 });
 
@@ -140,6 +172,64 @@ describe("a replica that takes over", () => {
       follow();
       for (const limiter of fleet) assert.equal((await limiter.hit("hot", 10)).allowed, true);
       for (const limiter of fleet) assert.equal((await limiter.peek("hot", 0)).remaining, 770);
+    } finally {
+      await stop();
+    }
+  });
+
+  /** Limiters of which the first holds a lease, and the count of the hits that were allowed. */
+  async function leasing(client) {
+    const given = { client, timeout: "20s", leases: { ttl: "10s" } };
+    const fleet = Array.from({ length: 3 }, () => new RedisLimiter(bucket, given));
+    let count = 0;
+    while (fleet[0].stats.leased === 0) count += allowed([await fleet[0].hit("hot")]);
+    return { fleet, count };
+  }
+
+  /** Hits until each limiter denies, and returns how many hits were allowed. */
+  async function exhausted(fleet) {
+    let count = 0;
+    await times(9, async (number) => {
+      while ((await fleet[number % 3].hit("hot")).allowed) count++;
+    });
+    return count;
+  }
+
+  test("with a lease open that was replicated, no more than the policy is admitted", async () => {
+    const { client, first, detach, follow, stop } = await pair();
+    try {
+      const { fleet, count } = await leasing(client);
+      await replicated(first);
+      await detach();
+      follow();
+      const all = count + (await exhausted(fleet));
+      const used = 900 - (await fleet[1].get("hot"));
+      assert.ok(all <= used && used <= 900, `${all} of ${used}`);
+      assert.ok(all > 450, `${all}`);
+      for (const limiter of fleet) limiter[Symbol.dispose]();
+    } finally {
+      await stop();
+    }
+  });
+
+  test("with a lease open that was not, no more than that is admitted in addition", async () => {
+    const { client, first, detach, follow, stop } = await pair();
+    try {
+      const plain = new RedisLimiter(bucket, { client, timeout: "20s" });
+      await plain.hit("hot", 100);
+      await replicated(first);
+      await detach();
+      const { fleet, count } = await leasing(client);
+      // What the old primary has beyond the replica: hits and a lease.
+      const lost = 800 - (await plain.get("hot"));
+      assert.ok(lost > count, `${lost} of ${count}`);
+      follow();
+      const all = 100 + count + (await exhausted(fleet));
+      assert.ok(all <= 900 + lost, `${all}, ${lost} lost`);
+      // The lease is still spent, and its holder gets another from the new primary.
+      const { leased } = fleet[0].stats;
+      assert.ok(leased > 1, `${leased}`);
+      for (const limiter of fleet) limiter[Symbol.dispose]();
     } finally {
       await stop();
     }

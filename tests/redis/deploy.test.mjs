@@ -31,6 +31,19 @@ test("two scales that alternate admit what each of them says", async () => {
   assert.equal(admitted, 20);
 });
 
+test("two limiters on one key each keep their own count, also in shortened logs", async () => {
+  const given = options();
+  const [api, other] = ["api", "other"].map((name) => {
+    return new RedisLimiter({ algorithm: "fix_window", limit: 500, scale: "365d", name }, given);
+  });
+  for (let hit = 0; hit < 40; hit++) await api.hit("a");
+  for (let hit = 1; hit <= 80; hit++) {
+    assert.equal((await other.hit("a")).count, hit);
+    if (hit % 8 === 0) assert.equal(await api.get("a"), 40);
+  }
+  assert.ok(other.stats.bases > 0);
+});
+
 test("policies that change all the time cost one call each", async () => {
   const given = options();
   const fleet = [5_000, 6_000, 7_000].map(

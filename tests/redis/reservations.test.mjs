@@ -33,7 +33,7 @@ describe("a reservation", () => {
     const limiter = new RedisLimiter(own, given);
     const { id } = await limiter.reserve("plan:42", 10, { policies: call });
     for (const _ of Array(100)) await limiter.extend(id, "1h");
-    assert.match((await value(given)).text, /^a[^|]*\|#[^|]*\|[^|]*=[^|]*\|~/);
+    assert.match((await value(given)).text, /^a[^|]*\|#[^|]*\|[^|]*=[^|]*\|[~!]/);
     const other = new RedisLimiter(own, given);
     assert.equal(await other.settle(id), "settled");
     for (const one of [limiter, other]) assert.equal((await one.peek("plan:42", 1, call)).allowed, false);
@@ -74,7 +74,7 @@ describe("a reservation", () => {
     const limiter = new RedisLimiter(policies, given);
     const reservation = await limiter.reserve("a", { tpm: 100 });
     while (limiter.stats.bases === 0) await limiter.inc("a", 1, "tpm");
-    assert.match((await value(given)).text, /^a[^|]*\|#[^|]*\|[^|]*=[^|]*\|~/);
+    assert.match((await value(given)).text, /^a[^|]*\|#[^|]*\|[^|]*=[^|]*\|[~!]/);
     const other = new RedisLimiter(policies, given);
     assert.equal(await other.get("a", "running"), 1);
     await setting.lose();

@@ -204,6 +204,39 @@ describe("many keys in one call", () => {
     assert.equal(limiter.stats.calls, calls + 2);
   });
 
+  test("wait for others only while a call is under way", async () => {
+    let held = Promise.resolve();
+    let turns = 0;
+    const sent = [];
+    const client = through(setting.redis, async (send, { args }) => {
+      sent.push({ keys: Number(args[1]), turns });
+      await held;
+      return send();
+    });
+    const limiter = new RedisLimiter(window, options({ client }));
+    await limiter.hit("first");
+    sent.length = 0;
+    let release;
+    held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const hits = [];
+    const callback = (key) => hits.push(limiter.hit(key));
+    setImmediate(() => callback("a"));
+    // After the callback, and the microtasks and ticks that follow it.
+    setImmediate(() => turns++);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(sent, [{ keys: 1, turns: 0 }]);
+    for (const key of ["b", "c", "d"]) setImmediate(() => callback(key));
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    assert.deepEqual(sent.slice(1), [{ keys: 3, turns: 1 }]);
+    release();
+    assert.deepEqual(
+      (await Promise.all(hits)).map(({ count }) => count),
+      [1, 1, 1, 1],
+    );
+  });
+
   test("without memory none of them is counted", async () => {
     const limiter = new RedisLimiter(window, options());
     const hits = () =>

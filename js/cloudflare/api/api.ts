@@ -80,11 +80,11 @@ async function watch(
     url: new URL(request.url),
     isolate,
     namesOf(object) {
-      const wrong = wrongId(env, object);
+      const wrong = wrongId(env, isolate, object);
       if (wrong) throw wrong;
-      return { key: isolate.logged(object, env), object: idIn(env, object) };
+      return { key: isolate.logged(object, env), object: idIn(env, isolate, object) };
     },
-    ask: (question) => askWatch(env, isolate.timeout, JSON.stringify(question)),
+    ask: (question) => askWatch(env, isolate, JSON.stringify(question)),
     read: (operation, item) => answerItem(env, context, isolate, operation, item),
   });
   try {

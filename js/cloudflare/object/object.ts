@@ -25,7 +25,7 @@ import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
 import type { WatchObject } from "../watch/watch-object.ts";
 import { type Admission, newMark } from "./admission.ts";
-import { watchName } from "./ask.ts";
+import { namespaceOf, watchName } from "./ask.ts";
 import {
   checkAmount,
   checkId,
@@ -328,7 +328,10 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Whether this is the watch object. By its id: an object that an alarm starts may not know its name. */
   #isWatch(): boolean {
-    return this.env.LIMITERS?.idFromName(watchName).equals(this.ctx.id) === true;
+    const { id } = this.ctx;
+    if (this.env.LIMITERS === undefined) return false;
+    const jurisdiction = id.jurisdiction as DurableObjectJurisdiction | undefined;
+    return namespaceOf(this.env, { jurisdiction }).idFromName(watchName).equals(id);
   }
 
   #watching(): Promise<WatchObject> {

@@ -29,8 +29,8 @@ export async function freePort() {
   }
 }
 
-/** Starts a server, which ends with `stop()` or with this process. */
-export async function startServer({ port, args = [] } = {}) {
+/** Starts a server, perhaps another than that of the tests, which ends with `stop()` or with this process. */
+export async function startServer({ port, args = [], program = redis.check() } = {}) {
   const used = port ?? (await freePort());
   const folder = mkdtempSync(join(tmpdir(), "tollgate-redis-"));
   const settings = [
@@ -45,7 +45,7 @@ export async function startServer({ port, args = [] } = {}) {
     "--dir",
     folder,
   ];
-  const child = spawn(redis.check(), [...settings, ...args].map(String), {
+  const child = spawn(program, [...settings, ...args].map(String), {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const end = () => child.kill("SIGKILL");
