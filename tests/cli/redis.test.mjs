@@ -77,11 +77,11 @@ test("get shows what counts for a key, under the policies that Redis has of it",
 test("every algorithm's policy is read from Redis as it was written", async () => {
   const own = [
     { algorithm: "fix_window", limit: 9, scale: "day", utcOffset: "+02:00", name: "d" },
-    { algorithm: "fix_window_per_key", limit: 9, scale: "90s" },
-    { algorithm: "sliding_window", limit: 9, scale: "1m", name: "50% off! @home" },
-    { algorithm: "sliding_counter", limit: 9, scale: "1m" },
-    { algorithm: "token_bucket", capacity: 9, refillRate: 2, per: "1m" },
-    { algorithm: "leaky_bucket", capacity: 9, leakRate: 2 },
+    { algorithm: "fix_window_per_key", limit: 9, scale: "30h" },
+    { algorithm: "sliding_window", limit: 9, scale: "1d", name: "50% off! @home" },
+    { algorithm: "sliding_counter", limit: 9, scale: "10d" },
+    { algorithm: "token_bucket", capacity: 9, refillRate: 2, per: "1d" },
+    { algorithm: "leaky_bucket", capacity: 9, leakRate: 2, per: "1d" },
   ];
   const { limiter, options, command } = fleet(own);
   await limiter.hit("key", 2);
