@@ -44,7 +44,10 @@ async function respond(
   isolate: Isolate,
   name: string,
 ): Promise<Response> {
-  if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
+  if (name === "openapi.json") {
+    const more = isolate.watches ? (await import("../watch/watch-chunk.ts")).paths : {};
+    return Response.json(openapi(isolate.prefix, more));
+  }
   if (name === "watch" || name === "why") return watch(request, env, context, isolate, name);
   if (!operationNames.includes(name))
     return problem(404, "There is no such operation", { code, operations: operationNames });
