@@ -187,8 +187,14 @@ export interface ExceptionNumbers {
  * or everything is allowed, or denied.
  */
 export type Exception =
-  | { readonly allow: true }
-  | { readonly deny: true }
+  | {
+      /** Everything is allowed, and nothing is charged. */
+      readonly allow: true;
+    }
+  | {
+      /** Everything is denied, and nothing is counted. */
+      readonly deny: true;
+    }
   | Readonly<Record<string, ExceptionNumbers>>
   | ExceptionNumbers;
 

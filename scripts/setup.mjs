@@ -2,6 +2,7 @@ import { isMain } from "./lib/main.mjs";
 import { report } from "./lib/say.mjs";
 import { isMissing, setUp } from "./lib/steps.mjs";
 import { browser } from "./setup/browser.mjs";
+import { frameworks } from "./setup/frameworks.mjs";
 import { hermes } from "./setup/hermes.mjs";
 import { miri } from "./setup/miri.mjs";
 import { next } from "./setup/next.mjs";
@@ -15,7 +16,19 @@ import { wasmBindgen } from "./setup/wasm-bindgen.mjs";
 import { wasmTarget } from "./setup/wasm-target.mjs";
 
 export const toBuild = [packages, wasmTarget, wasmBindgen];
-export const toTest = [...toBuild, browser, hermes, miri, next, node20, node22, openMetrics, redis, tmux];
+export const toTest = [
+  ...toBuild,
+  browser,
+  frameworks,
+  hermes,
+  miri,
+  next,
+  node20,
+  node22,
+  openMetrics,
+  redis,
+  tmux,
+];
 export const toBench = [...toBuild, redis];
 
 /**

@@ -10,9 +10,9 @@
 //! name = "LIMITERS"
 //! class_name = "RateLimiterObject"
 //!
-//! [[migrations]]
-//! tag = "v1"
-//! new_sqlite_classes = ["RateLimiterObject"]
+//! [exports.RateLimiterObject]
+//! type = "durable-object"
+//! storage = "sqlite"
 //! ```
 //!
 //! `object`, `row`, `random` and `client` use the platform; the other modules are plain Rust and have native tests.

@@ -5,8 +5,9 @@
 
 use serde_json::{Value, json};
 use tollgate::{
-    ALGORITHMS, Costs, Denied, Error, Ledger, Limiter, MAX, ManualClock, Operation, Options, Policies, Policy,
-    PolicyDraft, Record, ReservationId, Reserve, Snapshot, StoreLimiter, check_key, step,
+    ALGORITHMS, Costs, Denied, Error, Exception, Ledger, Limiter, MAX, MAX_EXCEPTION, ManualClock, Operation, Options,
+    Policies, Policy, PolicyDraft, Record, ReservationId, Reserve, Snapshot, StoreLimiter, Value as Given, check_key,
+    step,
 };
 
 const INTEGER: &str = "an integer from 1 to 9007199254740991";
@@ -181,6 +182,76 @@ fn bans() {
     assert_error(&none.unban(&1).unwrap_err(), "unknown_policy", &["has no ban"]);
     let mut two = Limiter::<u8, _>::new([ban.clone(), ban], ManualClock::new(0)).unwrap();
     assert_error(&two.unban(&1).unwrap_err(), "unknown_policy", &["where there are several (one of ban, ban-2)"]);
+}
+
+#[test]
+fn exceptions() {
+    let with = |field, value: Given| Exception::new().with("api", field, value).unwrap_err();
+    let fields = "use one of limit, capacity, refillRate, leakRate, after, for, factor, most";
+    for field in ["scale", "allow", "deny", "name", ""] {
+        let error = with(field, 1_u64.into());
+        assert_error(&error, "unknown_field", &[&format!("{field:?} is not a field of an exception; {fields}")]);
+    }
+    let number = "an integer from 1 to 9007199254740991";
+    assert_error(&with("limit", 0_u64.into()), "invalid_option", &["api.limit: 0", number]);
+    assert_error(&with("limit", "5".into()), "invalid_option", &["api.limit: \"5\"", number]);
+    assert_error(&with("refill_rate", u64::MAX.into()), "invalid_option", &["api.refillRate: a number above", number]);
+    assert_error(&with("after", 1_001_u64.into()), "invalid_option", &["api.after: 1001", "from 1 to 1000"]);
+    assert_error(&with("for", "soon".into()), "invalid_option", &["api.for: \"soon\"", DURATION]);
+    let once = Exception::new().with("api", "leakRate", 5_u64).unwrap();
+    assert_error(
+        &once.with("api", "leak_rate", 5_u64).unwrap_err(),
+        "invalid_option",
+        &["api.leakRate: a second value"],
+    );
+    let mut denied = Exception::new();
+    assert_error(
+        &denied.push("", "deny", &Given::Bool(false)).unwrap_err(),
+        "invalid_option",
+        &["deny: false", "true"],
+    );
+
+    let policies = [Policy::sliding_window(5, "1h").unwrap(), Policy::token_bucket(5, 1, "1h").unwrap()];
+    let clock = ManualClock::new(1_000);
+    let mut limiter = Limiter::<u8, _>::new(policies.clone(), &clock).unwrap();
+    let named = |name: &str, field, number: u64| Exception::new().with(name, field, number).unwrap();
+    let except =
+        |limiter: &mut Limiter<u8, _>, exception: &Exception| limiter.except_for(&1, exception, 1).unwrap_err();
+    assert_error(&except(&mut limiter, &Exception::new()), "invalid_option", &["exception: an empty object"]);
+    let mut both = Exception::allow();
+    both.push("", "deny", &Given::Bool(true)).unwrap();
+    assert_error(&except(&mut limiter, &both), "invalid_option", &["with allow or deny and more"]);
+    assert_error(&except(&mut limiter, &named("api", "limit", 1)), "unknown_policy", &["\"api\"", "sliding_window"]);
+    assert_error(
+        &except(&mut limiter, &named("", "limit", 1)),
+        "unknown_policy",
+        &["is required where there are several"],
+    );
+    let wide = named("token_bucket", "capacity", tollgate::MAX);
+    assert_error(&except(&mut limiter, &wide), "invalid_option", &["token_bucket.capacity: 9007", "the rate fills"]);
+    let deny = Exception::deny();
+    for until in [0, 1_000, 1_001 + MAX_EXCEPTION, u64::MAX] {
+        let error = limiter.except(&1, &deny, until).unwrap_err();
+        assert_error(&error, "invalid_option", &["until: ", "a time within the next 400 days"]);
+    }
+    assert_error(&limiter.except_for(&1, &deny, "401d").unwrap_err(), "invalid_option", &["for: ", "at most 400 days"]);
+    assert!(limiter.is_empty());
+    assert_eq!(limiter.except(&1, &deny, 1_000 + MAX_EXCEPTION), Ok(1_000 + MAX_EXCEPTION));
+
+    let mut ledger = Ledger::new(policies).unwrap();
+    let long = named("sliding_window", "limit", 1_001);
+    let error = ledger.apply(Operation::Except { exception: Some(&long), until: 5 }, 0).unwrap_err();
+    assert_error(&error, "invalid_option", &["sliding_window.limit: 1001", "stored outside the process"]);
+    assert_eq!(ledger.record(0), Ok(None));
+    for json in ["5", "[]", r#"{"api":[]}"#, r#"{"api":{"scale":1}}"#, r#"{"allow":false}"#, r#"{"api":{"limit":1.5}}"#]
+    {
+        assert!(serde_json::from_str::<Exception>(json).is_err(), "{json}");
+    }
+    for json in [r#"{"api":{"limit":5,"for":60000}}"#, r#"{"deny":true}"#, r#"{"allow":true}"#, r#"{"limit":7}"#, "{}"]
+    {
+        let exception: Exception = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&exception).unwrap(), json);
+    }
 }
 
 #[test]

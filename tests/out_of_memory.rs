@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use tollgate::{Clock, Denied, Error, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
+use tollgate::{Clock, Denied, Error, Exception, Limiter, ManualClock, OnFull, Options, Policies, Policy, Snapshot};
 
 /// The system's allocator, which fails on demand in the thread that asked for it.
 struct Failing;
@@ -136,7 +136,17 @@ fn operations<'a>() -> Vec<(&'static str, Operation<'a>)> {
     fn hit(limiter: &mut Keyed<'_>, key: u64, cost: u64) -> Result<u64, Error> {
         limiter.hit(&key, cost).map(|decision| decision.count + u64::from(decision.allowed))
     }
+    // Made while there is memory.
+    let other = |key: u64| -> Operation<'a> {
+        let [only, among] = ["", "b"].map(|name| Exception::new().with(name, "limit", 9_u64).unwrap());
+        Box::new(move |limiter| {
+            let exception = if limiter.policies().len() > 1 { &among } else { &only };
+            limiter.except(&key, exception, 1_000_000_000)
+        })
+    };
     vec![
+        ("except an old key", other(1)),
+        ("except a new key", other(1_000)),
         ("hit an old key", Box::new(|limiter| hit(limiter, 1, 1))),
         ("hit a new key", Box::new(|limiter| hit(limiter, 1_000, 1))),
         ("hit an old key at a large cost", Box::new(|limiter| hit(limiter, 1, 5_000))),

@@ -269,7 +269,7 @@ const NUMBERS: [f64; 22] = [
 ];
 
 /// The exports that take a handle, with arguments that are valid.
-const BY_HANDLE: [(&str, &[f64]); 11] = [
+const BY_HANDLE: [(&str, &[f64]); 12] = [
     ("hit", &[0.0, 1.0, NOW]),
     ("hit_with", &[0.0, 1.0, NOW, 0.0, 0.0]),
     ("count", &[INC, 0.0, 1.0, NOW, 0.0]),
@@ -281,6 +281,7 @@ const BY_HANDLE: [(&str, &[f64]); 11] = [
     ("acknowledge", &[]),
     ("evicted", &[]),
     ("save", &[0.0, NOW]),
+    ("except", &[0.0, NOW]),
 ];
 
 #[test]
@@ -393,6 +394,9 @@ fn any_numbers_as_a_state_are_a_status_and_other_limiters_stay_as_they_are() {
                     let address = wasm.call("input", &[length.into()]) as u32;
                     Float64Array::new_with_byte_offset_and_length(&wasm.memory(), address, length).copy_from(&state);
                     limiter.call("load", &[slot, now, put]);
+                    let address = wasm.call("input", &[length.into()]) as u32;
+                    Float64Array::new_with_byte_offset_and_length(&wasm.memory(), address, length).copy_from(&state);
+                    limiter.call("except", &[slot, now]);
                 }
             }
         }

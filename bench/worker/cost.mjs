@@ -33,6 +33,12 @@ const modes = {
 /** How often and for how long a hot key is hit. */
 const hot = { warmUp: 500, hits: 2_000, pause: 10 };
 
+/** How much comes in for the live page: requests a second, or as many as can be, which are denied. */
+const traffic = { "1 a second": 1, "100 a second": 100, "a flood, denied": Number.POSITIVE_INFINITY };
+
+/** The first minute sets the alarm, the second one is counted. */
+const minute = 60_000;
+
 /** Each by clients of its own: an object holds all that there is of one. */
 const scenarios = [
   { name: "all allowed", path: "/open", clients: "10.1.0", denied: 0 },
@@ -61,7 +67,7 @@ async function hitAll(origin, { path, clients }, times) {
 async function count({ url: origin }) {
   const take = async (divisor) => {
     const counts = await (await fetch(`${origin}/counts`)).json();
-    return Object.fromEntries(Object.entries(counts).map(([name, number]) => [name, number / divisor]));
+    return perOne(counts, divisor);
   };
   const ring = (after) => fetch(`${origin}/ring?after=${after}`);
   const results = { steady: {} };
@@ -86,7 +92,40 @@ async function countHot({ url: origin }) {
   await fetch(`${origin}/counts`);
   await hitSteadily(origin, hot.hits);
   const counts = await (await fetch(`${origin}/counts`)).json();
-  return Object.fromEntries(Object.entries(counts).map(([name, number]) => [name, number / hot.hits]));
+  return perOne(counts, hot.hits);
+}
+
+const perOne = ({ ofWatch, ...counts }, divisor) =>
+  Object.fromEntries(Object.entries(counts).map(([name, number]) => [name, number / divisor]));
+
+/** Counts what the live page costs in a minute of traffic: the requests, and the calls and rows of the watch object. */
+async function countWatched({ url: origin }, perSecond) {
+  const isFlood = perSecond === Number.POSITIVE_INFINITY;
+  const hit = async () => {
+    const address = `10.1.5.${Math.floor(Math.random() * 250)}`;
+    const response = await fetch(`${origin}/${isFlood ? "shut" : "open"}`, {
+      headers: { "CF-Connecting-IP": address },
+    });
+    await response.arrayBuffer();
+  };
+  const during = async () => {
+    const from = performance.now();
+    let hits = 0;
+    const one = async () => {
+      for (; performance.now() - from < minute; hits += 1) {
+        const wait = isFlood ? 0 : from + (hits / perSecond) * 1_000 - performance.now();
+        if (wait > 0) await setTimeout(wait);
+        await hit();
+      }
+    };
+    await Promise.all(Array.from({ length: isFlood ? 8 : 1 }, one));
+    return hits;
+  };
+  await during();
+  await fetch(`${origin}/counts`);
+  const hits = await during();
+  const { ofWatch } = await (await fetch(`${origin}/counts`)).json();
+  return { ...ofWatch, hits };
 }
 
 async function hitSteadily(origin, times) {
@@ -143,6 +182,19 @@ export async function cost() {
     const all = await Promise.all(Object.values(started).map(countHot));
     return Object.keys(started).map((name, at) => [name, all[at]]);
   });
+  const watching = { entry: worker("counted-own.js"), upstream, bindings: gateway({ watch: true }) };
+  const watchRows = await running(
+    Object.fromEntries(Object.keys(traffic).map((name) => [name, watching])),
+    (started) =>
+      Promise.all(
+        Object.entries(traffic).map(async ([name, perSecond]) => {
+          const counts = await countWatched(started[name], perSecond);
+          const whole = (number) => number.toLocaleString("en");
+          const million = price(perOne(counts, counts.hits));
+          return [name, whole(counts.hits), ...columns(counts, whole), million.toFixed(4)];
+        }),
+      ),
+  );
   const hotRows = hotCounts.map(([name, counts]) => [
     name,
     ...columns(counts, million),
@@ -170,6 +222,8 @@ export async function cost() {
     table(["a million hits", ...head, "USD"], steady),
     `A hot key: one key, ${hot.hits} hits after ${hot.warmUp} that are not counted, through one isolate, ${1_000 / hot.pause} a second, all allowed under a limit of 10,000 an hour.`,
     table(["a million hits of a hot key", ...head, "USD"], hotRows),
+    `What the live page (\`watch = true\`) adds in a minute, with one isolate.`,
+    table(["requests", "in the minute", ...head, "USD a million requests"], watchRows),
     table(["once for a key", ...head, "USD a million keys"], rest),
     table(["bytes in a key's row, after", "one hit", "1,000 hits"], sizes),
   ].join("\n\n");

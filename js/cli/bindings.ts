@@ -18,8 +18,7 @@ export function* bindingErrors(
   const isLimiter = ({ name, class_name: className }: ConfigTable) =>
     name === "LIMITERS" || (!isGateway && className === "RateLimiterObject");
   for (const [at, binding] of objects.entries())
-    if (isLimiter(binding))
-      yield* migrationErrors(`durable_objects.bindings[${at}]`, binding, tables(worker["migrations"]));
+    if (isLimiter(binding)) yield* classErrors(`durable_objects.bindings[${at}]`, binding, worker);
   if (isGateway && !objects.some(isLimiter))
     yield ["durable_objects.bindings", "a binding with the name LIMITERS is required"];
   // Other Workers may give the binding any name, and the class too.
@@ -49,18 +48,49 @@ function* upstreamErrors(
   yield ["vars.TOLLGATE.upstream", `"${upstream}" is not a URL or the name of a service binding; ${known}`];
 }
 
-/** Yields the errors in the class of a binding, which a migration must create. */
-function* migrationErrors(
+/** Yields the errors in the class of a binding, which `exports` declares or, in the older form, a migration creates. */
+function* classErrors(
   field: string,
   { class_name: className, script_name: scriptName }: ConfigTable,
-  migrations: readonly ConfigTable[],
+  { exports, migrations }: ConfigTable,
 ): Generator<[string, string]> {
   if (typeof className !== "string" || className === "") {
     yield [`${field}.class_name`, "is required (the name of a class that the Worker exports)"];
     return;
   }
-  // The class is another Worker's, which has the migrations.
+  // The class is another Worker's, which declares it.
   if (scriptName !== undefined) return;
+  if (isTable(exports)) yield* exportErrors(field, className, exports, tables(migrations));
+  else yield* migrationErrors(field, className, tables(migrations));
+}
+
+function* exportErrors(
+  field: string,
+  className: string,
+  exports: ConfigTable,
+  migrations: readonly ConfigTable[],
+): Generator<[string, string]> {
+  if (migrations.length > 0) yield ["migrations", "are not accepted beside exports; remove them"];
+  const declared = exports[className];
+  const { type, storage, state = "created" } = isTable(declared) ? declared : {};
+  const isThere = type === "durable-object" && ["created", "expecting-transfer"].includes(String(state));
+  if (!isThere)
+    yield [
+      `${field}.class_name`,
+      `exports does not declare the class ${className}; ${declaration(className)}`,
+    ];
+  else if (storage !== "sqlite")
+    yield [`exports.${className}.storage`, `${className} keeps its states in SQLite; use storage = "sqlite"`];
+}
+
+const declaration = (className: string) =>
+  `add [exports.${className}] with type = "durable-object" and storage = "sqlite"`;
+
+function* migrationErrors(
+  field: string,
+  className: string,
+  migrations: readonly ConfigTable[],
+): Generator<[string, string]> {
   const inMemory = migrations.findIndex(({ new_classes: classes }) => includes(classes, className));
   if (inMemory >= 0)
     yield [
@@ -69,11 +99,8 @@ function* migrationErrors(
     ];
   const classes = createdBy(migrations);
   if (inMemory >= 0 || classes.has(className)) return;
-  const remedy =
-    classes.size === 0
-      ? `add a migration with new_sqlite_classes = ["${className}"]`
-      : `migrations create ${[...classes].join(", ")}`;
-  yield [`${field}.class_name`, `no migration creates the class ${className}; ${remedy}`];
+  const remedy = classes.size === 0 ? declaration(className) : `migrations create ${[...classes].join(", ")}`;
+  yield [`${field}.class_name`, `nothing creates the class ${className}; ${remedy}`];
 }
 
 /** Returns the classes that exist after all migrations. */

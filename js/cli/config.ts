@@ -97,7 +97,7 @@ function byAddress(table: ConfigTable): readonly number[] {
 }
 
 /** The fields that an environment inherits, unlike bindings and variables. */
-const inherited = ["migrations", "compatibility_date", "compatibility_flags"];
+const inherited = ["exports", "migrations", "compatibility_date", "compatibility_flags"];
 
 /** Returns the table of an environment, and a function that returns the full name of a field in it. */
 function workerOf(

@@ -2,6 +2,7 @@ import type { Table } from "../access-log/tables.ts";
 import { count, moment, span } from "../access-log/words.ts";
 import type { Command } from "./command.ts";
 import { exit } from "./errors.ts";
+import { exceptionInWords } from "./exception-words.ts";
 import {
   type Denial,
   type KeyReport,
@@ -19,20 +20,33 @@ import { table } from "./terminal.ts";
 /** What a command has to say of a key: as JSON beside its name, and as text. */
 type Result = readonly [json: object, text: string];
 
+/** What keys of a command differ in. */
+interface KeyCommand extends Pick<Command, "name" | "summary"> {
+  readonly usage?: string;
+  readonly options?: Options;
+  readonly notes?: string;
+  /** Whether a Worker needs no policy. */
+  readonly anyPolicy?: boolean;
+  /** Whether numbers follow the key. */
+  readonly hasAssignments?: boolean;
+}
+
 /** Returns a command that does something with one key. `work` reads its options before the place is called. */
-function keyCommand(
+export function keyCommand(
   {
     options = {},
     usage = keyUsage,
+    notes = "",
     anyPolicy = false,
+    hasAssignments = false,
     ...rest
-  }: Pick<Command, "name" | "summary"> & Partial<Command> & { anyPolicy?: boolean },
+  }: KeyCommand,
   work: (given: Given) => (target: KeyTarget) => Promise<Result>,
 ): Command {
   const all: Options = { ...keyOptions, ...options };
   const run = async (given: Given) => {
     const perform = work(given);
-    const target = await readTarget(given, anyPolicy);
+    const target = await readTarget(given, { anyPolicy, hasAssignments });
     try {
       const [json, text] = await perform(target);
       process.stdout.write(`${given.has("json") ? JSON.stringify({ ...target.json, ...json }) : text}\n`);
@@ -41,7 +55,7 @@ function keyCommand(
       target.close();
     }
   };
-  return { ...rest, usage, options: all, notes: keyNotes, run };
+  return { ...rest, usage, options: all, notes: `${notes}\n${keyNotes}`, run };
 }
 
 /** `tollgate get`: reads a key's count. */
@@ -111,7 +125,7 @@ export const why: Command = keyCommand(
 );
 
 /** Returns a duration as limiters take it: digits alone are milliseconds. */
-const durationOf = (text: string): string | number => (/^\d+$/.test(text) ? Number(text) : text);
+export const durationOf = (text: string): string | number => (/^\d+$/.test(text) ? Number(text) : text);
 
 function storyInWords({ now, denials }: KeyStory, hint: string): string {
   const counts =
@@ -163,6 +177,7 @@ function reportInWords(report: KeyReport, hint: string): string {
   ];
   if (report.moreAfter) lines.push(["more", `in ${span(report.moreAfter)}`]);
   if (report.bannedUntil) lines.push(["banned", `until ${new Date(report.bannedUntil).toISOString()}`]);
+  if (report.exception) lines.push(["exception", exceptionInWords(report.exception)]);
   if (report.reservations) lines.push(["reserved", report.reservations]);
   if (report.leases) lines.push(["leases", report.leases]);
   if (policies.length > 1)

@@ -1,3 +1,4 @@
+import type { Exception, ExceptionEnd, KeyException } from "../types.ts";
 import { UsageError } from "./errors.ts";
 import type { Given, Options } from "./options.ts";
 import { readPolicies } from "./policies.ts";
@@ -25,6 +26,8 @@ export interface KeyReport extends Omit<PolicyReport, "policy"> {
   readonly bannedUntil?: number;
   readonly reservations?: number;
   readonly leases?: number;
+  /** Null if there is none. */
+  readonly exception?: KeyException | null;
 }
 
 /** A denial as it was recorded, or several of them in short order. */
@@ -83,6 +86,10 @@ export interface KeyTarget {
   ban(length: string | number): Promise<number>;
   /** Returns whether a ban held. */
   unban(): Promise<boolean>;
+  /** Returns when the exception ends; of null when the one before would have ended, 0 if there was none. */
+  except(exception: Exception | null, end?: ExceptionEnd): Promise<number>;
+  /** Returns the exception that is in force; null if there is none. */
+  exception(): Promise<KeyException | null>;
   close(): void;
 }
 
@@ -160,10 +167,22 @@ export function readPlace(given: Given): Place {
   return { url: worker, token, timeout };
 }
 
-/** Returns the key that the operands and options name. A Worker needs a policy, unless `anyPolicy` is set. */
-export async function readTarget(given: Given, anyPolicy = false): Promise<KeyTarget> {
-  const [key, ...more] = given.operands;
+/** What a command line may have beside a key. */
+interface TargetOptions {
+  /** Whether a Worker needs no policy. */
+  readonly anyPolicy: boolean;
+  /** Whether other operands follow the key. */
+  readonly hasAssignments: boolean;
+}
+
+/** Returns the key that the operands and options name. */
+export async function readTarget(
+  given: Given,
+  { anyPolicy, hasAssignments }: TargetOptions,
+): Promise<KeyTarget> {
   const parts = given.all("part");
+  const operands = !hasAssignments ? given.operands : given.operands.slice(0, parts.length > 0 ? 0 : 1);
+  const [key, ...more] = operands;
   if (key !== undefined && parts.length > 0) throw new UsageError("name a key or use --part, not both");
   if (parts.length === 0 && (key === undefined || more.length > 0))
     throw new UsageError("name one key, or use --part for the key of a rule");

@@ -3,6 +3,7 @@ import { UnknownFormat } from "../access-log/log.ts";
 import { check } from "./check.ts";
 import { type Command, helpOf } from "./command.ts";
 import { exit, isCommandError, UsageError } from "./errors.ts";
+import { except } from "./except.ts";
 import { init } from "./init.ts";
 import { ban, get, reset, unban, why } from "./key-commands.ts";
 import { nearest } from "./near.ts";
@@ -10,7 +11,7 @@ import { readOptions } from "./options.ts";
 import { replay } from "./replay.ts";
 import { top } from "./top/top.ts";
 
-const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban, why, top];
+const commands: readonly Command[] = [replay, check, init, get, reset, ban, unban, except, why, top];
 
 /** Runs the command of a command line. Returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {

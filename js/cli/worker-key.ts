@@ -10,7 +10,10 @@ interface WorkerPolicy extends WorkerPlace {
 }
 
 /** The operations on one key that the command needs. */
-type Key = Pick<RemoteKey, "get" | "expiresAt" | "peek" | "reset" | "ban" | "unban">;
+type Key = Pick<
+  RemoteKey,
+  "get" | "expiresAt" | "peek" | "reset" | "ban" | "unban" | "except" | "exceptions"
+>;
 
 /** Returns a key of a deployed Worker. */
 export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
@@ -37,6 +40,8 @@ export function workerKey(named: KeyField, worker: WorkerPolicy): KeyTarget {
     reset: (reservations) => key.reset({ reservations }),
     ban: (length) => key.ban(length as never),
     unban: () => key.unban(),
+    except: (exception, end) => key.except(exception, end),
+    exception: () => key.exceptions(),
     close() {},
   };
 }
@@ -66,6 +71,9 @@ function keyOf(named: KeyField, limiter: RemoteLimiter): Key {
     reset: (options) => limiter.reset(key, options),
     ban: (length) => limiter.ban(key, length),
     unban: () => limiter.unban(key),
+    except: (exception, end) =>
+      exception === null ? limiter.except(key, null) : limiter.except(key, exception, end ?? {}),
+    exceptions: () => limiter.exceptions(key),
   };
 }
 

@@ -12,7 +12,7 @@ export async function collectorOf(isolate: Isolate): Promise<Collector> {
   isolate.collector ??= new Collector({
     json,
     logged: (object, env) => isolate.logged(object, env),
-    idIn,
+    idIn: (env, object) => idIn(env, isolate, object),
     namesOf: ({ set }) => isolate.setAt(set).names,
     send: (report, env) => send(report, env, isolate),
   });
@@ -20,9 +20,9 @@ export async function collectorOf(isolate: Isolate): Promise<Collector> {
 }
 
 /** Sends a report. One that fails is lost, and logged: it must not fail a request. */
-async function send(report: Report, env: TollgateEnv, { timeout }: Isolate): Promise<void> {
+async function send(report: Report, env: TollgateEnv, isolate: Isolate): Promise<void> {
   try {
-    await askWatch(env, timeout, JSON.stringify({ report }));
+    await askWatch(env, isolate, JSON.stringify({ report }));
   } catch (error) {
     if (!(error instanceof Unanswered)) throw error;
     log({ event: "error", via: "watch", ...error.logFields() });

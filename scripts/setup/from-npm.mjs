@@ -13,7 +13,7 @@ import { dim, say } from "../lib/say.mjs";
  */
 export function fromNpm({ id, name, what, packages, installed = () => null, result, works = () => true }) {
   const versions = Object.entries(packages).map(([name, version]) => `${name}@${version}`);
-  const home = join(tools, `${id}-${Object.values(packages)[0]}`);
+  const home = join(tools, [id, ...Object.values(packages)].join("-"));
   const modules = join(home, "node_modules");
   let missing = null;
 

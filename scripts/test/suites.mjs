@@ -137,7 +137,7 @@ const ofPackage = [
     { env: seeded },
   ),
   nodeSuite("command", ["cli"]),
-  nodeSuite("frameworks", ["guard", "stores"], [], { env: seeded }),
+  nodeSuite("frameworks", ["guard", "stores", "frameworks"], [], { env: seeded }),
   nodeSuite("redis", ["redis"], [], { env: seeded }),
   nodeSuite("language models", ["ai"], [], { env: seeded }),
   nodeSuite("own stores", ["store"], [], { env: seeded }),

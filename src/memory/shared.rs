@@ -13,8 +13,8 @@ use std::thread::available_parallelism;
 use hashbrown::DefaultHashBuilder;
 
 use crate::{
-    Clock, Costs, Decision, Error, IntoPolicies, Limiter, Options, Policies, Reservation, ReservationId, Reserve,
-    Reserving, Settlement, Span,
+    Clock, Costs, Decision, Error, Exception, IntoPolicies, Limiter, Options, Policies, Reservation, ReservationId,
+    Reserve, Reserving, Settlement, Span,
 };
 
 /// Shards for each thread that can run at once, so that two threads rarely want the same one.
@@ -337,6 +337,58 @@ impl<K: Hash + Eq, C: Clock> SharedLimiter<K, C> {
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
         self.shard(key).unban_policy(key, policy)
+    }
+
+    /// Sets the exception of the key until a time. Returns that time: [`Limiter::except`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn except<Q>(&self, key: &Q, exception: &Exception, until: u64) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shard(key).except(key, exception, until)
+    }
+
+    /// The same for `length` from now: [`Limiter::except_for`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn except_for<Q>(&self, key: &Q, exception: &Exception, length: impl Into<Span>) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    {
+        self.shard(key).except_for(key, exception, length)
+    }
+
+    /// Lifts the exception of the key. Returns whether one was in force: [`Limiter::lift_exception`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn lift_exception<Q>(&self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.shard(key).lift_exception(key)
+    }
+
+    /// Returns the exception of the key and its end: [`Limiter::exception`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn exception<Q>(&self, key: &Q) -> Result<Option<(Exception, u64)>, Error>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        self.shard(key).exception(key)
     }
 
     /// Removes the key's states. Returns whether there were any: [`Limiter::reset`].

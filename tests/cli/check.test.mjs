@@ -113,11 +113,11 @@ test("the class of the objects is one that the migrations leave, or another Work
   const problem = async (file) => (await tollgate(["check", file], { cwd: at("") })).stdout;
   assert.equal(
     await problem("foo.toml"),
-    "foo.toml:7: durable_objects.bindings[0].class_name: no migration creates the class Foo; migrations create RateLimiterObject\n",
+    "foo.toml:7: durable_objects.bindings[0].class_name: nothing creates the class Foo; migrations create RateLimiterObject\n",
   );
   assert.equal(
     await problem("none.toml"),
-    'none.toml:7: durable_objects.bindings[0].class_name: no migration creates the class RateLimiterObject; add a migration with new_sqlite_classes = ["RateLimiterObject"]\n',
+    'none.toml:7: durable_objects.bindings[0].class_name: nothing creates the class RateLimiterObject; add [exports.RateLimiterObject] with type = "durable-object" and storage = "sqlite"\n',
   );
   const renamed = `${foo}[[migrations]]\ntag = "v2"\nrenamed_classes = [{ from = "RateLimiterObject", to = "Foo" }]\n`;
   assert.deepEqual(await found(t, renamed), []);
@@ -125,6 +125,29 @@ test("the class of the objects is one that the migrations leave, or another Work
   assert.deepEqual(await found(t, deleted), [[7, "durable_objects.bindings[0].class_name"]]);
   const elsewhere = foo.replace('class_name = "Foo"', 'class_name = "Foo"\nscript_name = "limits"');
   assert.deepEqual(await found(t, elsewhere), []);
+});
+
+test("the class may be declared by exports, which an environment inherits", async (t) => {
+  const declared = whole.replace(
+    /\[\[migrations\]\][^[]*\["RateLimiterObject"\]\n/,
+    '[exports.RateLimiterObject]\ntype = "durable-object"\nstorage = "sqlite"\n',
+  );
+  assert.deepEqual(await found(t, declared), []);
+  const field = "durable_objects.bindings[0].class_name";
+  assert.deepEqual(await found(t, declared.replace("exports.Rate", "exports.Late")), [[7, field]]);
+  assert.deepEqual(await found(t, declared.replace("durable-object", "worker")), [[7, field]]);
+  const deleted = declared.replace('storage = "sqlite"', 'state = "deleted"');
+  assert.deepEqual(await found(t, deleted), [[7, field]]);
+  assert.deepEqual(await found(t, declared.replace("sqlite", "legacy-kv")), [
+    [11, "exports.RateLimiterObject.storage"],
+  ]);
+  const both = `${declared}[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["RateLimiterObject"]\n`;
+  assert.deepEqual(await found(t, both), [[22, "migrations"]]);
+
+  const environment =
+    '[[env.test.durable_objects.bindings]]\nname = "LIMITERS"\nclass_name = "RateLimiterObject"\n';
+  const inherits = `${declared}${environment}[env.test.vars.TOLLGATE]\nupstream = "https://origin.example"\n`;
+  assert.deepEqual(await found(t, inherits, { args: ["--env", "test"] }), []);
 });
 
 test("a Worker that is no gateway may name its binding as it likes", async (t) => {

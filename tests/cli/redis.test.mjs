@@ -54,6 +54,7 @@ test("get shows what counts for a key, under the policies that Redis has of it",
     remaining: 0,
     allowed: false,
     bannedUntil: 0,
+    exception: null,
     reservations: 0,
     leases: 0,
   });
@@ -76,11 +77,11 @@ test("get shows what counts for a key, under the policies that Redis has of it",
 test("every algorithm's policy is read from Redis as it was written", async () => {
   const own = [
     { algorithm: "fix_window", limit: 9, scale: "day", utcOffset: "+02:00", name: "d" },
-    { algorithm: "fix_window_per_key", limit: 9, scale: "90s" },
-    { algorithm: "sliding_window", limit: 9, scale: "1m", name: "50% off! @home" },
-    { algorithm: "sliding_counter", limit: 9, scale: "1m" },
-    { algorithm: "token_bucket", capacity: 9, refillRate: 2, per: "1m" },
-    { algorithm: "leaky_bucket", capacity: 9, leakRate: 2 },
+    { algorithm: "fix_window_per_key", limit: 9, scale: "30h" },
+    { algorithm: "sliding_window", limit: 9, scale: "1d", name: "50% off! @home" },
+    { algorithm: "sliding_counter", limit: 9, scale: "10d" },
+    { algorithm: "token_bucket", capacity: 9, refillRate: 2, per: "1d" },
+    { algorithm: "leaky_bucket", capacity: 9, leakRate: 2, per: "1d" },
   ];
   const { limiter, options, command } = fleet(own);
   await limiter.hit("key", 2);
@@ -145,6 +146,59 @@ test("a reset of a leased key drops the lease in Redis, and its holder's report 
   const after = await command(["get", "hot", "--json"]);
   const used = after.code === 1 ? 0 : JSON.parse(after.stdout).limit - JSON.parse(after.stdout).remaining;
   assert.ok(used <= 200, `${used} are used`);
+});
+
+test("except gives a key other numbers in every process, allows or denies it, and lifts that", async () => {
+  const { limiter, command } = fleet();
+  await limiter.hit("key", { api: 5 });
+  assert.equal((await limiter.hit("key")).allowed, false);
+  assert.deepEqual(await asJson(command, ["except", "key"]), { key: "key", exception: null });
+  const { until } = await asJson(command, ["except", "key", "api.limit=1000", "ban.after=9", "--for", "3d"]);
+  assert.ok(Math.abs(until - Date.now() - 3 * 86_400_000) < 600_000);
+  const decision = await limiter.peek("key", 0);
+  assert.deepEqual([decision.allowed, decision.limit, decision.remaining], [true, 1_000, 995]);
+  const exception = { until, policies: { api: { limit: 1_000 }, ban: { after: 9 } } };
+  assert.deepEqual(await limiter.exceptions("key"), exception);
+  assert.deepEqual((await asJson(command, ["except", "key"])).exception, exception);
+  assert.deepEqual((await asJson(command, ["get", "key"])).exception, exception);
+  assert.match(
+    (await command(["except", "key"])).stdout,
+    /^key has api\.limit=1000 ban\.after=9 until 20\d\d-\S+ \S+ UTC\.\n$/,
+  );
+  assert.match((await command(["why", "key"])).stdout, /^exception +api\.limit=1000 ban\.after=9 until 20/m);
+
+  const date = new Date(Date.now() + 86_400_000).toISOString();
+  const allowed = await asJson(command, ["except", "key", "--allow", "--until", date]);
+  assert.equal(allowed.until, Date.parse(date));
+  assert.equal((await limiter.hit("key", { api: 5_000 })).allowed, true);
+  await asJson(command, ["except", "key", "--deny", "--for", "60000"]);
+  assert.equal((await limiter.hit("key")).reason, "denied");
+  const lift = ["except", "key", "--lift"];
+  assert.equal((await command(lift)).stdout, "key has no exception any more.\n");
+  assert.equal((await command(lift)).stdout, "key had no exception.\n");
+  // A hit may be denied as before for two seconds.
+  assert.equal((await limiter.peek("key")).reason, undefined);
+
+  for (const [args, code, said] of [
+    [["daily.limit=9", "--for", "1h"], 1, /: policy: "daily" is not/],
+    [["api.limit=0", "--for", "1h"], 1, /: api\.limit: 0 is not an integer from 1/],
+    [["api.scale=9", "--for", "1h"], 1, /scale/],
+    [["api.limit=9", "--for", "401d"], 1, /: for: "401d" is not/],
+    [["api.limit=9", "--until", "2020-01-01"], 1, /: until: 1577836800000 is not/],
+    [["api.limit=9"], 2, /: --for or --until is required/],
+    [["--allow", "--for", "1h", "--until", "2099-01-01"], 2, /: --for or --until is required/],
+    [["--allow", "--deny", "--for", "1h"], 2, /: use one of --allow, --deny, --lift and other numbers/],
+    [["api.limit=9", "--lift"], 2, /: use one of --allow/],
+    [["--for", "1h"], 2, /: --for needs --allow, --deny or a number such as limit=1000/],
+    [["--lift", "--for", "1h"], 2, /: --for needs --allow/],
+    [["limit:9", "--for", "1h"], 2, /: "limit:9" is not a number such as limit=1000/],
+    [["a.limit=9", "a.limit=8", "--for", "1h"], 2, /: a\.limit=8: there is another limit/],
+    [["api.limit=9", "--until", "soon"], 2, /: --until: "soon" is not a time/],
+  ]) {
+    const failed = await command(["except", "key", ...args]);
+    assert.match(failed.stderr, said);
+    assert.deepEqual([failed.code, failed.stdout], [code, ""], args.join(" "));
+  }
 });
 
 test("why tells what counts now, when more comes, and the denials that are kept", async () => {

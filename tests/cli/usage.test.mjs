@@ -13,7 +13,18 @@ test("every command has its help, and names its options there", async () => {
   const { stdout, code } = await tollgate(["--help"]);
   assert.equal(code, 0);
   const names = [...stdout.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["replay", "check", "init", "get", "reset", "ban", "unban", "why", "top"]);
+  assert.deepEqual(names, [
+    "replay",
+    "check",
+    "init",
+    "get",
+    "reset",
+    "ban",
+    "unban",
+    "except",
+    "why",
+    "top",
+  ]);
   for (const name of names) {
     for (const args of [
       [name, "--help"],

@@ -154,7 +154,7 @@ same<
     number,
     string,
     readonly string[],
-    "full" | "error" | "banned" | undefined,
+    "full" | "error" | "banned" | "denied" | undefined,
   ],
   [
     typeof allowed,

@@ -49,10 +49,14 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
   const tests = await run(process.execPath, ["--test", "--test-reporter=tap"], { cwd: folder, env });
   assert.match(tests, /^# pass 2$/m);
 
-  edit(join(folder, "wrangler.toml"), [
-    'scale = "1m" }\n',
-    'scale = "1h" }\nblock = { algorithm = "ban", after = 9, scale = "1h", for = "1h" }\n',
-  ]);
+  edit(
+    join(folder, "wrangler.toml"),
+    ['timeout = "1m"\n', 'timeout = "1m"\nwatch = true\n'],
+    [
+      'scale = "1m" }\n',
+      'scale = "1h" }\nblock = { algorithm = "ban", after = 9, scale = "1h", for = "1h" }\n',
+    ],
+  );
   const url = await served(t, folder);
   const login = () => fetch(`${url}/login`, { method: "POST", headers: { "CF-Connecting-IP": "192.0.2.1" } });
   assert.equal(await (await login()).text(), "POST /login came through\n");
@@ -114,16 +118,19 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
       code: 1,
       stderr: /^tollgate ban: .*\n$/,
     });
-    // This Worker does not watch its keys.
-    for (const watching of [
-      ["top", "--once"],
-      ["why", "user:42"],
-    ])
-      await assert.rejects(tollgate(watching, { env: asked }), {
-        code: 1,
-        stderr: new RegExp(`^tollgate ${watching[0]}: .*\\n$`),
-      });
-
+    const except = ["except", "user:42", "--policy", "login"];
+    const set = ["limit=1000", "--for", "3d", "--json"];
+    assert.ok(JSON.parse(await tollgate([...except, ...set], { env: asked })).until > Date.now());
+    assert.match(
+      await tollgate(except, { env: asked }),
+      /^user:42 has login\.limit=1000 until 20.* UTC\.\n$/,
+    );
+    assert.equal((await get()).limit, 1_000);
+    assert.equal(
+      await tollgate([...except, "--lift"], { env: asked }),
+      "user:42 has no exception any more.\n",
+    );
+    assert.equal((await get()).limit, 5);
     const visitor = ["--part", "ip=::ffff:192.0.2.1", "--policy", "login"];
     const {
       parts,
@@ -133,6 +140,7 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
     assert.deepEqual([parts, visits, rest.key, rest.allowed], [["ip=::ffff:192.0.2.1"], 5, undefined, false]);
     // The isolate may repeat the denial for two seconds.
     assert.equal(await tollgate(["reset", ...visitor], { env: asked }), "ip=::ffff:192.0.2.1 was reset.\n");
+    await eyes(asked);
     assert.equal(
       await tollgate(["reset", "--part", "constant:a", ...visitor, "--json"], { env: asked }),
       '{"parts":["constant:a","ip=::ffff:192.0.2.1"],"reset":false}\n',
@@ -158,6 +166,34 @@ test("the files of init pass their own tests and check, and run in wrangler dev 
     );
   });
 });
+
+/** Checks what the command shows of a Worker that watches its keys, once its isolates have reported. */
+async function eyes(env) {
+  const top = async () => JSON.parse(await tollgate(["top", "--once", "--json"], { env }));
+  let seen = await top();
+  // In a few seconds; only a Worker that never reports takes a minute.
+  for (const end = Date.now() + 60_000; seen.keys.length === 0 && Date.now() < end; ) seen = await top();
+  const [{ key, object, denied, policy, limit }] = seen.keys;
+  assert.deepEqual([denied, policy, limit], [1, "login", 5]);
+  assert.match(`${key} ${object}`, /^[0-9a-f]+ #[0-9a-f]{64}$/);
+  assert.ok(seen.groups.some(({ name, policies }) => name === "POST /login" && policies === "login"));
+  for (const named of ["ip=192.0.2.1", object]) {
+    const story = JSON.parse(await tollgate(["why", "--part", named, "--json"], { env }));
+    assert.deepEqual(
+      story.now.map(({ policy, count }) => [policy, count]),
+      [["login", 0]],
+    );
+    assert.deepEqual(
+      story.denials.map(({ rule, policy, count, limit }) => [rule, policy, count, limit]),
+      [["POST /login", "login", 5, 5]],
+    );
+  }
+  assert.match(
+    await tollgate(["why", "--part", object], { env }),
+    /^policy +used +now +more in\nlogin +0 of 5/,
+  );
+  await tollgate(["reset", "--part", object, "--policy", "login"], { env });
+}
 
 /** Fails unless the dependency of a project is the tarball, and npm can install it. */
 async function installs(folder) {

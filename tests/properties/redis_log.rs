@@ -284,11 +284,12 @@ fn a_base_that_is_taken_switches_the_policies_of_entries_that_name_none() {
     let base = second.base(slots[1], true);
     // The reply has the caller's entry, which still names its policies.
     let own = entry(3, &format!("{policies}h1"));
-    second.replay_all(&slots[1..], &format!("#{own}"), tag(3).as_bytes(), now).unwrap();
+    let reply = |number: u64, text: &str| format!("{}\n{}{text}", tag(number), slots[1]);
+    second.replay_all(&reply(3, &format!("#{own}")), now).unwrap();
     let value = format!("a{}{base}{}{own}{}", stamp(now), mark(2), entry(4, "h1"));
-    second.replay_all(&slots[1..], &format!("+{}", entry(4, "h1")), tag(4).as_bytes(), now).unwrap();
+    second.replay_all(&reply(4, &format!("+{}", entry(4, "h1"))), now).unwrap();
     first.load(slots[0], &value, tag(1).as_bytes()).unwrap();
-    let mut count = |replicas: &mut Replicas, slot| {
+    let count = |replicas: &mut Replicas, slot| {
         replicas.clear();
         replicas.read(slot, reading::PEEK, "1", 0, None, now).unwrap();
         replicas.results()[1..3].to_vec()

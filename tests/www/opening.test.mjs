@@ -179,7 +179,15 @@ describe("the links to the project", () => {
       ["Repository", home],
       ["Guides", `${home}/blob/HEAD/docs/README.md`],
       ["Install", `${home}#install`],
+      [
+        "Deploy to Cloudflare",
+        "https://deploy.workers.cloudflare.com/?url=https%3A%2F%2Fcode.example%2Ftollgate%2Ftree%2Fmain%2Fexamples%2Fhono-worker",
+      ],
     ]);
+    assert.match(
+      readFileSync(inProject("examples/hono-worker/wrangler.toml"), "utf8"),
+      /^main = "worker\.ts"$/m,
+    );
     assert.match(readFileSync(inProject("docs/README.md"), "utf8"), /^# Guides$/m);
     assert.match(readFileSync(inProject("README.md"), "utf8"), /^## Install$/m);
   });

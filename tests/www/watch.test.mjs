@@ -102,7 +102,7 @@ const story = {
   key: hostile,
   object: `#${"0".repeat(64)}`,
   policies: [
-    { policy: "login", count: 5, remaining: 0, decision },
+    { policy: "login", count: 5, remaining: 0, exception: { login: { limit: 5 } }, until: now, decision },
     { policy: "api", count: 5, remaining: 3, decision: { ...decision, allowed: true, retryAfter: 0 } },
     {
       policy: "strikes",
@@ -153,7 +153,15 @@ test("what is denied appears, with why, and a key can be reset, by keys alone", 
   );
   await page.keyboard.press("Escape");
   assert.equal(await page.locator("#sure").isVisible(), false);
-  await page.getByRole("button", { name: "Ban for" }).click();
+  await page.getByRole("button", { name: "Deny all" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("There is an exception until").waitFor();
+  await page.locator("#story").getByText("everything is denied until").waitFor();
+  assert.equal((await login()).status, 429);
+  await page.getByRole("button", { name: "Lift exception" }).click();
+  await page.getByRole("button", { name: "Yes" }).click();
+  await page.getByText("There is no exception now.").waitFor();
+  await page.getByRole("button", { name: "Ban", exact: true }).click();
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByText("Banned until").waitFor();
   await page.getByRole("button", { name: "Unban" }).click();

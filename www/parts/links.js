@@ -8,7 +8,11 @@ const linksOf = (home) =>
         ["Repository", home],
         ["Guides", `${home}/blob/HEAD/docs/README.md`],
         ["Install", `${home}#install`],
+        ["Deploy to Cloudflare", deployOf(`${home}/tree/main/examples/hono-worker`)],
       ];
+
+/** Returns the address that deploys a Worker of a repository to the account of whoever follows it. */
+const deployOf = (folder) => `https://deploy.workers.cloudflare.com/?url=${encodeURIComponent(folder)}`;
 
 /** Shows the links to the project. The build reads its address from `repository` in package.json. */
 export function homeLinks() {

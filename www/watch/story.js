@@ -35,6 +35,7 @@ function parts({ key, policies, denials, now }) {
       ["Policy", "#Left", "#Limit", "A hit now", "#As if unused in"],
       policies.map(policyRow),
     ),
+    ...exceptionOf(policies),
     make("div", { class: "line", id: "acts" }, ...buttons()),
     make("p", { id: "done", role: "status" }),
     make("h3", {}, "Denied within a day"),
@@ -67,6 +68,20 @@ function policyRow({ policy, count: used, remaining, decision, error }) {
   return [policy, count(remaining), count(limit), answer, unused];
 }
 
+/** Returns what is said of the exception that a key has. */
+function exceptionOf(policies) {
+  const { exception, until } = policies.find(({ exception }) => exception) ?? {};
+  if (!exception) return [];
+  const what = exception.allow
+    ? "everything is allowed"
+    : exception.deny
+      ? "everything is denied"
+      : JSON.stringify(exception);
+  return [
+    make("p", {}, make("b", {}, "Exception"), `: ${what} until ${new Date(until).toLocaleString("en")}`),
+  ];
+}
+
 const stretch = ({ first, at, times }, now) =>
   times === 1 || at - first < 1_000 ? ago(at, now) : `${ago(at, now)}, for ${duration(at - first)}`;
 
@@ -76,32 +91,51 @@ function buttons() {
     made.addEventListener("click", work);
     return made;
   };
-  const all = [button("Reset", reset)];
+  const length = make("input", { id: "length", value: "1h", size: 6 });
+  const timed = make("label", { class: "line" }, "For", length);
+  const excepts = [
+    button("Allow all", () => except({ allow: true })),
+    button("Deny all", () => except({ deny: true })),
+    button("Lift exception", () => except(null)),
+  ];
+  const all = [button("Reset", reset), timed, ...excepts];
   if (bans.length === 0) return all;
-  const length = make("input", { id: "length", value: "1h", size: 6, "aria-label": "How long" });
   const name = make(
     "select",
     { id: "ban", "aria-label": "Which ban" },
     ...bans.map((ban) => make("option", {}, ban)),
   );
-  return [...all, button("Unban", unban), button("Ban for", ban), length, ...(bans.length > 1 ? [name] : [])];
+  return [...all, button("Ban", ban), button("Unban", unban), ...(bans.length > 1 ? [name] : [])];
 }
 
 const chosenBan = () => element("ban")?.value ?? bans[0];
 
-const reset = () => {
-  const names = shown.policies.filter(({ error }) => !error).map(({ policy }) => policy);
-  return perform(`Remove what counts for ${shown.key} under ${names.join(", ")}?`, "reset", {
-    policy: names,
-  });
-};
+/** The policies that are shown. */
+const names = () => shown.policies.filter(({ error }) => !error).map(({ policy }) => policy);
+
+const reset = () =>
+  perform(`Remove what counts for ${shown.key} under ${names().join(", ")}?`, "reset", { policy: names() });
+
+/** Returns the length that was entered: a number is in milliseconds. */
+function chosenLength() {
+  const length = element("length").value.trim();
+  return /^\d+$/.test(length) ? Number(length) : length;
+}
+
+function except(exception) {
+  if (exception === null)
+    return perform(`Lift the exception of ${shown.key}?`, "except", { policy: names(), exception });
+  const length = chosenLength();
+  const what = exception.allow ? "Allow" : "Deny";
+  const question = `${what} everything for ${shown.key}, for ${length}?`;
+  return perform(question, "except", { policy: names(), exception, for: length });
+}
 
 const unban = () => perform(`Lift the ban of ${shown.key}?`, "unban", { policy: chosenBan() });
 
 function ban() {
-  const length = element("length").value.trim();
-  const milliseconds = /^\d+$/.test(length) ? Number(length) : length;
-  return perform(`Ban ${shown.key} for ${length}?`, "ban", { policy: chosenBan(), for: milliseconds });
+  const length = chosenLength();
+  return perform(`Ban ${shown.key} for ${length}?`, "ban", { policy: chosenBan(), for: length });
 }
 
 /** Performs an operation on the key if the operator is sure, and shows the key again. */
@@ -111,14 +145,17 @@ async function perform(question, operation, fields) {
   try {
     const answer = await act(operation, { parts: object, ...fields });
     await tell({ parts: object });
-    say(element("done"), words(operation, answer));
+    say(element("done"), words(operation, fields, answer));
   } catch (error) {
     say(element("done"), error.message);
   }
 }
 
-function words(operation, { reset, unbanned, until }) {
-  if (operation === "ban") return `Banned until ${new Date(until).toLocaleString("en")}.`;
+function words(operation, { exception }, { reset, unbanned, until }) {
+  const end = until && new Date(until).toLocaleString("en");
+  if (operation === "ban") return `Banned until ${end}.`;
+  if (operation === "except")
+    return exception ? `There is an exception until ${end}.` : "There is no exception now.";
   if (operation === "unban") return unbanned ? "The ban is lifted." : "There was no ban.";
   return reset ? "Nothing counts any more." : "There was nothing to remove.";
 }

@@ -1,5 +1,7 @@
 const none = { objectRequests: 0, rowsWritten: 0, rowsRead: 0, alarmsSet: 0, largest: 0 };
 let counts = { ...none };
+/** The same of the object that gets the reports for the live page. */
+let ofWatch = { ...none };
 let cursors = [];
 const ids = [];
 
@@ -10,9 +12,12 @@ const ids = [];
 export function counted(Class) {
   const Counted = class extends Class {
     constructor(ctx, env) {
-      Object.defineProperty(ctx, "storage", { value: watched(ctx.storage) });
+      const isWatch = env.LIMITERS.idFromName("tollgate:watch").equals(ctx.id);
+      const own = () => (isWatch ? ofWatch : counts);
+      Object.defineProperty(ctx, "storage", { value: watched(ctx.storage, own) });
       super(ctx, env);
-      ids.push(ctx.id.toString());
+      this.counts = own;
+      if (!isWatch) ids.push(ctx.id.toString());
     }
 
     /** Rings the alarm as if so much time had passed. */
@@ -26,28 +31,28 @@ export function counted(Class) {
       }
     }
   };
-  for (const method of ["hit", "count", "lease", "hold", "release", "alarm"]) {
+  for (const method of ["hit", "count", "lease", "hold", "release", "watch", "alarm"]) {
     Counted.prototype[method] = function (...given) {
-      counts.objectRequests += 1;
+      this.counts().objectRequests += 1;
       return Class.prototype[method].apply(this, given);
     };
   }
   return Counted;
 }
 
-const watched = (storage) => ({
+const watched = (storage, own) => ({
   kv: {
     get(key) {
-      counts.rowsRead += 1;
+      own().rowsRead += 1;
       return storage.kv.get(key);
     },
     put(key, value) {
-      counts.rowsWritten += 1;
-      counts.largest = Math.max(counts.largest, value.byteLength);
+      own().rowsWritten += 1;
+      own().largest = Math.max(own().largest, value.byteLength ?? value.length);
       storage.kv.put(key, value);
     },
     delete(key) {
-      counts.rowsWritten += 1;
+      own().rowsWritten += 1;
       return storage.kv.delete(key);
     },
   },
@@ -55,14 +60,15 @@ const watched = (storage) => ({
     exec(...given) {
       const cursor = storage.sql.exec(...given);
       cursors.push(cursor);
-      for (const value of given) counts.largest = Math.max(counts.largest, value.byteLength ?? 0);
+      for (const value of given) own().largest = Math.max(own().largest, value.byteLength ?? 0);
       return cursor;
     },
   },
   setAlarm(time) {
-    counts.alarmsSet += 1;
+    own().alarmsSet += 1;
     return storage.setAlarm(time);
   },
+  getAlarm: () => storage.getAlarm(),
   deleteAll: () => storage.deleteAll(),
 });
 
@@ -85,7 +91,7 @@ function take() {
     counts.rowsWritten += rowsWritten;
     counts.rowsRead += rowsRead;
   }
-  const taken = counts;
-  [counts, cursors] = [{ ...none }, []];
+  const taken = { ...counts, ofWatch };
+  [counts, ofWatch, cursors] = [{ ...none }, { ...none }, []];
   return taken;
 }

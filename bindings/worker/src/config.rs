@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 pub(crate) mod cors;
 pub(crate) mod leases;
 pub(crate) mod new_keys;
+pub(crate) mod place;
 pub(crate) mod policies;
 pub(crate) mod rules;
 
@@ -17,6 +18,7 @@ use crate::request::pattern::Pattern;
 use crate::request::ranges::{Range, Verdict};
 use crate::tree::Tree;
 use cors::Cors;
+use place::Place;
 use policies::{PolicySet, named_policies};
 use rules::{Defaults, NamedPolicies, Rule};
 
@@ -32,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) cors: Cors,
     pub(crate) headers: Headers,
     pub(crate) timeout: u64,
+    pub(crate) place: Place,
     pub(crate) deny_cache: bool,
     /// The duration of leases; `None` if there are none.
     pub(crate) leases: Option<u64>,
@@ -94,6 +97,7 @@ impl Config {
             cors: cors::read(&mut reader),
             headers: reader.choice("headers", headers).unwrap_or(Headers::Standard),
             timeout: reader.read("timeout", TIMEOUT, span).unwrap_or(2_000),
+            place: place::read(&mut reader),
             deny_cache: reader.boolean("denyCache").unwrap_or(true),
             leases: leases::read(&mut reader).unwrap_or_default(),
             credit: reader.boolean("credit").unwrap_or(false),
@@ -244,6 +248,8 @@ mod tests {
             headers = "legacy"
             on_error = "deny"
             timeout = "250ms"
+            location_hint = "weur"
+            jurisdiction = "eu"
             deny_cache = false
             leases = { ttl = "2s" }
             credit = true
@@ -283,6 +289,7 @@ mod tests {
         assert_eq!(config.addresses.len(), 3);
         assert!(config.method_override && config.forward_rewrites && config.cors.credentials && config.watch);
         assert_eq!((config.leases, config.credit), (Some(2_000), true));
+        assert_eq!(config.place, Place { location_hint: Some("weur"), jurisdiction: Some("eu") });
         let leased: Vec<_> = config.rules.iter().map(|rule| (rule.leases, rule.credit)).collect();
         assert_eq!(leased, [(false, false), (true, true)]);
         assert_eq!((config.rules[0].case_sensitive, config.rules[1].case_sensitive), (false, true));
@@ -314,6 +321,14 @@ mod tests {
             let errors = leases(toml).unwrap_err();
             assert!(errors[0].starts_with(path) && errors.len() == 1, "{errors:?}");
         }
+    }
+
+    #[test]
+    fn places_are_those_of_the_platform() {
+        assert_eq!(config("").unwrap().place, Place::default());
+        let errors = config("locationHint = \"mars\"\njurisdiction = \"ch\"").unwrap_err();
+        assert!(errors[0].starts_with("locationHint: \"mars\" is not one of \"wnam\", "), "{errors:?}");
+        assert!(errors[1].starts_with("jurisdiction: \"ch\" is not one of \"eu\", "), "{errors:?}");
     }
 
     #[test]

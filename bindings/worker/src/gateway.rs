@@ -65,12 +65,26 @@ impl Gateway {
 
     /// Returns the settings.
     pub fn settings(&self) -> Object {
-        let Config { upstream, prefix, timeout, plain_keys, origins, cors, deny_cache, leases, credit, watch, .. } =
-            &self.config;
+        let Config {
+            upstream,
+            prefix,
+            timeout,
+            place,
+            plain_keys,
+            origins,
+            cors,
+            deny_cache,
+            leases,
+            credit,
+            watch,
+            ..
+        } = &self.config;
         object(&[
             ("upstream", upstream.as_deref().into()),
             ("prefix", prefix.as_str().into()),
             ("timeout", (*timeout as f64).into()),
+            ("locationHint", place.location_hint.into()),
+            ("jurisdiction", place.jurisdiction.into()),
             // Logs contain keys in plain text.
             ("plainKeys", (*plain_keys).into()),
             // The origins that may call the API.

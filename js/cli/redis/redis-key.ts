@@ -1,4 +1,6 @@
+import { type JsonException, keyException } from "../../policy/exception-fields.ts";
 import type { RedisLimiter } from "../../redis/index.ts";
+import type { Exception, ExceptionEnd, KeyException } from "../../types.ts";
 import { CommandError } from "../errors.ts";
 import type { KeyReport, KeyStory, KeyTarget } from "../key-target.ts";
 import type { Nodes } from "./nodes.ts";
@@ -41,6 +43,7 @@ export class RedisKey implements KeyTarget {
     const read = await this.#stored.read(this.#key);
     if (read === undefined || read.seen.endsAt === 0) return null;
     const { seen, now } = read;
+    const [exception = null, until = 0] = seen.exception ?? [];
     const policies = seen.states.map(({ policy, count, limit, endsAt }) => ({
       policy,
       count,
@@ -57,6 +60,7 @@ export class RedisKey implements KeyTarget {
       expiresAt: seen.endsAt,
       policies,
       bannedUntil: seen.bannedFor === 0 ? 0 : now + seen.bannedFor,
+      exception: keyException({ exception: exception as JsonException["exception"], until }),
       reservations: seen.reservations,
       leases: seen.leases,
     };
@@ -72,6 +76,17 @@ export class RedisKey implements KeyTarget {
 
   async unban(): Promise<boolean> {
     return (await this.#limiter()).unban(this.#key, this.#policy);
+  }
+
+  async except(exception: Exception | null, end?: ExceptionEnd): Promise<number> {
+    const limiter = await this.#limiter();
+    return exception === null
+      ? limiter.except(this.#key, null)
+      : limiter.except(this.#key, exception, end ?? {});
+  }
+
+  async exception(): Promise<KeyException | null> {
+    return (await this.#stored.limiterOf(this.#key))?.exceptions(this.#key) ?? null;
   }
 
   close(): void {

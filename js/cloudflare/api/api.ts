@@ -44,7 +44,10 @@ async function respond(
   isolate: Isolate,
   name: string,
 ): Promise<Response> {
-  if (name === "openapi.json") return Response.json(openapi(isolate.prefix));
+  if (name === "openapi.json") {
+    const more = isolate.watches ? (await import("../watch/watch-chunk.ts")).paths : {};
+    return Response.json(openapi(isolate.prefix, more));
+  }
   if (name === "watch" || name === "why") return watch(request, env, context, isolate, name);
   if (!operationNames.includes(name))
     return problem(404, "There is no such operation", { code, operations: operationNames });
@@ -77,11 +80,11 @@ async function watch(
     url: new URL(request.url),
     isolate,
     namesOf(object) {
-      const wrong = wrongId(env, object);
+      const wrong = wrongId(env, isolate, object);
       if (wrong) throw wrong;
-      return { key: isolate.logged(object, env), object: idIn(env, object) };
+      return { key: isolate.logged(object, env), object: idIn(env, isolate, object) };
     },
-    ask: (question) => askWatch(env, isolate.timeout, JSON.stringify(question)),
+    ask: (question) => askWatch(env, isolate, JSON.stringify(question)),
     read: (operation, item) => answerItem(env, context, isolate, operation, item),
   });
   try {

@@ -19,7 +19,7 @@ const key = { ...text, minLength: 1, maxLength: 1024, description: "1 to 1024 by
 const part = {
   ...text,
   minLength: 1,
-  pattern: "^(ip=|path=|header:[^=]+=|cookie:[^=]+=|constant:|/)[\\s\\S]",
+  pattern: "^(ip=|path=|header:[^=]+=|cookie:[^=]+=|constant:|/)[\\s\\S]|^#[0-9a-f]{64}$",
   description: "Such as ip=192.0.2.7, header:X-Api-Key=k or constant:login.",
 };
 const parts = {
@@ -259,13 +259,13 @@ function operation([name, [summary, takes, needs, returns]]: [string, Described]
   return [`/v1/${name}`, { post }];
 }
 
-/** Returns the OpenAPI 3.1 document of the HTTP API. */
-export const openapi = (prefix: string) => ({
+/** Returns the OpenAPI 3.1 document of the HTTP API, with more paths. */
+export const openapi = (prefix: string, more: Readonly<Record<string, object>>) => ({
   openapi: "3.1.0",
   info: { title: "Tollgate", version: "1", description: "Rate limits with one shared budget." },
   servers: [{ url: prefix }],
   security: [{ token: [] }],
-  paths: Object.fromEntries(Object.entries(operations).map(operation)),
+  paths: { ...Object.fromEntries(Object.entries(operations).map(operation)), ...more },
   components: {
     securitySchemes: { token: { type: "http", scheme: "bearer" } },
     schemas: {

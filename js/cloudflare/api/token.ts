@@ -47,7 +47,7 @@ async function counted(
   now: number,
 ): Promise<Response | undefined> {
   const { policies } = isolate.setAt(check.set);
-  const hit = ask(env, isolate.timeout, check.object, (stub) => stub.count("hit", policies, check.cost));
+  const hit = ask(env, isolate, check.object, (stub) => stub.count("hit", policies, check.cost));
   const answer = await hit.catch(() => {});
   if (typeof answer !== "string" || isAllowed(answer)) return undefined;
   isolate.remember(check, answer, now);

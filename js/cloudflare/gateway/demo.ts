@@ -29,8 +29,7 @@ export async function demoHit(request: Request, env: TollgateEnv): Promise<Respo
     const now = Date.now();
     const { policies: json } = isolate.setAt(set);
     const remembered = isolate.remembered(check);
-    const numbers =
-      remembered ?? (await ask(env, isolate.timeout, object, (stub) => stub.count("hit", json, cost)));
+    const numbers = remembered ?? (await ask(env, isolate, object, (stub) => stub.count("hit", json, cost)));
     if (typeof numbers !== "string") throw new Unanswered("failed", numbers.message);
     if (!isAllowed(numbers)) {
       if (remembered === undefined) isolate.remember(check, numbers, now);

@@ -175,7 +175,7 @@ function checked(call: GatewayCall, own: LimitCheck): Numbers | Promise<Numbers>
   const { policies, countsDenied } = isolate.setAt(own.set);
   const issuer: AskIssuer = async (cost, report) => {
     const answer = await askAdmitted(call, own, (admission) =>
-      ask(env, isolate.timeout, own.object, (stub) =>
+      ask(env, isolate, own.object, (stub) =>
         report === undefined
           ? stub.count("hit", policies, cost, undefined, own.credit, admission)
           : stub.lease(policies, cost, report, own.credit, admission),

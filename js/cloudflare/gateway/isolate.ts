@@ -3,6 +3,7 @@ import { type LeaseCore, Leases } from "../../lease/leases.ts";
 import { type Numbers, namesIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { log } from "../log.ts";
+import type { Reach } from "../object/ask.ts";
 import { call, Rebuilt } from "../wasm.ts";
 import type { Collector } from "../watch/collector.ts";
 import type { Cors } from "./cors.ts";
@@ -89,6 +90,8 @@ interface Settings {
   readonly upstream: string | undefined;
   readonly prefix: string;
   readonly timeout: number;
+  readonly locationHint: Reach["locationHint"];
+  readonly jurisdiction: Reach["jurisdiction"];
   readonly plainKeys: boolean;
   readonly origins: readonly string[];
   readonly readers: readonly string[];
@@ -112,10 +115,12 @@ export interface ClientResponse {
 }
 
 /** The state of an isolate under one configuration, which is read once. */
-export class Isolate {
+export class Isolate implements Reach {
   readonly upstream: string | undefined;
   readonly prefix: string;
   readonly timeout: number;
+  readonly locationHint: Reach["locationHint"];
+  readonly jurisdiction: Reach["jurisdiction"];
   /** The origins whose pages may call the HTTP API. */
   readonly origins: readonly string[];
   /** The origins whose pages may read the gateway's own responses. */
@@ -153,6 +158,8 @@ export class Isolate {
     this.upstream = settings.upstream;
     this.prefix = settings.prefix;
     this.timeout = settings.timeout;
+    this.locationHint = settings.locationHint;
+    this.jurisdiction = settings.jurisdiction;
     this.plainKeys = settings.plainKeys;
     this.origins = settings.origins;
     this.cors = { origins: readers, credentials };

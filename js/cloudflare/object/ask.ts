@@ -25,6 +25,20 @@ export class Unanswered extends Error {
   }
 }
 
+/** Where the platform keeps objects, and how long they may take. */
+export interface Reach {
+  /** In milliseconds. */
+  readonly timeout: number;
+  /** The region in which an object is created. */
+  readonly locationHint: DurableObjectLocationHint | undefined;
+  /** The jurisdiction that an object never leaves. The same name is another object in each. */
+  readonly jurisdiction: DurableObjectJurisdiction | undefined;
+}
+
+/** Returns the objects of a jurisdiction. */
+export const namespaceOf = ({ LIMITERS }: TollgateEnv, { jurisdiction }: Pick<Reach, "jurisdiction">) =>
+  jurisdiction === undefined ? LIMITERS : LIMITERS.jurisdiction(jurisdiction);
+
 /**
  * Sends an operation to an object, once. Rejects with `Unanswered`.
  *
@@ -33,39 +47,49 @@ export class Unanswered extends Error {
  */
 export function ask(
   env: TollgateEnv,
-  timeout: number,
+  reach: Reach,
   object: string,
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Numbers | ErrorInfo>,
 ): Promise<Numbers | ErrorInfo> {
-  const wrong = wrongId(env, object);
-  return wrong === undefined ? send(env, timeout, object, call) : Promise.resolve(wrong);
+  const wrong = wrongId(env, reach, object);
+  return wrong === undefined ? send(env, reach, object, call) : Promise.resolve(wrong);
 }
 
 /** Sends an operation in JSON to an object, in the same way. */
 export async function askInJson(
   env: TollgateEnv,
-  timeout: number,
+  reach: Reach,
   object: string,
   question: string,
 ): Promise<Answer> {
-  const error = wrongId(env, object);
+  const error = wrongId(env, reach, object);
   if (error !== undefined) return { error };
-  return JSON.parse(await send(env, timeout, object, (stub) => stub.question(question)));
+  return JSON.parse(await send(env, reach, object, (stub) => stub.question(question)));
 }
 
 /** Returns the object of a name, or of an id after `#`. */
-const stubOf = ({ LIMITERS }: TollgateEnv, object: string) =>
-  object.startsWith("#") ? LIMITERS.get(LIMITERS.idFromString(object.slice(1))) : LIMITERS.getByName(object);
+function stubOf(env: TollgateEnv, reach: Reach, object: string) {
+  const { locationHint } = reach;
+  const namespace = namespaceOf(env, reach);
+  const options = locationHint === undefined ? undefined : { locationHint };
+  return object.startsWith("#")
+    ? namespace.get(namespace.idFromString(object.slice(1)), options)
+    : namespace.getByName(object, options);
+}
 
 /** Returns the id of an object after `#`. The API takes it in the place of a key, of which only the hash may be known. */
-export const idIn = ({ LIMITERS }: TollgateEnv, object: string): string =>
-  object.startsWith("#") ? object : `#${LIMITERS.idFromName(object)}`;
+export const idIn = (env: TollgateEnv, reach: Pick<Reach, "jurisdiction">, object: string): string =>
+  object.startsWith("#") ? object : `#${namespaceOf(env, reach).idFromName(object)}`;
 
 /** Returns the error of an id that is not of this namespace. */
-export function wrongId({ LIMITERS }: TollgateEnv, object: string): ErrorInfo | undefined {
+export function wrongId(
+  env: TollgateEnv,
+  reach: Pick<Reach, "jurisdiction">,
+  object: string,
+): ErrorInfo | undefined {
   if (!object.startsWith("#")) return undefined;
   try {
-    LIMITERS.idFromString(object.slice(1));
+    namespaceOf(env, reach).idFromString(object.slice(1));
     return undefined;
   } catch {
     const { code, message } = invalidField(
@@ -79,17 +103,17 @@ export function wrongId({ LIMITERS }: TollgateEnv, object: string): ErrorInfo | 
 }
 
 /** Asks the watch object. Rejects with `Unanswered`. */
-export const askWatch = (env: TollgateEnv, timeout: number, question: string): Promise<string> =>
-  send(env, timeout, watchName, (stub) => stub.watch(question));
+export const askWatch = (env: TollgateEnv, reach: Reach, question: string): Promise<string> =>
+  send(env, reach, watchName, (stub) => stub.watch(question));
 
 function send<Reply>(
   env: TollgateEnv,
-  timeout: number,
+  reach: Reach,
   object: string,
   call: (stub: DurableObjectStub<RateLimiterObject>) => Promise<Reply>,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Unanswered("timeout")), timeout);
+    const timer = setTimeout(() => reject(new Unanswered("timeout")), reach.timeout);
     const replied = (reply: Reply) => {
       clearTimeout(timer);
       resolve(reply);
@@ -100,7 +124,7 @@ function send<Reply>(
     };
     try {
       // Not awaited: each promise in between would cost every hit another turn.
-      call(stubOf(env, object)).then(replied, failed);
+      call(stubOf(env, reach, object)).then(replied, failed);
     } catch (error) {
       failed(error as { readonly overloaded?: boolean });
     }

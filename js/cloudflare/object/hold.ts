@@ -50,7 +50,7 @@ export async function hold(
   try {
     const { policies } = isolate.setAt(set);
     const answer = await admitted(check, (admission) =>
-      ask(env, isolate.timeout, object, (stub) => stub.hold(policies, cost, before, admission)),
+      ask(env, isolate, object, (stub) => stub.hold(policies, cost, before, admission)),
     );
     if (typeof answer !== "string") return new Unanswered("failed", answer.message);
     if (!isAllowed(answer)) return { check, numbers: answer, id: "" };
@@ -75,6 +75,6 @@ export async function releaseAll(
   all: readonly HoldReply[],
 ): Promise<void> {
   const release = ({ check: { object, set }, id }: HoldReply) =>
-    ask(env, isolate.timeout, object, (stub) => stub.release(isolate.setAt(set).policies, id));
+    ask(env, isolate, object, (stub) => stub.release(isolate.setAt(set).policies, id));
   await Promise.allSettled(all.filter(({ id }) => id !== "").map(release));
 }

@@ -52,10 +52,10 @@ async function answered({
   background,
 }: ObjectCall): Promise<Numbers | ErrorInfo> {
   const { object, policies, names, amount, policy, countsDenied } = item;
-  const { timeout, hasCredit } = isolate;
+  const { hasCredit } = isolate;
   // Operations that have more than an amount are asked in JSON.
   const count = (operation: Operation, amount: number) =>
-    ask(env, timeout, object, (stub) =>
+    ask(env, isolate, object, (stub) =>
       stub.count(operation as Counted, policies, amount, policy, hasCredit),
     );
   if (operation !== "hit" || !isolate.hasLeases || countsDenied) return count(operation, amount);
@@ -63,7 +63,7 @@ async function answered({
     const answer =
       report === undefined
         ? await count("hit", cost)
-        : await ask(env, timeout, object, (stub) => stub.lease(policies, cost, report, hasCredit));
+        : await ask(env, isolate, object, (stub) => stub.lease(policies, cost, report, hasCredit));
     if (typeof answer !== "string") throw new Rejected(answer);
     return answer;
   };
@@ -84,7 +84,7 @@ export function callObjectInJson(objectCall: ObjectCall, question: string): Prom
     const decision = asks ? decisionIn(answer) : undefined;
     return decision?.allowed ? "allowed" : decision && fromJson(decision);
   };
-  return reported(objectCall, askInJson(env, isolate.timeout, item.object, question), decided);
+  return reported(objectCall, askInJson(env, isolate, item.object, question), decided);
 }
 
 function decisionIn(answer: Answer): JsonDecision | undefined {

@@ -1,6 +1,8 @@
 import { DurableObject } from "cloudflare:workers";
 import type { RateLimiterObject as RustObject } from "../../../build/worker/tollgate.js";
 import { type ErrorCode, TollgateError } from "../../errors/error.ts";
+import { listened } from "../../events/listened.ts";
+import type { DecisionMessage } from "../../events/messages.ts";
 import { fromJson, type JsonDecision } from "../../http/json-decision.ts";
 import { banLength } from "../../policy/bans.ts";
 import { copiedCosts, copiedUse } from "../../policy/copied-costs.ts";
@@ -23,7 +25,7 @@ import { type Ended, inLog, report, reportEnded } from "../log.ts";
 import { Rebuilt } from "../wasm.ts";
 import type { WatchObject } from "../watch/watch-object.ts";
 import { type Admission, newMark } from "./admission.ts";
-import { watchName } from "./ask.ts";
+import { namespaceOf, watchName } from "./ask.ts";
 import {
   checkAmount,
   checkId,
@@ -76,6 +78,24 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
   /** The counts of all keys, if this is the watch object. */
   #watch: Promise<WatchObject> | undefined;
 
+  /**
+   * Called after each decision of a direct `hit` or `reserve`, if a class that extends this one has it. What it throws is only
+   * logged.
+   *
+   * @example
+   * ```ts
+   * import type { Decision } from "tollgate";
+   * import { RateLimiterObject as Base } from "tollgate/cloudflare";
+   *
+   * export class RateLimiterObject extends Base {
+   *   override onDecision({ allowed, policy }: Decision) {
+   *     if (!allowed) console.log("denied by", policy);
+   *   }
+   * }
+   * ```
+   */
+  onDecision?(decision: Decision, message: DecisionMessage): unknown;
+
   constructor(context: DurableObjectState, env: TollgateEnv) {
     super(context, env);
     this.#object = new Rebuilt((rust) => new rust.RateLimiterObject(context, env));
@@ -86,7 +106,8 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
    * Several policies are one decision.
    */
   hit(policies: Policies, cost: Costs = 1): Decision {
-    return this.#reported(this.#decision("hit", policies, cost), cost);
+    const start = this.#start();
+    return this.#reported("hit", this.#decision("hit", policies, cost), cost, start);
   }
 
   /** Returns what a hit would return. Changes no state. */
@@ -114,12 +135,13 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     const { ttl } = options;
     if (ttl !== undefined) checkTtl(ttl);
     const { name } = this.ctx.id;
+    const start = this.#start();
     // The kind of a key that is a string comes before it.
     const key = name === undefined ? undefined : `s${name}`;
     const reserved = reservedBy(
       this.#applyInJson("reserve", policies, { ...amounts(copiedCosts(cost)), ttl, key }),
     );
-    this.#reported(reserved.decision, cost);
+    this.#reported("reserve", reserved.decision, cost, start);
     return reserved;
   }
 
@@ -306,7 +328,10 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
 
   /** Whether this is the watch object. By its id: an object that an alarm starts may not know its name. */
   #isWatch(): boolean {
-    return this.env.LIMITERS?.idFromName(watchName).equals(this.ctx.id) === true;
+    const { id } = this.ctx;
+    if (this.env.LIMITERS === undefined) return false;
+    const jurisdiction = id.jurisdiction as DurableObjectJurisdiction | undefined;
+    return namespaceOf(this.env, { jurisdiction }).idFromName(watchName).equals(id);
   }
 
   #watching(): Promise<WatchObject> {
@@ -362,8 +387,29 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
     return answer;
   }
 
-  /** Reports a denial. Not in `apply`, whose caller knows more, and reports it. */
-  #reported(decision: Decision, cost: Costs): Decision {
+  /** Returns the time before a decision that somebody listens to. */
+  #start(): number {
+    return this.onDecision === undefined ? 0 : performance.now();
+  }
+
+  /** Reports a denial, and passes the decision to who listens. Not for the Worker, which knows more, and reports it. */
+  #reported(operation: "hit" | "reserve", decision: Decision, cost: Costs, start: number): Decision {
+    if (this.onDecision !== undefined) {
+      const { name = this.ctx.id.toString() } = this.ctx.id;
+      const duration = performance.now() - start;
+      const { allowed } = decision;
+      const message = {
+        limiter: "object",
+        operation,
+        key: name,
+        cost,
+        decision,
+        allowed,
+        by: "limiter",
+        duration,
+      } as const;
+      listened(() => this.onDecision?.(decision, message));
+    }
     if (!decision.allowed) {
       const { violated: policies } = decision;
       report(this.env, { event: "denied", via: "object", key: this.#key(), policies, ...inLog(cost) });

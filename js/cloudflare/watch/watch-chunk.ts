@@ -2,4 +2,5 @@
 export { Collector } from "./collector.ts";
 export { watched, why } from "./endpoint.ts";
 export { page } from "./page.ts";
+export { paths } from "./paths.ts";
 export { WatchObject } from "./watch-object.ts";

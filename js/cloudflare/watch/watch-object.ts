@@ -18,13 +18,17 @@ export type Question = { readonly report: Report } | { readonly view: true } | {
 export class WatchObject {
   readonly #storage: DurableObjectStorage;
   readonly #book: Book;
+  /** How many parts the stored text has. */
+  #parts: number;
   #isChanged = false;
   /** Whether an alarm is set that saves the book; `undefined` if that is not known. */
   #isAlarmed: Promise<boolean> | undefined;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
-    this.#book = bookIn(storage);
+    const parts = partsIn(storage);
+    this.#parts = parts.length;
+    this.#book = bookOf(parts);
   }
 
   /** Takes a report, or returns what is kept, as JSON. */
@@ -43,6 +47,7 @@ export class WatchObject {
     const json = this.#book.stored(now);
     if (json === undefined) {
       this.#isAlarmed = Promise.resolve(false);
+      this.#parts = 0;
       await this.#storage.deleteAll();
       return;
     }
@@ -59,7 +64,8 @@ export class WatchObject {
     const count = Math.ceil(json.length / partLength);
     for (let at = 0; at < count; at += 1)
       kv.put(`${prefix}${at}`, json.slice(at * partLength, (at + 1) * partLength));
-    for (let at = count; kv.delete(`${prefix}${at}`); ) at += 1;
+    for (let at = count; at < this.#parts; at += 1) kv.delete(`${prefix}${at}`);
+    this.#parts = count;
   }
 
   /** Sets the alarm that saves what has been reported, unless it is set. */
@@ -71,11 +77,16 @@ export class WatchObject {
   }
 }
 
-/** Returns the stored book, or an empty one if there is none that can be read. */
-function bookIn({ kv }: DurableObjectStorage): Book {
+/** Returns the parts of the stored text. */
+function partsIn({ kv }: DurableObjectStorage): string[] {
   const parts: string[] = [];
   for (let part = kv.get<string>(prefix + 0); part !== undefined; part = kv.get(prefix + parts.length))
     parts.push(part);
+  return parts;
+}
+
+/** Returns the stored book, or an empty one if there is none that can be read. */
+function bookOf(parts: readonly string[]): Book {
   try {
     return new Book(parts.length === 0 ? undefined : parts.join(""));
   } catch (error) {

@@ -266,7 +266,8 @@ impl<S: Storage> Account<S> {
                 with_exception(number, ledger.exception(now))
             }
             Answer::Number(number) => Reply::Number(number),
-            Answer::Done => Reply::Reset(was_used),
+            // An exception stays, so a key with nothing else had nothing to reset.
+            Answer::Done => Reply::Reset(was_used && (changed || ledger.exception(now).is_none())),
             Answer::Reserved { decision, id } => Reply::Reserved { decision, open, id },
             Answer::Settled(settlement) => Reply::Settled { settlement, id: id_after(&operation, now) },
         })

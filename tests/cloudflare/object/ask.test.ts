@@ -28,6 +28,9 @@ function losingReplies() {
   return { LIMITERS: { getByName }, calls: () => calls };
 }
 
+/** How objects are reached: the region and the jurisdiction are the platform's. */
+const reach = { timeout: 60_000, locationHint: undefined, jurisdiction: undefined };
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: start });
 });
@@ -41,13 +44,13 @@ it("a hit whose reply is lost is charged once", async () => {
   const losing = losingReplies();
   const own = { ...env, ...losing } as unknown as TollgateEnv;
   const policies = JSON.stringify([policy]);
-  await expect(ask(own, 60_000, "lost", (stub) => stub.count("hit", policies, 1))).rejects.toMatchObject({
+  await expect(ask(own, reach, "lost", (stub) => stub.count("hit", policies, 1))).rejects.toMatchObject({
     failure: "failed",
   });
-  expect(await ask(own, 60_000, "lost", (stub) => stub.count("get", policies, 0))).toBe("1");
+  expect(await ask(own, reach, "lost", (stub) => stub.count("get", policies, 0))).toBe("1");
   const question = JSON.stringify({ operation: "hit", amount: 1, policies: [policy] });
-  await expect(askInJson(own, 60_000, "lost", question)).rejects.toMatchObject({ failure: "failed" });
-  expect(await ask(own, 60_000, "lost", (stub) => stub.count("get", policies, 0))).toBe("2");
+  await expect(askInJson(own, reach, "lost", question)).rejects.toMatchObject({ failure: "failed" });
+  expect(await ask(own, reach, "lost", (stub) => stub.count("get", policies, 0))).toBe("2");
   expect(losing.calls()).toBe(4);
 });
 
@@ -76,7 +79,9 @@ it("a late reply is a timeout, and nothing is sent again", async () => {
     return new Promise((_, reject) => setTimeout(() => reject(retryable), 101));
   };
   const own = { LIMITERS: { getByName: () => ({ count }) } } as unknown as TollgateEnv;
-  const failure = expect(ask(own, 100, "object", (stub) => stub.count("hit", "", 1))).rejects.toMatchObject({
+  const failure = expect(
+    ask(own, { ...reach, timeout: 100 }, "object", (stub) => stub.count("hit", "", 1)),
+  ).rejects.toMatchObject({
     failure: "timeout",
   });
   await vi.advanceTimersByTimeAsync(1_000);

@@ -85,7 +85,9 @@ describe("an object with an exception", () => {
   it("stays at a reset, and applies under other policies and after a deploy", async () => {
     const object = objectOf("deploy");
     await object.except(policies, { api: { limit: 4 }, ban: { for: "2h" } }, { for: "1d" });
-    await object.reset(policies, { reservations: true });
+    expect(await object.reset(policies, { reservations: true })).toBe(false);
+    expect(await allowed(object, 5, api)).toBe(4);
+    expect(await object.reset(policies)).toBe(true);
     expect(await allowed(object, 5, api)).toBe(4);
     await evictDurableObject(object);
     const weekly: Policy = { ...api, scale: "7d" } as Policy;

@@ -195,7 +195,10 @@ describe("the watch object", () => {
           written += 1;
           storage.kv.put(key, value);
         },
-        delete: (key: string) => storage.kv.delete(key),
+        delete: (key: string) => {
+          written += 1;
+          return storage.kv.delete(key);
+        },
       };
       const setAlarm = async () => {
         written += 1;

@@ -317,6 +317,56 @@ describe("why", () => {
   });
 });
 
+describe("the OpenAPI document", () => {
+  it("has both paths with watch, and neither without", async () => {
+    type Document = {
+      paths: Record<string, { get?: { operationId: string; parameters?: { name: string }[] } }>;
+    };
+    const described = async (worker: ReturnType<typeof watchingWorker>) => {
+      const { paths } = await (await worker.get("openapi.json")).json<Document>();
+      return Object.entries(paths).flatMap(([path, { get }]) =>
+        get ? [[path, get.operationId, get.parameters?.map(({ name }) => name)]] : [],
+      );
+    };
+    expect(await described(watchingWorker())).toEqual([
+      ["/v1/watch", "watch", undefined],
+      ["/v1/why", "why", ["key", "parts", "policy"]],
+    ]);
+    expect(await described(watchingWorker({ watch: false }))).toEqual([]);
+  });
+});
+
+describe("the page", () => {
+  it("is at the prefix, without the token, and has no data", async () => {
+    const worker = watchingWorker({ prefix: "/limits" });
+    const response = await worker.fetch("/limits/watch");
+    const { headers } = response;
+    expect([response.status, headers.get("Content-Type")]).toEqual([200, "text/html; charset=utf-8"]);
+    const policy = headers.get("Content-Security-Policy") as string;
+    const html = await response.text();
+    for (const name of ["script", "style"]) {
+      const [, text] = html.match(new RegExp(`<${name}>([^]*?)</${name}>`)) as [string, string];
+      const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+      const hash = btoa(String.fromCharCode(...new Uint8Array(digest)));
+      expect(policy).toContain(`${name}-src 'sha256-${hash}';`);
+    }
+    expect(await (await worker.fetch("/limits/watch", { method: "HEAD" })).text()).toBe("");
+    expect((await worker.fetch("/limits/watch", { method: "POST" })).status).toBe(405);
+  });
+
+  it("is the origin's without watch, and so are other paths", async () => {
+    for (const [config, path] of [
+      [{ watch: false }, "/_tollgate/watch"],
+      [{}, "/_tollgate/watch/"],
+      [{}, "/_tollgate/other"],
+      [{}, "/watch"],
+    ] as const) {
+      const response = await watchingWorker(config).fetch(path);
+      expect([response.status, await response.text()]).toEqual([200, `origin: ${path}`]);
+    }
+  });
+});
+
 describe("who may see it", () => {
   it("is who has the token", async () => {
     logged();

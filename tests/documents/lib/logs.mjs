@@ -8,9 +8,9 @@ const config = `
 name = "LIMITERS"
 class_name = "RateLimiterObject"
 
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["RateLimiterObject"]
+[exports.RateLimiterObject]
+type = "durable-object"
+storage = "sqlite"
 
 [vars.TOLLGATE]
 upstream = "https://origin.example"

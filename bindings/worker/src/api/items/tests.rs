@@ -55,6 +55,22 @@ fn an_item_with_more_than_an_amount_has_a_question() {
         question("/key=1:a", 0, "reset", r#""key":"sa","reservations":true"#)
     );
     assert_eq!(item("reset", r#"{"policy":"api","key":"a","reservations":false}"#), Ok("/key=1:a 0 None".into()));
+    assert_eq!(
+        item("except", r#"{"policy":"api","key":"a","exception":{"api":{"limit":9}},"for":"2s"}"#),
+        question("/key=1:a", 0, "except", r#""key":"sa","exception":{"api":{"limit":9}},"for":2000"#)
+    );
+    assert_eq!(
+        item("except", r#"{"policy":"api","key":"a","exception":{"deny":true},"until":5}"#),
+        question("/key=1:a", 0, "except", r#""key":"sa","exception":{"deny":true},"until":5"#)
+    );
+    assert_eq!(
+        item("except", r#"{"policy":"api","key":"a","exception":null}"#),
+        question("/key=1:a", 0, "except", r#""key":"sa""#)
+    );
+    assert_eq!(
+        item("exceptions", r#"{"policy":"api","key":"a"}"#),
+        question("/key=1:a", 0, "exceptions", r#""key":"sa""#)
+    );
     assert_eq!(item("inc", r#"{"policy":"api","key":"a","cost":-3}"#), Ok("/key=1:a -3 None".into()));
 }
 
@@ -168,6 +184,12 @@ fn errors_are_named() {
         ),
         ("lease", r#"{"policy":"api","key":"a","settles":[]}"#, "settles: unknown field"),
         ("reset", r#"{"policy":"api","key":"a","reservations":1}"#, "reservations: 1 is not true or false"),
+        ("except", r#"{"policy":"api","key":"a","for":"1h"}"#, "exception: is required"),
+        ("except", r#"{"policy":"api","key":"a","exception":{"deny":true}}"#, "until: is required"),
+        ("except", r#"{"policy":"api","key":"a","exception":{"deny":true},"for":"401d"}"#, "for: 34646400000 is not"),
+        ("except", r#"{"policy":"api","key":"a","exception":{"day":9},"for":1}"#, "exception: \"day\" is not a field"),
+        ("except", r#"{"policy":"api","key":"a","exception":{"deny":true},"for":1,"until":2}"#, "for: there is an end"),
+        ("exceptions", r#"{"policy":"api","key":"a","for":1}"#, "for: unknown field"),
         ("set", r#"{"policy":"api","key":"a"}"#, "count: is required"),
         ("get", r#"{"policy":"api","key":"a","of":"day"}"#, "of: \"day\" is not one of api"),
         ("get", r#"{"policy":["api","day"],"key":"a"}"#, "of: is required with several policies"),
