@@ -187,9 +187,9 @@ function isDoctest({ document, language }) {
   );
 }
 
-/** A part of an example stands there word for word; the example is run by its own test. */
+/** A part of an example or a recipe stands there word for word; that is run by its own test. */
 function isPartOf({ text }, file) {
-  assert.match(file, /^examples\//);
+  assert.match(file, /^(examples|tests\/frameworks\/recipes)\//);
   assert.ok(readFileSync(inProject(file), "utf8").includes(text), `this is not in ${file}`);
 }
 
