@@ -1,4 +1,4 @@
-import type { Costs } from "../types.ts";
+import type { Costs, Decision } from "../types.ts";
 import type { TollgateEnv } from "./env.ts";
 
 /** The interface by which an operation came in. */
@@ -11,6 +11,8 @@ export interface LogEntry {
   readonly key: string;
   /** The policies that denied the hit; after a failure all policies of the operation. */
   readonly policies: readonly string[];
+  /** Set if a ban or an exception denied the hit. */
+  readonly reason?: Decision["reason"] | undefined;
   readonly cost: number;
   readonly [more: string]: unknown;
 }

@@ -53,7 +53,8 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
   const [allowed, count, limit, remaining, retryAfter, resetAfter, policy, violated, moreAfter] = numbers
     .split(" ")
     .map(Number) as [number, number, number, number, number, number, number, number, number];
-  const decision = {
+  const reason = reasons.get(allowed);
+  return {
     allowed: allowed === 1,
     count,
     limit,
@@ -63,16 +64,28 @@ export function named(numbers: Numbers, names: readonly string[]): Decision {
     moreAfter,
     policy: names[policy] ?? "",
     violated: namesIn(violated, names),
+    ...(reason && { reason }),
   };
-  if (allowed === banned) return { ...decision, reason: "banned" };
-  return allowed === excepted ? { ...decision, reason: "denied" } : decision;
 }
+
+/**
+ * Returns why a hit was denied if that was not by what counts.
+ * @internal
+ */
+export const reasonIn = (numbers: Numbers): Denial | undefined => reasons.get(numberIn(numbers));
+
+type Denial = "banned" | "denied";
 
 /** The first number of a denial by a ban. */
 const banned = 4;
 
 /** The first number of a denial by an exception. */
 const excepted = 5;
+
+const reasons: ReadonlyMap<number, Denial> = new Map([
+  [banned, "banned"],
+  [excepted, "denied"],
+]);
 
 /** The first number of a denial that may end at any time: a decision does not say how long it is certain. */
 const uncertain = 2;

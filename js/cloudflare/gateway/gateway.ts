@@ -1,5 +1,5 @@
 import type { AskIssuer } from "../../lease/leases.ts";
-import { isAllowed, type Numbers, named } from "../../wasm/decision-numbers.ts";
+import { isAllowed, type Numbers, named, reasonIn } from "../../wasm/decision-numbers.ts";
 import type { TollgateEnv } from "../env.ts";
 import { log, report } from "../log.ts";
 import { ask, Unanswered } from "../object/ask.ts";
@@ -160,7 +160,8 @@ function denied(call: GatewayCall, check: LimitCheck, numbers: Numbers, remember
   const { request, env, isolate } = call;
   const { violated, headers, problem } = isolate.clientResponse(check.set, numbers);
   count(call, check, "denied", numbers);
-  report(env, { ...logFields(call, check, "denied"), policies: violated, remembered });
+  const reason = reasonIn(numbers);
+  report(env, { ...logFields(call, check, "denied"), policies: violated, reason, remembered });
   const response = denial(headers, problem);
   permit(response.headers, request, isolate.cors);
   return response;

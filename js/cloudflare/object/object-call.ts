@@ -112,7 +112,8 @@ async function reported<Result>(
     if (decision === "allowed") await count("allowed");
     else if (decision !== undefined) {
       await count("denied", decision);
-      report(env, { event: "denied", ...fields(), policies: decision.violated });
+      const { violated: policies, reason } = decision;
+      report(env, { event: "denied", ...fields(), policies, reason });
     }
     return result;
   } catch (error) {

@@ -411,8 +411,15 @@ export class RateLimiterObject extends DurableObject<TollgateEnv> {
       listened(() => this.onDecision?.(decision, message));
     }
     if (!decision.allowed) {
-      const { violated: policies } = decision;
-      report(this.env, { event: "denied", via: "object", key: this.#key(), policies, ...inLog(cost) });
+      const { violated: policies, reason } = decision;
+      report(this.env, {
+        event: "denied",
+        via: "object",
+        key: this.#key(),
+        policies,
+        reason,
+        ...inLog(cost),
+      });
     }
     return decision;
   }

@@ -12,9 +12,11 @@ const policies = {
 const rule = { path: "/*", key: ["ip"], policies: ["pages", "scraper"] };
 const config = { upstream: "ORIGIN", policies, rules: [rule] };
 
+let log: ReturnType<typeof logged>;
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: start });
-  logged();
+  log = logged();
 });
 
 afterEach(() => {
@@ -29,6 +31,8 @@ describe("the gateway", () => {
     expect(await statuses(4, () => fetch("/a", { headers }))).toEqual([200, 200, 429, 429]);
     const banned = await fetch("/a", { headers });
     expect(banned.status).toBe(429);
+    expect(log.lines("denied").at(-1)).toMatchObject({ policies: ["scraper"], reason: "banned" });
+    expect(log.lines("denied")[0]).not.toHaveProperty("reason");
     expect(await banned.json()).toEqual({
       type: "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
       title: "Request not satisfied due to detection of abnormal request pattern",

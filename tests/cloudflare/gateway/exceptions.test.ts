@@ -18,9 +18,11 @@ const policy = ["pages", "scraper"];
 
 type Fetch = ReturnType<typeof workerWith>["fetch"];
 
+let log: ReturnType<typeof logged>;
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: start });
-  logged();
+  log = logged();
 });
 
 afterEach(() => {
@@ -77,6 +79,7 @@ describe("the gateway", () => {
       status: 429,
     });
     expect(denied.headers.get("Retry-After")).toBe("3600");
+    expect(log.lines("denied")).toMatchObject([{ policies: [], reason: "denied" }]);
     expect(denied.headers.get("RateLimit")).toBe('"pages";r=0;t=3600');
     expect((await fetch("/a", { headers: someone() })).status).toBe(200);
     expect(await ask(fetch, "except", { policy, parts, exception: null })).toEqual({ until: start + hour });
