@@ -53,7 +53,7 @@ const wasmBeside = {
 const pageBeside = {
   name: "page beside the script",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /\/page\.html$/ }, () => ({ path: "./watch.html", external: true })),
+    onResolve({ filter: /\/(page|watch)\.html$/ }, () => ({ path: "./watch.html", external: true })),
 };
 
 /** Returns a binding: a string as text, any other value as JSON. */
