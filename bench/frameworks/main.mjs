@@ -29,9 +29,9 @@ async function started(framework, name) {
 /** Asks a server for a while: how many requests it answered in a second, and what each took of the processor. */
 async function measured({ port, used }, duration = turn) {
   const before = await used();
-  const args = [file("../worker/load.mjs"), JSON.stringify({ ...load, turn: duration, ports: [port] })];
+  const args = [file("../worker/load.mjs"), JSON.stringify({ ...load, turn: duration, servers: [{ port }] })];
   const { stdout } = await promisify(execFile)(process.execPath, args);
-  const [[rate]] = JSON.parse(stdout);
+  const [[{ rate }]] = JSON.parse(stdout);
   const after = await used();
   return { rate, time: (after.used - before.used) / ((rate * duration) / 1_000) };
 }
