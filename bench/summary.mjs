@@ -70,8 +70,8 @@ const summary = [
       column,
       "The Worker",
       "Speed",
-      "hits a second, as ratios",
-      column,
+      "as ratios, by",
+      `${column}: hits a second`,
     ]),
     rows: [
       ["allowed, and stored", "allowed, Tollgate's object ÷ allowed, object by hand"],
