@@ -1,4 +1,4 @@
-// What a limit of its own costs a customer: the memory of each, and the time of a guarded request, beside one policy for all.
+// Measures plans: the memory of a customer and the time of a guarded request, with one policy for all and one for each.
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

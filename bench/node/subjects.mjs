@@ -146,7 +146,7 @@ export const withListeners = {
 /** How many denials the listeners heard. */
 export let denials = 0;
 
-/** What the listeners do: next to nothing. */
+/** A listener that does next to nothing. */
 function heard({ allowed }) {
   if (!allowed) denials++;
 }

@@ -48,7 +48,7 @@ const warmUp = (_subject, round) => (round === 0 ? 3 : 0.5);
 /** A lease of each of 10,000 pairs of key and process grows in several calls. */
 const warmUpLeases = (subject, round) => (subject.includes("leases") ? 6 : warmUp(subject, round));
 
-/** What rounds of cases came to: hits a second, and the microseconds of Redis and of the processes for each hit. */
+/** Returns all rounds of some cases: hits a second, and microseconds of Redis and of the processes a hit. */
 async function measured(of, cases) {
   const found = [];
   for (const { processes, ...task } of cases)

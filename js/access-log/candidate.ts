@@ -41,7 +41,7 @@ export interface CandidateSummary extends TallySummary {
   readonly refused?: number;
   /** Hits that `newKeys` denied; left out if there are none. */
   readonly newKeys?: NewKeysSummary;
-  /** What it would cost on Cloudflare, if that is estimated. */
+  /** The price on Cloudflare, if it is estimated. */
   readonly price?: PriceSummary;
   /** The story of the only key, if one was chosen. */
   readonly story?: StorySummary;

@@ -2,8 +2,8 @@ import type { Policies } from "../index.ts";
 import { Column } from "./column.ts";
 
 /**
- * What Cloudflare's paid plan charges past what is included, in US dollars per million, and what an object costs in each
- * mode. `docs/cost.md` has the measurements: a test compares.
+ * Prices of Cloudflare's paid plan past what is included, in US dollars per million, and the operations of an object
+ * in each mode. `docs/cost.md` has the measurements: a test compares.
  */
 const cloudflare = {
   asOf: "September 2026",
@@ -22,7 +22,7 @@ const cloudflare = {
   cancelled: { requests: 2, rows: 2 },
 } as const;
 
-/** What one mode would cost. */
+/** The price of one mode. */
 export interface ModePrice {
   readonly mode: string;
   readonly objectRequests: number;
@@ -30,7 +30,7 @@ export interface ModePrice {
   readonly usd: number;
 }
 
-/** What the hits of a log would cost as calls of Durable Objects. */
+/** An estimate of what a log's hits cost as calls of Durable Objects, by mode. */
 export interface PriceSummary {
   /** When the prices were published. */
   readonly asOf: string;

@@ -45,7 +45,7 @@ pub(crate) struct Config {
     /// Whether the origin receives `X-Original-URL` and `X-Rewrite-URL`, by which some origins replace the URL.
     pub(crate) forward_rewrites: bool,
     pub(crate) plain_keys: bool,
-    /// Whether decisions are counted for the live page.
+    /// True if decisions are counted for the live page.
     pub(crate) watch: bool,
     /// The ranges of addresses that pass or are denied.
     pub(crate) addresses: Vec<(Range, Verdict)>,

@@ -130,8 +130,9 @@ export class Isolate implements Reach {
   readonly hasCredit: boolean;
   /** Whether the origin receives the headers by which some origins replace the URL. */
   readonly forwardsRewrites: boolean;
-  /** Whether decisions are counted for the live page, and what counts them once it is loaded. */
+  /** True if decisions are counted for the live page. */
   readonly watches: boolean;
+  /** The counter of decisions, once it is loaded. */
   collector: Collector | undefined;
   /** How keys are logged. */
   readonly plainKeys: boolean;
