@@ -2,12 +2,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use tollgate::{
-    Answer, Costs, Ledger, Limiter, ManualClock, Operation, Policies, Policy, Reason, Record, ReservationId, Snapshot,
-    step,
-};
+use tollgate::{Answer, Costs, Ledger, ManualClock, Operation, Policies, Policy, Reason, ReservationId};
 
 use crate::ban_oracle::{Numbers, Oracle};
+use crate::kept::{InMemory, Stepping};
 use crate::support::*;
 
 fn numbers() -> impl Strategy<Value = Numbers> + Clone {
@@ -55,44 +53,15 @@ impl Subject for Ledger {
     }
 }
 
-/// Loads and stores the record at each operation.
-struct Stepping(Policies, Option<Record>);
-
 impl Subject for Stepping {
     fn apply(&mut self, operation: Operation<'_>, now: u64) -> Answer {
-        let done = step(&self.0, self.1.as_ref(), operation, now).unwrap();
-        if done.changed {
-            let json = serde_json::to_string(&done.record).unwrap();
-            self.1 = serde_json::from_str(&json).unwrap();
-        }
-        done.answer
+        self.step(operation, now)
     }
-}
-
-/// A limiter that is cleaned or restored before each operation, as the bits of `sweeps` say.
-struct InMemory<'a> {
-    policies: Policies,
-    limiter: Limiter<u8, &'a ManualClock>,
-    clock: &'a ManualClock,
-    sweeps: u64,
-    count: u32,
 }
 
 impl Subject for InMemory<'_> {
     fn apply(&mut self, operation: Operation<'_>, now: u64) -> Answer {
-        self.clock.set(now);
-        self.count += 1;
-        match self.sweeps.rotate_right(self.count) % 4 {
-            0 => drop(self.limiter.clean()),
-            1 => {
-                let json = serde_json::to_string(&self.limiter.snapshot().unwrap()).unwrap();
-                let snapshot: Snapshot<u8> = serde_json::from_str(&json).unwrap();
-                self.limiter = Limiter::new(self.policies.clone(), self.clock).unwrap();
-                assert!(self.limiter.restore(&snapshot).unwrap().is_empty());
-            }
-            _ => {}
-        }
-        let limiter = &mut self.limiter;
+        let limiter = self.next(now);
         match operation {
             Operation::Hit { cost } => Answer::Decision(limiter.hit(&1, cost).unwrap()),
             Operation::Peek { cost } => Answer::Decision(limiter.peek(&1, cost).unwrap()),
@@ -216,8 +185,7 @@ fn a_ban_is_as_its_definition_says(kind: Kind) {
         let deeds: Vec<_> = deeds.into_iter().map(|(step, deed)| (step.not_back(), deed)).collect();
         compare(&mut Stepping(policies.clone(), None), case, start, &deeds, true)?;
         let clock = ManualClock::new(start);
-        let limiter = Limiter::new(policies.clone(), &clock).unwrap();
-        compare(&mut InMemory { policies, limiter, clock: &clock, sweeps, count: 0 }, case, start, &deeds, false)
+        compare(&mut InMemory::new(policies, &clock, sweeps), case, start, &deeds, false)
     });
 }
 

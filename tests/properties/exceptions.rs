@@ -5,10 +5,11 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use tollgate::{
     Answer, Costs, Decision, Exception, Ledger, Limiter, MAX, ManualClock, Operation, Options, Policies, Policy,
-    Reason, Record, Reserve, Settlement, Snapshot, step,
+    Reason, Reserve, Settlement,
 };
 
 use crate::admission::Past;
+use crate::kept::{InMemory, Stepping};
 use crate::support::*;
 
 /// An exception to try.
@@ -109,17 +110,9 @@ impl Subject for Ledger {
     }
 }
 
-/// Loads and stores the record at each operation.
-struct Stepping(Policies, Option<Record>);
-
 impl Subject for Stepping {
     fn apply(&mut self, operation: Operation<'_>, now: u64) -> Answer {
-        let done = step(&self.0, self.1.as_ref(), operation, now).unwrap();
-        if done.changed {
-            let json = serde_json::to_string(&done.record).unwrap();
-            self.1 = serde_json::from_str(&json).unwrap();
-        }
-        done.answer
+        self.step(operation, now)
     }
 
     fn exception(&mut self, now: u64) -> Option<(Exception, u64)> {
@@ -129,30 +122,9 @@ impl Subject for Stepping {
     }
 }
 
-/// A limiter that is cleaned or restored before each operation, as the bits of `sweeps` say.
-struct InMemory<'a> {
-    policies: Policies,
-    limiter: Limiter<u8, &'a ManualClock>,
-    clock: &'a ManualClock,
-    sweeps: u64,
-    count: u32,
-}
-
 impl Subject for InMemory<'_> {
     fn apply(&mut self, operation: Operation<'_>, now: u64) -> Answer {
-        self.clock.set(now);
-        self.count += 1;
-        match self.sweeps.rotate_right(self.count) % 4 {
-            0 => drop(self.limiter.clean()),
-            1 => {
-                let json = serde_json::to_string(&self.limiter.snapshot().unwrap()).unwrap();
-                let snapshot: Snapshot<u8> = serde_json::from_str(&json).unwrap();
-                self.limiter = Limiter::new(self.policies.clone(), self.clock).unwrap();
-                assert!(self.limiter.restore(&snapshot).unwrap().is_empty());
-            }
-            _ => {}
-        }
-        let limiter = &mut self.limiter;
+        let limiter = self.next(now);
         match operation {
             Operation::Hit { cost } => Answer::Decision(limiter.hit(&1, cost).unwrap()),
             Operation::Peek { cost } => Answer::Decision(limiter.peek(&1, cost).unwrap()),
@@ -350,9 +322,7 @@ fn a_key_with_an_exception_decides_by_its_numbers(kind: Kind) {
         // What has ended is not stored, so a clock that steps back behind its end does not find it.
         let deeds: Vec<_> = deeds.into_iter().map(|(step, deed)| (step.not_back(), deed)).collect();
         compare(&mut Stepping(policies.clone(), None), &mut oracle(), start, &deeds)?;
-        let limiter = Limiter::new(policies.clone(), &own_clock).unwrap();
-        let mut in_memory = InMemory { policies, limiter, clock: &own_clock, sweeps, count: 0 };
-        compare(&mut in_memory, &mut oracle(), start, &deeds)
+        compare(&mut InMemory::new(policies, &own_clock, sweeps), &mut oracle(), start, &deeds)
     });
 }
 

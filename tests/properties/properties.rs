@@ -15,6 +15,7 @@ mod calendar;
 mod clock_steps;
 mod drift;
 mod exceptions;
+mod kept;
 mod limiter_model;
 mod model;
 mod peek;
